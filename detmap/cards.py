@@ -155,21 +155,11 @@ def make(
     options: Mapping[str, Any],
     counts: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Return the card of a result.
+    """Return the card of the result of a command.
 
-    Parameters
-    ----------
-    command : str
-        The command that evaluated: "eval", "batch", "trec", …
-    result : Result or Numbers
-        What it found.
-    inputs : sequence of mapping
-        Of each input ``role``, ``name`` and ``sha256``; of tables ``content``, the hash of what was read; and where files
-        beside it were read, as YOLO's labels beside their ``data.yaml``, ``beside``, the hash of these.
-    options : mapping
-        What was asked for besides, as the command line has it.
-    counts : mapping of str to int
-        How many detections, objects, images, … there are.
+    Of each input it has ``role``, ``name`` and ``sha256``; of tables ``content``, the hash of what was read; and where
+    files beside it were read, as YOLO's labels beside their ``data.yaml``, ``beside``, the hash of these. `options` is
+    what was asked for besides, `counts` how many detections, objects, images, … there are.
     """
     if not isinstance(result, Numbers):
         rules = _rules(result)

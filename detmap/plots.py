@@ -117,25 +117,11 @@ def _save(figure: Any, path: str | os.PathLike[str] | None) -> Any:
 def precision_recall(
     lines: Sequence[Line], *, path: str | os.PathLike[str] | None = None, title: str = "Precision and recall"
 ) -> Any:
-    """Draw precision against recall: the raw curve thin, the interpolated one as steps, the area of a single one shaded.
+    """Draw precision against recall: the raw curve thin, the interpolated one as steps, the area of a single one
+    shaded; beyond 14 lines are grey and without a name.
 
-    Parameters
-    ----------
-    lines : sequence of Line
-        One or several classes, queries or models; beyond 14 they are drawn grey and without a name.
-    path : path, optional
-        Write the picture there, as .svg or .png.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    OptionError
-        For no lines, or another kind of file.
-    MissingDependencyError
-        Where matplotlib is not installed.
+    With a path the picture is written there, as .svg or .png. Raises `OptionError` for no lines, or another kind of
+    file.
     """
     if not lines:
         raise OptionError("there is no curve to draw")

@@ -66,14 +66,8 @@ class _Later(NamedTuple):
 
 
 class Registry(dict[str, T]):
-    """Things of one type by their names, in the order in which they came.
-
-    Parameters
-    ----------
-    of : type
-        The type of the things. Each of them has a ``name``.
-    what : str
-        What messages call such a thing.
+    """Things of one type, which have a ``name``, by their names, in the order in which they came; messages call such a
+    thing `what`.
     """
 
     def __init__(self, of: type[T], what: str) -> None:
@@ -165,18 +159,10 @@ def register(thing: T) -> T:
 
 
 def load(modules: Iterable[str]) -> None:
-    """Import plug-ins.
+    """Import plug-ins: modules that can be imported, or paths of files that end in ``.py``.
 
-    Parameters
-    ----------
-    modules : iterable of str
-        Names of modules that can be imported, or paths of files that end in ``.py``. The folder of such a file is searched
-        for modules from then on, after all others.
-
-    Raises
-    ------
-    OptionError
-        Where one cannot be imported, with the reason.
+    The folder of such a file is searched for modules from then on, after all others. Raises `OptionError` where one
+    cannot be imported, with the reason.
     """
     for given in modules:
         path = os.path.abspath(given) if given.endswith(".py") else None

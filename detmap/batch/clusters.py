@@ -47,13 +47,7 @@ def cluster(address: str) -> Iterator[Executor]:
 
 
 class Cluster:
-    """The cluster behind an executor of ``dask.distributed``.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Who is connected to it.
-    """
+    """The cluster behind a ``distributed.Client`` of dask."""
 
     def __init__(self, client: Any) -> None:
         self._client = client

@@ -532,14 +532,8 @@ class Agreement:
 
 
 class Counts:
-    """A table of counts, of which only those that are not 0 are kept: vocabularies have tens of thousands of words.
-
-    Parameters
-    ----------
-    rows, columns : ndarray of int64, shape (n,)
-        Where 1 is counted each time.
-    shape : tuple of int
-        How many rows and columns the table has.
+    """A table of counts at `rows` and `columns`, shape (n,), which keeps those that are not 0: vocabularies have tens
+    of thousands of words.
     """
 
     def __init__(self, rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]) -> None:

@@ -16,19 +16,11 @@ from detmap.shapes.kinds import BOXES
 def classes_without_results(
     ground_truth: GroundTruth, detections: Detections, selected: NDArray[np.bool_] | None = None
 ) -> dict[Any, str]:
-    """Return id and name of every class that has objects and no file among the results.
+    """Return id and name of every class, among those `selected`, shape (c,), that has objects and no file among the
+    results.
 
-    Empty where the detections do not come a file per class (`Detections.classes` is None).
-
-    Parameters
-    ----------
-    selected : ndarray of bool, shape (c,), optional
-        Which of the ground truth's categories are looked at; all by default.
-
-    Raises
-    ------
-    InputError
-        Where there are such classes and `Detections.missing_classes` says that they are an error.
+    Empty where the detections do not come a file per class (`Detections.classes` is None). Raises `InputError` for such
+    classes where `Detections.missing_classes` says that they are an error.
     """
     if detections.classes is None:
         return {}

@@ -77,12 +77,8 @@ _UNNAMED = "detections"
 
 
 class Owned:
-    """Owner of detections until they are taken once; their memory can then be freed after matching.
-
-    Parameters
-    ----------
-    held : Detections, path, or sequence of mappings
-        What is handed over. A caller that keeps a name for it keeps its memory as well.
+    """Owner of detections until they are taken once; their memory can then be freed after matching, unless the caller
+    keeps a name for them.
     """
 
     def __init__(self, held: Found) -> None:

@@ -149,16 +149,10 @@ def effect(metric: str, id_zero: str, here: float, there: float) -> dict[str, in
 
 
 def unmatch(taken: pairs.Taken, zero: NDArray[np.bool_], outside: NDArray[np.bool_]) -> None:
-    """Turn hits on objects of id 0 into detections without a match.
+    """Turn hits on objects of id 0 into detections without a match, in place.
 
-    Parameters
-    ----------
-    taken : Taken
-        What `detmap.kernels.pairs.assign` wrote; changed in place.
-    zero : ndarray of bool, shape (objects,)
-        By position, whether an object's annotation has the id 0.
-    outside : ndarray of bool, shape (detections,)
-        By position, whether a detection is ignored without a match.
+    By position, `zero` says whether an object's annotation has the id 0, and `outside` whether a detection is ignored
+    without a match.
     """
     lost = np.flatnonzero(taken.outcome == pairs.HIT)
     lost = lost[zero[taken.ground_truth[lost]]]
@@ -178,18 +172,9 @@ def unmatched_words(
 ) -> matching.Words:
     """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 as detections without a match.
 
-    Parameters
-    ----------
-    cells : Cells
-        Detections are numbered from 0 in them, one cell after the other.
-    candidates, objects, levels
-        As for `detmap.kernels.matching.match`.
-    zero : ndarray of bool, shape (objects,)
-        By position, whether an object's annotation has the id 0.
-    outside : ndarray of bool, shape (d, A)
-        In which area ranges a detection is ignored without a match.
-    words : Words
-        What was matched, shape (d, words) each.
+    In `cells` detections are numbered from 0, one cell after the other. By position, `zero` says whether an object's
+    annotation has the id 0, and `outside`, shape (d, A), in which area ranges a detection is ignored without a match;
+    `words` is what was matched, shape (d, words) each.
     """
     thresholds, found = levels.thresholds, np.zeros((len(outside), 64 * words.hit.shape[1]), np.bool_)
     ignored = np.zeros_like(found)

@@ -23,16 +23,9 @@ def average_precision(
 ) -> NDArray[np.float64]:
     """Return the AP of each of K rankings, shape (K,); NaN without positives.
 
-    Parameters
-    ----------
-    starts : ndarray of int64, shape (K + 1,)
-        Items ``starts[k]:starts[k + 1]`` are those of ranking *k*, best first.
-    hit, counts : ndarray of bool, shape (n,)
-        Which items are hits, and which count at all; a hit that does not count is none.
-    positives : ndarray of int64, shape (K,)
-        How many hits there are to find.
-    protocol : Protocol
-        Decides the interpolation.
+    Items ``starts[k]:starts[k + 1]`` are those of ranking *k*, best first; `hit` and `counts`, shape (n,), say which
+    are hits, and which count at all: a hit that does not count is none. `positives`, shape (K,), is how many hits there
+    are to find.
     """
     return ap_of_hits(hits_of(starts, hit, counts, positives), protocol)
 

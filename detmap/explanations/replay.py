@@ -87,17 +87,8 @@ def _read(made: Any, text: str) -> Any:
 def trimmed(protocol: Protocol, metric: str) -> Protocol:
     """Return a protocol that decides what one metric needs and nothing else.
 
-    Parameters
-    ----------
-    protocol : Protocol
-        Any.
-    metric : str
-        "AP" (mAP is another name of it), "AP50", "AP75", or "AP_" and the name of an area range.
-
-    Raises
-    ------
-    OptionError
-        Where the protocol has no such metric.
+    The metric is "AP" (mAP is another name of it), "AP50", "AP75", or "AP_" and the name of an area range;
+    `OptionError` is raised where the protocol has no such metric.
     """
     ranges = {name: (name, low, high) for name, low, high in protocol.area_ranges}
     area = protocol.area_ranges[0]

@@ -47,19 +47,11 @@ _PLAIN = Reading()
 
 
 class Input:
-    """Ground truth or detections to read: a path, or what a stream held, and how it is to be read.
+    """Ground truth or detections to read: a path, a stream (``-`` is standard input), what a stream held, or COCO's
+    document as ``json.load`` gives it, of which tables alone are made; and how it is to be read.
 
-    Nothing is opened before it is asked for; then the format is recognised once, and a stream is read once.
-
-    Parameters
-    ----------
-    path : path, Held, mapping or list
-        A file, a folder, a stream (``-`` is standard input), what a stream held; or COCO's document as ``json.load`` gives
-        it, with its role, of which tables alone are made.
-    role : {"ground_truth", "detections"}, optional
-        What it is read for; by default as its content says.
-    reading : Reading
-        How.
+    By default its content says its role. Nothing is opened before it is asked for; then the format is recognised once,
+    and a stream is read once.
     """
 
     def __init__(self, path: Source, role: Role | None = None, reading: Reading = _PLAIN) -> None:

@@ -38,19 +38,8 @@ class Columns(NamedTuple):
 
 
 def other_layout(source: Any, kind: str) -> Any:
-    """Return what a path or bytes hold as `Columns`, or as a mapping of mappings; None where it is TREC's lines.
-
-    Parameters
-    ----------
-    source : path, bytes, or anything else
-        What is neither a path nor bytes is left to whoever reads TREC's lines.
-    kind : {"qrels", "run"}
-        What it holds.
-
-    Raises
-    ------
-    InputError
-        Where a file cannot be read, or lacks a column.
+    """Return what a path or bytes hold as `Columns`, or as a mapping of mappings; None where it is TREC's lines, or
+    neither path nor bytes.
     """
     if isinstance(source, bytes) and not isinstance(source, Held):
         source = Held.of(source, kind)
@@ -200,19 +189,12 @@ def _is_one(names: Collection[str], title: str) -> bool:
 
 
 def read_neighbors(path: Any, gallery: Any) -> dict[str, Any]:
-    """Return arrays of neighbours, as `detmap.retrieval.evaluate_neighbors` takes them, of two Parquet or Feather files.
+    """Return arrays of neighbours, as `detmap.retrieval.evaluate_neighbors` takes them, of two Parquet or Feather
+    files.
 
-    Parameters
-    ----------
-    path : path
-        A row per query: ``indices`` (a list of places in the gallery), ``distances`` (a list), ``query_id`` and ``camera``.
-    gallery : path
-        A row per item of the gallery, in its order: ``id`` and ``camera``.
-
-    Raises
-    ------
-    InputError
-        Where a file cannot be read, or lists are not of one length.
+    `path` has a row per query: ``indices`` (a list of places in the gallery), ``distances`` (a list), ``query_id`` and
+    ``camera``; `gallery` a row per item of the gallery, in its order: ``id`` and ``camera``. Raises `InputError` where
+    lists are not of one length.
     """
     out = {}
     for source, wanted in ((path, _NEIGHBORS), (gallery, _GALLERY)):

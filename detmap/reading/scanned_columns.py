@@ -28,14 +28,8 @@ Ids = NDArray[np.int64] | Strings
 
 
 class Fields:
-    """The fields of a kind of record.
-
-    Parameters
-    ----------
-    least : bytes
-        The shortest record, with what follows it.
-    **kinds : (int, int)
-        What each field holds, and how many words a record has of it.
+    """The fields of a kind of record: what each holds, and how many words a record has of it; `least` is the shortest
+    record, with what follows it.
     """
 
     def __init__(self, least: bytes, **kinds: tuple[int, int]) -> None:
@@ -82,20 +76,8 @@ class Part(NamedTuple):
 
 
 class Table:
-    """The columns of a list of records.
-
-    Parameters
-    ----------
-    document : Document
-        What was scanned.
-    fields : Fields
-        What it was scanned for.
-    capacity : int
-        The number of rows for which there is room.
-    ids, words : uint64
-        The columns, one after the other.
-    outcomes : list of Part
-        What came of the blocks, in the order of the document.
+    """The columns of a list of records, one after the other in `ids` and `words`, and what came of its blocks, in the
+    order of the document.
     """
 
     def __init__(

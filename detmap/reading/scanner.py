@@ -173,26 +173,13 @@ _QRELS = Fields(b"q 0 d 1\n", query=_QUERY, document=_ID, relevance=_INTEGER)
 def scan_results(
     data: Buffer | File, threads: int | None, *, lines: bool = False, reader: tuple[str, Reader] | None = None
 ) -> ResultColumns | None:
-    """Scan COCO results: a JSON list of objects, an object with that list as `annotations` or `predictions`, or JSON Lines.
+    """Scan COCO results: a JSON list of objects, an object with that list as `annotations` or `predictions`, or JSON
+    Lines.
 
-    Parameters
-    ----------
-    data : bytes or memoryview or File
-        The document.
-    threads : int or None
-        How many threads work on it, None for one per processor. The outcome does not depend on it.
-    lines : bool
-        Whether the document is JSON Lines.
-    reader : (str, Reader), optional
-        Who reads the values of a field.
-
-    Returns
-    -------
-    ResultColumns or None
-        The columns; None where the document is not understood, so that a library parser has to decide. What is
-        understood is valid JSON, with a plain record in every place: each field at most once, ids integers of 64 bits or
-        strings throughout, a score, and a box of four numbers or another shape. An object has one such
-        list, and where it has images or categories too, as ground truth has, the list is not empty.
+    Returns None where the document is not understood, so that a library parser has to decide. What is understood is
+    valid JSON, with a plain record in every place: each field at most once, ids integers of 64 bits or strings
+    throughout, a score, and a box of four numbers or another shape. An object has one such list, and where it has
+    images or categories too, as ground truth has, the list is not empty.
     """
     try:
         kind = Layout(_RESULT.read_by(reader), reader=reader)
@@ -233,23 +220,11 @@ def scan_results(
 def scan_ground_truth(
     data: Buffer | File, threads: int | None, *, reader: tuple[str, Reader] | None = None
 ) -> GroundTruthColumns | None:
-    """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`.
+    """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`; with a reader of
+    shapes, sizes of images too.
 
-    Parameters
-    ----------
-    data : bytes or memoryview or File
-        The document.
-    threads : int or None
-        How many threads work on it, None for one per processor. The outcome does not depend on it.
-    reader : (str, Reader), optional
-        As in `scan_results`; with one, the images' sizes are read too.
-
-    Returns
-    -------
-    GroundTruthColumns or None
-        The columns; None where the document is not understood, so that a library parser has to decide. What is
-        understood is valid JSON, with each list once and a plain record in every place: each field at most once, ids
-        integers of 64 bits or strings throughout, and where one record has an id of a kind, all have.
+    Returns None where the document is not understood, as `scan_results` does: each list is there once, and where one
+    record has an id of a kind, all have.
     """
     try:
         document = Document(data, threads, inner=reader is not None)
@@ -333,21 +308,9 @@ def _scan_tokens(
 def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | None:
     """Scan a TREC run: lines of query, a field that is passed, document, rank (passed), score, tag (passed).
 
-    As in trec_eval, empty lines are passed, and so are up to `lines.MOST_FURTHER` words that follow the tag. Comments are
-    counted; see `kernels.lines.scan_lines`.
-
-    Parameters
-    ----------
-    data : bytes or memoryview or File
-        The document.
-    threads : int or None
-        How many threads work on it, None for one per processor. The outcome does not depend on it.
-
-    Returns
-    -------
-    RunColumns or None
-        The columns; None where a line is not plain: too few fields or too many, a score that is no finite decimal number,
-        a control character.
+    As in trec_eval, empty lines are passed, and so are up to `lines.MOST_FURTHER` words that follow the tag. Comments
+    are counted; see `kernels.lines.scan_lines`. Returns None where a line is not plain: too few fields or too many, a
+    score that is no finite decimal number, a control character.
     """
     try:
         table, query, queries = _scan_tokens(data, threads, _RUN_LINES)
@@ -361,20 +324,8 @@ def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | No
 def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns | None:
     """Scan TREC relevance judgements: lines of query, a field that is passed, document, grade.
 
-    Empty lines are passed, comments counted, as in a run.
-
-    Parameters
-    ----------
-    data : bytes or memoryview or File
-        The document.
-    threads : int or None
-        How many threads work on it, None for one per processor. The outcome does not depend on it.
-
-    Returns
-    -------
-    QrelsColumns or None
-        The columns; None where a line is not plain: another number of fields, a grade that is no integer of 64 bits, a
-        control character.
+    Empty lines are passed, comments counted, as in a run. Returns None where a line is not plain: another number of
+    fields, a grade that is no integer of 64 bits, a control character.
     """
     try:
         table, query, queries = _scan_tokens(data, threads, _QRELS_LINES)
@@ -387,18 +338,8 @@ def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns 
 def scan_voc_results(data: Buffer, threads: int | None = None) -> VocColumns | None:
     """Scan a file of VOC's results: lines of image, score and four corners.
 
-    Parameters
-    ----------
-    data : bytes or memoryview
-        The document.
-    threads : int or None
-        How many threads work on it, None for one per processor. The outcome does not depend on it.
-
-    Returns
-    -------
-    VocColumns or None
-        The columns; None where a line is not plain: another number of fields, what is no finite decimal number, a control
-        character, a ``#`` (which begins no comment here), a byte order mark.
+    Returns None where a line is not plain: another number of fields, what is no finite decimal number, a control
+    character, a ``#`` (which begins no comment here), a byte order mark.
     """
     if b"#" in bytes(data) or bytes(data[:3]) == _MARK:
         return None

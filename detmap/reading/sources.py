@@ -101,15 +101,7 @@ def head(source: str | os.PathLike[str] | Held, size: int = HEAD) -> bytes:
 
 
 class Opened:
-    """What there is to read: bytes, or an uncompressed file that can be read by blocks. Leaving the context closes it.
-
-    Attributes
-    ----------
-    data : bytes or memoryview or File
-        The content, decompressed where it is gzip or zstd.
-    name : str
-        What messages call it.
-    """
+    """What there is to read: bytes, or an uncompressed file that can be read by blocks. Leaving the context closes it."""
 
     def __init__(self, source: Source, name: str) -> None:
         self.data, self.name = _opened(source, name)
@@ -340,20 +332,12 @@ def fingerprint(source: str | os.PathLike[str] | Held, suffix: str) -> str:
 
 
 def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, str]]:
-    """Yield name, bytes and full name of every file that ends in `suffix`, in the order of names.
+    """Yield name, bytes and full name of every file of a folder, a tar archive (``.tar``, ``.tar.gz``) or a mapping
+    that ends in `suffix`, in the order of names.
 
     The case of the suffix does not matter; the name that is yielded has it as it is here. Links are followed, in an
-    archive to its other members.
-
-    Parameters
-    ----------
-    source : path, bytes, file object, or mapping of str to bytes or str
-        A folder, a tar archive (``.tar``, ``.tar.gz``), or the files themselves by name.
-
-    Raises
-    ------
-    InputError
-        Where there is no such folder, or no such file in it; where a link leads nowhere, or files change meanwhile.
+    archive to its other members. Raises `InputError` where there is no such file, a link leads nowhere, or files change
+    meanwhile.
     """
     if isinstance(source, Mapping):
         given: dict[str, str] = {}

@@ -54,20 +54,10 @@ def table(
     most: int = MOST,
     note: str = "",
 ) -> Table:
-    """Return rows, all with the same columns, as a table.
+    """Return the first `most` of some rows, all with the same columns, as a table with a note below it.
 
-    Parameters
-    ----------
-    title : str
-        What it shows.
-    rows : sequence of mapping
-        The records; undefined numbers are NaN.
-    bars : mapping of str to (float or None), optional
-        Columns that have bars, and the value of a full one; None is the largest value of the column.
-    most : int
-        So many rows are shown.
-    note : str
-        A sentence below it.
+    `bars` are the columns that have bars, each with the value of a full one; None is the largest value of the column.
+    Undefined numbers are NaN.
     """
     header = list(rows[0]) if rows else []
     words = {name for name in header if is_words(rows, name)}

@@ -19,8 +19,6 @@ FEWEST_REPLICATES = 200
 def stream(seed: int, replicate: int, use: int) -> np.random.Generator:
     """Return the stream of a seed, a replicate and a use.
 
-    Notes
-    -----
     Philox, a counter-based generator (J. Salmon, M. Moraes, R. Dror and D. Shaw, Parallel random numbers: as easy as 1, 2,
     3, 2011). Seed and replicate are the two halves of its key, and the use is the highest word of the
     counter, so that two streams are either the same or share nothing.

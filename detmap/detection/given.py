@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from detmap.data.benchmarks import protocol_for
 from detmap.data.mismatches import check_pair
 from detmap.data.tables import Detections, GroundTruth
-from detmap.detection.protocols import AUTO, COCO, Protocol, preset
+from detmap.detection.protocols import AUTO, COCO, Protocol, preset, resolve
 from detmap.errors import OptionError, shorten
 from detmap.reading.opening import Held
 from detmap.reading.options import Reading
@@ -109,11 +110,17 @@ def tables_of(
     if isinstance(ground_truth, GroundTruth) and isinstance(detections, Detections):
         return ground_truth, detections
     kind = iou_type
+    if kind is not None and isinstance(protocol, str) and protocol != AUTO:
+        resolve(protocol, iou_type=kind)  # refused before files are read
     if kind is None:
         tables = [one for one in (ground_truth, detections) if isinstance(one, GroundTruth | Detections)]
         decided = protocol if isinstance(protocol, Protocol) else COCO if protocol == AUTO else preset(protocol)
         kind = tables[0].kinds[0] if tables and len(tables[0].kinds) == 1 else decided.iou_type
     truth, found = _truth(ground_truth, kind), detections
+    if protocol == AUTO and iou_type is None and isinstance(truth, GroundTruth):
+        asked = preset(protocol_for(truth.notices) or COCO.name).iou_type
+        if truth is not ground_truth and asked not in (COCO.iou_type, kind):
+            truth, kind = _truth(ground_truth, asked), asked
     if isinstance(truth, GroundTruth):
         found = _found(detections, truth, kind)
     check_pair(truth, found)

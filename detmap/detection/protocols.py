@@ -605,7 +605,7 @@ def resolve(
         False treats all categories as one.
     iou_type : str, optional
         The kind of shape. Of a preset it also replaces what COCO decides otherwise for that kind: poses have no area range
-        "small", and a cap of 20.
+        "small", and a cap of 20. A preset that decides a kind other than boxes implies it, and takes no other.
     caller : callable, optional
         What was called with these keywords: an error may suggest one of its parameters instead of an unknown one.
     **others
@@ -624,6 +624,11 @@ def resolve(
     changes: dict[str, Any] = {}
     if iou_type is not None and iou_type != protocol.iou_type:
         kind = find(iou_type)
+        if named and protocol.iou_type != BOXES:
+            raise OptionError(
+                f"the protocol {protocol.name!r} compares {protocol.iou_type}, not {kind.name}: leave out the iou_type "
+                "(--iou-type), or name another protocol"
+            )
         changes = {**(kind.decisions if named else {}), "iou_type": kind.name}
     known = {one.name: decisions.default_of(one) for one in fields(Protocol)}
     changes.update((name, value) for name, value in others.items() if value is not None or known.get(name, 0) is None)

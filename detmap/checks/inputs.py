@@ -283,6 +283,9 @@ def _salvaged(
         made = source.salvage(list(others), truth)
     if made is None or not made[2]:  # where nothing else is wrong with it, what was said is
         raise error
+    if not len(made[0]) and kinds[0] != BOXES and all(one.code == "missing_shapes" for one in made[2]):
+        asked = f"of the kind {kinds[0]}"
+        return made[0], made[1], [one._replace(code="no_shapes", problem=asked) for one in made[2]]
     return made
 
 

@@ -194,11 +194,12 @@ def check_confidence(options: argparse.Namespace) -> None:
         check_seed(options.seed)
         if permutations is not None:
             check_integer("--permutations", permutations, 1)
-    for flag, given in (("--clusters", getattr(options, "clusters", None)), ("--permutations", permutations)):
-        if given is not None and not replicated:
-            raise OptionError(f"{flag} needs --bootstrap N")
     if not 0 < options.confidence < 1:
         raise OptionError("--confidence must lie between 0 and 1")
+    usual = {"clusters": None, "permutations": None, "seed": 0, "interval": "t", "confidence": 0.95}
+    for name, default in usual.items():
+        if not replicated and getattr(options, name, default) != default:
+            raise OptionError(f"--{name} needs --bootstrap N")
 
 
 def add_bootstrap_options(

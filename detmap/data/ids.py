@@ -232,6 +232,8 @@ def select(ids: Sequence[Any] | ArrayLike, known: NDArray[Any], what: str) -> ND
     if not isinstance(ids, np.ndarray | Ids):
         ids = list(ids)  # sets and iterators too
     wanted = index_ids(ids, source="evaluate", field=what).ids
+    if not wanted.size:
+        raise InputError("is empty: nothing would be scored", source="evaluate", field=what, remedy="None scores all")
     place = locate(wanted, known)
     if (place < 0).any():
         raise InputError(

@@ -95,12 +95,12 @@ def read(
     OptionError
         For another role or format, for an option that the format does not take, and where content does not say the role.
     """
-    reading = made_of({"image_facts": True, **options}, "detmap.read")
-    found = Input(path, "detections" if role is None and ground_truth is not None else role, reading)
-    if found.role == "detections" and reading.clusters is not None:
-        raise OptionError("clusters are of the images of ground truth, not of detections")
+    role = "detections" if role is None and ground_truth is not None else role
+    found = Input(path, role, made_of(options, "detmap.read"))
     found.check_taken()
-    return found.table(ground_truth)
+    if found.role == "detections":
+        return found.detections(ground_truth)
+    return found.ground_truth(image_facts=options.get("image_facts", True))
 
 
 def read_ground_truth(path: Path | Held, **options: Unpack[Options]) -> GroundTruth:

@@ -163,10 +163,11 @@ class Input:
         return self.known is not None and self.known.needs_images
 
     def check_taken(self) -> None:
-        """Refuse an option that does not concern the format: it would be ignored."""
+        """Refuse an option that concerns neither the format nor the role: it would be ignored."""
         for name in self.reading.given():
             if not self.format.concerns(name):
                 raise not_taken(f"{name} (--{name.replace('_', '-')})", name, [self.format])
+            check_concerns({name: options_of()[name].concerns}, [self])
 
     def _settled(self) -> Reading:
         """Return the options without those that do not concern the format, after what it cannot read is refused.
@@ -179,8 +180,7 @@ class Input:
         for name in apart:
             if options_of()[name].concerns == ("ground_truth",):
                 raise not_taken(f"{name} (--{name.replace('_', '-')})", name, [form])
-        none: dict[str, Any] = dict.fromkeys(apart)
-        return replace(reading, **none) if apart else reading
+        return replace(reading, **{name: getattr(_PLAIN, name) for name in apart}) if apart else reading
 
     def ground_truth(self, found: Iterable[Input] = (), *, image_facts: bool = False) -> GroundTruth:
         """Read ground truth, with names and sizes of images where the inputs of detections that are `found` on it need
@@ -306,12 +306,21 @@ def check_taken(inputs: Sequence[Input]) -> None:
         groups: dict[str, list[Input]] = {}
         for one in inputs:
             flag = made.flag_of(one.role)
-            if made.some and flag is not None and getattr(one.reading, name) is not None:
+            if made.some and flag is not None and name in one.reading.given():
                 groups.setdefault(flag.name, []).append(one)
         for flag_name, group in groups.items():
             found = [one.known for one in group]
             if None not in found and not any(form is not None and form.concerns(name) for form in found):
                 raise not_taken(flag_name, name, [form for form in found if form is not None])
+
+
+def check_concerns(given: Mapping[str, Iterable[Role]], inputs: Sequence[Input]) -> None:
+    """Refuse an option, given with the roles that it concerns, where none of the inputs has such a role."""
+    for name, roles in given.items():
+        if not any(one.role in roles for one in inputs):
+            what = " and ".join(role.replace("_", " ") for role in roles)
+            found = f"{inputs[0].name} is {inputs[0].role.replace('_', ' ')}" if inputs else "no file is given"
+            raise OptionError(f"{name} is an option of reading {what}: {found}")
 
 
 def is_stream(path: Source) -> bool:

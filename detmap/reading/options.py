@@ -36,6 +36,8 @@ class Option(Declared):
 
     #: The roles of the inputs that it can concern.
     concerns: tuple[Role, ...] = ROLES
+    #: The roles of the inputs for which its flag sets it, where these are fewer.
+    flag_roles: tuple[Role, ...] = ROLES
     #: The flag of the ground truth, where each side has one of its own; `flag` is that of detections then.
     truth_flag: Flag | None = None
     #: Of an option that concerns some formats alone: what it does for these.
@@ -47,7 +49,7 @@ class Option(Declared):
 
     def flag_of(self, role: Role) -> Flag | None:
         """Return the flag that sets it for an input of a role; None where there is none."""
-        if role not in self.concerns:
+        if role not in self.concerns or role not in self.flag_roles:
             return None
         return self.truth_flag if self.truth_flag is not None and role == "ground_truth" else self.flag
 
@@ -125,7 +127,7 @@ class Reading:
         "read with ground truth, the classes that they become are those of the ground truth, whose names may stand for "
         "ids.",
         "formats",
-        concerns=_FOUND,
+        flag_roles=_FOUND,
         is_path=True,
         flag=_flag(
             "--class-map",
@@ -213,6 +215,7 @@ class Reading:
         "out; a notice names them.",
         "records",
         concerns=_FOUND,
+        some="is about VOC's files of results, one for each class",
         allowed=("zero", "error", "skip"),
         flag=_flag(
             "--missing-classes",
@@ -306,7 +309,8 @@ def flags(group: str | None = None) -> dict[str, Flagged]:
             found[_dest(made.truth_flag)] = Flagged(name, made, made.truth_flag, ("ground_truth",))
             found[_dest(made.flag)] = Flagged(name, made, made.flag, ("detections",))
         elif made.flag is not None:
-            found[_dest(made.flag)] = Flagged(name, made, made.flag, made.concerns)
+            roles = tuple(role for role in made.concerns if role in made.flag_roles)
+            found[_dest(made.flag)] = Flagged(name, made, made.flag, roles)
     return found
 
 

@@ -320,6 +320,8 @@ def test_fields_that_are_missing_are_noticed():
     notices = detmap.evaluate(truth, found, "lvis").notices
     assert notices["missing_neg_category_ids"] == notices["missing_not_exhaustive_category_ids"] == 9
     assert notices["missing_frequency"] > 3
+    said = next(text for text in describe(notices) if "frequency" in text)
+    assert said.endswith("without frequency: in the AP of no group of frequencies")  # whatever the protocol calls them
 
 
 @pytest.mark.parametrize(

@@ -466,7 +466,7 @@ def _read_detections(source: Source, ground_truth: GroundTruth | None, reading: 
 FORMAT = register(
     Format(
         name="voc",
-        takes=("image_set",),
+        takes=("image_set", "missing_classes"),
         suffixes=_ARCHIVES,
         sniff=_sniff,
         read_ground_truth=_read_ground_truth,

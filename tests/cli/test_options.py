@@ -122,9 +122,9 @@ def test_reading_refuses_an_option_that_does_not_concern_the_role(pair):
 def test_check_refuses_an_option_of_what_is_not_read(pair, capsys):
     truth = detmap.read("truth.json", "ground_truth")
     found = detmap.read("found.json", "detections")
-    with pytest.raises(OptionError, match="^gt_format is an option of reading ground truth: no file is given"):
+    with pytest.raises(OptionError, match=r"^gt_format is an option of reading ground truth: no file is given"):
         detmap.check(truth, found, gt_format="coco")
-    with pytest.raises(OptionError, match="^dt_format is an option of reading detections: truth.json is ground truth"):
+    with pytest.raises(OptionError, match=r"^dt_format is an option of reading detections: truth.json is ground truth"):
         detmap.check("truth.json", found, dt_format="coco")
     assert main(["check", "truth.json", "--columns", "image,score"]) == 2
     assert "columns is an option of reading detections: truth.json is ground truth" in capsys.readouterr().err

@@ -264,6 +264,15 @@ def compare(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Differenc
     return found
 
 
+def incomparable(card: Mapping[str, Any], rules: Any, truth: Mapping[str, str]) -> list[Difference]:
+    """Return the decisions and the ground truth in which a card differs from numbers scored by `rules` on `truth`."""
+    again = {"decisions": _plain({field.name: getattr(rules, field.name) for field in fields(rules)})}
+    known = {**_defaults(again), **card["decisions"]}
+    own = [one for one in card["inputs"] if one.get("role") == truth["role"]]
+    same = "content" if "content" in truth and all("content" in one for one in own) else "sha256"
+    return [*_unequal("decision", known, again["decisions"]), *other_inputs(own, [truth], (same,))]
+
+
 def other_versions(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Difference]:
     """Return the versions in which a card and one made now differ."""
     return _unequal("versions", card["versions"], again["versions"])

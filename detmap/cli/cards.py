@@ -50,6 +50,12 @@ _APART = frozenset(
         "permutations",
         "correction",
         "clusters",
+        "fail_under",
+        "max_drop",
+        "against",
+        "unless_chance",
+        "junit",
+        "gate_summary",
     ]
 )
 

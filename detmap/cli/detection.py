@@ -25,6 +25,7 @@ from detmap.cli.cards import (
 )
 from detmap.cli.challenges import add_challenge_options, challenge_of, published
 from detmap.cli.comparing import add_explanations, check_tests, compare_rankings, show_contrast, show_survival
+from detmap.cli.gates import Gates, add_gates
 from detmap.cli.inputs import found_of, read_by, reading_of, truth_of
 from detmap.cli.options import (
     CORRECTED,
@@ -72,6 +73,9 @@ examples:
   detmap eval gt.json dt.json --iou-thresholds 0.5 --max-dets 1,10,500 --out result.json
   detmap eval gt.json dt.json --bootstrap 1000
   detmap eval gt.json 'shards/*.json' --sharded
+  detmap eval gt.json dt.json --fail-under AP=0.42 --max-drop AP=0.005 --against card.json
+
+exit code: 0, 2 if nothing can be scored, 4 if a gate is not passed
 """
 
 #: Every pair of more files than this is tested only on request: pairs, and the permutations of each, grow as the square.
@@ -106,10 +110,12 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
     add_output_options(parser, rows="--per-class", what="a row per category")
     parser.add_argument("--arrays", metavar="FILE.npz", help="write the arrays precision, recall and scores")
     add_card(parser)
+    add_gates(parser)
 
 
-def _eval(options: argparse.Namespace) -> None:
+def _eval(options: argparse.Namespace) -> int:
     protocol = protocol_of(options)
+    gates = Gates(options, "eval")
     if options.scheduler and not options.sharded:
         raise OptionError("--scheduler needs --sharded: a single file is scored here")
     if options.card and options.sharded and options.detections == "-":
@@ -136,6 +142,28 @@ def _eval(options: argparse.Namespace) -> None:
         result.plot(options.plot)
     title = f"{protocol.title}: {', '.join(f'{count:,} {of}' for of, count in scored.counts.items())}"
     show(result, options, title)
+    gates.check_same(protocol, scored.inputs)
+
+    def p_value(_: str, metric: str) -> float | str:
+        return _chance(options, protocol, gates, result.tally, metric)
+
+    return gates.judge({"": result}, p_value, result.name_of, options.confidence)
+
+
+def _chance(options: argparse.Namespace, protocol: Protocol, gates: Gates, tally: Any, metric: str) -> float | str:
+    """Score the baseline's file again; return the p-value of a paired permutation test, or why there is none."""
+    from detmap.statistics import permute
+
+    try:
+        path = gates.find_input("detections")
+    except LookupError as error:
+        return str(error)
+    given = argparse.Namespace(**{**vars(options), "detections": path, "card": None, "against": None, "sharded": False})
+    before: Any = _scored(given, protocol, lambda text: None, None).result
+    if not gates.holds(metric, before[metric]):
+        return f"{path} does not give the card's {metric} with the options of this run"
+    test = permute(before.tally, tally, seed=options.seed, metric=metric, threads=options.threads)
+    return float(test.p_values()[test.columns[metric]])
 
 
 def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
@@ -151,7 +179,7 @@ def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[st
         inputs = [found_of(options, protocol.iou_type)]
     of_truth = read_truth(options, protocol, inputs)
     ground_truth = of_truth.table
-    named = [] if not options.card else [cards.truth_of(of_truth)]
+    named = [] if not (options.card or options.against) else [cards.truth_of(of_truth)]
     of_truth.input.release()
     if options.sharded:
         stage("reading and matching the shards")
@@ -359,16 +387,18 @@ def _fill_compare(parser: argparse.ArgumentParser) -> None:
     output = add_format(parser)
     output.add_argument("--out", metavar="FILE", help="write everything as JSON")
     add_card(parser)
+    add_gates(parser, "compare")
 
 
-def _compare(options: argparse.Namespace) -> None:
+def _compare(options: argparse.Namespace) -> int:
     kind = kind_of(options)
     if kind is not None:
         compare_rankings(options, kind, _fill_compare)
-        return
+        return 0
     if options.convention:
         raise OptionError("--convention goes with --trec, --reid or --hashing")
     protocol = protocol_of(options)
+    gates = Gates(options, "compare")
     check_card(options)
     if options.under and options.why:
         raise OptionError("give --under all or --why, not both")
@@ -387,7 +417,7 @@ def _compare(options: argparse.Namespace) -> None:
     if options.under or options.why:
         found = {entry.name: entry.input(reading).detections(ground_truth) for entry in entries}
         (show_survival if options.under else show_contrast)(options, protocol, ground_truth, found)
-        return
+        return 0
     made = compare_entries(options, protocol, ground_truth, entries, reading)
     if options.card:
         write_card("compare", compare_card(options, protocol, of_truth, entries, made), options)
@@ -421,6 +451,51 @@ def _compare(options: argparse.Namespace) -> None:
     none = f"no category changed significantly (at {made.alpha:.2g}, corrected)"
     notes = [none] if not made.changed and made.could_tell(made.families[1]) else []
     print_notes([*notes, *made.sentences()], options)
+    return _judge_models(options, protocol, gates, of_truth, entries, made)
+
+
+def _judge_models(
+    options: argparse.Namespace, protocol: Protocol, gates: Gates, truth: Truth, entries: Sequence[Any], made: Any
+) -> int:
+    """Hold the gates against models that were compared."""
+    if not gates:
+        return 0
+    from detmap import match
+    from detmap.detection.metric_names import find_metric, metric_table
+    from detmap.errors import UnknownMetricError
+
+    gates.check_same(protocol, [cards.truth_of(truth)] if options.against else [])
+    models = {
+        name: {metric: float(one.estimate[at]) for metric, at in one.columns.items()}
+        for name, one in made.bootstraps.items()
+    }
+    baseline, of_first = next(iter(models.items()))
+    reading = reading_of(options, "detections", protocol.iou_type)
+    categories = next(iter(made.permutations.values())).categories
+
+    def name_of(name: str) -> str:
+        found = name if name in of_first else find_metric(name, protocol, metric_table(protocol, categories))
+        if found is None:
+            raise UnknownMetricError(name, of_first)
+        return found
+
+    def tally_of(name: str) -> Any:
+        entry = next(one for one in entries if one.name == name)
+        return match(truth.table, entry.input(reading).detections(truth.table), protocol, threads=options.threads)
+
+    def p_value(name: str, metric: str) -> float | str:
+        if options.against:
+            return _chance(options, protocol, gates, tally_of(name), metric)
+        test = made.permutations.get((baseline, name)) or made.permutations[name, baseline]
+        if metric not in test.columns:
+            from detmap.statistics import permute
+
+            test = permute(
+                tally_of(baseline), tally_of(name), seed=options.seed, metric=metric, threads=options.threads
+            )
+        return float(test.p_values()[test.columns[metric]])
+
+    return gates.judge(models, p_value, name_of, options.confidence)
 
 
 def compare_entries(

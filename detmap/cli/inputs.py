@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 #: Arguments and options that name files to read, one or several, besides options of reading.
 _READ = (
     *("ground_truth", "detections", "predictions", "paths", "train", "schema", "qrels", "runs", "file", "gallery"),
-    *("attributes", "splits", "decision_sigmas", "verified", "inputs"),
+    *("attributes", "splits", "decision_sigmas", "verified", "against", "inputs"),
 )
 
 #: Options that name files to write.
-_WRITTEN = ("out", "card", "plot", "arrays")
+_WRITTEN = ("out", "card", "plot", "arrays", "junit", "gate_summary")
 
 
 def read_by(options: argparse.Namespace, *, apart: str = "") -> list[str]:

@@ -196,9 +196,10 @@ def check_confidence(options: argparse.Namespace) -> None:
             check_integer("--permutations", permutations, 1)
     if not 0 < options.confidence < 1:
         raise OptionError("--confidence must lie between 0 and 1")
-    usual = {"clusters": None, "permutations": None, "seed": 0, "interval": "t", "confidence": 0.95}
+    usual = {"clusters": None, "permutations": None, "interval": "t", "seed": 0, "confidence": 0.95}
+    tested = getattr(options, "unless_chance", None)  # a gate, whose test draws too
     for name, default in usual.items():
-        if not replicated and getattr(options, name, default) != default:
+        if not (replicated or (tested and name in ("seed", "confidence"))) and getattr(options, name, default) != default:
             raise OptionError(f"--{name} needs --bootstrap N")
 
 

@@ -223,6 +223,12 @@ def locate(ids: NDArray[Any], within: NDArray[Any]) -> NDArray[np.int64]:
     return np.where(within[place] == ids, place, -1)
 
 
+def check_chosen(ids: Any, what: str) -> None:
+    """Refuse ids of a caller that choose nothing."""
+    if ids is not None and np.size(list(ids) if isinstance(ids, set | frozenset) else ids) == 0:
+        raise InputError("is empty: nothing would be scored", source="evaluate", field=what, remedy="None scores all")
+
+
 def select(ids: Sequence[Any] | ArrayLike, known: NDArray[Any], what: str) -> NDArray[np.bool_]:
     """Return which of `known` the `ids` ask for; raises `InputError` where one of them is not known."""
     if isinstance(ids, str | bytes):
@@ -232,8 +238,6 @@ def select(ids: Sequence[Any] | ArrayLike, known: NDArray[Any], what: str) -> ND
     if not isinstance(ids, np.ndarray | Ids):
         ids = list(ids)  # sets and iterators too
     wanted = index_ids(ids, source="evaluate", field=what).ids
-    if not wanted.size:
-        raise InputError("is empty: nothing would be scored", source="evaluate", field=what, remedy="None scores all")
     place = locate(wanted, known)
     if (place < 0).any():
         raise InputError(

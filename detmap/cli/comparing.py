@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from detmap.cli.output import during, print_notes, print_tables
+from detmap.cli.output import during, finish
 from detmap.errors import OptionError
-from detmap.system.whole_files import write
 
 #: So many changes that turn an order round are shown, and so many images, and classes.
 _SHOWN, _CLASSES = 8, 20
@@ -117,7 +115,7 @@ def _show_survival(options: argparse.Namespace, made: Any) -> None:
         {"kind": one.kind, "name": one.name, "changes": one.changes, **{name: one.shown(name) for name in made.values}}
         for one in made.situations
     ]
-    _finish(options, document, tables, title, made.sentences(), rows)
+    finish(tables, options, title, document, rows, made.sentences())
 
 
 def show_contrast(options: argparse.Namespace, protocol: Any, ground_truth: Any, models: Mapping[str, Any]) -> None:
@@ -148,20 +146,4 @@ def show_contrast(options: argparse.Namespace, protocol: Any, ground_truth: Any,
     title = (
         f"{made.metric} under {made.protocol.title}: {first} {made.first_value:.4f}, {second} {made.second_value:.4f}"
     )
-    _finish(options, document, tables, title, made.sentences(), rows)
-
-
-def _finish(
-    options: argparse.Namespace,
-    document: Any,
-    tables: list[list[dict[str, Any]]],
-    title: str,
-    sentences: list[str],
-    rows: list[dict[str, Any]],
-) -> None:
-    if options.out:
-        from detmap.results import without_nan
-
-        write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
-    print_tables(tables, options, title, document, rows)
-    print_notes(sentences, options)
+    finish(tables, options, title, document, rows, made.sentences())

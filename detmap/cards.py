@@ -117,11 +117,7 @@ def beside_digest(source: Any, opened: Iterable[str]) -> str:
 
 def file_digest(source: Any) -> str:
     """Return the hash (SHA-256) of a file's bytes; of a folder that of the names and contents of all files in it.
-
-    Raises
-    ------
-    InputError
-        Where it cannot be read.
+    Raises `InputError` where it cannot be read.
     """
     if isinstance(source, bytes):
         return hashlib.sha256(source).hexdigest()
@@ -159,21 +155,11 @@ def make(
     options: Mapping[str, Any],
     counts: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Return the card of a result.
+    """Return the card of the result of a command.
 
-    Parameters
-    ----------
-    command : str
-        The command that evaluated: "eval", "batch", "trec", …
-    result : Result or Numbers
-        What it found.
-    inputs : sequence of mapping
-        Of each input ``role``, ``name`` and ``sha256``; of tables ``content``, the hash of what was read; and where files
-        beside it were read, as YOLO's labels beside their ``data.yaml``, ``beside``, the hash of these.
-    options : mapping
-        What was asked for besides, as the command line has it.
-    counts : mapping of str to int
-        How many detections, objects, images, … there are.
+    Of each input it has ``role``, ``name`` and ``sha256``; of tables ``content``, the hash of what was read; and where
+    files beside it were read, as YOLO's labels beside their ``data.yaml``, ``beside``, the hash of these. `options` is
+    what was asked for besides, `counts` how many detections, objects, images, … there are.
     """
     if not isinstance(result, Numbers):
         rules = _rules(result)
@@ -214,13 +200,7 @@ def to_json(card: Mapping[str, Any]) -> bytes:
 
 
 def read(path: Any) -> dict[str, Any]:
-    """Return the card in a file.
-
-    Raises
-    ------
-    InputError
-        Where there is none that this version can read.
-    """
+    """Return the card in a file; raises `InputError` where there is none that this version can read."""
     from detmap.reading.sources import held
     from detmap.reading.strict_json import parsed
 

@@ -127,7 +127,7 @@ def _parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
             if one.extensible:
                 _load_plugins(given)
                 add_plugins(made)
-            one.filler(given)(made)
+            one.add_to(made, given)
     return parser
 
 

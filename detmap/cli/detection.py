@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -42,6 +41,7 @@ from detmap.cli.options import (
     protocol_of,
 )
 from detmap.cli.output import (
+    finish,
     note,
     print_list,
     print_notes,
@@ -92,10 +92,6 @@ exit code: 0 if all files were scored, 3 if some could not be, 2 if nothing can 
 
 
 def _fill_eval(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Score detections against ground truth under the rules of COCO or PASCAL VOC."
-    parser.epilog = _EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.set_defaults(run=_eval)
     add_ground_truth(parser)
     add_detections(parser)
     parser.add_argument(
@@ -221,13 +217,6 @@ def _write_arrays(path: str, result: DetectionResult) -> None:
 
 
 def _fill_batch(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Score many files against one ground truth and rank them. A file that cannot be scored gets a row that says "
-        "why."
-    )
-    parser.epilog = _BATCH_EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.set_defaults(run=_batch)
     add_ground_truth(parser)
     parser.add_argument(
         "predictions",
@@ -365,12 +354,6 @@ def _batch(options: argparse.Namespace) -> int:
 
 
 def _fill_compare(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Compare models on the same images. Paired permutation tests say whether two models differ: would they differ "
-        "as much if it were chance which of them made the detections of an image? The interval of a difference agrees with "
-        "its test; that of a model's own value comes from resampled images. A category is tested if enough images hold it."
-    )
-    parser.set_defaults(run=_compare)
     add_ground_truth(parser)
     parser.add_argument(
         "predictions",
@@ -421,12 +404,10 @@ def _compare(options: argparse.Namespace) -> int:
     made = compare_entries(options, protocol, ground_truth, entries, reading)
     if options.card:
         write_card("compare", compare_card(options, protocol, of_truth, entries, made), options)
-    from detmap.results import p_value, sentences, without_nan
+    from detmap.results import p_value, sentences
 
     note(options, made.notices)
     document = made.to_dict()
-    if options.out:
-        write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
     rows = [*document["differences"], *document["categories"]]
     corrected, unit = f"p ({CORRECTED[made.correction]})", made.unit
     shown = [
@@ -447,10 +428,10 @@ def _compare(options: argparse.Namespace) -> int:
     pairs = len(made.differences)
     models = sorted(document["models"], key=lambda row: (-row[made.metric], row["model"]))
     title = f"{protocol.title}: {made.metric}, {ground_truth.images.ids.size:,} images"
-    print_tables([models, shown[:pairs], shown[pairs:], sentences(made.notices)], options, title, document, rows)
     none = f"no category changed significantly (at {made.alpha:.2g}, corrected)"
     notes = [none] if not made.changed and made.could_tell(made.families[1]) else []
-    print_notes([*notes, *made.sentences()], options)
+    tables = [models, shown[:pairs], shown[pairs:], sentences(made.notices)]
+    finish(tables, options, title, document, rows, [*notes, *made.sentences()])
     return _judge_models(options, protocol, gates, of_truth, entries, made)
 
 
@@ -570,12 +551,6 @@ def _protocols(options: argparse.Namespace) -> None:
     print_list(rows, options)
 
 
-def _fill_protocols(parser: argparse.ArgumentParser) -> None:
-    parser.description = "List the protocols of detections and what they decide."
-    parser.set_defaults(run=_protocols)
-    add_list_format(parser)
-
-
 #: What `detmap verify` does again.
 SCORERS = {
     "eval": Scorer(
@@ -584,8 +559,35 @@ SCORERS = {
 }
 
 COMMANDS = {
-    "eval": Command("score detections against ground truth", _fill_eval),
-    "batch": Command("score many files against one ground truth: a leaderboard", _fill_batch),
-    "compare": Command("test which models differ by more than chance", _fill_compare, multiplies=True),
-    "protocols": Command("list the protocols of detections and what they decide", _fill_protocols, computes=False),
+    "eval": Command(
+        "score detections against ground truth",
+        _fill_eval,
+        _eval,
+        "Score detections against ground truth under the rules of COCO or PASCAL VOC.",
+        _EPILOG,
+    ),
+    "batch": Command(
+        "score many files against one ground truth: a leaderboard",
+        _fill_batch,
+        _batch,
+        "Score many files against one ground truth and rank them. A file that cannot be scored gets a row that says "
+        "why.",
+        _BATCH_EPILOG,
+    ),
+    "compare": Command(
+        "test which models differ by more than chance",
+        _fill_compare,
+        _compare,
+        "Compare models on the same images. Paired permutation tests say whether two models differ: would they differ "
+        "as much if it were chance which of them made the detections of an image? The interval of a difference agrees with "
+        "its test; that of a model's own value comes from resampled images. A category is tested if enough images hold it.",
+        multiplies=True,
+    ),
+    "protocols": Command(
+        "list the protocols of detections and what they decide",
+        add_list_format,
+        _protocols,
+        "List the protocols of detections and what they decide.",
+        computes=False,
+    ),
 }

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 
 def _fill_trec(trec: argparse.ArgumentParser) -> None:
-    trec.description = "Score TREC runs against judgements, as trec_eval does."
-    trec.set_defaults(run=_trec)
     add_runs(trec)
     trec.add_argument(
         "-m",
@@ -90,12 +88,6 @@ def add_runs(trec: argparse.ArgumentParser) -> None:
 
 
 def _fill_reid(reid: argparse.ArgumentParser) -> None:
-    reid.description = (
-        "Score the rankings of a gallery. The file holds the arrays distances, or query_features and gallery_features, or "
-        "indices (the nearest neighbours, as places in the gallery) with or without their distances, or as faiss calls them "
-        "I and D; query_ids and gallery_ids; and, if cameras count, query_cameras and gallery_cameras."
-    )
-    reid.set_defaults(run=_reid)
     _add_arrays(reid)
     add_reid(reid)
     add_output_options(reid, rows="--per-query", what="a row per query")
@@ -124,11 +116,6 @@ def add_reid(reid: argparse.ArgumentParser) -> None:
 
 
 def _fill_hashing(hashing: argparse.ArgumentParser) -> None:
-    hashing.description = (
-        "Score rankings by Hamming distance. The file holds the arrays query_codes, gallery_codes, query_labels and "
-        "gallery_labels."
-    )
-    hashing.set_defaults(run=_hashing)
     _add_arrays(hashing)
     add_hashing(hashing)
     add_output_options(hashing, rows="--per-query", what="a row per query")
@@ -139,12 +126,6 @@ def add_hashing(hashing: argparse.ArgumentParser) -> None:
     """Add the options that decide how rankings by Hamming distance are scored."""
     hashing.add_argument("--k", type=int, metavar="N", help="depth of the metrics; default: all ranks")
     _add_convention(hashing, "hits_topk")
-
-
-def _fill_conventions(listing: argparse.ArgumentParser) -> None:
-    listing.description = "List the conventions of rankings: what each decides, its formula of AP, and who uses it."
-    listing.set_defaults(run=_conventions)
-    add_list_format(listing)
 
 
 def _add_convention(parser: argparse.ArgumentParser, default: str) -> None:
@@ -610,10 +591,34 @@ SCORERS = {
 }
 
 COMMANDS = {
-    "trec": Command("score runs against judgements", _fill_trec, settle=_settle_trec),
-    "reid": Command("score re-identification", _fill_reid, multiplies=True),
-    "hashing": Command("score binary codes", _fill_hashing),
+    "trec": Command(
+        "score runs against judgements",
+        _fill_trec,
+        _trec,
+        "Score TREC runs against judgements, as trec_eval does.",
+        settle=_settle_trec,
+    ),
+    "reid": Command(
+        "score re-identification",
+        _fill_reid,
+        _reid,
+        "Score the rankings of a gallery. The file holds the arrays distances, or query_features and gallery_features, or "
+        "indices (the nearest neighbours, as places in the gallery) with or without their distances, or as faiss calls them "
+        "I and D; query_ids and gallery_ids; and, if cameras count, query_cameras and gallery_cameras.",
+        multiplies=True,
+    ),
+    "hashing": Command(
+        "score binary codes",
+        _fill_hashing,
+        _hashing,
+        "Score rankings by Hamming distance. The file holds the arrays query_codes, gallery_codes, query_labels and "
+        "gallery_labels.",
+    ),
     "conventions": Command(
-        "list the conventions of rankings, their formulas and users", _fill_conventions, computes=False
+        "list the conventions of rankings, their formulas and users",
+        add_list_format,
+        _conventions,
+        "List the conventions of rankings: what each decides, its formula of AP, and who uses it.",
+        computes=False,
     ),
 }

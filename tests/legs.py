@@ -5,8 +5,8 @@ A leg is chosen by the environment, before numba is imported: ``NUMBA_DISABLE_JI
 ``DETMAP_KERNELS=ahead`` takes kernels from the object of ``scripts/build-kernels``, and without them numba compiles kernels,
 whether there is an object or not. ``DETMAP_TESTS=full`` runs every file in every leg, with many examples;
 ``DETMAP_TESTS=quick`` leaves out tests that are marked as slow. Those that are marked as long run in full alone.
-``DETMAP_TESTS=ci`` runs every file with kernels from the object. With those that numba compiles it runs the files that concern
-kernels: the others compute the same with the same machine code, and the leg with checked indices runs most of them.
+``DETMAP_TESTS=ci`` runs every file with kernels from the object. With those that numba compiles it runs the files that
+concern kernels: the others compute the same with the same machine code, and the leg with checked indices runs most of them.
 """
 
 from __future__ import annotations

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from detmap.detection.protocols import Protocol
     from detmap.formats.inputs import Input
     from detmap.reading.options import Reading, Role
 
@@ -61,17 +63,24 @@ def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Readin
     return of_role(vars(options), role, iou_type=iou_type)
 
 
-def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input]) -> Input:
+def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input], *protocols: Protocol) -> Input:
     """Return the ground truth that the options name, for inputs of detections that are `found` on it.
+
+    What the `protocols` need of it is read as well.
 
     Raises
     ------
     OptionError
         For an option of reading that concerns none of the files: it would be ignored.
     """
+    from detmap.detection.ranges import needs
     from detmap.formats.inputs import Input, check_taken
 
-    made = Input(options.ground_truth, "ground_truth", reading_of(options, "ground_truth", iou_type))
+    reading = reading_of(options, "ground_truth", iou_type)
+    for protocol in protocols:
+        more = needs(protocol)
+        reading = replace(reading, **{**more, "fields": (*reading.fields, *more.get("fields", ()))})
+    made = Input(options.ground_truth, "ground_truth", reading)
     check_taken([made, *found])
     return made
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -73,6 +72,8 @@ def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input],
     OptionError
         For an option of reading that concerns none of the files: it would be ignored.
     """
+    from dataclasses import replace
+
     from detmap.detection.ranges import needs
     from detmap.formats.inputs import Input, check_taken
 

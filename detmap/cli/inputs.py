@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 #: Arguments and options that name files to read, one or several, besides options of reading.
 _READ = (
     *("ground_truth", "detections", "predictions", "paths", "train", "schema", "qrels", "runs", "file", "gallery"),
-    *("attributes", "splits", "decision_sigmas", "verified", "inputs"),
+    *("attributes", "splits", "decision_sigmas", "verified", "against", "inputs"),
 )
 
 #: Options that name files to write.
-_WRITTEN = ("out", "card", "plot", "arrays")
+_WRITTEN = ("out", "card", "plot", "arrays", "junit", "gate_summary")
 
 
 def read_by(options: argparse.Namespace, *, apart: str = "") -> list[str]:
@@ -37,11 +37,6 @@ def check_files(options: argparse.Namespace) -> None:
     """Refuse what cannot be read as often as it is given, and to write over what is read.
 
     A folder to write into is left to the command, which knows what it writes there.
-
-    Raises
-    ------
-    OptionError
-        Names the first such file.
     """
     read = read_by(options)
     if not read:
@@ -63,14 +58,8 @@ def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Readin
 
 
 def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input], *protocols: Protocol) -> Input:
-    """Return the ground truth that the options name, for inputs of detections that are `found` on it.
-
-    What the `protocols` need of it is read as well.
-
-    Raises
-    ------
-    OptionError
-        For an option of reading that concerns none of the files: it would be ignored.
+    """Return the ground truth that the options name, with what `protocols` need of it; raises `OptionError` for an option
+    of reading that concerns neither it nor the inputs `found`.
     """
     from dataclasses import replace
 

@@ -20,31 +20,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What ranges measure of one table: rows by position, and how to look sizes up.
+    """What ranges measure of one table: rows by position, and how to look sizes up."""
 
-    Attributes
-    ----------
-    boxes : Boxes
-        Of the table's rows.
-    order, image : ndarray of int32, shape (n,)
-        The row and the image of each position.
-    pixel : float
-        What is added to distances of corners.
-    """
-
+    #: The boxes of the table's rows.
     boxes: Boxes
+    #: `order` and `image`: the row and the image of each position, shape (n,).
     order: NDArray[np.int32]
     image: NDArray[np.int32]
+    #: What is added to distances of corners.
     pixel: float
 
 
 class Measures:
     """What the ranges of a protocol measure: the area, and whether a row is in each range that is not of square pixels.
 
-    Attributes
-    ----------
-    ranges : Ranges
-        The limits of the measures, for the kernels.
+    `ranges` are the limits of the measures, for the kernels.
     """
 
     def __init__(self, protocol: Protocol, sizes: NDArray[np.int64] | None, images: NDArray[Any], source: str) -> None:
@@ -71,12 +61,8 @@ class Measures:
     def of_objects(
         self, truth: GroundTruth, areas: NDArray[np.float64], side: Measured
     ) -> tuple[NDArray[np.float64], dict[str, int]]:
-        """Return the measures of objects by position, shape (n, M), and how many lack a field.
-
-        Raises
-        ------
-        InputError
-            For a field that the ground truth does not have.
+        """Return the measures of objects by position, shape (n, M), and how many lack a field; raises `InputError` for a
+        field that the ground truth does not have.
         """
         out = np.empty((areas.size, 1 + len(self._conditions)))
         out[:, 0] = areas
@@ -131,12 +117,8 @@ def _of_sides(of: str, height: NDArray[np.float64], width: NDArray[np.float64]) 
 
 
 def field_of(truth: GroundTruth, name: str) -> NDArray[np.float64]:
-    """Return the values of a field of objects, NaN where one does not have it.
-
-    Raises
-    ------
-    InputError
-        Where no object has it; names those that there are.
+    """Return the values of a field of objects, NaN where one does not have it; raises `InputError` where none has it, and
+    names the fields that there are.
     """
     if name in truth.fields:
         return truth.fields[name]

@@ -141,13 +141,7 @@ def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str
 
 
 def _refuse_inputs(target: Path, inputs: Sequence[Path]) -> None:
-    """Refuse to write over what is read.
-
-    Raises
-    ------
-    OptionError
-        Names the file.
-    """
+    """Refuse to write over what is read."""
     for one in inputs:
         try:
             same = os.path.samefile(one, target)

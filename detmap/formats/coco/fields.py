@@ -18,12 +18,8 @@ def annotation_fields(
 ) -> dict[str, NDArray[np.float64]]:
     """Return fields of the annotations of a document by name, NaN where an annotation has none.
 
-    ``"attributes.occluded"`` is the field of an object that is a value itself.
-
-    Raises
-    ------
-    InputError
-        Where no annotation has a field, or a value is neither a number nor a boolean.
+    ``"attributes.occluded"`` is the field of an object that is a value itself. Raises `InputError` where no annotation has a
+    field, or a value is neither a number nor a boolean.
     """
     if not names:
         return {}

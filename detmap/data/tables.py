@@ -63,6 +63,15 @@ def _numbers(values: Any, count: int, source: str, name: str, tail: tuple[int, .
     return column
 
 
+def _optional(values: Any, count: int, source: str, name: str) -> NDArray[np.float64]:
+    """Return a column of numbers or flags, NaN where there is none."""
+    if isinstance(values, list | tuple) or getattr(getattr(values, "dtype", None), "kind", "") == "O":
+        values = [np.nan if value is None else value for value in values]
+    made = columns.numbers(values, source=source, field=name, booleans=True)
+    column: NDArray[np.float64] = _column(made, values, count, source, name)
+    return column
+
+
 def _flags(values: Any, count: int, source: str, name: str) -> NDArray[np.bool_]:
     if values is None:
         return readonly(np.zeros(count, np.bool_), np.bool_)
@@ -259,6 +268,8 @@ class GroundTruth(_Shaped, Frozen):
         LVIS's ``neg_category_ids``, the categories that are known not to be on an image, and its
         ``not_exhaustive_category_ids``, those of which objects may not be annotated there; `Protocol.judged` and
         `Protocol.not_exhaustive` ask for them. None: no image has such a list.
+    fields : mapping of str to ndarray of float64, shape (n,)
+        Other fields of the objects by name, as occlusion, which `Protocol.levels` read; NaN where an object has no value.
     within_unit : bool
         Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
     notices : mapping of str to int
@@ -280,6 +291,7 @@ class GroundTruth(_Shaped, Frozen):
     zero_ids: NDArray[np.bool_] | None = None
     negatives: CategoryLists | None = None
     not_exhaustive: CategoryLists | None = None
+    fields: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     within_unit: bool = False
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "ground truth"
@@ -320,6 +332,7 @@ class GroundTruth(_Shaped, Frozen):
         neg_category_ids: Lists | None = None,
         not_exhaustive_category_ids: Lists | None = None,
         frequencies: Mapping[Any, str] | None = None,
+        fields: Mapping[str, ArrayLike] | None = None,
         notices: Mapping[str, int] | None = None,
         source: str = "ground truth",
     ) -> GroundTruth:
@@ -367,6 +380,9 @@ class GroundTruth(_Shaped, Frozen):
             not be annotated there. Categories that are not among `categories` are left out.
         frequencies : mapping of category id to {"r", "c", "f"}, optional
             Whether a category is rare, common or frequent, for the metrics APr, APc and APf.
+        fields : mapping of str to array_like of float or bool, shape (n,), optional
+            Other fields of the objects that levels of difficulty read, as ``{"occlusion": [0, 2, 1]}``; None or NaN is no
+            value.
 
         Raises
         ------
@@ -429,6 +445,10 @@ class GroundTruth(_Shaped, Frozen):
             zero_ids=flags[2] if zero else None,
             negatives=lists(neg_category_ids, "neg_category_ids"),
             not_exhaustive=lists(not_exhaustive_category_ids, "not_exhaustive_category_ids"),
+            fields={
+                str(name): _of(checked.kept, _optional(values, count, source, str(name)))[0]
+                for name, values in (fields or {}).items()
+            },
             within_unit=checked.within_unit,
             notices=added(added(notices, {"zero_id": int(flags[2].sum())} if zero else {}), checked.notices),
             source=source,
@@ -452,6 +472,7 @@ class GroundTruth(_Shaped, Frozen):
             crowd=readonly(self.crowd[chosen], np.bool_),
             difficult=readonly(self.difficult[chosen], np.bool_),
             zero_ids=None if self.zero_ids is None else readonly(self.zero_ids[chosen], np.bool_),
+            fields={name: readonly(values[chosen], np.float64) for name, values in self.fields.items()},
         )
 
     def with_clusters(self, clusters: Clusters | None) -> GroundTruth:

@@ -291,6 +291,9 @@ def _overlap(first: Quads, i: int, second: Quads, j: int, crowd: bool, scratch: 
     load(first, i, second, j, scratch)
     shared = twice_shared_area(scratch, first.turns[i], second.turns[j])
     whole, other = _twice_area(scratch.left, 4), _twice_area(scratch.right, 4)
+    # Outlines are to turn from x to y: of a convex one the corners were taken so, of another the whole is to be positive.
+    if (whole[0] < 0.0 and first.turns[i] == 0) != (other[0] < 0.0 and second.turns[j] == 0):
+        shared = -shared[0], -shared[1]
     if whole[0] < 0.0:
         whole = -whole[0], -whole[1]
     if other[0] < 0.0:

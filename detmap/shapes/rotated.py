@@ -217,10 +217,11 @@ KIND = Kind(
 
 
 class _Gaussians(NamedTuple):
-    """Centres (n, 2), and variances along x and y with the covariance, (n, 3)."""
+    """Centres (n, 2), variances along both axes of the rectangles (n, 2), and unit vectors of the first axis (n, 2)."""
 
     centres: NDArray[np.float64]
     variances: NDArray[np.float64]
+    units: NDArray[np.float64]
 
 
 #: What Ultralytics adds, and the distance from which on shapes do not overlap.
@@ -231,30 +232,27 @@ _PAIRED = ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3))
 
 
 def _gaussians(column: Rotated) -> _Gaussians:
-    """Return Gaussians of the variances of uniform rectangles: the least ones around the corners, as OpenCV fits them."""
+    """Return Gaussians with the variances of uniform rectangles: the least ones around the corners, as OpenCV fits them."""
     corners = column.corners.reshape(-1, 4, 2)
-    origin = corners[:, :1]
-    points = corners - origin
-    least = np.full(len(points), np.inf)
-    centres, variances = np.zeros((len(points), 2)), np.zeros((len(points), 3))
+    points = corners - corners[:, :1]
+    count = len(points)
+    least = np.full(count, np.inf)
+    out = _Gaussians(np.empty((count, 2)), np.empty((count, 2)), np.empty((count, 2)))
     for a, b in _PAIRED:
         side = points[:, b] - points[:, a]
-        length = np.hypot(side[:, 0], side[:, 1])
-        unit = np.divide(side, length[:, None], out=np.tile([1.0, 0.0], (len(side), 1)), where=length[:, None] > 0)
-        cosine, sine = unit.T
-        along = points @ unit[:, :, None]
-        across = points @ np.stack([-sine, cosine], axis=1)[:, :, None]
-        low = np.concatenate([along.min(axis=1), across.min(axis=1)], axis=1)
-        high = np.concatenate([along.max(axis=1), across.max(axis=1)], axis=1)
-        width, height = (high - low).T
-        better = width * height < least
-        least[better] = (width * height)[better]
-        x, y = ((low + high) / 2).T
-        p, q = width**2 / 12, height**2 / 12
-        centre = np.stack([x * cosine - y * sine, x * sine + y * cosine], axis=1)
-        spread = [p * cosine**2 + q * sine**2, p * sine**2 + q * cosine**2, (p - q) * cosine * sine]
-        centres[better], variances[better] = centre[better], np.stack(spread, axis=1)[better]
-    return _Gaussians(centres + origin[:, 0], variances)
+        length = np.hypot(side[:, 0], side[:, 1])[:, None]
+        unit = np.divide(side, length, out=np.tile([1.0, 0.0], (count, 1)), where=length > 0)
+        normal = np.stack([-unit[:, 1], unit[:, 0]], axis=1)
+        placed = np.stack([(points * axis[:, None]).sum(axis=2) for axis in (unit, normal)], axis=2)
+        low, high = placed.min(axis=1), placed.max(axis=1)
+        sizes, middle = high - low, (low + high) / 2
+        area = sizes[:, 0] * sizes[:, 1]
+        better = area < least
+        least[better] = area[better]
+        centre = unit * middle[:, :1] + normal * middle[:, 1:]
+        for column_of, value in zip(out, (centre + corners[:, 0], sizes**2 / 12, unit), strict=True):
+            column_of[better] = value[better]
+    return out
 
 
 def _prepare(
@@ -267,22 +265,25 @@ def _prepare(
     return _gaussians(found), _gaussians(truth), {}
 
 
-def _determinants(variances: NDArray[np.float64]) -> NDArray[np.float64]:
-    a, b, c = variances.T
-    return np.asarray(a * b - c**2)
-
-
 def _probable(detections: _Gaussians, ground_truth: _Gaussians, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write 1 minus the Hellinger distances of Gaussians (Llerena et al., 2021), as Ultralytics rounds them up."""
-    left, right = detections.variances[pairs.detections], ground_truth.variances[pairs.ground_truth]
-    x, y = (detections.centres[pairs.detections] - ground_truth.centres[pairs.ground_truth]).T
-    a, b, c = (left + right).T
-    shared = _determinants(left + right)
-    apart = (a * y**2 + b * x**2) / (shared + _EPSILON) / 4 - c * x * y / (shared + _EPSILON) / 2
-    own = np.sqrt(np.maximum(_determinants(left), 0.0) * np.maximum(_determinants(right), 0.0))
-    apart += np.log(shared / (4 * own + _EPSILON) + _EPSILON) / 2
-    distance = np.clip(apart, _EPSILON, _FARTHEST_APART)
-    out[:] = 1 - np.sqrt(1 - np.exp(-distance) + _EPSILON)
+    """Write 1 minus the Hellinger distances of Gaussians (Llerena et al., 2021), with what Ultralytics adds for stability.
+
+    Everything is a sum of squares, so that nothing cancels where boxes are thin.
+    """
+    left, right = (
+        [column[rows] for column in side]
+        for side, rows in ((detections, pairs.detections), (ground_truth, pairs.ground_truth))
+    )
+    (x, y), (p, q), (r, s) = (left[0] - right[0]).T, left[1].T, right[1].T
+    (cosine, sine), (other_cosine, other_sine) = left[2].T, right[2].T
+    apart = p * (y * cosine - x * sine) ** 2 + q * (x * cosine + y * sine) ** 2
+    apart += r * (y * other_cosine - x * other_sine) ** 2 + s * (x * other_cosine + y * other_sine) ** 2
+    along = (cosine * other_cosine + sine * other_sine) ** 2
+    across = (cosine * other_sine - sine * other_cosine) ** 2
+    shared = p * q + r * s + (p * s + q * r) * along + (p * r + q * s) * across
+    own = np.sqrt(p * q) * np.sqrt(r * s)
+    distance = apart / (shared + _EPSILON) / 4 + np.log(shared / (4 * own + _EPSILON) + _EPSILON) / 2
+    out[:] = 1 - np.sqrt(1 - np.exp(-np.clip(distance, _EPSILON, _FARTHEST_APART)) + _EPSILON)
 
 
 def _reach(detections: _Gaussians, ground_truth: _Gaussians, lowest: float) -> tuple[Boxes, Boxes] | None:
@@ -290,16 +291,17 @@ def _reach(detections: _Gaussians, ground_truth: _Gaussians, lowest: float) -> t
     if lowest <= 0:
         return None
     # The squared distance of the centres, in units of both variances together, is at most four times that of Bhattacharyya.
-    limit = -math.log(max(1 - (1 - lowest) ** 2, 1e-300)) if lowest < 1 else 0.0
+    limit = -math.log(1 - (1 - lowest) ** 2) if lowest < 1 else 0.0
     return _around(detections, limit), _around(ground_truth, limit)
 
 
 def _around(gaussians: _Gaussians, limit: float) -> Boxes:
-    variances = gaussians.variances
-    reach = 2 * np.sqrt((limit + 1e-5) * variances[:, :2]) * (1 + 1e-6) + 1e-6 * (1 + np.abs(gaussians.centres))
-    # Of less than some pixels what is added for rounding decides, and nothing is known.
-    reach[_determinants(variances) < 1] = FARTHEST
-    return Boxes(readonly(np.concatenate([gaussians.centres - reach, gaussians.centres + reach], axis=1), np.float64), False)
+    """Return boxes as large as the distance allows; without an end for shapes so small that what is added decides."""
+    centres, (p, q), (x, y) = gaussians.centres, gaussians.variances.T, gaussians.units.T**2
+    variances = np.stack([p * x + q * y, p * y + q * x], axis=1)
+    reach = 2 * np.sqrt((limit + 1e-5) * variances) * (1 + 1e-6) + 1e-6 * (1 + np.abs(centres))
+    reach[p * q < 1] = FARTHEST
+    return Boxes(readonly(np.concatenate([centres - reach, centres + reach], axis=1), np.float64), sizes=False)
 
 
 PROBABLE = replace(

@@ -111,4 +111,4 @@ def check_names(names: list[str], source: str, *, file: bool = False, words: boo
         # XML 1.0 has no characters below the space, and what surrounds a name is not read.
         good = name.isprintable() and name == name.strip() and 0 < len(name) <= 256
         if not good or (file and ("/" in name or "\0" in name)) or (words and len(name.split()) != 1):
-            raise InputError("cannot be written as a name in VOC's format", source=source, value=name)
+            raise InputError("cannot be written as a name in this format", source=source, value=name)

@@ -132,7 +132,7 @@ def _parse(
         return _Parsed(classes.astype(np.int64), scores, {"masks": masks})
     if iou_type == ROTATED:
         corners = values[inside].reshape(-1, 4, 2) * scale[:, None, :]
-        return _Parsed(classes.astype(np.int64), scores, {"rotated": corners})
+        return _Parsed(classes.astype(np.int64), scores, {find(ROTATED).argument: corners})
     boxes = np.zeros((len(counts), 4))
     given = is_box | is_pose
     for column in range(4):

@@ -18,15 +18,11 @@ WHOLE = ("all", 0.0, 1e10)
 
 
 def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
-    """Return thresholds from ``"start:stop:step"``, ``"a,b,c"``, a number, or numbers.
+    """Return thresholds from ``"start:stop:step"``, ``"a,b,c"``, a number, or numbers. Raises `OptionError` where that
+    cannot be read.
 
     A range includes its stop and is laid out by `numpy.linspace`, as pycocotools' is, so that ``"0.5:0.95:0.05"`` has
     the very numbers of COCO.
-
-    Raises
-    ------
-    OptionError
-        Where that cannot be read.
     """
     if not isinstance(spec, str):
         if isinstance(spec, int | float | np.number):
@@ -62,12 +58,8 @@ def parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[float, float]]:
 
 
 def decimal(text: str | bytes) -> float:
-    """Convert ASCII text without underscores to a float; surrounding blanks, ``inf`` and ``nan`` are accepted as by `float`.
-
-    Raises
-    ------
-    ValueError
-        For any other text.
+    """Convert ASCII text without underscores to a float; surrounding blanks, ``inf`` and ``nan`` are accepted as by
+    `float`. Raises `ValueError` for any other text.
     """
     plain = text.isascii() and (b"_" not in text if isinstance(text, bytes) else "_" not in text)
     if not plain:
@@ -136,13 +128,7 @@ def wrong_epsilon(value: Any) -> str | None:
 
 
 def plain_sigmas(given: Any) -> Any:
-    """Return sigmas as tuples.
-
-    Raises
-    ------
-    OptionError
-        Where they are not positive numbers.
-    """
+    """Return sigmas as tuples; raises `OptionError` where they are not positive numbers."""
     if given is None:
         return None
     pairs = isinstance(given, Mapping) or (

@@ -413,12 +413,8 @@ def digest(parts: list[Any]) -> str:
 
 
 def options_of(protocol: Protocol, reading: Reading | Mapping[str, Any] | None, rules: Mapping[str, Any]) -> Options:
-    """Return options with how files are to be read: by `rules`, unless `reading` says otherwise.
-
-    Raises
-    ------
-    OptionError
-        For what is no option of reading.
+    """Return options with how files are to be read: by `rules`, unless `reading` says otherwise; raises `OptionError`
+    for what is no option of reading.
     """
     given = reading.given() if isinstance(reading, Reading) else reading or {}
     made = made_of({**rules, **given}, "reading", iou_type=protocol.iou_type)

@@ -60,13 +60,7 @@ class Home(NamedTuple):
         return cls(plugins.loaded(), __version__, stamps.code(confidence=True))
 
     def check(self) -> None:
-        """Refuse to work for a process whose code may give other numbers.
-
-        Raises
-        ------
-        DetmapError
-            Names the machine.
-        """
+        """Refuse to work for a process whose code may give other numbers."""
         if self.code != stamps.code(confidence=True):
             what = f"detmap {__version__}" if __version__ != self.version else f"other code of detmap {__version__}"
             raise DetmapError(

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 #: Arguments and options that name files to read, one or several, besides options of reading.
 _READ = (
     *("ground_truth", "detections", "predictions", "paths", "train", "schema", "qrels", "runs", "file", "gallery"),
-    *("attributes", "splits", "decision_sigmas", "verified", "inputs"),
+    *("attributes", "splits", "decision_sigmas", "verified", "against", "inputs"),
 )
 
 #: Options that name files to write.
-_WRITTEN = ("out", "card", "plot", "arrays")
+_WRITTEN = ("out", "card", "plot", "arrays", "junit", "gate_summary")
 
 
 def read_by(options: argparse.Namespace, *, apart: str = "") -> list[str]:
@@ -36,11 +36,6 @@ def check_files(options: argparse.Namespace) -> None:
     """Refuse what cannot be read as often as it is given, and to write over what is read.
 
     A folder to write into is left to the command, which knows what it writes there.
-
-    Raises
-    ------
-    OptionError
-        Names the first such file.
     """
     read = read_by(options)
     if not read:
@@ -62,12 +57,8 @@ def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Readin
 
 
 def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input]) -> Input:
-    """Return the ground truth that the options name, for inputs of detections that are `found` on it.
-
-    Raises
-    ------
-    OptionError
-        For an option of reading that concerns none of the files: it would be ignored.
+    """Return the ground truth that the options name; raises `OptionError` for an option of reading that concerns
+    neither it nor the inputs `found`.
     """
     from detmap.formats.inputs import Input, check_taken
 

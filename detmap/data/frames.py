@@ -26,12 +26,8 @@ _SHAPES_LEFT_OUT = "detmap.shapes_left_out"
 
 
 def arrow_of(data: Any, source: str) -> Any:
-    """Return data of any kind as a `pyarrow.Table`, which shares its memory where it can.
-
-    Raises
-    ------
-    InputError
-        Where it is no table.
+    """Return data of any kind as a `pyarrow.Table`, which shares its memory where it can; raises `InputError` where it
+    is no table.
     """
     pa = pyarrow()
     check_computed(data, source)
@@ -57,13 +53,7 @@ def arrow_of(data: Any, source: str) -> Any:
 
 
 def check_computed(data: Any, source: str) -> None:
-    """Refuse a frame that is a plan of what to compute, as those of polars' lazy interface and of dask are.
-
-    Raises
-    ------
-    InputError
-        Says which method computes it.
-    """
+    """Refuse a frame that is a plan of what to compute, as those of polars' lazy interface and of dask are."""
     method = next((name for name in ("collect", "compute") if callable(getattr(type(data), name, None))), None)
     if method is not None and not hasattr(data, "__arrow_c_stream__"):
         problem = f"this {type(data).__name__} is a plan, and holds no rows yet"
@@ -78,12 +68,8 @@ def columns_of(
     source: str,
     have: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Return what ``from_arrays`` takes, of a `pyarrow.Table`; `have` are the titles that messages list, by default its own.
-
-    Raises
-    ------
-    InputError
-        Where a column is missing, or holds what it cannot.
+    """Return what ``from_arrays`` takes, of a `pyarrow.Table`; `have` are the titles that messages list, by default its
+    own. Raises `InputError` where a column is missing, or holds what it cannot.
     """
     titles = list(table.column_names if have is None else have)
     found = _by_role(table, columns, source, titles)
@@ -114,12 +100,8 @@ def columns_of(
 
 
 def image_names(table: Any, columns: Mapping[str, str] | None, source: str) -> dict[Any, str]:
-    """Return the names of the files of images that have ids besides, by id; none where there is no such column.
-
-    Raises
-    ------
-    InputError
-        Where an image has two.
+    """Return the names of the files of images that have ids besides, by id; none where there is no such column. Raises
+    `InputError` where an image has two.
     """
     found = _by_role(table, columns, source, table.column_names)
     if not {"image_id", "image"} <= set(found):
@@ -132,13 +114,7 @@ _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
 
 
 def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
-    """Return which rows of ground truth are objects; others have nothing but an image.
-
-    Raises
-    ------
-    InputError
-        For a row that has something else, but no category.
-    """
+    """Return which rows of ground truth are objects; others have nothing but an image."""
     empty = np.asarray(array_of(found[category].is_null(), category, source), np.bool_)
     for name, column in found.items():
         if name in _OF_IMAGES or name == category:

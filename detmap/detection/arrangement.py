@@ -73,9 +73,9 @@ class Side:
         rows = readonly(() if count == kept.size else np.flatnonzero(kept), np.int32)
         sorting.group_by(readonly(image if count else (), np.int32), rows, order, starts)
         starts = readonly(starts, np.int64)
-        given = readonly(() if scores is None else scores, np.float64)
+        given = readonly(() if scores is None else scores, np.float64).view(np.uint64)
         codes = readonly(category, np.int32)
-        placed = sorting.Placed(order, out_image, out_category, out_rank, out_scores)
+        placed = sorting.Placed(order, out_image, out_category, out_rank, out_scores.view(np.uint64))
 
         def arrange(begin: int, end: int) -> NDArray[np.int64]:
             made = sorting.arrange_cells(starts, codes, given, merged, begin, end, placed, cells)
@@ -109,44 +109,30 @@ class Arrangement:
 
     A position counts rows in that order; columns "by position" follow it. Rows that are not evaluated have none: those of
     other images and categories, and detections beyond the largest cap.
-
-    Attributes
-    ----------
-    protocol : Protocol
-        The protocol whose decisions it follows.
-    kind : Kind
-        The kind of shape whose overlap counts.
-    image_ids : ndarray, shape (i,)
-        The evaluated images, ascending.
-    categories : tuple of (id, name)
-        The evaluated categories, ascending by id; the one pair ``(None, "all")`` where categories are not used.
-    found, truth : Side
-        Detections and ground truth by position.
-    cells : Cells
-        The cells that hold both; most hold detections alone.
-    objects : Objects
-        What matching needs to know of the ground truth, by position.
-    zero : ndarray of bool, shape (objects,), or None
-        By position, whether an object's annotation has the id 0; None where none has.
-    clusters : ndarray of int64 or str, shape (i,), or None
-        The cluster of each image; None: images are independent.
-    frequencies : dict of category id to {"r", "c", "f"}
-        The group of each category, where it is known and the protocol has groups.
-    notices : dict of str to int
-        What was unusual, counted.
     """
 
+    #: The protocol whose decisions it follows.
     protocol: Protocol
+    #: The kind of shape whose overlap counts.
     kind: Kind
+    #: The evaluated images, ascending; shape (i,).
     image_ids: NDArray[Any]
+    #: The evaluated categories, ascending by id; the one pair ``(None, "all")`` where categories are not used.
     categories: tuple[tuple[Any, str], ...]
+    #: `found` and `truth`: detections and ground truth by position.
     found: Side
     truth: Side
+    #: The cells that hold both; most hold detections alone.
     cells: overlap.Cells
+    #: What matching needs to know of the ground truth, by position.
     objects: matching.Objects
+    #: By position, whether an object's annotation has the id 0; None where none has; shape (objects,).
     zero: NDArray[np.bool_] | None
+    #: The cluster of each image; None: images are independent; shape (i,).
     clusters: NDArray[Any] | None
+    #: The group of each category, where it is known and the protocol has groups.
     frequencies: dict[Any, str]
+    #: What was unusual, counted.
     notices: dict[str, int]
     _columns: tuple[Column, Column]
     _compared: tuple[Any, Any]
@@ -401,13 +387,7 @@ def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[An
 
 
 def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> None:
-    """Refuse category ids that are integers in one table and strings in the other, so that none can match.
-
-    Raises
-    ------
-    InputError
-        Shows one of each.
-    """
+    """Refuse category ids that are integers in one table and strings in the other, so that none can match."""
     ours, theirs = ground_truth.categories.ids, detections.categories.ids
     if ours.size and ours.dtype.kind != theirs.dtype.kind:
         raise InputError(

@@ -29,15 +29,10 @@ _WRAPPED = ("annotations", "predictions")
 
 
 def by_name(detections: Found | Models) -> dict[str, Found]:
-    """Return detections by the names of their models.
+    """Return detections by the names of their models. Raises `OptionError` where a file is given twice.
 
     Models that are given one after the other are called by their files, as `detmap batch` calls them, and else "model 1" and
     so on by their places; a single one "detections".
-
-    Raises
-    ------
-    OptionError
-        Where a file is given twice.
     """
     if _is_one(detections):
         listed: list[Any] = [detections]
@@ -83,12 +78,8 @@ _UNNAMED = "detections"
 
 
 class Owned:
-    """Owner of detections until they are taken once; their memory can then be freed after matching.
-
-    Parameters
-    ----------
-    held : Detections, path, or sequence of mappings
-        What is handed over. A caller that keeps a name for it keeps its memory as well.
+    """Owner of detections until they are taken once; their memory can then be freed after matching, unless the caller
+    keeps a name for them.
     """
 
     def __init__(self, held: Found) -> None:
@@ -112,12 +103,8 @@ def owned(detections: Found | Owned) -> Owned:
 def tables_of(
     ground_truth: Truth, detections: Found | Owned, protocol: str | Protocol, iou_type: str | None
 ) -> tuple[GroundTruth, Detections]:
-    """Return tables of ground truth and detections; files and dictionaries are read for the kind of shape that is scored.
-
-    Raises
-    ------
-    InputError
-        For anything else, for swapped arguments, and as readers do.
+    """Return tables of ground truth and detections; files and dictionaries are read for the kind of shape that is
+    scored. Raises `InputError` for anything else, for swapped arguments, and as readers do.
     """
     detections = detections.take() if isinstance(detections, Owned) else detections
     if isinstance(ground_truth, GroundTruth) and isinstance(detections, Detections):

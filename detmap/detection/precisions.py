@@ -24,19 +24,13 @@ class Rankings:
     """The rankings of a tally in ranking order, made a block at a time.
 
     Ranking ``((k * A + a) * M + m) * T + t`` belongs to category *k*, area range *a*, cap *m* and IoU threshold *t*.
-
-    Attributes
-    ----------
-    tally : Tally
-        In ranking order.
-    caps : tuple of int
-        Those of the protocol's caps that are looked at, ascending.
-    scored : bool
-        Whether the hits carry scores.
     """
 
+    #: In ranking order.
     tally: Tally
+    #: Those of the protocol's caps that are looked at, ascending.
     caps: tuple[int, ...]
+    #: Whether the hits carry scores.
     scored: bool = True
 
     def __len__(self) -> int:

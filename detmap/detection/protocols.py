@@ -682,12 +682,8 @@ FOREIGN = {
 
 
 def preset(name: str) -> Protocol:
-    """Return the protocol of a name.
-
-    Raises
-    ------
-    OptionError
-        Lists the known names; where it is that of a kind of shape, as COCOeval takes it, names the keyword.
+    """Return the protocol of a name; raises `OptionError` with the known names, or the keyword for the name of a kind
+    of shape.
     """
     if name not in PRESETS and name in KINDS:
         raise OptionError(f"{name!r} is a kind of shape, not a protocol: iou_type={name!r}")

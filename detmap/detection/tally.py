@@ -24,28 +24,19 @@ from detmap.system.saved_states import seal, unseal
 class Column(NamedTuple):
     """The specification of a column of a tally. Whatever is done with every column follows it: a new one is a row of
     `COLUMNS`.
-
-    Attributes
-    ----------
-    name : str
-        The attribute of `Tally`.
-    dtype : str
-        As it is saved: little-endian.
-    per : {"detection", "pair"}
-        Whether it has a row per detection, or per pair of category and image that holds ground truth.
-    index_of : {"", "categories", "image_ids"}
-        The list that its values are indices of.
-    width : {"", "words", "areas"}
-        The meaning of its second axis: words of bits, or area ranges.
-    where : callable, or None
-        ``where(protocol)`` returns whether the column is there; elsewhere it is empty. None: always.
     """
 
+    #: The attribute of `Tally`.
     name: str
+    #: As it is saved: little-endian.
     dtype: str
+    #: Whether it has a row per detection, or per pair of category and image that holds ground truth.
     per: Literal["detection", "pair"]
+    #: The list that its values are indices of.
     index_of: Literal["", "categories", "image_ids"] = ""
+    #: The meaning of its second axis: words of bits, or area ranges.
     width: Literal["", "words", "areas"] = ""
+    #: ``where(protocol)`` returns whether the column is there; elsewhere it is empty. None: always.
     where: Callable[[Protocol], bool] | None = None
 
     def shape(self, protocol: Protocol, rows: int) -> tuple[int, ...]:
@@ -326,9 +317,10 @@ class Tally(Frozen):
             parallel.even(len(self), threads),
             threads,
         )
+        by_bits = ranked._replace(scores=ranked.scores.view(np.uint64))
         # A category's rows lie together now, and fit into a cache or nearly so while they are sorted.
         parallel.run(
-            lambda begin, end: sorting.sort_rows(starts, begin, end, ranked, category),
+            lambda begin, end: sorting.sort_rows(starts, begin, end, by_bits, category),
             parallel.cut(starts, threads),
             threads,
         )
@@ -490,13 +482,7 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _merged_clusters(parts: Sequence[Tally], place: Sequence[NDArray[np.integer]]) -> NDArray[Any] | None:
-    """Return the clusters of merged tallies, whose images have new places; None where no tally knows any.
-
-    Raises
-    ------
-    StateError
-        Where some know clusters and others do not, or clusters are integers in one and strings in another.
-    """
+    """Return the clusters of merged tallies, whose images have new places; None where no tally knows any."""
     known = [part.clusters for part in parts if part.clusters is not None]
     if not known:
         return None
@@ -510,13 +496,7 @@ def _merged_clusters(parts: Sequence[Tally], place: Sequence[NDArray[np.integer]
 
 
 def _merged_frequencies(parts: Sequence[Tally]) -> dict[Any, str]:
-    """Return the frequencies of categories that merged tallies know.
-
-    Raises
-    ------
-    StateError
-        Where two of them call a category's frequency differently.
-    """
+    """Return the frequencies of categories that merged tallies know."""
     made: dict[Any, str] = {}
     for part in parts:
         for category, group in part.frequencies.items():

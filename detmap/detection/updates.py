@@ -53,14 +53,10 @@ def read_image(
     invalid_boxes: InvalidBoxes,
     names: Mapping[Any, str] | None,
 ) -> Image:
-    """Return image `i` of an update, checked; `names` are the categories, if they are given.
+    """Return image `i` of an update, checked; `names` are the categories, if they are given. Raises `InputError` for
+    data that cannot be scored.
 
     Where other shapes are given, boxes may be left out: then they are the boxes around the shapes.
-
-    Raises
-    ------
-    InputError
-        For data that cannot be scored.
     """
     shapes, true_shapes = (
         _read_shapes(record, source, i, kind) for record, source in ((prediction, "predictions"), (target, "targets"))
@@ -139,24 +135,12 @@ def kinds_given(prediction: object, target: object) -> list[str]:
 
 
 def kind_of_images(given: Mapping[int, list[str]], before: str | None) -> str | None:
-    """Return the kind of shape to score: boxes where all images have them, else the one other kind that all have.
+    """Return the kind of shape to score: boxes where all images have them, else the one other kind that all have; None
+    where it remains open.
 
-    Parameters
-    ----------
-    given : mapping of int to list of str
-        By the number of each image in the update, what `kinds_given` returned.
-    before : str or None
-        The kind of the images that were seen before; None where there were none.
-
-    Returns
-    -------
-    str or None
-        None where it remains open: no image has shapes that prediction and target have in common.
-
-    Raises
-    ------
-    InputError
-        Where an image without boxes has several kinds, or images are of different kinds.
+    `given` are the kinds by the number of each image in the update, `before` the kind of the images that were seen
+    before, if there were some. Raises `InputError` where an image without boxes has several kinds, or images are of
+    different kinds.
     """
     kind = before
     for i, kinds in given.items():

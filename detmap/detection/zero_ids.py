@@ -32,25 +32,18 @@ OTHER: dict[str, Literal["found", "missed"]] = {"found": "missed", "missed": "fo
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Otherwise(Frozen):
-    """Detections that have other bits under the other value of `id_zero`.
+    """Detections that have other bits under the other value of `id_zero`."""
 
-    Attributes
-    ----------
-    protocol : Protocol
-        What the tally was matched under.
-    known : bool
-        Whether these are all; of a tally that was saved they are not known.
-    image, category, rank : ndarray, shape (n,)
-        Ids of the image and the category, and the rank among the detections of both; together they identify a detection.
-    hit, ignored : ndarray of uint64, shape (n, w)
-        Its words under the other value.
-    """
-
+    #: What the tally was matched under.
     protocol: Protocol
+    #: Whether these are all; of a tally that was saved they are not known.
     known: bool = True
+    #: `image`, `category`, `rank`: ids of the image and the category, and the rank among the detections of both;
+    #: together they identify a detection; shape (n,).
     image: NDArray[Any]
     category: NDArray[Any]
     rank: NDArray[np.int32]
+    #: `hit` and `ignored`: its words under the other value; shape (n, w).
     hit: NDArray[np.uint64]
     ignored: NDArray[np.uint64]
 
@@ -156,16 +149,10 @@ def effect(metric: str, id_zero: str, here: float, there: float) -> dict[str, in
 
 
 def unmatch(taken: pairs.Taken, zero: NDArray[np.bool_], outside: NDArray[np.bool_]) -> None:
-    """Turn hits on objects of id 0 into detections without a match.
+    """Turn hits on objects of id 0 into detections without a match, in place.
 
-    Parameters
-    ----------
-    taken : Taken
-        What `detmap.kernels.pairs.assign` wrote; changed in place.
-    zero : ndarray of bool, shape (objects,)
-        By position, whether an object's annotation has the id 0.
-    outside : ndarray of bool, shape (detections,)
-        By position, whether a detection is ignored without a match.
+    By position, `zero` says whether an object's annotation has the id 0, and `outside` whether a detection is ignored
+    without a match.
     """
     lost = np.flatnonzero(taken.outcome == pairs.HIT)
     lost = lost[zero[taken.ground_truth[lost]]]
@@ -185,18 +172,9 @@ def unmatched_words(
 ) -> matching.Words:
     """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 as detections without a match.
 
-    Parameters
-    ----------
-    cells : Cells
-        Detections are numbered from 0 in them, one cell after the other.
-    candidates, objects, levels
-        As for `detmap.kernels.matching.match`.
-    zero : ndarray of bool, shape (objects,)
-        By position, whether an object's annotation has the id 0.
-    outside : ndarray of bool, shape (d, A)
-        In which area ranges a detection is ignored without a match.
-    words : Words
-        What was matched, shape (d, words) each.
+    In `cells` detections are numbered from 0, one cell after the other. By position, `zero` says whether an object's
+    annotation has the id 0, and `outside`, shape (d, A), in which area ranges a detection is ignored without a match;
+    `words` is what was matched, shape (d, words) each.
     """
     thresholds, found = levels.thresholds, np.zeros((len(outside), 64 * words.hit.shape[1]), np.bool_)
     ignored = np.zeros_like(found)

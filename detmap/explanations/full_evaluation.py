@@ -19,21 +19,10 @@ from detmap.kernels import readonly
 
 @dataclass(eq=False)
 class Whole:
-    """Two tables that are scored as `detmap.evaluate` does, each protocol with one area range and one cap.
+    """Two tables that are scored as `detmap.evaluate` does, each protocol with one area range and one cap; `matchings`
+    counts how often was matched.
 
     It answers what `Lean` answers, in the same form, and takes longer.
-
-    Parameters
-    ----------
-    ground_truth, detections : GroundTruth, Detections
-        What is scored.
-    threads : int, optional
-        One per processor by default.
-
-    Attributes
-    ----------
-    matchings : int
-        How often was matched.
     """
 
     ground_truth: GroundTruth

@@ -103,23 +103,10 @@ def knows(protocol: Protocol) -> bool:
 
 @dataclass(eq=False)
 class Lean:
-    """Two tables that are scored under many protocols of one metric, each with one area range and one cap.
+    """Two tables that are scored under many protocols of one metric, each with one area range and one cap, and of one
+    kind of shape.
 
-    It `knows` all that these protocols decide.
-
-    Parameters
-    ----------
-    ground_truth, detections : GroundTruth, Detections
-        What is scored; the detections are on images of the ground truth.
-    protocol : Protocol
-        The first one. Others compare the same kind of shape.
-    threads : int, optional
-        One per processor by default.
-
-    Attributes
-    ----------
-    matchings : int
-        How often was matched.
+    It `knows` all that these protocols decide; `matchings` counts how often was matched.
     """
 
     ground_truth: GroundTruth

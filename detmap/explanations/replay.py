@@ -87,17 +87,8 @@ def _read(made: Any, text: str) -> Any:
 def trimmed(protocol: Protocol, metric: str) -> Protocol:
     """Return a protocol that decides what one metric needs and nothing else.
 
-    Parameters
-    ----------
-    protocol : Protocol
-        Any.
-    metric : str
-        "AP" (mAP is another name of it), "AP50", "AP75", or "AP_" and the name of an area range.
-
-    Raises
-    ------
-    OptionError
-        Where the protocol has no such metric.
+    The metric is "AP" (mAP is another name of it), "AP50", "AP75", or "AP_" and the name of an area range;
+    `OptionError` is raised where the protocol has no such metric.
     """
     ranges = {name: (name, low, high) for name, low, high in protocol.area_ranges}
     area = protocol.area_ranges[0]
@@ -363,12 +354,8 @@ def pair(
     iou_type: str | None,
     *tables: GroundTruth | Detections,
 ) -> tuple[Protocol, Protocol]:
-    """Return two protocols for two tables, trimmed for a metric.
-
-    Raises
-    ------
-    OptionError
-        Where they compare other shapes, or have no such metric.
+    """Return two protocols for two tables, trimmed for a metric; raises `OptionError` where they compare other shapes,
+    or have no such metric.
     """
     both = [trimmed(decided(one, iou_type, *tables), metric) for one in (source, target)]
     if both[0].iou_type != both[1].iou_type:

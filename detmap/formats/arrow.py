@@ -28,13 +28,7 @@ _ENDINGS = {"parquet": (".parquet",), "feather": (".feather", ".arrow")}
 
 
 def _named(reading: Reading) -> Mapping[str, str] | None:
-    """Return which titles columns have, as the caller says.
-
-    Raises
-    ------
-    OptionError
-        Where the caller lists columns, as of a file without titles.
-    """
+    """Return which titles columns have, as the caller says."""
     given: Any = reading.columns
     if isinstance(given, str):
         given = dict(part.strip().partition("=")[::2] for part in given.split(","))

@@ -147,13 +147,7 @@ def _holds(target: Format, kind: str) -> bool:
 
 
 def _refuse_inputs(target: Path, inputs: Sequence[Path]) -> None:
-    """Refuse to write over what is read.
-
-    Raises
-    ------
-    OptionError
-        Names the file.
-    """
+    """Refuse to write over what is read."""
     for one in inputs:
         try:
             same = os.path.samefile(one, target)

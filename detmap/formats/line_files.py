@@ -106,13 +106,7 @@ class _Parsed(NamedTuple):
 
 
 def _parse(lines: Lines, row: _Row, formed: Formed | None, given: str | None) -> _Parsed:
-    """Return what lines say.
-
-    Raises
-    ------
-    InputError
-        For a line of another form.
-    """
+    """Return what lines say; raises `InputError` for a line of another form."""
     fields = [row.own(words) for words in lines.fields]
     marked = np.array([len(own) < len(words) for own, words in zip(fields, lines.fields, strict=True)], np.bool_)
     width = len(row.words)
@@ -153,20 +147,13 @@ def _flag(lines: Lines, values: NDArray[np.float64], name: str) -> NDArray[np.bo
 
 @dataclass(frozen=True, kw_only=True)
 class _Side:
-    """One side of a format: how its lines are read and written.
+    """One side of a format: how its lines are read and written."""
 
-    Attributes
-    ----------
-    row : _Row
-        What a line says.
-    formed : callable or None
-        Decides the form of boxes where the description leaves it open.
-    everywhere : tuple of str
-        Classes of regions of all classes.
-    """
-
+    #: What a line says.
     row: _Row
+    #: Decides the form of boxes where the description leaves it open.
     formed: Formed | None
+    #: Classes of regions of all classes.
     everywhere: tuple[str, ...] = field(default=())
 
     def files(self, source: Any, what: str) -> dict[str, tuple[bytes, str]]:
@@ -317,13 +304,7 @@ class _Side:
     def _columns(
         self, table: GroundTruth | Detections, names: Sequence[str], labels: list[str]
     ) -> tuple[list[str | list[str]], dict[str, int]]:
-        """Return the words of all lines, a column each, and what is lost.
-
-        Raises
-        ------
-        InputError
-            For names and scores that cannot be written.
-        """
+        """Return the words of all lines, a column each, and what is lost."""
         for name in names:
             if len(name.split()) != 1 or name != name.strip() or not name.isprintable() or len(name.encode()) > 256:
                 raise InputError("a class of these lines must be one word", source=table.source, value=name)

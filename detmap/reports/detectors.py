@@ -270,7 +270,7 @@ def _survives(models: Sequence[Model], settings: Settings, stage: Callable[[str]
     """Say whether the order of models survives, or why that is left out; None where nothing can be said."""
     count = sum(len(model.diagnosis.detections) for model in models)
     if not settings.replicates or count > SURVIVAL:
-        why = "Without --bootstrap" if not settings.replicates else f"For {count:,} detections"
+        why = "Without draws of images" if not settings.replicates else f"For {count:,} detections"
         return f"{why} this is left out: detmap compare --under all tells it."
     stage("trying other rules")
     first = models[0].diagnosis

@@ -58,13 +58,7 @@ class _Table(NamedTuple):
         )
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return a column of finite numbers.
-
-        Raises
-        ------
-        InputError
-            Where a cell is none.
-        """
+        """Return a column of finite numbers; raises `InputError` where a cell is none."""
         cells = self.columns[name]
         try:
             values = np.fromiter(map(float, cells), np.float64, len(cells))
@@ -84,11 +78,7 @@ class _Table(NamedTuple):
 
     def ids(self, names: Sequence[str], what: str) -> tuple[str, list[Any]]:
         """Return the ids of one of some columns: of the first, integers where all of it are; of others always strings.
-
-        Raises
-        ------
-        InputError
-            Where there is no such column, a cell is empty, or it is too long.
+        Raises `InputError` where there is no such column, a cell is empty, or it is too long.
         """
         name = next((one for one in names if one in self.columns), None)
         if name is None:
@@ -100,12 +90,8 @@ class _Table(NamedTuple):
         return name, integers(cells) if name == names[0] else cells
 
     def names(self, ids: list[Any], column: str) -> dict[Any, str]:
-        """Return the names that a column has for ids, where there is such a column, and its cells say one.
-
-        Raises
-        ------
-        InputError
-            Where an id has two.
+        """Return the names that a column has for ids, where there is such a column, and its cells say one; raises
+        `InputError` where an id has two.
         """
         names: dict[Any, str] = {}
         for row, (key, name) in enumerate(zip(ids, self.columns.get(column, [""] * len(ids)), strict=True)):
@@ -146,13 +132,7 @@ def integers(cells: list[str]) -> list[Any]:
 
 
 def _read(source: Source, columns: Any, what: str) -> _Table:
-    """Read a file into cells by the names of `COLUMNS`.
-
-    Raises
-    ------
-    InputError
-        Where it is no such file.
-    """
+    """Read a file into cells by the names of `COLUMNS`; raises `InputError` where it is no such file."""
     data, name = read_bytes(source, what)
     try:
         text = bytes(data).decode("utf-8-sig")
@@ -196,13 +176,7 @@ def _delimiter_of(line: str) -> str:
 
 
 def _places(header: Sequence[str], renamed: Mapping[str, str], name: str) -> dict[str, int]:
-    """Return which column is what.
-
-    Raises
-    ------
-    InputError
-        Where two are the same, or one that the caller names is not there.
-    """
+    """Return which column is what."""
     found: dict[str, int] = {}
     for place, title in enumerate(header):
         role = renamed.get(title) or (None if title in renamed.values() else role_of_title(title))
@@ -227,13 +201,7 @@ _HEAD = 1 << 16
 
 
 def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
-    """Return what the columns of a file without a header are, and what columns with names are, by name.
-
-    Raises
-    ------
-    OptionError
-        For what no column can be.
-    """
+    """Return what the columns of a file without a header are, and what columns with names are, by name."""
     if columns is None:
         return None, {}
     if isinstance(columns, str):
@@ -263,13 +231,7 @@ def _ways(columns: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _boxes(table: _Table) -> tuple[str, NDArray[np.float64]]:
-    """Return how boxes are written, and them.
-
-    Raises
-    ------
-    InputError
-        Where columns are missing, or fit more than one way.
-    """
+    """Return how boxes are written, and them."""
     exact = _ways(table.columns)
     if not exact:
         raise table.missing("x1", "boxes: x1, y1, x2, y2, or x, y, width, height, or cx, cy, width, height")

@@ -328,33 +328,21 @@ def _of_voc(ground_truth: GroundTruth) -> bool:
 
 
 class _Results(NamedTuple):
-    """The lines of a file of results.
+    """The lines of a file of results."""
 
-    Attributes
-    ----------
-    codes : ndarray of int32, shape (n,)
-        The image of each line: its place in `images`.
-    images : list of str
-        The ids of the images in the order of their first appearance.
-    numbers : ndarray of float64, shape (n, 5)
-        Score and corners.
-    lines : list of int or None
-        The number of each line, from 1; None where no line is blank.
-    """
-
+    #: The image of each line: its place in `images`; shape (n,).
     codes: NDArray[np.int32]
+    #: The ids of the images in the order of their first appearance.
     images: list[str]
+    #: Score and corners; shape (n, 5).
     numbers: NDArray[np.float64]
+    #: The number of each line, from 1; None where no line is blank.
     lines: list[int] | None
 
 
 def _results_of(data: bytes, source: str, finite: bool) -> _Results:
-    """Read a file of results: a large and plain one by the scanner, others word by word, which finds what is wrong.
-
-    Raises
-    ------
-    InputError
-        For a line that is not of the form.
+    """Read a file of results: a large and plain one by the scanner, others word by word, so that errors name their
+    line.
     """
     found = _scanned(data) if len(data) >= _WORTH_SCANNING else None
     return _split(data, source, finite) if found is None else found
@@ -479,7 +467,7 @@ def _read_detections(source: Source, ground_truth: GroundTruth | None, reading: 
 FORMAT = register(
     Format(
         name="voc",
-        takes=("image_set",),
+        takes=("image_set", "missing_classes"),
         suffixes=_ARCHIVES,
         sniff=_sniff,
         read_ground_truth=_read_ground_truth,

@@ -100,13 +100,7 @@ def digits(value: float) -> str:
 
 
 def check_names(names: list[str], source: str, *, file: bool = False, words: bool = False) -> None:
-    """Refuse names that would not be read as they are written.
-
-    Raises
-    ------
-    InputError
-        Names the first.
-    """
+    """Refuse names that would not be read as they are written."""
     for name in names:
         # XML 1.0 has no characters below the space, and what surrounds a name is not read.
         good = name.isprintable() and name == name.strip() and 0 < len(name) <= 256

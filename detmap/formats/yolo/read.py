@@ -64,12 +64,8 @@ def _parse(
     scored: bool,
     settled: bool = False,
 ) -> _Parsed:
-    """Read lines, whose images have these `sizes`, shape (n, 2); `settled`: they hold keypoints only if `points` say so.
-
-    Raises
-    ------
-    InputError
-        For a line that is none of this kind; names it.
+    """Read lines, whose images have these `sizes`, shape (n, 2); `settled`: they hold keypoints only if `points` say
+    so. Raises `InputError` for a line that is none of this kind.
     """
     values, edges = lines.floats()
     counts = np.diff(edges)

@@ -93,13 +93,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _sizes(table: GroundTruth | Detections, truth: GroundTruth) -> NDArray[np.int64]:
-    """Return height and width of each of a table's images.
-
-    Raises
-    ------
-    InputError
-        Where one is not known.
-    """
+    """Return height and width of each of a table's images; raises `InputError` where one is not known."""
     known = np.zeros((truth.images.values.size, 2), np.int64) if truth.images.sizes is None else truth.images.sizes
     if isinstance(table, Detections):
         place = {one: i for i, one in enumerate(truth.images.values.tolist())}

@@ -11,21 +11,13 @@ from typing import Any, NamedTuple
 
 
 class Benchmark(NamedTuple):
-    """A benchmark whose ground truth has fields that its rules read.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    fields : mapping of str to tuple of str
-        The fields of its records, by list of COCO's JSON: images, annotations, categories. Columns of tables go by
-        the fields of annotations.
-    protocol : str
-        The protocol that reads these fields; "" where there is none.
-    """
+    """A benchmark whose ground truth has fields that its rules read."""
 
     name: str
+    #: The fields of its records, by list of COCO's JSON: images, annotations, categories. Columns of tables go by the
+    #: fields of annotations.
     fields: Mapping[str, tuple[str, ...]]
+    #: The protocol that reads these fields; "" where there is none.
     protocol: str = ""
 
 
@@ -67,9 +59,10 @@ def fields_of(section: str) -> dict[str, str]:
 
 
 def protocol_for(notices: Mapping[str, int]) -> str | None:
-    """Return the protocol that reads the fields that are noted; None where none does."""
-    named = [one.protocol for one in BENCHMARKS if one.protocol and any(_of_benchmark(code, one) for code in notices)]
-    return named[0] if named else None
+    """Return the protocol that reads most of the fields that are noted, of equals the first; None where none reads any."""
+    counts = {one.protocol: sum(_of_benchmark(code, one) for code in notices) for one in BENCHMARKS if one.protocol}
+    best = max(counts, key=lambda name: counts[name])
+    return best if counts[best] else None
 
 
 def advice(names: Iterable[str]) -> str:

@@ -103,7 +103,7 @@ def expanded(table: T, hierarchy: Hierarchy) -> T:
     above: list[tuple[str, ...]] = [hierarchy.above.get(name, ()) for name in names]
     every = sorted({*names, *(one for own in above for one in own)})
     place: dict[str, int] = {name: k for k, name in enumerate(every)}
-    listed = [[place[name], *(place[one] for one in own)] for name, own in zip(names, above, strict=True)]
+    listed: list[list[int]] = [[place[one] for one in (name, *hierarchy.above.get(name, ()))] for name in names]
     counts = np.array([len(one) for one in listed], np.int64)
     times = counts[categories.codes] if names else np.zeros(0, np.int64)
     rows = np.repeat(np.arange(times.size), times)

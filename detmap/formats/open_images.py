@@ -341,7 +341,7 @@ def hierarchy(path: Path) -> Hierarchy:
 FORMAT = register(
     Format(
         name="openimages",
-        takes=("columns", "classes"),
+        takes=("columns", "classes", "fields"),
         suffixes=ENDINGS,
         sniff=_sniff,
         read_ground_truth=read_ground_truth,

@@ -133,6 +133,7 @@ _PARTS = (
     "plugins",
     "pycocotools",
     "pytrec_eval",
+    "ranx",
     "reports",
     "retrieval",
     "shapes",

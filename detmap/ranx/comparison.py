@@ -111,7 +111,7 @@ def compare(
         values[name], queries, found = values_per_query(qrels, run, requests)
         notices = added(notices, found)
         for metric, column in values[name].items():  # as ranx leaves them behind
-            run.mean_scores[metric] = np.mean(column)
+            run.mean_scores[metric] = float(np.mean(column))
             run.scores[metric] = dict(zip(queries, column.tolist(), strict=True))
     if notices:
         warnings.warn("; ".join(describe(notices)), UserWarning, stacklevel=2)
@@ -176,7 +176,9 @@ def _fisher(one: Values, other: Values, drawn: int, seed: int) -> float:
         count = min(drawn - begin, max(1, _TOGETHER // one.size))
         words = bits.randint(0, 1 << 32, size=(count, one.size), dtype=np.uint32)
         first, second = np.zeros(count), np.zeros(count)
-        for a, b, column in zip(one.tolist(), other.tolist(), words.T, strict=True):  # in this order: the last bits count
+        for a, b, column in zip(
+            one.tolist(), other.tolist(), words.T, strict=True
+        ):  # in this order: the last bits count
             stays = (column & 1).astype(np.bool_)
             first += np.where(stays, a, b)
             second += np.where(stays, b, a)
@@ -275,13 +277,15 @@ class Report:
         for letter, model in zip(_LETTERS, self.model_names, strict=False):
             cells = [letter, model]
             for metric in self.metrics:
-                worse = (raised for raised, is_worse in zip(_RAISED, self._beaten(model, metric), strict=False) if is_worse)
+                worse = (
+                    raised for raised, is_worse in zip(_RAISED, self._beaten(model, metric), strict=False) if is_worse
+                )
                 cells.append(self.format_score(self.results[model][metric]) + "".join(worse))
             lines.append(cells)
         return _table(["#", "Model", *map(self.get_metric_label, self.metrics)], lines)
 
     def to_latex(self) -> str:
-        """Return a table in LaTeX, as ``to_table``, the best run of each metric in bold face; it needs booktabs, graphicx."""
+        """Return the table in LaTeX, the best run of each metric in bold face; it needs booktabs and graphicx."""
         best = {metric: self._best(metric) for metric in self.metrics}
         rows = []
         for letter, model in zip(_LETTERS, self.model_names, strict=False):

@@ -17,7 +17,7 @@ from detmap.ranx.rows import Qrels, Run, lists_as_rows
 from detmap.retrieval.conventions import CONVENTIONS, Convention
 from detmap.retrieval.metrics import parse
 from detmap.retrieval.ranked import Request
-from detmap.retrieval.runs import RankedRun, Rules, Table, ranked_run, read_table
+from detmap.retrieval.runs import RankedRun, Rules, Table, ranked_run, read_table, table_of_dicts
 
 _CONVENTION = CONVENTIONS.find("ranx")
 
@@ -44,7 +44,7 @@ def requests_of(metrics: Iterable[str] | str) -> dict[str, Request]:
     for name in [metrics] if isinstance(metrics, str) else metrics:
         if not isinstance(name, str) or not _NAMED.fullmatch(name):
             raise OptionError(
-                f"Metric {shorten(name)} not supported: there are {', '.join(METRICS)}, with @k and -l2 behind them, and rbp.95"
+                f"Metric {shorten(name)} not supported: there are {', '.join(METRICS)}, with @k and -l2, and rbp.95"
             )
         found[name] = parse(name, _CONVENTION)
     return found
@@ -107,8 +107,8 @@ def evaluate(
     values, queries, notices = values_per_query(qrels, run, requests)
     if notices:
         warnings.warn("; ".join(describe(notices)), UserWarning, stacklevel=2)
-    means = {name: np.mean(found) for name, found in values.items()}
-    stds = {name: np.std(found) for name, found in values.items()} if return_mean and return_std else {}
+    means: dict[str, Any] = {name: np.mean(found) for name, found in values.items()}
+    stds: dict[str, Any] = {name: np.std(found) for name, found in values.items()} if return_mean and return_std else {}
     if isinstance(run, Run) and save_results_in_run:
         run.mean_scores.update(means)
         run.std_scores.update(stds)
@@ -124,7 +124,7 @@ def values_per_query(
     qrels: Any, run: Any, requests: Mapping[str, Request]
 ) -> tuple[dict[str, NDArray[np.float64]], list[Any], dict[str, int]]:
     """Return by name the values of each query; the queries, in ranx's order; and what ranx does otherwise, counted."""
-    judged, theirs, convention = _tables(qrels, run)
+    judged, theirs, convention = _tables(qrels, run, any(one.metric.name == "bpref" for one in requests.values()))
     _check_queries(judged.queries, theirs.queries)
     asked = list({request.key: request for request in requests.values()}.values())
     ranked = ranked_run(judged, theirs, Rules(convention, level=1, all_empty=True), asked)
@@ -147,31 +147,52 @@ def values_per_query(
     return values, queries, {code: count for code, count in notices.items() if count}
 
 
-def _tables(qrels: Any, run: Any) -> tuple[Table, Table, Convention]:
-    """Return both sides as tables, and the convention that orders equal scores as ranx does."""
-    sides, convention = [qrels, run], _CONVENTION
-    named = [isinstance(side, Qrels | Run | Mapping) for side in sides]
+def _tables(qrels: Any, run: Any, place: bool) -> tuple[Table, Table, Convention]:
+    """Return both sides as tables, and the convention that orders equal scores as ranx does.
+
+    `place`: whether a metric is defined for one order of the documents alone, so that dicts must be turned around.
+    """
+    given: list[Any] = [side.table if isinstance(side, Qrels | Run) else side for side in (qrels, run)]
+    convention = _CONVENTION
+    named = [isinstance(side, Mapping | Table) for side in given]
     if not any(named):
-        sides = [lists_as_rows(side, name) for side, name in zip(sides, ("qrels", "run"), strict=True)]
+        given = [lists_as_rows(side, name) for side, name in zip(given, ("qrels", "run"), strict=True)]
         convention = replace(convention, order="given")
     elif not all(named):
         raise InputError("has arrays, whose documents are numbers", source="run" if named[0] else "qrels")
+    elif not isinstance(run, Run) and place:
+        given[1] = {query: dict(reversed(row.items())) for query, row in run.items()}
     elif not isinstance(run, Run):
-        sides[1] = {query: dict(reversed(row.items())) for query, row in run.items()}
-    tables = [
-        read_table(side.table if isinstance(side, Qrels | Run) else side, kind)
-        for side, kind in zip(sides, ("qrels", "run"), strict=True)
-    ]
+        convention = replace(convention, ties="reversed")
+    judged, ranked = _plain(*given) or tuple(map(read_table, given, ("qrels", "run")))
     # To ranx every grade below the level is one of a document that is not relevant, also one below 0.
-    judged = replace(tables[0], values=np.where(tables[0].values >= 1, tables[0].values, 0))
-    return judged, tables[1], convention
+    judged = replace(judged, values=np.where(judged.values >= 1, judged.values, 0))
+    return judged, ranked, convention
+
+
+def _plain(qrels: Any, run: Any) -> tuple[Table, Table] | None:
+    """Return dicts from strings to numbers as tables that read them in place; None for anything else."""
+    if not isinstance(qrels, dict) or not isinstance(run, dict) or qrels.keys() != run.keys():
+        return None
+    if not all(type(row) is dict for side in (qrels, run) for row in side.values()):
+        return None
+    try:
+        return table_of_dicts(qrels, "qrels"), table_of_dicts(run, "run", qrels)
+    except (TypeError, OverflowError):
+        return None
 
 
 def _check_queries(judged: list[Any], ranked: list[Any]) -> None:
     missing, extra = set(judged) - set(ranked), set(ranked) - set(judged)
     if missing or extra:
-        side = f"the run lacks {shorten(min(missing, key=str))}" if missing else f"the qrels lack {shorten(min(extra, key=str))}"
-        raise AssertionError(f"Qrels and Run query ids do not match: {side}; make_comparable=True adds and removes queries")
+        side = (
+            f"the run lacks {shorten(min(missing, key=str))}"
+            if missing
+            else f"the qrels lack {shorten(min(extra, key=str))}"
+        )
+        raise AssertionError(
+            f"Qrels and Run query ids do not match: {side}; make_comparable=True adds and removes queries"
+        )
 
 
 def _tied(ranked: RankedRun) -> int:

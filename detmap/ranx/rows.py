@@ -34,7 +34,9 @@ def file_kind(path: str | os.PathLike[str], kind: str | None) -> str:
     """
     found = os.path.splitext(os.fspath(path))[1][1:] if kind is None else kind
     if found not in _KINDS:
-        raise OptionError(f"kind must be json, trec, gz or parquet, not {shorten(found)}: save the file as one of these")
+        raise OptionError(
+            f"kind must be json, trec, gz or parquet, not {shorten(found)}: save the file as one of these"
+        )
     return _KINDS[found]
 
 
@@ -199,7 +201,7 @@ def _of_frame(frame: Any, names: Sequence[str]) -> tuple[Any, Any, Any]:
     for name in names:
         if name not in known:
             raise InputError(f"no column {shorten(name)}", source="frame", value=known)
-    return tuple(frame[name] for name in names)  # type: ignore[return-value]  # three names
+    return tuple(frame[name] for name in names)
 
 
 class Qrels(Rows):
@@ -232,7 +234,9 @@ class Qrels(Rows):
                 row[document] -= rel_lvl - 1
 
     def _lines(self) -> list[str]:
-        return [f"{query} 0 {document} {grade}" for query, row in self.in_order.items() for document, grade in row.items()]
+        return [
+            f"{query} 0 {document} {grade}" for query, row in self.in_order.items() for document, grade in row.items()
+        ]
 
     @staticmethod
     def from_dict(d: Mapping[Any, Mapping[str, int]]) -> Qrels:

@@ -270,8 +270,10 @@ def table_of_dicts(
 def _write_numbers(numbers: ValuesView[Any], out: NDArray[np.float64]) -> None:
     """Write the values of a dict, floats and integers, to `out`, or raise TypeError."""
     try:
-        if type(sum(numbers, 0.0)) is float:  # the quickest way to ask: nearly all other numbers make the sum one of theirs
-            pack_into(f"{out.size}d", out, 0, *numbers)
+        if (
+            type(sum(numbers, 0.0)) is float
+        ):  # the quickest way to ask: nearly all other numbers make the sum one of theirs
+            pack_into(f"{out.size}d", out.data, 0, *numbers)
             return
     except (TypeError, OverflowError, PackError):
         pass

@@ -128,6 +128,7 @@ _PARTS = (
     "explanations",
     "formats",
     "hits",
+    "integrations",
     "lvis",
     "masks",
     "plugins",

@@ -183,13 +183,7 @@ def _blocks(count: int) -> Iterator[slice]:
 
 
 def _with_shapes(records: list[dict[str, Any]], table: GroundTruth | Detections, rows: slice) -> list[dict[str, Any]]:
-    """Add the fields of all shapes but boxes to records.
-
-    Raises
-    ------
-    InputError
-        Where COCO's records have no field for a kind of shape.
-    """
+    """Add the fields of all shapes but boxes to records."""
     for name, column in table.shapes.items():
         kind = find(name)
         if name == BOXES:

@@ -134,6 +134,7 @@ _PARTS = (
     "plugins",
     "pycocotools",
     "pytrec_eval",
+    "ranx",
     "reports",
     "retrieval",
     "shapes",

@@ -23,6 +23,7 @@ from detmap.detection.updates import (
     FOUND,
     TRUE,
     Image,
+    ids_of_targets,
     kind_of_images,
     kinds_given,
     notices_of,
@@ -189,7 +190,8 @@ class Evaluator:
             the shape where there are no boxes; and LVIS's ``neg_category_ids`` and ``not_exhaustive_category_ids``, lists of
             labels.
         image_ids : int, str, or sequence or tensor of them, optional
-            The id of each image. Give them with every update, or with none.
+            The id of each image; by default the ``image_id`` of its target, as torchvision's data sets have it. There are
+            ids with every update, or with none.
 
         Raises
         ------
@@ -215,6 +217,9 @@ class Evaluator:
         image_ids: Any,
         alone: bool,
     ) -> None:
+        image_ids = ids_of_targets(targets) if image_ids is None else image_ids
+        if image_ids is None and not len(targets):
+            return
         numbered = image_ids is None
         if numbered:
             ids: list[Any] = list(range(len(self._seen), len(self._seen) + len(predictions)))

@@ -51,7 +51,6 @@ class MeanAveragePrecision(TheirMetric):  # type: ignore[misc]
     Examples
     --------
     >>> from torch import tensor
-    >>> from detmap.integrations.torchmetrics import MeanAveragePrecision
     >>> metric = MeanAveragePrecision()
     >>> prediction = {"boxes": tensor([[0.0, 0.0, 9.0, 9.0]]), "scores": tensor([0.8]), "labels": tensor([1])}
     >>> metric.update([prediction], [{"boxes": tensor([[0.0, 0.0, 10.0, 10.0]]), "labels": tensor([1])}])

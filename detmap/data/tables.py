@@ -217,7 +217,7 @@ class _Shaped(Framed):
         known = find(kind)
         if known.column_name not in self.shapes:
             given = f"{known.argument}=..." if known.argument else "shapes={...}"
-            read = f", or read the file with iou_type={kind!r}" if known.reader else ""
+            read = f", or read the file with iou_type={kind!r}" if known.reader or KINDS.is_shipped(known.name) else ""
             raise InputError(
                 f"there are no shapes of the kind {known.column_name!r} here, only: {', '.join(self.shapes)}",
                 source=self.source,
@@ -317,6 +317,7 @@ class GroundTruth(_Shaped, Frozen):
         boxes: ArrayLike | None = None,
         masks: Any = None,
         keypoints: Any = None,
+        rotated: Any = None,
         shapes: Mapping[str, Column] | None = None,
         kinds: Sequence[str] | None = None,
         box_format: BoxFormat = "xywh",
@@ -350,6 +351,9 @@ class GroundTruth(_Shaped, Frozen):
             Bitmaps (arrays or tensors), a `detmap.masks.Masks`, or run-length codes; for ``iou_type`` "segm" and "boundary".
         keypoints : array_like of float, shape (n, k, 3), optional
             x, y and visibility of each point; for ``iou_type`` "keypoints".
+        rotated : array_like of float, shape (n, 5), (n, 8) or (n, 4, 2), or Rotated, optional
+            Rotated boxes for ``iou_type`` "rotated" and "probiou": centre x, y, width, height and angle in radians, clockwise
+            on the screen; or the corners. `detmap.shapes.rotated.Rotated` takes other angles.
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         kinds : sequence of str, optional
@@ -398,7 +402,7 @@ class GroundTruth(_Shaped, Frozen):
         count = image.codes.size
         if category.codes.size != count:
             raise InputError(f"{category.codes.size} category ids for {count} objects", source=source)
-        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints)
+        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints, rotated=rotated)
         checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         if areas is None and boxes is None and shapes:
             areas = next(iter(shapes.values())).areas()
@@ -561,6 +565,7 @@ class Detections(_Shaped, Frozen):
         boxes: ArrayLike | None = None,
         masks: Any = None,
         keypoints: Any = None,
+        rotated: Any = None,
         shapes: Mapping[str, Column] | None = None,
         kinds: Sequence[str] | None = None,
         scores: ArrayLike,
@@ -584,6 +589,9 @@ class Detections(_Shaped, Frozen):
             Bitmaps (arrays or tensors), a `detmap.masks.Masks`, or run-length codes; for ``iou_type`` "segm" and "boundary".
         keypoints : array_like of float, shape (n, k, 3), optional
             x, y and visibility of each point; for ``iou_type`` "keypoints".
+        rotated : array_like of float, shape (n, 5), (n, 8) or (n, 4, 2), or Rotated, optional
+            Rotated boxes for ``iou_type`` "rotated" and "probiou": centre x, y, width, height and angle in radians, clockwise
+            on the screen; or the corners. `detmap.shapes.rotated.Rotated` takes other angles.
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         kinds : sequence of str, optional
@@ -613,7 +621,7 @@ class Detections(_Shaped, Frozen):
         count = images.codes.size
         if categories.codes.size != count:
             raise InputError(f"{categories.codes.size} category ids for {count} detections", source=source)
-        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints)
+        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints, rotated=rotated)
         checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         score = _numbers(scores, count, source, "score")
         bad = np.isnan(score)

@@ -22,7 +22,7 @@ from detmap.hits import GRIDS, INTERPOLATIONS, LINEAR, Interpolation, Linear
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
-from detmap.shapes.kinds import BOXES
+from detmap.shapes.kinds import BOXES, ROTATED
 
 AreaRanges = Mapping[str, Sequence[float | str] | str]
 Levels = Mapping[str, str | Iterable[str]]
@@ -430,6 +430,10 @@ LVIS = replace(
 #: Of Dave et al., "Evaluating Large-Vocabulary Object Detectors: The Devil is in the Details" (2021).
 LVIS_FIXED = replace(LVIS, name="lvis-fixed", max_per_image=None, max_per_category=10_000)
 
+#: The development kit of DOTA honours difficult objects in v1.0; of v1.5 it takes none as difficult.
+DOTA = replace(VOC2007, name="dota", strict=True, inclusive_pixels=False, iou_type=ROTATED)
+DOTA_AREA = replace(DOTA, name="dota-area", recall_thresholds=COCO.recall_thresholds, interpolation="all-point")
+
 #: Recalls from 0 to 1 in single precision, as `torch.linspace` counts them: up from 0, and down from 1, each rounded once.
 _STEP = float(np.float32(0.01))
 _SINGLE_RECALLS = tuple(float(np.float32(k * _STEP if k <= 50 else 1 - (100 - k) * _STEP)) for k in range(101))
@@ -495,7 +499,7 @@ AUTO = "auto"
 
 #: Every named protocol.
 PRESETS = Registry(Protocol, "protocol")
-for _preset in (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, *_TOOLS.values()):
+for _preset in (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, DOTA, DOTA_AREA, *_TOOLS.values()):
     register(_preset)
 
 
@@ -508,6 +512,8 @@ ProtocolName = Literal[
     "voc2012",
     "lvis",
     "lvis-fixed",
+    "dota",
+    "dota-area",
     "ultralytics",
     "ultralytics-8.3",
     "torchmetrics",

@@ -71,7 +71,6 @@ examples:
   detmap eval person_keypoints_val.json poses.json --iou-type keypoints
   detmap eval Annotations/ results/ --protocol voc2007 --image-set ImageSets/Main/test.txt
   detmap eval gt.json dt.json --iou-thresholds 0.5 --max-dets 1,10,500 --out result.json
-  detmap eval gt.json dt.json --bootstrap 1000
   detmap eval gt.json 'shards/*.json' --sharded
   detmap eval gt.json dt.json --fail-under AP=0.42 --max-drop AP=0.005 --against card.json
 
@@ -563,8 +562,19 @@ COMMANDS = {
         "score detections against ground truth",
         _fill_eval,
         _eval,
-        "Score detections against ground truth under the rules of COCO or PASCAL VOC.",
+        "Score detections against ground truth under the rules of a benchmark, by default those of COCO.",
         _EPILOG,
+        first=(
+            "--protocol",
+            "--iou-type",
+            "--bootstrap",
+            "--per-class",
+            "--format",
+            "--out",
+            "--plot",
+            "--card",
+            "--fail-under",
+        ),
     ),
     "batch": Command(
         "score many files against one ground truth: a leaderboard",
@@ -573,6 +583,17 @@ COMMANDS = {
         "Score many files against one ground truth and rank them. A file that cannot be scored gets a row that says "
         "why.",
         _BATCH_EPILOG,
+        first=(
+            "--protocol",
+            "--iou-type",
+            "--rank-by",
+            "--bootstrap",
+            "--format",
+            "--out",
+            "--resume",
+            "--splits",
+            "--publish",
+        ),
     ),
     "compare": Command(
         "test which models differ by more than chance",
@@ -582,6 +603,7 @@ COMMANDS = {
         "as much if it were chance which of them made the detections of an image? The interval of a difference agrees with "
         "its test; that of a model's own value comes from resampled images. A category is tested if enough images hold it.",
         multiplies=True,
+        first=("--protocol", "--iou-type", "--metric", "--why", "--under", "--trec", "--format", "--out", "--max-drop"),
     ),
     "protocols": Command(
         "list the protocols of detections and what they decide",

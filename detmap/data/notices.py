@@ -78,6 +78,10 @@ NOTICES = {
     "missing_queries": "{n} judged queries that the run does not have: left out, or 0 where the convention says so",
     "extra_queries": "{n} queries of the run that nobody judged: left out",
     "empty_queries": "{n} queries without relevant items: they count as the convention says",
+    "paired_by_id": "{n} queries are paired by their ids, where ranx pairs dicts by place: {names}",
+    "order_of_ranx": "{n} queries have a relevant document that is tied with another: equal scores are in the order in "
+    "which they came, and ranx's sort has them in another one",
+    "bpref_of_ranx": "{n} queries have no relevant document: there ranx's bpref fails, and is 0 for some other queries too",
     "comment_lines": "{n} lines begin with # and lack fields of a record: taken for comments",
     "marked_records": "{n} lines begin with # and have all fields: read as records, of queries with such ids (trec_eval 10 "
     "leaves them out)",

@@ -24,6 +24,7 @@ from detmap.detection.updates import (
     FOUND,
     TRUE,
     Image,
+    ids_of_targets,
     kind_of_images,
     kinds_given,
     notices_of,
@@ -192,7 +193,8 @@ class Evaluator:
             labels: lists of labels. Levels of difficulty ask for the fields that they
             name (m,), and ranges in percent for ``image_size``, height and width.
         image_ids : int, str, or sequence or tensor of them, optional
-            The id of each image. Give them with every update, or with none.
+            The id of each image; by default the ``image_id`` of its target, as torchvision's data sets have it. There are
+            ids with every update, or with none.
 
         Raises
         ------
@@ -218,6 +220,9 @@ class Evaluator:
         image_ids: Any,
         alone: bool,
     ) -> None:
+        image_ids = ids_of_targets(targets) if image_ids is None else image_ids
+        if image_ids is None and not len(targets):
+            return
         numbered = image_ids is None
         if numbered:
             ids: list[Any] = list(range(len(self._seen), len(self._seen) + len(predictions)))

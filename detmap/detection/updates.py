@@ -279,6 +279,19 @@ def _read_boxes(
     return boxes, None
 
 
+def ids_of_targets(targets: Sequence[Any]) -> list[Any] | None:
+    """Return what targets, as torchvision's, have for ``image_id``; None where none has one."""
+    found = [target["image_id"] for target in targets if isinstance(target, Mapping) and "image_id" in target]
+    if found and len(found) < len(targets):
+        raise InputError(
+            f"{len(targets) - len(found)} of {len(targets)} targets have none",
+            source="update",
+            field="image_id",
+            remedy="give image_ids=..., one per image",
+        )
+    return found or None
+
+
 def read_ids(image_ids: Any, alone: bool) -> list[Any]:
     """Return image ids as Python's own integers or strings; the id of a single image (`alone`) need not be in a list."""
     if type(image_ids) is list and set(map(type, image_ids)) == {int} and max(map(abs, image_ids)) < 1 << 63:

@@ -63,7 +63,7 @@ def kind_of(options: argparse.Namespace) -> str | None:
         ("distance", ("reid",), "euclidean"),
     ):
         if getattr(options, name) != default and kind not in of:
-            raise OptionError(f"--{name} goes with --{' or --'.join(of)}")
+            raise OptionError(f"--{name.replace('_', '-')} goes with --{' or --'.join(of)}")
     return kind
 
 

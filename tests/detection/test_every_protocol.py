@@ -14,13 +14,27 @@ from support import assert_same_result, same_bits
 import detmap
 from detmap import batch, statistics
 from detmap.cli import main
-from detmap.detection.protocols import PRESETS
+from detmap.detection.protocols import PRESETS, resolve
 from detmap.diagnostics import PARTS
 from detmap.explanations.replay import trimmed
 from detmap.formats import files as written
 from detmap.statistics.bootstrap import replicated
 
-PROTOCOLS = tuple(PRESETS)
+#: Ranges in percent and by height, and levels by a field of the annotations, of the size of boxes and of a flag.
+LEVELS = resolve(
+    "coco",
+    area_ranges={"all": (0, 1e10), "tiny": (0, "2%"), "low": ("height", 0, 60)},
+    levels={"hard": "occlusion>1", "easy": "occlusion<=1,object.height>60,detection.height>=60,iscrowd=0"},
+)
+PROTOCOLS = (*PRESETS, "levels")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def with_levels():
+    """The protocol of this file is a named one meanwhile, as that of a plug-in."""
+    detmap.register(replace(LEVELS, name="levels"))
+    yield
+    del PRESETS["levels"], PRESETS._modules["levels"]
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +45,7 @@ def files(tmp_path_factory):
     document["annotations"] = [one for one in document["annotations"] if one["area"] > 0]
     for place, one in enumerate(document["annotations"]):
         one["is_group_of"] = int(place % 4 == 0)
+        one["occlusion"] = place % 3
     for place, one in enumerate(document["images"]):
         one["pos_category_ids"] = [1 + place % 5]
     for one in document["categories"]:
@@ -67,7 +82,8 @@ def every_table(files):
     for name in ("coco", "dota"):
         how = {"iou_type": PRESETS[name].iou_type}
         truth, *found = sources(files, name)
-        truth = detmap.read(truth, "ground_truth", image_facts=True, **how)
+        fields = ["occlusion"] if name == "coco" else []
+        truth = detmap.read(truth, "ground_truth", image_facts=True, fields=fields, **how)
         made[how["iou_type"]] = truth, *(detmap.read(one, ground_truth=truth, **how) for one in found)
     return made
 
@@ -122,6 +138,8 @@ def test_the_evaluator(name, tables):
             "difficult": sought.difficult,
             "group_of": sought.group_of,
             **{field: by_image[image] for field, by_image in lists.items()},
+            **sought.fields,
+            "image_size": (400, 400),
         }
         labels = own.categories.ids[own.categories.codes]
         prediction = {**shapes(own), "scores": own.scores, "labels": labels}
@@ -165,7 +183,7 @@ def repeated(tally, copies):
 def test_matches_and_diagnoses(name, tables):
     truth, found, _ = tables
     tally = detmap.match(truth, found, name)
-    for area, (label, _, _) in enumerate(tally.protocol.area_ranges):
+    for area, label in enumerate(tally.protocol.range_names):
         matches = detmap.match_pairs(truth, found, name, iou=tally.protocol.iou_thresholds[0], area=label)
         rows = np.lexsort((tally.rank, tally.category, tally.image))
         assert np.array_equal(matches.score, tally.scores[rows])

@@ -138,6 +138,7 @@ _PARTS = (
     "plugins",
     "pycocotools",
     "pytrec_eval",
+    "ranx",
     "reports",
     "retrieval",
     "shapes",

@@ -8,16 +8,12 @@ from detmap.cli.options import Command
 
 
 def _fill(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Compile every kernel in parallel processes and keep them on disk, so that no later run has to compile: useful in "
-        "images of containers and in the shared folder of a cluster. NUMBA_CACHE_DIR=FOLDER chooses the folder."
-    )
-    parser.set_defaults(run=_warm)
     parser.add_argument(
         "--cpu",
         metavar="NAME",
         help="compile for this processor, as LLVM names it, or 'generic' for any; default: the one of this machine",
     )
+    parser.add_argument("--verbose", action="store_true", help="list the processor time that each kernel took to compile")
     parser.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
 
 
@@ -27,4 +23,14 @@ def _warm(options: argparse.Namespace) -> None:
     warm(options)
 
 
-COMMANDS = {"warm": Command("compile all kernels ahead of time", _fill, extensible=False, computes=False)}
+COMMANDS = {
+    "warm": Command(
+        "compile all kernels ahead of time",
+        _fill,
+        _warm,
+        "Compile every kernel in parallel processes and keep them on disk, so that no later run has to compile: useful in "
+        "images of containers and in the shared folder of a cluster. NUMBA_CACHE_DIR=FOLDER chooses the folder.",
+        extensible=False,
+        computes=False,
+    ),
+}

@@ -400,6 +400,22 @@ class DetectionResult(Result):
             flat.append(row)
         return flat if self._intervals is None else widened(flat, self._intervals.of_categories(), "AP")
 
+    def to_flat(self, prefix: str = "", *, categories: bool = False) -> dict[str, float]:
+        """Return the metrics that are defined by name, as experiment trackers take them.
+
+        Parameters
+        ----------
+        prefix : str
+            Stands before each name: ``"val/"``.
+        categories : bool
+            Add the AP of each category with ground truth: ``AP/person``.
+        """
+        flat = super().to_flat(prefix)
+        if categories:
+            of_each = zip(distinct_names(self.categories), self._by_category(None).tolist(), strict=True)
+            flat |= {f"{prefix}AP/{name}": value for name, value in of_each if not np.isnan(value)}
+        return flat
+
     def to_dict(self) -> dict[str, Any]:
         """Return protocol, metrics, per_category and notices as plain values; with intervals ``bootstrap`` too."""
         intervals = {} if self._intervals is None else {"bootstrap": self._intervals.to_dict()}

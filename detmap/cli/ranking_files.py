@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DEFAULTS = {"trec": "trec", "reid": "reid", "hashing": "hits_topk"}
 
 #: The options of `add_rankings`, and of a command's output.
-CONCERNING = frozenset(["trec", "reid", "hashing", "level", "depth", "distance", "format", "quiet", "out"])
+CONCERNING = frozenset(["trec", "reid", "hashing", "relevance_level", "depth", "distance", "format", "quiet", "out"])
 
 #: So many ranks are also tried as the depth of a run, and so many grades as the least relevant one.
 _DEPTHS, _LEVELS = (10, 100, 1000), (1, 2, 3)
@@ -39,7 +39,7 @@ def add_rankings(parser: argparse.ArgumentParser, runs: str) -> None:
     group.add_argument(
         "--hashing", action="store_true", help="the files are arrays (.npz) as for detmap hashing; likewise"
     )
-    group.add_argument("--level", type=float, metavar="N", help="with --trec: as for detmap trec")
+    group.add_argument("--relevance-level", type=float, metavar="N", help="with --trec: as --level of detmap trec")
     group.add_argument("--depth", type=int, metavar="N", help="with --trec: as for detmap trec; with --hashing its --k")
     group.add_argument(
         "--distance",
@@ -50,19 +50,15 @@ def add_rankings(parser: argparse.ArgumentParser, runs: str) -> None:
 
 
 def kind_of(options: argparse.Namespace) -> str | None:
-    """Return which kind of rankings was asked for: "trec", "reid" or "hashing"; None for detections.
-
-    Raises
-    ------
-    OptionError
-        Where several were, or options of another kind.
+    """Return which kind of rankings was asked for: "trec", "reid" or "hashing"; None for detections. Raises
+    `OptionError` where several were, or options of another kind.
     """
     kinds = [name for name in DEFAULTS if getattr(options, name)]
     if len(kinds) > 1:
         raise OptionError(f"give one of --{' and --'.join(kinds)}")
     kind = kinds[0] if kinds else None
     for name, of, default in (
-        ("level", ("trec",), None),
+        ("relevance_level", ("trec",), None),
         ("depth", ("trec", "hashing"), None),
         ("distance", ("reid",), "euclidean"),
     ):
@@ -74,23 +70,8 @@ def kind_of(options: argparse.Namespace) -> str | None:
 def check_concerns(
     options: argparse.Namespace, fill: Callable[[argparse.ArgumentParser], None], concerning: Collection[str], what: str
 ) -> None:
-    """Refuse an option that was given and does not concern what is done: it would be ignored.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        What was given.
-    fill : callable
-        Adds the options of the command to a parser.
-    concerning : collection of str
-        The names of the options that concern it.
-    what : str
-        What is done, as ``"detmap compare --trec"``.
-
-    Raises
-    ------
-    OptionError
-        Names the first option that does not.
+    """Refuse an option that was given and is not among those `concerning` what is done: it would be ignored; `fill`
+    adds all of the command.
     """
     parser = argparse.ArgumentParser(add_help=False)
     fill(parser)
@@ -112,27 +93,12 @@ def _metrics(options: argparse.Namespace) -> list[str]:
 
 
 def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> dict[str, Evaluate]:
-    """Read files, and return what evaluates each of them under a convention, by name.
-
-    Parameters
-    ----------
-    kind : str
-        As `kind_of` returns it.
-    options : argparse.Namespace
-        With the options of `add_rankings`, and the metric.
-    paths : sequence of str
-        The files; of "trec" the judgements first.
-
-    Raises
-    ------
-    OptionError, InputError
-        For files that cannot be read.
-    """
+    """Read files (of "trec" the judgements first), and return what evaluates each of them under a convention, by name."""
     from detmap.formats.files import once
 
     once(list(paths))
     if kind == "trec":
-        return _runs(options, paths[0], paths[1:], options.level, options.depth)
+        return _runs(options, paths[0], paths[1:], options.relevance_level, options.depth)
     return {name: _arrays(kind, options, path) for name, path in named(paths).items()}
 
 
@@ -144,22 +110,18 @@ def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) ->
         return []
     depths = [depth for depth in _DEPTHS if options.depth is None or depth < options.depth]
     made = [
-        Variant("caps", f"depth {depth}", _runs(options, paths[0], paths[1:], options.level, depth)) for depth in depths
+        Variant("caps", f"depth {depth}", _runs(options, paths[0], paths[1:], options.relevance_level, depth)) for depth in depths
     ]
     for level in _LEVELS:
-        if level != (options.level or 1):
+        if level != (options.relevance_level or 1):
             systems = _runs(options, paths[0], paths[1:], level, options.depth)
             made.append(Variant("relevance levels", f"relevant from grade {level}", systems))
     return made
 
 
 def named(paths: Sequence[str]) -> dict[str, str]:
-    """Return paths by short names: the shortest ends of them that tell them apart, without endings.
-
-    Raises
-    ------
-    OptionError
-        Where a path is given twice.
+    """Return paths by short names: the shortest ends of them that tell them apart, without endings; raises
+    `OptionError` where a path is given twice.
     """
     from detmap.formats.model_names import distinct
 

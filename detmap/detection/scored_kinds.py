@@ -24,21 +24,18 @@ def asked_protocol(protocol: T, ground_truth: GroundTruth) -> T | PluginName:
 
 
 def readable(presets: Mapping[str, Protocol], ground_truth: GroundTruth) -> dict[str, Protocol]:
-    """Return named protocols but for those that read LVIS's lists, where ground truth has none."""
-    federated = ground_truth.negatives is not None or ground_truth.not_exhaustive is not None
+    """Return named protocols but for those that read lists of categories, where ground truth has none."""
+    lists = ground_truth.negatives, ground_truth.not_exhaustive, ground_truth.present
+    federated = any(one is not None for one in lists)
     return {name: one for name, one in presets.items() if federated or not {*LISTS} & {*fields_read(one)}}
 
 
 def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | Detections) -> str | None:
-    """Return the kind of shape to score: the one that is asked for, or else the one that all tables are for.
+    """Return the kind of shape to score: the one that is asked for, or else the one that all tables are for. Raises
+    `InputError` where the tables are for different kinds, or for several, or the protocol is for another one.
 
     A named protocol leaves the kind to the tables. One that compares something other than boxes, or a `Protocol`, must agree
     with them.
-
-    Raises
-    ------
-    InputError
-        Where the tables are for different kinds, or for several, or the protocol is for another one.
     """
     if iou_type is not None or not isinstance(protocol, str | Protocol):
         return iou_type

@@ -30,16 +30,10 @@ _HEADERS = ("from", "source", "class", "name")
 
 
 def class_map_of(given: ClassMap) -> dict[str, str]:
-    """Return a class map of a mapping, or of a file.
+    """Return a class map of a mapping, or of a file. Raises `InputError` where the file is none, or names a class
+    twice, `OptionError` for what is neither.
 
     A file holds a line per class, ``from,to`` (a comma, semicolon or tabulator between), or a JSON object.
-
-    Raises
-    ------
-    InputError
-        Where the file is none, or names a class twice.
-    OptionError
-        For what is neither.
     """
     if isinstance(given, Mapping):
         return {str(one): "" if other is None else str(other) for one, other in given.items()}
@@ -98,7 +92,7 @@ def without_classes(ground_truth: GroundTruth) -> GroundTruth:
     none = ground_truth.take(np.empty(0, np.int64))
     names: Any = np.empty(0, "U1")
     categories = Categories(readonly(names, names.dtype), readonly((), np.int32), ())
-    return replace(none, categories=categories, negatives=None, not_exhaustive=None)
+    return replace(none, categories=categories, negatives=None, not_exhaustive=None, present=None)
 
 
 def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_truth: GroundTruth | None) -> Detections:
@@ -183,6 +177,7 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
         notices=notices,
         negatives=_mapped_lists(table.negatives, places, len(listed), every=True),
         not_exhaustive=_mapped_lists(table.not_exhaustive, places, len(listed), every=False),
+        present=_mapped_lists(table.present, places, len(listed), every=False),
     )
 
 

@@ -28,12 +28,8 @@ def words(role: Role) -> str:
 
 
 def once(paths: Iterable[Path | None]) -> None:
-    """Make sure that what can be read only once is given once.
-
-    Raises
-    ------
-    OptionError
-        Where standard input, or one pipe, is given twice.
+    """Make sure that what can be read only once is given once; raises `OptionError` where standard input, or one pipe,
+    is given twice.
     """
     seen: set[object] = set()
     for path in paths:
@@ -46,13 +42,7 @@ def once(paths: Iterable[Path | None]) -> None:
 
 
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
-    """Refuse to write over what is read, under whatever name.
-
-    Raises
-    ------
-    OptionError
-        Names the first file that is both.
-    """
+    """Refuse to write over what is read, under whatever name."""
     read: set[object] = set()
     for path in inputs:
         if path is not None and path != STANDARD_INPUT:
@@ -105,12 +95,12 @@ def read(
     OptionError
         For another role or format, for an option that the format does not take, and where content does not say the role.
     """
-    reading = made_of({"image_facts": True, **options}, "detmap.read")
-    found = Input(path, "detections" if role is None and ground_truth is not None else role, reading)
-    if found.role == "detections" and reading.clusters is not None:
-        raise OptionError("clusters are of the images of ground truth, not of detections")
+    role = "detections" if role is None and ground_truth is not None else role
+    found = Input(path, role, made_of(options, "detmap.read"))
     found.check_taken()
-    return found.table(ground_truth)
+    if found.role == "detections":
+        return found.detections(ground_truth)
+    return found.ground_truth(image_facts=options.get("image_facts", True))
 
 
 def read_ground_truth(path: Path | Held, **options: Unpack[Options]) -> GroundTruth:
@@ -126,12 +116,8 @@ def read_detections(
 
 
 def asked_protocol(path: Path, format: str | None = None) -> str:
-    """Return the protocol whose fields ground truth has; "coco" where it has none, and where it cannot be read as boxes.
-
-    Raises
-    ------
-    OptionError
-        For a stream, which cannot be read twice.
+    """Return the protocol whose fields ground truth has; "coco" where it has none, and where it cannot be read as
+    boxes. Raises `OptionError` for a stream, which cannot be read twice.
     """
     if is_stream(path):
         raise OptionError("the protocol auto needs ground truth in a file, which is read twice")
@@ -182,8 +168,12 @@ def write(
             lost = dict(found.write_ground_truth(table, path, writing))
         if table.zero_ids is not None:  # a table holds no other ids of annotations, so that no format can write them
             lost["zero_ids"] = int(table.zero_ids.sum())
+        if table.group_of is not None and not found.grouped:
+            lost["groups"] = int(table.group_of.sum())
         if not found.federated:
-            lists = [one.listed.tolist() for one in (table.negatives, table.not_exhaustive) if one is not None]
+            lists = [
+                one.listed.tolist() for one in (table.negatives, table.not_exhaustive, table.present) if one is not None
+            ]
             lost["category_lists"] = sum(map(any, zip(*lists, strict=True)))
     else:
         assert found.write_detections is not None
@@ -193,12 +183,8 @@ def write(
 
 
 def read_small(path: Path) -> bytes:
-    """Return the bytes of a file of settings.
-
-    Raises
-    ------
-    InputError
-        Where it cannot be read, or is no such file for its size.
+    """Return the bytes of a file of settings; raises `InputError` where it cannot be read, or is no such file for its
+    size.
     """
     with sources.Opened(path, os.fspath(path)) as opened:
         if len(opened) > 1 << 20:

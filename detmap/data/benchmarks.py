@@ -35,7 +35,7 @@ BENCHMARKS = (
         {"images": ("neg_category_ids", "not_exhaustive_category_ids"), "categories": ("frequency",)},
         protocol="lvis",
     ),
-    Benchmark("CrowdPose", {"images": ("crowdIndex",)}),
+    Benchmark("CrowdPose", {"images": ("crowdIndex",)}, protocol="crowdpose"),
     Benchmark("COCO-WholeBody", {"annotations": ("foot_kpts", "face_kpts", "lefthand_kpts", "righthand_kpts")}),
     Benchmark("Open Images", {"annotations": ("IsGroupOf", "isgroupof", "is_group_of", "IsDepiction", "IsInside")}),
     Benchmark("PoseTrack", {"images": ("ignore_regions_x", "ignore_regions_y")}),

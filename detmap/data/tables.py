@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns
+from detmap.data.crowding import crowd_index_column
 from detmap.data.display import record, table_fragment
 from detmap.data.federated import CategoryLists, Lists, frequency_column
 from detmap.data.frames import Framed
@@ -320,6 +321,7 @@ class GroundTruth(_Shaped, Frozen):
         neg_category_ids: Lists | None = None,
         not_exhaustive_category_ids: Lists | None = None,
         frequencies: Mapping[Any, str] | None = None,
+        crowd_index: Mapping[Any, float] | None = None,
         notices: Mapping[str, int] | None = None,
         source: str = "ground truth",
     ) -> GroundTruth:
@@ -367,6 +369,8 @@ class GroundTruth(_Shaped, Frozen):
             not be annotated there. Categories that are not among `categories` are left out.
         frequencies : mapping of category id to {"r", "c", "f"}, optional
             Whether a category is rare, common or frequent, for the metrics APr, APc and APf.
+        crowd_index : mapping of image id to float, optional
+            How crowded an image is, for `Protocol.crowd_groups`.
 
         Raises
         ------
@@ -417,6 +421,7 @@ class GroundTruth(_Shaped, Frozen):
                 image_codes,
                 sizes_of_images(image_sizes, images, image.ids, source),
                 order=order_of_images(images, image.ids, source),
+                crowd_index=crowd_index_column(crowd_index, image.ids, source),
             ),
             categories=Categories(
                 category.ids, category_codes, tuple(flat), frequency_column(frequencies, category.ids, source)

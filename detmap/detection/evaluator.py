@@ -340,6 +340,9 @@ class Evaluator:
             frequencies=self._frequencies,
             neg_category_ids=self._listed("neg_category_ids"),
             not_exhaustive_category_ids=self._listed("not_exhaustive_category_ids"),
+            crowd_index={
+                identity: image.crowd_index for identity, image in self._waiting.items() if image.crowd_index is not None
+            },
             source="targets",
         )
         found = Detections.from_arrays(

@@ -91,28 +91,32 @@ POOLED = decision(
 #: The fields of images that list categories.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
 
-#: The fields of LVIS's JSON that each decision reads, where it is not as by default.
+#: The fields of LVIS's and CrowdPose's JSON that each decision reads, where it is not as by default.
 _FIELDS = {
     "judged": ("all", "neg_category_ids"),
     "not_exhaustive": ("wrong", "not_exhaustive_category_ids"),
     "groups": ((), "frequency"),
+    "crowd_groups": ((), "crowdIndex"),
 }
 
 
 def fields_read(protocol: Protocol) -> list[str]:
-    """Return which of LVIS's fields a protocol reads, or need not: frequency only adds metrics."""
+    """Return which fields of other benchmarks a protocol reads, or need not: frequency only adds metrics."""
     read = [field for name, (default, field) in _FIELDS.items() if getattr(protocol, name) != default]
-    return list(dict.fromkeys([*read, "frequency"])) if read else []
+    return list(dict.fromkeys([*read, *(["frequency"] if {*LISTS} & {*read} else [])]))
 
 
 def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArray[np.bool_]) -> dict[str, int]:
-    """Return notices on images, of those selected, that lack a list that the protocol reads."""
+    """Return notices on images, of those selected, that lack a list or a crowd index that the protocol reads."""
     lists = dict(zip(LISTS, (ground_truth.negatives, ground_truth.not_exhaustive), strict=True))
     made = {}
     for field in fields_read(protocol):
         if field in lists:
             own = lists[field]
             made[f"missing_{field}"] = int(images.sum() if own is None else (images & ~own.listed).sum())
+    if protocol.crowd_groups:
+        index = ground_truth.images.crowd_index
+        made["missing_crowdIndex"] = int(images.sum() if index is None else (images & np.isnan(index)).sum())
     return made
 
 

@@ -15,14 +15,14 @@ from detmap.choices import UNLIMITED as UNLIMITED
 from detmap.choices import WHOLE
 from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
-from detmap.detection import federated
+from detmap.detection import federated, poses
 from detmap.detection import file_decisions as in_files
 from detmap.errors import OptionError, did_you_mean, shorten
 from detmap.hits import GRIDS, INTERPOLATIONS, LINEAR, Interpolation, Linear
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
-from detmap.shapes.kinds import BOXES
+from detmap.shapes.kinds import BOXES, KEYPOINTS
 
 AreaRanges = Mapping[str, Sequence[float]]
 OksArea = Literal["area", "bbox*0.53", "bbox*0.53, ranges by area"]
@@ -357,6 +357,8 @@ class Protocol:
     without_area: Literal["scored", "dropped"] = field(default="scored", metadata=federated.WITHOUT_AREA)
     groups: tuple[str, ...] = field(default=(), metadata=federated.GROUPS)
     pooled: bool = field(default=False, metadata=federated.POOLED)
+    crowd_groups: tuple[tuple[str, float], ...] = field(default=(), metadata=poses.CROWD_GROUPS)
+    crowd_means: Literal["defined", "published"] = field(default="defined", metadata=poses.CROWD_MEANS)
 
     def __post_init__(self) -> None:
         decisions.settle(self)
@@ -365,6 +367,10 @@ class Protocol:
                 "max_per_category is a cap on each category, and use_categories=False (--ignore-categories) makes them one: "
                 "leave out one of the two"
             )
+
+        both = {name for name, _ in self.crowd_groups} & {name for name, _, _ in self.area_ranges}
+        if both:
+            raise OptionError(f"an area range and a group of images are both called {min(both)!r}: rename one of them")
 
     def describe(self) -> str:
         """Return the decisions in one line, to stand beside a number."""
@@ -438,6 +444,21 @@ LVIS = replace(
 #: Of Dave et al., "Evaluating Large-Vocabulary Object Detectors: The Devil is in the Details" (2021).
 LVIS_FIXED = replace(LVIS, name="lvis-fixed", max_per_image=None, max_per_category=10_000)
 
+#: CrowdPose's 14 points, from the left shoulder to the neck. Benchmarks give sigmas as tenths, which are then divided by ten.
+_CROWDPOSE_SIGMAS = (79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89, 79, 79)
+
+CROWDPOSE = replace(
+    COCO,
+    name="crowdpose",
+    iou_type=KEYPOINTS,
+    area_ranges=COCO.area_ranges[:1],
+    max_dets=(20,),
+    sigmas=tuple(n / 100 / 10.0 for n in _CROWDPOSE_SIGMAS),
+    oks_area="bbox*0.53",
+    crowd_groups=(("easy", 0.2), ("medium", 0.8), ("hard", 1e10)),
+    crowd_means="published",
+)
+
 #: Recalls from 0 to 1 in single precision, as `torch.linspace` counts them: up from 0, and down from 1, each rounded once.
 _STEP = float(np.float32(0.01))
 _SINGLE_RECALLS = tuple(float(np.float32(k * _STEP if k <= 50 else 1 - (100 - k) * _STEP)) for k in range(101))
@@ -503,7 +524,7 @@ AUTO = "auto"
 
 #: Every named protocol.
 PRESETS = Registry(Protocol, "protocol")
-for _preset in (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, *_TOOLS.values()):
+for _preset in (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, CROWDPOSE, *_TOOLS.values()):
     register(_preset)
 
 
@@ -516,6 +537,7 @@ ProtocolName = Literal[
     "voc2012",
     "lvis",
     "lvis-fixed",
+    "crowdpose",
     "ultralytics",
     "ultralytics-8.3",
     "torchmetrics",
@@ -571,6 +593,8 @@ class Decisions(TypedDict, total=False):
     without_area: Literal["scored", "dropped"] | None
     groups: Iterable[str] | None
     pooled: bool | None
+    crowd_groups: Mapping[str, float] | Iterable[tuple[str, float]] | None
+    crowd_means: Literal["defined", "published"] | None
 
 
 class EveryDecision(Decisions, total=False):

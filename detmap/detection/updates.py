@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.columns import array, flags, identifiers, numbers, plain
+from detmap.data.crowding import crowd_index_of
 from detmap.data.ids import categories_given, index_ids
 from detmap.errors import InputError
 from detmap.shapes import KINDS, Boxes, Kind, find
@@ -42,6 +43,7 @@ class Image(NamedTuple):
     true_shapes: Any = None
     unscored: int = 0  # 1 where masks or keypoints were given beside the boxes, and no `iou_type`
     lists: Mapping[str, list[Any]] = {}  # those of `LISTS` that were given: ids of categories
+    crowd_index: float | None = None
 
 
 def read_image(
@@ -107,8 +109,11 @@ def read_image(
         sides = boxes[:, 2:] - boxes[:, :2] if box_format == "xyxy" else boxes[:, 2:]
         own = sides[:, 0] * sides[:, 1]
     lists = {name: _category_list(target[name], name, i) for name in LISTS if target.get(name) is not None}
+    crowded = target.get("crowdIndex")
+    crowded = None if crowded is None else crowd_index_of(crowded, "targets", f"image {i}")
     image = Image(
-        boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, 0, shapes, true_shapes, 0, lists
+        boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, 0, shapes, true_shapes, 0, lists,
+        crowded,
     )  # fmt: skip
     return image if kept is None and true_kept is None else _without(image, kept, true_kept)
 
@@ -122,7 +127,7 @@ def _category_list(value: Any, name: str, i: int) -> list[Any]:
 
 
 #: What records of images hold besides shapes.
-_NO_SHAPES = frozenset(("scores", "labels", "category_ids", "area", "iscrowd", "difficult"))
+_NO_SHAPES = frozenset(("scores", "labels", "category_ids", "area", "iscrowd", "difficult", "crowdIndex"))
 
 
 def kinds_given(prediction: object, target: object) -> list[str]:
@@ -340,6 +345,7 @@ def notices_of(
         "dropped_boxes": image.dropped,
         "unknown_category": unknown,
         "unscored_shapes": image.unscored,
+        "missing_crowdIndex": int("crowdIndex" in fields and image.crowd_index is None),
         **{f"missing_{name}": int(name not in image.lists) for name in LISTS if name in fields},
     }
     return {code: count for code, count in counts.items() if count}

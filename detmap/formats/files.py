@@ -185,6 +185,8 @@ def write(
         if not found.federated:
             lists = [one.listed.tolist() for one in (table.negatives, table.not_exhaustive) if one is not None]
             lost["category_lists"] = sum(map(any, zip(*lists, strict=True)))
+            crowding = table.images.crowd_index
+            lost["crowd_index"] = 0 if crowding is None else int((crowding == crowding).sum())
     else:
         assert found.write_detections is not None
         with registry.asked(found, path):

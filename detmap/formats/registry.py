@@ -219,6 +219,7 @@ LOST = {
     "image_sizes": "{n} images have a size, which the format has no field for",
     "category_lists": "{n} images list categories that were looked for, or not annotated in full, as LVIS's do: the format "
     "has no field for that",
+    "crowd_index": "{n} images have a crowd index, which the format has no field for",
 }
 
 
@@ -246,7 +247,7 @@ class Format:
     holds : tuple of str, or None
         The kinds of shape that it has fields for, by their `iou_type`. None: its readers say what they cannot read.
     federated : bool
-        Whether it has fields for LVIS's lists of categories, and their frequencies.
+        Whether it has fields for LVIS's lists of categories, and their frequencies, and for CrowdPose's crowd index.
     words : tuple of str
         What help calls a source of ground truth and one of detections.
     members : str

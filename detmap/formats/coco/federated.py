@@ -1,4 +1,4 @@
-"""LVIS's fields of images and categories in COCO's JSON: which categories were looked for, and how frequent they are."""
+"""LVIS's and CrowdPose's fields of images and categories in COCO's JSON: what was looked for, how frequent, how crowded."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import Any
 import msgspec
 
 from detmap.data.benchmarks import has_field
+from detmap.data.crowding import crowd_index_of
 from detmap.errors import InputError
 from detmap.reading.sources import Buffer
 
 #: The fields of an image that list categories.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
 
-_NOTED = tuple(f"foreign_fields:{field} (" for field in (*LISTS, "frequency"))
+_NOTED = tuple(f"foreign_fields:{field} (" for field in (*LISTS, "frequency", "crowdIndex"))
 
 
 class _Image(msgspec.Struct, gc=False):
     id: int | str
     neg_category_ids: Any = None
     not_exhaustive_category_ids: Any = None
+    crowdIndex: Any = None
 
 
 class _Category(msgspec.Struct, gc=False):
@@ -56,13 +58,16 @@ def federated_columns_of(sections: Mapping[str, bytes], name: str) -> dict[str, 
 
 def _decoded(document: Buffer, name: str) -> dict[str, Any]:
     found = _decode(document)
-    images = [{field: getattr(one, field) for field in ("id", *LISTS)} for one in found.images]
+    images = [{field: getattr(one, field) for field in ("id", *LISTS, "crowdIndex")} for one in found.images]
     return _columns(images, [{"id": one.id, "frequency": one.frequency} for one in found.categories], name)
 
 
 def _columns(images: Iterable[Mapping[str, Any]], categories: Iterable[Mapping[str, Any]], name: str) -> dict[str, Any]:
     lists: dict[str, dict[Any, Any]] = {field: {} for field in LISTS}
+    crowding: dict[Any, float] = {}
     for row, image in enumerate(images):
+        if image.get("crowdIndex") is not None:
+            crowding.setdefault(image["id"], crowd_index_of(image["crowdIndex"], name, f"image {row}"))
         for field, made in lists.items():
             value = image.get(field)
             if value is None:
@@ -73,4 +78,8 @@ def _columns(images: Iterable[Mapping[str, Any]], categories: Iterable[Mapping[s
                 )
             made.setdefault(image["id"], value)
     frequencies = {one["id"]: one["frequency"] for one in categories if has_field(one, "frequency")}
-    return {**{field: made or None for field, made in lists.items()}, "frequencies": frequencies or None}
+    return {
+        **{field: made or None for field, made in lists.items()},
+        "frequencies": frequencies or None,
+        "crowd_index": crowding or None,
+    }

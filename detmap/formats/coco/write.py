@@ -116,6 +116,10 @@ def _images(table: GroundTruth) -> Iterator[list[dict[str, Any]]]:
         for record in records:
             if record["id"] in own:
                 record[field] = own[record["id"]]
+    if table.images.crowd_index is not None:
+        for record, value in zip(records, table.images.crowd_index.tolist(), strict=True):
+            if value == value:
+                record["crowdIndex"] = value
     yield records
 
 

@@ -519,6 +519,9 @@ class Detections(_Shaped, Frozen):
         What was unusual, counted; see `detmap.data.notices.NOTICES`.
     source : str
         Where it came from, for messages.
+    more_scores : mapping of str to ndarray of float64, shape (n,)
+        Other scores of each detection by name, as of a part of its shape; NaN where it has none. `Protocol.score_field` asks
+        for one.
     areas : ndarray of float64, shape (n,), or None
         Where there are shapes other than boxes: what area ranges look at, NaN for the area of the shape; else None.
     """
@@ -534,6 +537,7 @@ class Detections(_Shaped, Frozen):
     source: str = "detections"
     areas: NDArray[np.float64] | None = None
     kinds: tuple[str, ...] = (BOXES,)
+    more_scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @classmethod
     def from_arrays(
@@ -548,6 +552,7 @@ class Detections(_Shaped, Frozen):
         shapes: Mapping[str, Column] | None = None,
         kinds: Sequence[str] | None = None,
         scores: ArrayLike,
+        more_scores: Mapping[str, ArrayLike] | None = None,
         areas: ArrayLike | None = None,
         box_format: BoxFormat = "xywh",
         invalid_boxes: InvalidBoxes = "error",
@@ -575,6 +580,8 @@ class Detections(_Shaped, Frozen):
             `detmap.evaluate` has to be told which one.
         scores : array_like of float, shape (n,)
             Higher is surer.
+        more_scores : mapping of str to array_like of float, shape (n,), optional
+            Other scores by name, as ``{"foot_score": [...]}``, for `Protocol.score_field`; NaN where a detection has none.
         areas : array_like of float, shape (n,), optional
             Of shapes other than boxes: what area ranges look at, NaN for the area of the shape. By default the areas of the
             `boxes` where these are given too, as pycocotools does, else those of the shapes.
@@ -631,6 +638,10 @@ class Detections(_Shaped, Frozen):
             notices=added(notices, checked.notices),
             source=source,
             areas=own,
+            more_scores={
+                name: _of(checked.kept, _numbers(values, count, source, name))[0]
+                for name, values in (more_scores or {}).items()
+            },
         )
 
     def on_images_of(self, ground_truth: GroundTruth, unknown: Literal["error", "ignore"] = "error") -> Detections:
@@ -700,6 +711,7 @@ class Detections(_Shaped, Frozen):
             shapes={name: column.take(chosen) for name, column in self.shapes.items()},
             scores=readonly(self.scores[chosen], np.float64),
             areas=None if self.areas is None else readonly(self.areas[chosen], np.float64),
+            more_scores={name: readonly(values[chosen], np.float64) for name, values in self.more_scores.items()},
         )
 
     def __len__(self) -> int:

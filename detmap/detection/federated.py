@@ -15,6 +15,7 @@ from detmap.choices import parse_names
 from detmap.data.federated import FREQUENCIES, among
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import YES_OR_NO, Flag, decision
+from detmap.shapes import find
 
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
@@ -103,6 +104,7 @@ _FIELDS = {
 def fields_read(protocol: Protocol) -> list[str]:
     """Return which fields of other benchmarks a protocol reads, or need not: frequency only adds metrics."""
     read = [field for name, (default, field) in _FIELDS.items() if getattr(protocol, name) != default]
+    read += find(protocol.iou_type).lists
     return list(dict.fromkeys([*read, *(["frequency"] if {*LISTS} & {*read} else [])]))
 
 

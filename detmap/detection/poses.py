@@ -7,12 +7,38 @@ where a result is made of a tally, all others in `detmap.detection.preparation`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
-from detmap.choices import decimal
+import numpy as np
+
+from detmap.choices import decimal, whole
 from detmap.decisions import Flag, decision
 
 _SINCE = "0.2"
+
+#: How far annotators disagree on each point of CrowdPose, from the left shoulder to the neck, in thousandths of a person's size.
+CROWDPOSE = (79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89, 79, 79)
+
+_HAND = (29, 22, 35, 37, 47, 26, 25, 24, 35, 18, 24, 22, 26, 17, 21, 21, 32, 20, 19, 22, 31)
+
+#: The same for the parts of COCO-WholeBody.
+WHOLE_BODY = {
+    "body": (26, 25, 25, 35, 35, 79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89),
+    "foot": (68, 66, 66, 92, 94, 94),
+    "face": (
+        42, 43, 44, 43, 40, 35, 31, 25, 20, 23, 29, 32, 37, 38, 43, 41, 45, 13, 12, 11, 11, 12, 12, 11, 11,
+        13, 15, 9, 7, 7, 7, 12, 9, 8, 16, 10, 17, 11, 9, 11, 9, 7, 13, 8, 11, 12, 10, 34, 8, 8, 9, 8, 8, 7,
+        10, 8, 9, 9, 9, 7, 7, 8, 11, 8, 8, 8, 10, 8,
+    ),  # fmt: skip
+    "lefthand": _HAND,
+    "righthand": _HAND,
+}
+
+
+def tenths(thousandths: Iterable[int]) -> tuple[float, ...]:
+    """Return sigmas as COCO's code makes them: tenths, which are then divided by ten."""
+    return tuple(sigma / 100 / 10.0 for sigma in thousandths)
 
 
 def _plain_groups(groups: Any) -> tuple[tuple[str, float], ...]:
@@ -75,4 +101,79 @@ CROWD_MEANS = decision(
         "categories without, rounded to four decimals",
     ),
     since=_SINCE,
+)
+
+
+def _plain_points(points: Any) -> Any:
+    return None if points is None else tuple(int(one) if isinstance(one, np.integer) else one for one in points)
+
+
+def _wrong_points(points: Any) -> str | None:
+    good = points is None or (
+        len(points) == 2 and all(type(one) is int for one in points) and 0 <= points[0] < points[1] < 1 << 31
+    )
+    return None if good else f"points must be the first point and the one behind the last, or None, not {points!r}"
+
+
+def _read_points(text: str) -> tuple[int, int]:
+    try:
+        first, stop = map(whole, text.split(":"))
+        return first, stop
+    except ValueError:
+        raise ValueError(f"must be FIRST:STOP, as 17:23, not {text!r}") from None
+
+
+POINTS = decision(
+    'For "keypoints" and "wholebody": which points of a pose are compared, the first one, counted from 0, and the one behind '
+    "the last: a part of a skeleton. `sigmas` are those of these points. None: all.",
+    "matching",
+    plain=_plain_points,
+    wrong=_wrong_points,
+    words=lambda points: "all" if points is None else f"{points[0]}:{points[1]}",
+    phrase=lambda protocol: f"points {protocol.points[0]}:{protocol.points[1]}",
+    flag=Flag(
+        name="--points",
+        metavar="FIRST:STOP",
+        help="keypoints: compare these points alone, counted from 0, without STOP; --sigmas are of these",
+        read=_read_points,
+    ),
+    since=_SINCE,
+)
+
+LABELLED = decision(
+    'For "keypoints" and "wholebody": how many points of an object are labelled, of which one without any is ignored: what '
+    "`num_keypoints` says, or the number of points compared whose v is above 0.",
+    "matching",
+    allowed=("num_keypoints", "points"),
+    phrase=lambda protocol: f"labelled points by {protocol.labelled}",
+    flag=Flag(
+        name="--labelled",
+        help="keypoints: labelled points of an object by num_keypoints (default), or those compared whose v is above 0",
+    ),
+    since=_SINCE,
+)
+
+UNSEEN = decision(
+    'For "keypoints" and "wholebody": detections none of whose points compared has a v above 0: scored like others, or '
+    "dropped ahead of every cap, as by COCO-WholeBody's scripts.",
+    "matching",
+    "ranking",
+    allowed=("scored", "dropped"),
+    phrase=lambda protocol: f"poses without visible points {protocol.unseen}",
+    flag=Flag(name="--unseen", help="keypoints: detections none of whose points has v above 0: scored (default), or dropped"),
+    since=_SINCE,
+)
+
+SCORE_FIELD = decision(
+    "Which score of a detection ranks it: `score`, or one of those that `Detections.more_scores` holds, as `foot_score`. A "
+    "detection without it has its `score`.",
+    "matching",
+    "ranking",
+    wrong=lambda name: None if isinstance(name, str) and name else f"score_field must be a name, not {name!r}",
+    phrase=lambda protocol: f"ranked by {protocol.score_field}",
+    flag=Flag(
+        name="--score-field", metavar="NAME", help="the score that ranks detections, as foot_score; default: score"
+    ),
+    since=_SINCE,
+    reads=True,
 )

@@ -22,7 +22,7 @@ from detmap.hits import GRIDS, INTERPOLATIONS, LINEAR, Interpolation, Linear
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
-from detmap.shapes.kinds import BOXES, KEYPOINTS
+from detmap.shapes.kinds import BOXES, KEYPOINTS, WHOLE_BODIES
 
 AreaRanges = Mapping[str, Sequence[float]]
 OksArea = Literal["area", "bbox*0.53", "bbox*0.53, ranges by area"]
@@ -249,7 +249,8 @@ class Protocol:
             "or one given to `detmap.register`.",
             "matching",
             allowed=KINDS,
-            plain=lambda name: KINDS.find(name).name,
+            # A kind that ships is not loaded before it is needed.
+            plain=lambda name: name if isinstance(name, str) and name in KINDS else KINDS.find(name).name,
             phrase=lambda protocol: f"overlap of {protocol.iou_type}",
             flag=Flag(
                 name="--iou-type",
@@ -357,6 +358,10 @@ class Protocol:
     without_area: Literal["scored", "dropped"] = field(default="scored", metadata=federated.WITHOUT_AREA)
     groups: tuple[str, ...] = field(default=(), metadata=federated.GROUPS)
     pooled: bool = field(default=False, metadata=federated.POOLED)
+    points: tuple[int, int] | None = field(default=None, metadata=poses.POINTS)
+    labelled: Literal["num_keypoints", "points"] = field(default="num_keypoints", metadata=poses.LABELLED)
+    unseen: Literal["scored", "dropped"] = field(default="scored", metadata=poses.UNSEEN)
+    score_field: str = field(default="score", metadata=poses.SCORE_FIELD)
     crowd_groups: tuple[tuple[str, float], ...] = field(default=(), metadata=poses.CROWD_GROUPS)
     crowd_means: Literal["defined", "published"] = field(default="defined", metadata=poses.CROWD_MEANS)
 
@@ -444,20 +449,76 @@ LVIS = replace(
 #: Of Dave et al., "Evaluating Large-Vocabulary Object Detectors: The Devil is in the Details" (2021).
 LVIS_FIXED = replace(LVIS, name="lvis-fixed", max_per_image=None, max_per_category=10_000)
 
-#: CrowdPose's 14 points, from the left shoulder to the neck. Benchmarks give sigmas as tenths, which are then divided by ten.
-_CROWDPOSE_SIGMAS = (79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89, 79, 79)
+_POSES = replace(
+    COCO, iou_type=KEYPOINTS, area_ranges=tuple(COCO.area_ranges[at] for at in (0, 2, 3)), max_dets=(20,)
+)
+
+
+def skeleton(
+    name: str, parts: Mapping[str, Sequence[float]], *, whole: Sequence[float] | None = None, **decisions: Any
+) -> list[Protocol]:
+    """Return protocols for the parts of a skeleton and for the whole, by COCO's rules for poses.
+
+    Parameters
+    ----------
+    name : str
+        The name of the protocol for the whole; that for a part is ``"NAME-PART"``.
+    parts : mapping of str to sequence of float
+        The sigmas of the points of each part, parts in the order in which their points stand in a pose.
+    whole : sequence of float, optional
+        The sigmas of all points; by default those of the parts.
+    **decisions
+        Decisions of all these protocols, as `detmap.evaluate` takes them.
+
+    Returns
+    -------
+    list of Protocol
+        One per part, then the whole. None is registered.
+
+    Raises
+    ------
+    OptionError
+        For sigmas or decisions that cannot be.
+    """
+    if not isinstance(parts, Mapping) or not parts:
+        raise OptionError(f"parts must be a mapping of names to sigmas, not {shorten(parts)}")
+    made: list[Protocol] = []
+    stop = 0
+    for part, sigmas in parts.items():
+        first, stop = stop, stop + len(sigmas)
+        own = replace(_POSES, name=f"{name}-{part}", points=(first, stop), sigmas=tuple(sigmas))
+        made.append(own)
+    every = tuple(one for sigmas in parts.values() for one in sigmas) if whole is None else tuple(whole)
+    made.append(replace(_POSES, name=name, sigmas=every))
+    return [resolve(one, **decisions) for one in made] if decisions else made
+
 
 CROWDPOSE = replace(
-    COCO,
+    _POSES,
     name="crowdpose",
-    iou_type=KEYPOINTS,
     area_ranges=COCO.area_ranges[:1],
-    max_dets=(20,),
-    sigmas=tuple(n / 100 / 10.0 for n in _CROWDPOSE_SIGMAS),
+    sigmas=poses.tenths(poses.CROWDPOSE),
     oks_area="bbox*0.53",
     crowd_groups=(("easy", 0.2), ("medium", 0.8), ("hard", 1e10)),
     crowd_means="published",
 )
+
+#: COCO-WholeBody's parts, each ranked by a score of its own. Its scripts take sigmas of parts as tenths, and those of the
+#: whole as they are, which differs in last bits.
+WHOLE_BODY = [
+    replace(
+        one,
+        iou_type=WHOLE_BODIES,
+        labelled="points",
+        unseen="dropped",
+        score_field="score" if one.name.endswith("-body") else f"{one.name.rpartition('-')[2]}_score",
+    )
+    for one in skeleton(
+        "wholebody",
+        {part: poses.tenths(sigmas) for part, sigmas in poses.WHOLE_BODY.items()},
+        whole=[sigma / 1000 for sigmas in poses.WHOLE_BODY.values() for sigma in sigmas],
+    )
+]
 
 #: Recalls from 0 to 1 in single precision, as `torch.linspace` counts them: up from 0, and down from 1, each rounded once.
 _STEP = float(np.float32(0.01))
@@ -524,7 +585,7 @@ AUTO = "auto"
 
 #: Every named protocol.
 PRESETS = Registry(Protocol, "protocol")
-for _preset in (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, CROWDPOSE, *_TOOLS.values()):
+for _preset in (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, CROWDPOSE, *WHOLE_BODY, *_TOOLS.values()):
     register(_preset)
 
 
@@ -538,6 +599,12 @@ ProtocolName = Literal[
     "lvis",
     "lvis-fixed",
     "crowdpose",
+    "wholebody-body",
+    "wholebody-foot",
+    "wholebody-face",
+    "wholebody-lefthand",
+    "wholebody-righthand",
+    "wholebody",
     "ultralytics",
     "ultralytics-8.3",
     "torchmetrics",
@@ -593,6 +660,10 @@ class Decisions(TypedDict, total=False):
     without_area: Literal["scored", "dropped"] | None
     groups: Iterable[str] | None
     pooled: bool | None
+    points: Iterable[int] | None
+    labelled: Literal["num_keypoints", "points"] | None
+    unseen: Literal["scored", "dropped"] | None
+    score_field: str | None
     crowd_groups: Mapping[str, float] | Iterable[tuple[str, float]] | None
     crowd_means: Literal["defined", "published"] | None
 

@@ -10,6 +10,7 @@ from detmap.shapes.kinds import (
     KEYPOINTS,
     KINDS,
     MASKS,
+    WHOLE_BODIES,
     Column,
     Drawing,
     IouType,
@@ -42,3 +43,4 @@ register(boxes.KIND)
 KINDS.add_later(MASKS, "detmap.shapes.masks", "KIND")
 KINDS.add_later(KEYPOINTS, "detmap.shapes.keypoints", "KIND")
 KINDS.add_later(BOUNDARIES, "detmap.shapes.masks", "BOUNDARY")
+KINDS.add_later(WHOLE_BODIES, "detmap.shapes.keypoints", "WHOLE_BODY")

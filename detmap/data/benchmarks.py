@@ -36,7 +36,11 @@ BENCHMARKS = (
         protocol="lvis",
     ),
     Benchmark("CrowdPose", {"images": ("crowdIndex",)}, protocol="crowdpose"),
-    Benchmark("COCO-WholeBody", {"annotations": ("foot_kpts", "face_kpts", "lefthand_kpts", "righthand_kpts")}),
+    Benchmark(
+        "COCO-WholeBody",
+        {"annotations": ("foot_kpts", "face_kpts", "lefthand_kpts", "righthand_kpts")},
+        protocol="wholebody",
+    ),
     Benchmark("Open Images", {"annotations": ("IsGroupOf", "isgroupof", "is_group_of", "IsDepiction", "IsInside")}),
     Benchmark("PoseTrack", {"images": ("ignore_regions_x", "ignore_regions_y")}),
 )

@@ -124,7 +124,9 @@ def tables_of(
     kind = iou_type
     if kind is None:
         tables = [one for one in (ground_truth, detections) if isinstance(one, GroundTruth | Detections)]
-        decided = protocol if isinstance(protocol, Protocol) else COCO if protocol == AUTO else preset(protocol)
+        if protocol == AUTO:
+            protocol = _asked(ground_truth)
+        decided = protocol if isinstance(protocol, Protocol) else preset(protocol)
         kind = tables[0].kinds[0] if tables and len(tables[0].kinds) == 1 else decided.iou_type
     truth, found = _truth(ground_truth, kind), detections
     if isinstance(truth, GroundTruth):
@@ -133,6 +135,16 @@ def tables_of(
     assert isinstance(truth, GroundTruth)
     assert isinstance(found, Detections)
     return truth, found
+
+
+def _asked(given: Truth) -> str:
+    """Return the protocol whose fields ground truth has that is still to be read; COCO's of what cannot be read twice."""
+    if not isinstance(given, str | os.PathLike | Mapping):
+        return COCO.name
+    from detmap.formats.files import asked_protocol
+    from detmap.formats.inputs import is_stream
+
+    return COCO.name if is_stream(given) else asked_protocol(given)
 
 
 def _truth(given: Truth, kind: str) -> Truth:

@@ -778,6 +778,24 @@ def preset(name: str) -> Protocol:
     return PRESETS.find(name)
 
 
+def parts_of(name: str) -> dict[str, Protocol]:
+    """Return the protocols for the parts of a skeleton by the names of the parts, and that for the whole by its own.
+
+    Raises
+    ------
+    OptionError
+        Where there are none of that name, as `skeleton` makes them.
+    """
+    whole, before = preset(name), f"{name}-"
+    parts = {
+        own[len(before) :]: one for own, one in PRESETS.items() if own.startswith(before) and one.points is not None
+    }
+    if not parts:
+        known = dict.fromkeys(own.rpartition("-")[0] for own, one in PRESETS.items() if one.points is not None)
+        raise OptionError(f"the protocol {name!r} has no parts; these have: {', '.join(known)}")
+    return {**parts, name: whole}
+
+
 def _parameters_of(function: Callable[..., Any] | None) -> list[str]:
     """Return the names of a function's own keywords; none for None."""
     if function is None:

@@ -105,7 +105,9 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
     add_bootstrap_options(parser)
     add_cluster_options(parser)
     add_output_options(parser, rows="--per-class", what="a row per category")
-    parser.add_argument("--parts", action="store_true", help="score each part of a skeleton too, as of --protocol wholebody")
+    parser.add_argument(
+        "--parts", action="store_true", help="score each part of a skeleton too, as of --protocol wholebody"
+    )
     parser.add_argument("--arrays", metavar="FILE.npz", help="write the arrays precision, recall and scores")
     add_card(parser)
 
@@ -148,7 +150,9 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> None:
     for name in ("sharded", "bootstrap", "card", "arrays", "plot", "rows"):
         if getattr(options, name):
             flag = {"rows": "per-class"}.get(name, name)
-            raise OptionError(f"--parts shows a row per part, without --{flag}: score one part, as --protocol NAME-PART")
+            raise OptionError(
+                f"--parts shows a row per part, without --{flag}: score one part, as --protocol NAME-PART"
+            )
     from detmap.cli.options import decided
     from detmap.detection.protocols import Protocol, parts_of
     from detmap.evaluation import evaluate_parts
@@ -170,7 +174,9 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> None:
 
         write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
     rows = [{"part": part, **result} for part, result in results.items()]
-    title = f"{protocol.title}: {len(detections):,} detections, {len(truth):,} objects, {truth.images.ids.size:,} images"
+    title = (
+        f"{protocol.title}: {len(detections):,} detections, {len(truth):,} objects, {truth.images.ids.size:,} images"
+    )
     print_tables([rows], options, title, document, rows)
 
 

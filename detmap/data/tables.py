@@ -260,6 +260,9 @@ class GroundTruth(_Shaped, Frozen):
         LVIS's ``neg_category_ids``, the categories that are known not to be on an image, and its
         ``not_exhaustive_category_ids``, those of which objects may not be annotated there; `Protocol.judged` and
         `Protocol.not_exhaustive` ask for them. None: no image has such a list.
+    part_flags : mapping of str to ndarray of bool, shape (n,)
+        Whether a part of each object's shape is valid, by name, as COCO-WholeBody's ``foot_valid``; `Protocol.valid_flag`
+        asks for one.
     within_unit : bool
         Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
     notices : mapping of str to int
@@ -285,6 +288,7 @@ class GroundTruth(_Shaped, Frozen):
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "ground truth"
     kinds: tuple[str, ...] = (BOXES,)
+    part_flags: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
 
     @property
     def category_names(self) -> tuple[str, ...]:
@@ -322,6 +326,7 @@ class GroundTruth(_Shaped, Frozen):
         not_exhaustive_category_ids: Lists | None = None,
         frequencies: Mapping[Any, str] | None = None,
         crowd_index: Mapping[Any, float] | None = None,
+        part_flags: Mapping[str, ArrayLike] | None = None,
         notices: Mapping[str, int] | None = None,
         source: str = "ground truth",
     ) -> GroundTruth:
@@ -371,6 +376,8 @@ class GroundTruth(_Shaped, Frozen):
             Whether a category is rare, common or frequent, for the metrics APr, APc and APf.
         crowd_index : mapping of image id to float, optional
             How crowded an image is, for `Protocol.crowd_groups`.
+        part_flags : mapping of str to array_like of bool, shape (n,), optional
+            Whether a part of each object's shape is valid, as ``{"foot_valid": [...]}``, for `Protocol.valid_flag`.
 
         Raises
         ------
@@ -435,6 +442,10 @@ class GroundTruth(_Shaped, Frozen):
             negatives=lists(neg_category_ids, "neg_category_ids"),
             not_exhaustive=lists(not_exhaustive_category_ids, "not_exhaustive_category_ids"),
             within_unit=checked.within_unit,
+            part_flags={
+                name: _of(checked.kept, _flags(values, count, source, name))[0]
+                for name, values in (part_flags or {}).items()
+            },
             notices=added(added(notices, {"zero_id": int(flags[2].sum())} if zero else {}), checked.notices),
             source=source,
         )
@@ -457,6 +468,7 @@ class GroundTruth(_Shaped, Frozen):
             crowd=readonly(self.crowd[chosen], np.bool_),
             difficult=readonly(self.difficult[chosen], np.bool_),
             zero_ids=None if self.zero_ids is None else readonly(self.zero_ids[chosen], np.bool_),
+            part_flags={name: readonly(flags[chosen], np.bool_) for name, flags in self.part_flags.items()},
         )
 
     def with_clusters(self, clusters: Clusters | None) -> GroundTruth:

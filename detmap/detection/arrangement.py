@@ -236,6 +236,8 @@ class Arrangement:
             ignored_flag |= getattr(ground_truth, flag)
         if kind.ignored is not None:
             ignored_flag |= kind.ignored(shapes[1])
+        if protocol.valid_flag in ground_truth.part_flags:
+            ignored_flag |= ~ground_truth.part_flags[protocol.valid_flag]
         # A crowd that is not ignored is an object like any other: it is found once.
         crowd = ground_truth.crowd & ignored_flag if protocol.crowd_overlap else np.zeros_like(ignored_flag)
         pixel = 1.0 if protocol.inclusive_pixels else 0.0

@@ -341,7 +341,9 @@ class Evaluator:
             neg_category_ids=self._listed("neg_category_ids"),
             not_exhaustive_category_ids=self._listed("not_exhaustive_category_ids"),
             crowd_index={
-                identity: image.crowd_index for identity, image in self._waiting.items() if image.crowd_index is not None
+                identity: image.crowd_index
+                for identity, image in self._waiting.items()
+                if image.crowd_index is not None
             },
             source="targets",
         )

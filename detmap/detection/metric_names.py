@@ -9,9 +9,9 @@ from typing import Any
 from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.shapes import find
 
-#: Kind (AP, AR, group, published, or pooled: the AP of one ranking of several categories), IoU threshold, area range, cap, and category (a
-#: number) or group of categories (its letter) that a metric is the mean over; None is all. The last two kinds are AP of a
-#: group of images (its name in place of the category): "group", and "published", the number that CrowdPose gives.
+#: Kind (AP, AR, or pooled: the AP of one ranking of several categories), IoU threshold, area range, cap, and category (a
+#: number) or group of categories (its letter) that a metric is the mean over; None is all. Two kinds more are AP of a group
+#: of images, whose name stands in place of the category: "group", and "published", the number that CrowdPose gives.
 Row = tuple[str, float | None, int, int, int | str | None]
 
 

@@ -17,20 +17,22 @@ from detmap.decisions import Flag, decision
 
 _SINCE = "0.2"
 
-#: How far annotators disagree on each point of CrowdPose, from the left shoulder to the neck, in thousandths of a person's size.
+#: How far annotators disagree on each point of CrowdPose, from the left shoulder to the neck, in thousandths of a person's
+#: size.
 CROWDPOSE = (79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89, 79, 79)
 
+_FACE = (
+    42, 43, 44, 43, 40, 35, 31, 25, 20, 23, 29, 32, 37, 38, 43, 41, 45, 13, 12, 11, 11, 12, 12, 11, 11,
+    13, 15, 9, 7, 7, 7, 12, 9, 8, 16, 10, 17, 11, 9, 11, 9, 7, 13, 8, 11, 12, 10, 34, 8, 8, 9, 8, 8, 7,
+    10, 8, 9, 9, 9, 7, 7, 8, 11, 8, 8, 8, 10, 8,
+)  # fmt: skip
 _HAND = (29, 22, 35, 37, 47, 26, 25, 24, 35, 18, 24, 22, 26, 17, 21, 21, 32, 20, 19, 22, 31)
 
 #: The same for the parts of COCO-WholeBody.
 WHOLE_BODY = {
     "body": (26, 25, 25, 35, 35, 79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89),
     "foot": (68, 66, 66, 92, 94, 94),
-    "face": (
-        42, 43, 44, 43, 40, 35, 31, 25, 20, 23, 29, 32, 37, 38, 43, 41, 45, 13, 12, 11, 11, 12, 12, 11, 11,
-        13, 15, 9, 7, 7, 7, 12, 9, 8, 16, 10, 17, 11, 9, 11, 9, 7, 13, 8, 11, 12, 10, 34, 8, 8, 9, 8, 8, 7,
-        10, 8, 9, 9, 9, 7, 7, 8, 11, 8, 8, 8, 10, 8,
-    ),  # fmt: skip
+    "face": _FACE,
     "lefthand": _HAND,
     "righthand": _HAND,
 }
@@ -71,8 +73,8 @@ def _read_groups(text: str) -> tuple[tuple[str, float], ...]:
 
 
 CROWD_GROUPS = decision(
-    "Groups of images whose AP is a metric too, by CrowdPose's `crowdIndex`: a name, and the index below which images are in "
-    "the group and in none before it. Each group is ranked by itself; images whose index is not known are in none.",
+    "Groups of images whose AP is a metric too, by CrowdPose's `crowdIndex`: a name, and the index below which images are "
+    "in the group and in none before it. Each group is ranked by itself; images whose index is not known are in none.",
     "names",
     plain=_plain_groups,
     wrong=_wrong_groups,
@@ -90,8 +92,8 @@ CROWD_GROUPS = decision(
 
 CROWD_MEANS = decision(
     'AP of the groups of images: "defined" is the mean over categories with objects there; "published" is CrowdPose\'s own '
-    "number, in which a category without objects counts as -1, rounded to four decimals. The former then stands beside it, as "
-    "AP_easy_defined.",
+    "number, in which a category without objects counts as -1, rounded to four decimals. The former then stands beside it, "
+    "as AP_easy_defined.",
     "names",
     allowed=("defined", "published"),
     phrase=lambda protocol: f"AP of groups of images {protocol.crowd_means}",
@@ -124,8 +126,8 @@ def _read_points(text: str) -> tuple[int, int]:
 
 
 POINTS = decision(
-    'For "keypoints" and "wholebody": which points of a pose are compared, the first one, counted from 0, and the one behind '
-    "the last: a part of a skeleton. `sigmas` are those of these points. None: all.",
+    'For "keypoints" and "wholebody": which points of a pose are compared, the first one, counted from 0, and the one '
+    "behind the last: a part of a skeleton. `sigmas` are those of these points. None: all.",
     "matching",
     plain=_plain_points,
     wrong=_wrong_points,
@@ -160,7 +162,9 @@ UNSEEN = decision(
     "ranking",
     allowed=("scored", "dropped"),
     phrase=lambda protocol: f"poses without visible points {protocol.unseen}",
-    flag=Flag(name="--unseen", help="keypoints: detections none of whose points has v above 0: scored (default), or dropped"),
+    flag=Flag(
+        name="--unseen", help="keypoints: detections none of whose points has v above 0: scored (default), or dropped"
+    ),
     since=_SINCE,
 )
 
@@ -176,4 +180,17 @@ SCORE_FIELD = decision(
     ),
     since=_SINCE,
     reads=True,
+)
+
+VALID_FLAG = decision(
+    "An object whose flag of this name is not set is ignored: one of those that `GroundTruth.part_flags` holds, as "
+    "COCO-WholeBody's `foot_valid`, which its own scripts do not read. Empty: no flag is read.",
+    "matching",
+    wrong=lambda name: None if isinstance(name, str) else f"valid_flag must be a name, not {name!r}",
+    words=lambda name: name or "none",
+    phrase=lambda protocol: f"ignored without {protocol.valid_flag}",
+    flag=Flag(
+        name="--valid-flag", metavar="NAME", help="ignore objects whose flag of this name is false, as foot_valid"
+    ),
+    since=_SINCE,
 )

@@ -362,6 +362,7 @@ class Protocol:
     labelled: Literal["num_keypoints", "points"] = field(default="num_keypoints", metadata=poses.LABELLED)
     unseen: Literal["scored", "dropped"] = field(default="scored", metadata=poses.UNSEEN)
     score_field: str = field(default="score", metadata=poses.SCORE_FIELD)
+    valid_flag: str = field(default="", metadata=poses.VALID_FLAG)
     crowd_groups: tuple[tuple[str, float], ...] = field(default=(), metadata=poses.CROWD_GROUPS)
     crowd_means: Literal["defined", "published"] = field(default="defined", metadata=poses.CROWD_MEANS)
 
@@ -449,9 +450,7 @@ LVIS = replace(
 #: Of Dave et al., "Evaluating Large-Vocabulary Object Detectors: The Devil is in the Details" (2021).
 LVIS_FIXED = replace(LVIS, name="lvis-fixed", max_per_image=None, max_per_category=10_000)
 
-_POSES = replace(
-    COCO, iou_type=KEYPOINTS, area_ranges=tuple(COCO.area_ranges[at] for at in (0, 2, 3)), max_dets=(20,)
-)
+_POSES = replace(COCO, iou_type=KEYPOINTS, area_ranges=tuple(COCO.area_ranges[at] for at in (0, 2, 3)), max_dets=(20,))
 
 
 def skeleton(
@@ -664,6 +663,7 @@ class Decisions(TypedDict, total=False):
     labelled: Literal["num_keypoints", "points"] | None
     unseen: Literal["scored", "dropped"] | None
     score_field: str | None
+    valid_flag: str | None
     crowd_groups: Mapping[str, float] | Iterable[tuple[str, float]] | None
     crowd_means: Literal["defined", "published"] | None
 

@@ -188,12 +188,15 @@ def write(
         if not found.federated:
             lists = [one.listed.tolist() for one in (table.negatives, table.not_exhaustive) if one is not None]
             lost["category_lists"] = sum(map(any, zip(*lists, strict=True)))
+            lost["part_flags"] = len(table) if table.part_flags else 0
             crowding = table.images.crowd_index
             lost["crowd_index"] = 0 if crowding is None else int((crowding == crowding).sum())
     else:
         assert found.write_detections is not None
         with registry.asked(found, path):
             lost = dict(found.write_detections(table, path, writing))
+        if not found.federated:
+            lost["part_scores"] = len(table) if table.more_scores else 0
     return {code: count for code, count in lost.items() if count}
 
 

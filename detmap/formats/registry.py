@@ -219,6 +219,8 @@ LOST = {
     "image_sizes": "{n} images have a size, which the format has no field for",
     "category_lists": "{n} images list categories that were looked for, or not annotated in full, as LVIS's do: the format "
     "has no field for that",
+    "part_flags": "{n} objects have flags of valid parts, which the format has no field for",
+    "part_scores": "{n} detections have scores of parts, which the format has no field for",
     "crowd_index": "{n} images have a crowd index, which the format has no field for",
 }
 
@@ -247,7 +249,8 @@ class Format:
     holds : tuple of str, or None
         The kinds of shape that it has fields for, by their `iou_type`. None: its readers say what they cannot read.
     federated : bool
-        Whether it has fields for LVIS's lists of categories, and their frequencies, and for CrowdPose's crowd index.
+        Whether it has fields for LVIS's lists of categories and their frequencies, for CrowdPose's crowd index, and for
+        flags and scores of parts as COCO-WholeBody's.
     words : tuple of str
         What help calls a source of ground truth and one of detections.
     members : str

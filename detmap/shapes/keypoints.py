@@ -15,7 +15,7 @@ from detmap.errors import InputError
 from detmap.kernels import Frozen, number_lists, readonly, segmentations
 from detmap.kernels import keypoints as kernels
 from detmap.shapes.boxes import FARTHEST, Boxes, over_rows
-from detmap.shapes.kinds import Drawing, Kind, Pairs, Place, Points
+from detmap.shapes.kinds import SHIPPED_LISTS, WHOLE_BODIES, Drawing, Kind, Pairs, Place, Points
 from detmap.shapes.reading import Regions, resolved
 from detmap.system import parallel
 
@@ -474,7 +474,7 @@ KIND = Kind(
 )
 
 #: The lists of COCO-WholeBody's records, and their numbers of points.
-LISTS = {"keypoints": 17, "foot_kpts": 6, "face_kpts": 68, "lefthand_kpts": 21, "righthand_kpts": 21}
+LISTS = dict(zip(("keypoints", *SHIPPED_LISTS[WHOLE_BODIES]), (17, 6, 68, 21, 21), strict=True))
 
 
 def whole_body_records(column: Keypoints) -> list[dict[str, Any]]:
@@ -492,10 +492,11 @@ def whole_body_records(column: Keypoints) -> list[dict[str, Any]]:
 #: Poses of COCO-WholeBody: 133 points in five lists, each with a score of its own.
 WHOLE_BODY = replace(
     KIND,
-    name="wholebody",
+    name=WHOLE_BODIES,
     stored="keypoints",
     lists=LISTS,
     scores=("foot_score", "face_score", "lefthand_score", "righthand_score", "wholebody_score"),
+    flags=("foot_valid", "face_valid", "lefthand_valid", "righthand_valid"),
     extended=extended,
     records=whole_body_records,
     sample=None,

@@ -205,6 +205,8 @@ class Kind:
         number of points. Where no record has any other than `field`, that holds all.
     scores : tuple of str
         Fields of COCO's results that hold scores of parts of a shape, for `Protocol.score_field`.
+    flags : tuple of str
+        Fields of COCO's annotations that say whether a part of a shape is valid, for `Protocol.valid_flag`.
     extended : callable, or None
         ``extended(columns)`` returns the column whose rows have the points of the same row of several columns.
     part : callable, or None
@@ -256,6 +258,7 @@ class Kind:
     counts: tuple[str, ...] = ()
     lists: Mapping[str, int] = _field(default_factory=dict)
     scores: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
     extended: Callable[[Sequence[Any]], Any] | None = None
     part: Callable[[Any, tuple[int, int] | None, bool, str], Any] | None = None
     refused: Mapping[str, str] = _field(default_factory=lambda: {"": "bad_values"})
@@ -284,7 +287,9 @@ KINDS = Registry(Kind, "iou_type")
 BOXES: Final = "bbox"
 
 #: The kinds that ship besides, for formats that hold some of them.
-MASKS, KEYPOINTS, BOUNDARIES, WHOLE_BODIES = "segm", "keypoints", "boundary", "wholebody"
+MASKS, BOUNDARIES = "segm", "boundary"
+KEYPOINTS: Final = "keypoints"
+WHOLE_BODIES: Final = "wholebody"
 
 #: The names of kinds, for type checkers, which then find a typo.
 IouType = Literal["bbox", "segm", "keypoints", "boundary", "wholebody"] | PluginName
@@ -294,6 +299,9 @@ BOX_FIELD = "bbox"
 
 #: The fields of shipped kinds in COCO's records, so that files are searched for them before a kind is loaded.
 SHIPPED_FIELDS = {MASKS: "segmentation", KEYPOINTS: "keypoints"}
+
+#: The fields besides these in which shipped kinds continue their shapes, `Kind.lists`.
+SHIPPED_LISTS = {WHOLE_BODIES: ("foot_kpts", "face_kpts", "lefthand_kpts", "righthand_kpts")}
 
 #: The fields of integers that readers of shipped kinds take besides, `Kind.counts`.
 SHIPPED_COUNTS = ("num_keypoints",)

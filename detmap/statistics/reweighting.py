@@ -159,7 +159,9 @@ class Reweighted:
         object.__setattr__(self, "pooled", pooled)
         own = None if not pooled else Reweighted(self.tally.pools(), (), ("AP",), self.sides)
         object.__setattr__(self, "pools", own)
-        object.__setattr__(self, "crowds", [_Crowd(self.tally, name, chosen, self.sides) for name in _crowds_of(chosen)])
+        object.__setattr__(
+            self, "crowds", [_Crowd(self.tally, name, chosen, self.sides) for name in _crowds_of(chosen)]
+        )
         groups = [row[-1] if isinstance(row[-1], str) and row[0] not in OF_IMAGES else "" for row in chosen]
         by_class = [_thresholds(protocol, _IOU[name]) for name in self.by_category]
         object.__setattr__(self, "areas", areas)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -56,7 +56,7 @@ def _structs(fields: tuple[str, ...]) -> tuple[Any, Any]:
 
 
 def _fields(kind: Kind) -> tuple[str, ...]:
-    return (*(field for field in kind.lists if field != kind.field), *kind.scores)
+    return (*(field for field in kind.lists if field != kind.field), *kind.scores, *kind.flags)
 
 
 def with_parts(
@@ -72,45 +72,65 @@ def with_parts(
         For a record without one of the lists, where some have lists, one with another number of points, or a score that is
         none.
     """
-    scores = {field: _scores(field, parts, name, what) for field in kind.scores if any(field in one for one in parts)}
-    made = {**columns, **({"more_scores": scores} if scores else {})}
+    place = Place(name, what, None, None, {})
+    own = {
+        field: _column(field, parts, _flag if what else _score, True if what else np.nan, place)
+        for field in (kind.flags if what else kind.scores)
+        if any(field in one for one in parts)
+    }
+    made = {**columns, "part_flags" if what else "more_scores": own}
     if not any(field in one for one in parts for field in kind.lists):
         return made
-    assert kind.reader is not None
     assert kind.extended is not None
-    held = []
+    held: list[Any] = []
+    make: Any = kind.reader
+    if columns["boxes"] is None:
+        made["boxes"] = columns["shapes"][kind.column_name].bounds().table
     for field, count in kind.lists.items():
         column = columns["shapes"][kind.column_name]
         if field != kind.field:
-            reader, read = read_texts(partial(kind.reader, field=field), [one.get(field, b"") for one in parts])
-            column, _ = reader.column(read, Place(name, what, None, None, {}))
-        _check_sizes(column, count, name, what, field)
+            reader, read = read_texts(partial(make, field=field), [one.get(field, b"") for one in parts])
+            column, _ = reader.column(read, place)
+        _check_sizes(column, count, place, field)
         held.append(column)
     return {**made, "shapes": {**columns["shapes"], kind.column_name: kind.extended(held)}}
 
 
-def _check_sizes(column: Any, count: int, name: str, what: str, field: str) -> None:
+def _check_sizes(column: Any, count: int, place: Place, field: str) -> None:
     wrong = column.sizes() != 3 * count
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(
             f"has {int(column.sizes()[row]) // 3} points where there are {count}",
-            source=name,
-            record=f"{what}{row}" if what else row,
+            source=place.source,
+            record=place.record(row),
             field=field,
         )
 
 
-def _scores(field: str, parts: Sequence[Mapping[str, bytes]], name: str, what: str) -> NDArray[np.float64]:
-    """Return the scores of a part, NaN where a record has none."""
-    column = np.full(len(parts), np.nan)
+def _column(
+    field: str, parts: Sequence[Mapping[str, bytes]], read: Callable[[Any], Any], default: Any, place: Place
+) -> NDArray[Any]:
+    """Return a field of the records, with a default where one has none."""
+    column = np.full(len(parts), default)
     for row, one in enumerate(parts):
-        if field not in one:
-            continue
-        value = msgspec.json.decode(one[field])
-        good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e308
-        if not good:
-            record = f"{what}{row}" if what else row
-            raise InputError("must be a finite number", source=name, record=record, field=field, value=value)
-        column[row] = value
+        if field in one:
+            value = msgspec.json.decode(one[field])
+            try:
+                column[row] = read(value)
+            except ValueError as error:
+                where: dict[str, Any] = {"source": place.source, "record": place.record(row), "field": field}
+                raise InputError(str(error), **where, value=value) from None
     return column
+
+
+def _score(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e308:
+        raise ValueError("must be a finite number")
+    return float(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool | int | float) or value not in (0, 1):
+        raise ValueError("is neither true nor false")
+    return bool(value)

@@ -126,7 +126,7 @@ def _read_points(text: str) -> tuple[int, int]:
 
 
 POINTS = decision(
-    'For "keypoints" and "wholebody": which points of a pose are compared, the first one, counted from 0, and the one '
+    'For "keypoints" and "keypoints_wholebody": which points of a pose are compared, the first one, counted from 0, and the one '
     "behind the last: a part of a skeleton. `sigmas` are those of these points. None: all.",
     "matching",
     plain=_plain_points,
@@ -143,20 +143,20 @@ POINTS = decision(
 )
 
 LABELLED = decision(
-    'For "keypoints" and "wholebody": how many points of an object are labelled, of which one without any is ignored: what '
+    'For "keypoints" and "keypoints_wholebody": how many points of an object are labelled, of which one without any is ignored: what '
     "`num_keypoints` says, or the number of points compared whose v is above 0.",
     "matching",
-    allowed=("num_keypoints", "points"),
+    allowed=("field", "points"),
     phrase=lambda protocol: f"labelled points by {protocol.labelled}",
     flag=Flag(
         name="--labelled",
-        help="keypoints: labelled points of an object by num_keypoints (default), or those compared whose v is above 0",
+        help="keypoints: labelled points of an object by num_keypoints (field, default), or those compared whose v is above 0",
     ),
     since=_SINCE,
 )
 
 UNSEEN = decision(
-    'For "keypoints" and "wholebody": detections none of whose points compared has a v above 0: scored like others, or '
+    'For "keypoints" and "keypoints_wholebody": detections none of whose points compared has a v above 0: scored like others, or '
     "dropped ahead of every cap, as by COCO-WholeBody's scripts.",
     "matching",
     "ranking",

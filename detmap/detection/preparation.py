@@ -57,7 +57,7 @@ def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protoc
 def _parted(table: T, protocol: Protocol) -> T:
     """Return a table with the part of its shapes that the protocol compares, labelled points counted where it says so."""
     kind = find(protocol.iou_type)
-    if kind.part is None or (protocol.points is None and protocol.labelled == "num_keypoints"):
+    if kind.part is None or (protocol.points is None and protocol.labelled == "field"):
         return table
     counted = protocol.labelled == "points" or isinstance(table, Detections)
     made = kind.part(table.shape(kind.name), protocol.points, counted, table.source)

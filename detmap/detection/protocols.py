@@ -359,7 +359,7 @@ class Protocol:
     groups: tuple[str, ...] = field(default=(), metadata=federated.GROUPS)
     pooled: bool = field(default=False, metadata=federated.POOLED)
     points: tuple[int, int] | None = field(default=None, metadata=poses.POINTS)
-    labelled: Literal["num_keypoints", "points"] = field(default="num_keypoints", metadata=poses.LABELLED)
+    labelled: Literal["field", "points"] = field(default="field", metadata=poses.LABELLED)
     unseen: Literal["scored", "dropped"] = field(default="scored", metadata=poses.UNSEEN)
     score_field: str = field(default="score", metadata=poses.SCORE_FIELD)
     valid_flag: str = field(default="", metadata=poses.VALID_FLAG)
@@ -660,7 +660,7 @@ class Decisions(TypedDict, total=False):
     groups: Iterable[str] | None
     pooled: bool | None
     points: Iterable[int] | None
-    labelled: Literal["num_keypoints", "points"] | None
+    labelled: Literal["field", "points"] | None
     unseen: Literal["scored", "dropped"] | None
     score_field: str | None
     valid_flag: str | None

@@ -289,10 +289,10 @@ BOXES: Final = "bbox"
 #: The kinds that ship besides, for formats that hold some of them.
 MASKS, BOUNDARIES = "segm", "boundary"
 KEYPOINTS: Final = "keypoints"
-WHOLE_BODIES: Final = "wholebody"
+WHOLE_BODIES: Final = "keypoints_wholebody"
 
 #: The names of kinds, for type checkers, which then find a typo.
-IouType = Literal["bbox", "segm", "keypoints", "boundary", "wholebody"] | PluginName
+IouType = Literal["bbox", "segm", "keypoints", "boundary", "keypoints_wholebody"] | PluginName
 
 #: The field of COCO's records that holds the box, x, y, width, height.
 BOX_FIELD = "bbox"

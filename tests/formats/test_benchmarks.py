@@ -53,7 +53,7 @@ def written(document, indent):
 
 def marked(document, section, field, rows=(0, 1, 2), first=False, value=...):
     """The document with a field in some records of a list, at their end or at their beginning."""
-    value = ("c" if field == "frequency" else [1, 2]) if value is ... else value
+    value = {"frequency": "c", "crowdIndex": 0.5}.get(field, [1, 2]) if value is ... else value
     made = copy.deepcopy(document)
     for row in rows:
         if row < len(made[section]):
@@ -78,7 +78,8 @@ def test_fields_of_benchmarks_are_noticed_in_every_record(section, field, name, 
                     found = detmap.read_coco_results(FOUND, truth, iou_type=iou_type)
                     result = detmap.evaluate(truth, found, iou_type=iou_type)
                     assert {code: n for code, n in result.notices.items() if "foreign" in code} == expected
-    advice = "; LVIS's rules: --protocol lvis" if name == "LVIS" else ""
+    protocol = {"LVIS": "lvis", "CrowdPose": "crowdpose", "COCO-WholeBody": "wholebody"}.get(name)
+    advice = f"; {name}'s rules: --protocol {protocol}" if protocol else ""
     assert describe(expected) == [
         "1 field of another benchmark, which this protocol does not read, so that the number is not that benchmark's: "
         f"{field} ({name}){advice}"

@@ -26,7 +26,7 @@ NOTICES = {
     "missing_not_exhaustive_category_ids": "{n} images without not_exhaustive_category_ids: taken as exhaustive",
     "missing_frequency": "{n} categories with ground truth, but without frequency: in none of APr, APc and APf",
     "missing_crowdIndex": "{n} images without crowdIndex: in none of the groups of images",
-    "missing_part_scores": "{n} detections without {names}: their score is taken, which ranks another part",
+    "missing_part_scores": "{n} detections without a score of the part (score_field): ranked by their score",
     "group_boxes": "{n} boxes stand for groups of objects, by a column that is not read: each is scored as one object",
     "zero_sized_boxes": "{n} boxes of no width or height",
     "missed_boxes": "{n} boxes of negative width or height: they overlap nothing",

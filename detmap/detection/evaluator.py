@@ -356,6 +356,8 @@ class Evaluator:
             scores=joined.scores,
             box_format=self.box_format,
             invalid_boxes=invalid,
+            # Whatever they are called, those given are the ones to rank by.
+            more_scores={self.protocol.score_field: joined.scores},
             notices={"dropped_boxes": joined.dropped, "unscored_shapes": joined.unscored},
             source="predictions",
         )

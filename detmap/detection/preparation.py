@@ -68,7 +68,7 @@ def _scored_by(detections: Detections, field: str) -> Detections:
     """Return detections with other scores, where they have them."""
     own = detections.more_scores.get(field, np.full(len(detections), np.nan))
     missing = np.isnan(own)
-    notices = added(detections.notices, {f"missing_part_scores:{field}": int(missing.sum())})
+    notices = added(detections.notices, {"missing_part_scores": int(missing.sum())})
     scores = readonly(np.where(missing, detections.scores, own), np.float64)
     return replace(detections, scores=scores, notices=notices)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import lvis_scenes
 import numpy as np
+import pose_scenes
 import pytest
 from support import assert_same_result, same_bits
 
@@ -22,30 +23,63 @@ from detmap.statistics.bootstrap import replicated
 PROTOCOLS = tuple(PRESETS)
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """Ground truth with every field that a protocol reads, and the results of two models."""
-    folder = tmp_path_factory.mktemp("every")
+BOXES = "bbox"
+
+
+def made_files(folder):
+    """Write for each kind of shape ground truth with every field that a protocol reads, and the results of two models."""
     document, results = lvis_scenes.scene(5, images=12, categories=5, crowded=1)
     document["annotations"] = [one for one in document["annotations"] if one["area"] > 0]
-    (folder / "truth.json").write_text(json.dumps(document))
     results = [one for one in results if one["area"] > 0]
     for place, one in enumerate(results):
         del one["area"]
         one["score"] = round(one["score"] / 2 + place / 1e4, 6)  # shards of a file have no ties with each other
+    write(folder / BOXES, document, results)
+    for kind, lists in (("keypoints", pose_scenes.CROWDPOSE), ("keypoints_wholebody", pose_scenes.WHOLE_BODY)):
+        document, results = pose_scenes.scene(5, lists, images=12, odd=False)
+        for place, one in enumerate(results):
+            one |= {name: round(one[name] / 2 + place / 1e4, 6) for name in one if name.endswith("score")}
+        write(folder / kind, document, results)
+    return folder
+
+
+def write(folder, document, results):
+    folder.mkdir()
+    (folder / "truth.json").write_text(json.dumps(document))
     (folder / "one.json").write_text(json.dumps(results))
-    (folder / "two.json").write_text(json.dumps([{**one, "score": 1 - one["score"]} for one in results]))
+    other = [{**one, **{name: 1 - one[name] for name in one if name.endswith("score")}} for one in results]
+    (folder / "two.json").write_text(json.dumps(other))
     (folder / "shards").mkdir()
     for side in (0, 1):
         part = [one for one in results if one["image_id"] % 2 == side]
         (folder / "shards" / f"{side}.json").write_text(json.dumps(part))
-    return folder
 
 
 @pytest.fixture(scope="module")
-def tables(files):
-    truth = detmap.read(files / "truth.json", "ground_truth", image_facts=True)
-    return truth, *(detmap.read(files / f"{name}.json", ground_truth=truth) for name in ("one", "two"))
+def all_files(tmp_path_factory):
+    return made_files(tmp_path_factory.mktemp("every"))
+
+
+@pytest.fixture
+def files(name, all_files):
+    """The folder with files for a protocol's kind of shape."""
+    return all_files / PRESETS[name].iou_type
+
+
+@pytest.fixture(scope="module")
+def all_tables(all_files):
+    def read(kind):
+        folder = all_files / kind
+        truth = detmap.read(folder / "truth.json", "ground_truth", image_facts=True, iou_type=kind)
+        found = (detmap.read(folder / f"{name}.json", ground_truth=truth, iou_type=kind) for name in ("one", "two"))
+        return truth, *found
+
+    return {kind: read(kind) for kind in {one.iou_type for one in PRESETS.values()}}
+
+
+@pytest.fixture
+def tables(name, all_tables):
+    return all_tables[PRESETS[name].iou_type]
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -66,18 +100,24 @@ def test_the_evaluator(name, tables):
     truth, found, _ = tables
     result = detmap.evaluate(truth, found, name)
     names = dict(zip(truth.categories.ids.tolist(), truth.categories.names, strict=True))
-    frequencies = dict(zip(truth.categories.ids.tolist(), truth.categories.frequencies, strict=True))
-    lists = {
-        "neg_category_ids": truth.negatives.by_image(truth.images.ids, truth.categories.ids),
-        "not_exhaustive_category_ids": truth.not_exhaustive.by_image(truth.images.ids, truth.categories.ids),
-    }
+    kind = result.protocol.iou_type
+    frequencies, lists = None, {}
+    if kind == BOXES:
+        frequencies = dict(zip(truth.categories.ids.tolist(), truth.categories.frequencies, strict=True))
+        lists = {
+            "neg_category_ids": truth.negatives.by_image(truth.images.ids, truth.categories.ids),
+            "not_exhaustive_category_ids": truth.not_exhaustive.by_image(truth.images.ids, truth.categories.ids),
+        }
+    elif truth.images.crowd_index is not None:
+        lists = {"crowdIndex": dict(zip(truth.images.ids.tolist(), truth.images.crowd_index.tolist(), strict=True))}
     how = {"categories": names, "box_format": "xywh", "frequencies": frequencies}
     first, second = (detmap.Evaluator(name, **how) for _ in range(2))
     if result.protocol.ties == "file":  # an evaluator takes images in the order of their ids
         found = found.take(np.argsort(found.images.codes, kind="stable"))
         result = detmap.evaluate(truth, found, name)
     for n, image in enumerate(truth.images.ids.tolist()):
-        own, sought = found.take(found.images.codes == n), truth.take(truth.images.codes == n)
+        own = found.take(found.images.ids[found.images.codes] == image)
+        sought = truth.take(truth.images.codes == n)
         target = {
             "boxes": sought.boxes,
             "labels": sought.categories.ids[sought.categories.codes],
@@ -87,13 +127,18 @@ def test_the_evaluator(name, tables):
             **{field: by_image[image] for field, by_image in lists.items()},
         }
         labels = own.categories.ids[own.categories.codes]
-        prediction = {"boxes": own.boxes, "scores": own.scores, "labels": labels}
+        scores = own.more_scores.get(result.protocol.score_field, own.scores)
+        prediction = {"boxes": own.boxes, "scores": scores, "labels": labels}
+        if kind != BOXES:
+            for record, table in ((prediction, own), (target, sought)):
+                points = table.shapes["keypoints"].arrays()["values"]
+                record["keypoints"] = points.reshape(len(table), -1, 3) if len(table) else np.empty((0, 3, 3))
         (first, second)[n % 2].update(prediction, target, image_ids=image)
     merged = first.merge(pickle.loads(pickle.dumps(second)))
     made = merged.compute()
     assert same_bits(list(made.values()), list(result.values()))
     assert same_bits(made.precision, result.precision)
-    assert "missing_neg_category_ids" not in made.notices
+    assert not {"missing_neg_category_ids", "missing_crowdIndex"} & {*made.notices}
     assert_same_result(detmap.Evaluator.from_bytes(merged.to_bytes()).compute(), made)
 
 
@@ -109,8 +154,11 @@ def test_statistics(name, tables):
     copies = np.repeat(np.arange(images.size), statistics.drawn(images.size, 5, 0))
     drawn = detmap.DetectionResult(repeated(results["a"].tally, copies))
     assert same_bits(made.replicates[0, : len(made.metrics)], [drawn[metric] for metric in made.metrics])
-    compared = detmap.compare(results, 200, permutations=9)
-    assert compared.to_dict()
+    for metric in {next(iter(results["a"])), *(one for one in results["a"] if "_easy" in one)}:
+        compared = detmap.compare(results, 200, metric=metric, permutations=9)
+        (difference,) = compared.differences
+        apart = results[difference.second][metric] - results[difference.first][metric]
+        assert difference.difference == pytest.approx(apart, abs=1e-12)
 
 
 def repeated(tally, copies):
@@ -121,7 +169,8 @@ def repeated(tally, copies):
         parts.append(replace(own, image_ids=np.array([new])))
     merged = parts[0].beside(parts[1:], [np.full(1, new) for new in range(len(parts))])
     ids = np.arange(len(parts))
-    return replace(merged, image_ids=ids)
+    crowding = None if tally.crowd_index is None else tally.crowd_index[copies]
+    return replace(merged, image_ids=ids, crowd_index=crowding)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -145,8 +194,11 @@ def test_matches_and_diagnoses(name, tables):
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_explanations(name, tables):
     truth, found, _ = tables
-    made = detmap.explain(truth, found, "coco", name, metric="AP")
-    of = [trimmed(PRESETS[one], "AP") for one in ("coco", name)]
+    base = PRESETS["coco"]
+    if PRESETS[name].iou_type != BOXES:  # by other sigmas poses of as many points cannot be scored
+        base = replace(PRESETS[name], name="other", max_dets=(2,), labelled="field", unseen="scored")
+    made = detmap.explain(truth, found, base, name, metric="AP")
+    of = [trimmed(one, "AP") for one in (base, PRESETS[name])]
     assert made.source_value == detmap.evaluate(truth, found, of[0])["AP"]
     assert made.target_value == detmap.evaluate(truth, found, of[1])["AP"]
     total = sum(share.value for share in made.shares)

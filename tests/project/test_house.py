@@ -146,9 +146,7 @@ def test_no_file_outside_of_shapes_and_the_drop_ins_names_a_kind_of_shape():
 
 def test_only_formats_and_named_protocols_name_kinds():
     users = {
-        path.relative_to(ROOT / "detmap").parts[0]
-        if path.name != "protocols.py"
-        else "protocols"
+        path.relative_to(ROOT / "detmap").parts[0] if path.name != "protocols.py" else "protocols"
         for path in SOURCES
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.ImportFrom) and KIND_CONSTANTS & {one.name for one in node.names}

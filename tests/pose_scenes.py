@@ -13,8 +13,8 @@ FLAGS = ("foot_valid", "face_valid", "lefthand_valid", "righthand_valid")
 def scene(seed, lists=WHOLE_BODY, *, images=9, categories=2, strings=False, odd=True, fields=1.0):
     """A document of ground truth and a list of results.
 
-    With `odd` counts of labelled points contradict the points, and detections may lack scores of parts. `fields` is the share
-    of images with a crowd index. The last category has no objects.
+    With `odd` counts of labelled points contradict the points, and detections may lack scores of parts. `fields` is the
+    share of images with a crowd index. The last category has no objects.
     """
     rng = np.random.default_rng(seed)
 

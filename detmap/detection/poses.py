@@ -126,8 +126,8 @@ def _read_points(text: str) -> tuple[int, int]:
 
 
 POINTS = decision(
-    'For "keypoints" and "keypoints_wholebody": which points of a pose are compared, the first one, counted from 0, and the one '
-    "behind the last: a part of a skeleton. `sigmas` are those of these points. None: all.",
+    "Of poses: which points are compared, the first one, counted from 0, and the one behind the last: a part of a skeleton. "
+    "`sigmas` are those of these points. None: all.",
     "matching",
     plain=_plain_points,
     wrong=_wrong_points,
@@ -143,21 +143,21 @@ POINTS = decision(
 )
 
 LABELLED = decision(
-    'For "keypoints" and "keypoints_wholebody": how many points of an object are labelled, of which one without any is ignored: what '
+    "Of poses: how many points of an object are labelled, of which one without any is ignored: what the field "
     "`num_keypoints` says, or the number of points compared whose v is above 0.",
     "matching",
     allowed=("field", "points"),
     phrase=lambda protocol: f"labelled points by {protocol.labelled}",
     flag=Flag(
         name="--labelled",
-        help="keypoints: labelled points of an object by num_keypoints (field, default), or those compared whose v is above 0",
+        help="keypoints: labelled points of an object by num_keypoints (field, default), or points whose v is above 0",
     ),
     since=_SINCE,
 )
 
 UNSEEN = decision(
-    'For "keypoints" and "keypoints_wholebody": detections none of whose points compared has a v above 0: scored like others, or '
-    "dropped ahead of every cap, as by COCO-WholeBody's scripts.",
+    "Of poses: detections none of whose points compared has a v above 0: scored like others, or dropped ahead of every cap, "
+    "as by COCO-WholeBody's scripts.",
     "matching",
     "ranking",
     allowed=("scored", "dropped"),

@@ -1,4 +1,4 @@
-"""CrowdPose and COCO-WholeBody: every bit of precision and recall, and all numbers, against a naive twin and expected values."""
+"""CrowdPose and COCO-WholeBody: every bit of precision and recall, and all numbers, against a twin and expected values."""
 
 from __future__ import annotations
 
@@ -235,8 +235,8 @@ def test_results_with_all_points_in_one_list():
     result = detmap.evaluate(truth, found, "wholebody-face")
     for other in (whole, arrays):
         assert same_bits(list(detmap.evaluate(truth, other, "wholebody-face").values()), list(result.values()))
+    body = detmap.read_coco_results(results, truth, iou_type="keypoints")
     with pytest.raises(detmap.InputError, match="17 keypoints where points 18 to 23 are compared"):
-        body = detmap.read_coco_results(results, truth, iou_type="keypoints")
         detmap.evaluate(truth, body, "wholebody-foot")
 
 

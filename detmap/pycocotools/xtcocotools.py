@@ -31,8 +31,8 @@ class COCOeval(faster.COCOeval):
 
     Notes
     -----
-    Results none of whose points has a v above 0 are left out, as in the original, for CrowdPose too; the protocol ``crowdpose``
-    keeps them, as CrowdPose's own evaluation does. Inside, `params.iouType` of a part is "keypoints".
+    Results none of whose points has a v above 0 are left out, as in the original, for CrowdPose too; the protocol
+    ``crowdpose`` keeps them, as CrowdPose's own evaluation does. Inside, `params.iouType` of a part is "keypoints".
     """
 
     def __init__(

@@ -130,6 +130,7 @@ _PARTS = (
     "explanations",
     "formats",
     "hits",
+    "integrations",
     "lvis",
     "masks",
     "plugins",

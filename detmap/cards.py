@@ -94,6 +94,8 @@ def table_digest(table: Any) -> str:
         lists = getattr(table, name, None)
         for part in () if lists is None else ("images", "categories", "listed"):
             add(f"{name}.{part}", getattr(lists, part))
+    for name, values in sorted(getattr(table, "fields", {}).items()):
+        add(f"fields.{name}", values)
     for name, column in sorted(table.shapes.items()):
         for part, array in sorted(column.arrays().items()):
             add(f"{name}.{part}", array)
@@ -122,11 +124,7 @@ def beside_digest(source: Any, opened: Iterable[str]) -> str:
 
 def file_digest(source: Any) -> str:
     """Return the hash (SHA-256) of a file's bytes; of a folder that of the names and contents of all files in it.
-
-    Raises
-    ------
-    InputError
-        Where it cannot be read.
+    Raises `InputError` where it cannot be read.
     """
     if isinstance(source, bytes):
         return hashlib.sha256(source).hexdigest()
@@ -164,21 +162,11 @@ def make(
     options: Mapping[str, Any],
     counts: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Return the card of a result.
+    """Return the card of the result of a command.
 
-    Parameters
-    ----------
-    command : str
-        The command that evaluated: "eval", "batch", "trec", …
-    result : Result or Numbers
-        What it found.
-    inputs : sequence of mapping
-        Of each input ``role``, ``name`` and ``sha256``; of tables ``content``, the hash of what was read; and where files
-        beside it were read, as YOLO's labels beside their ``data.yaml``, ``beside``, the hash of these.
-    options : mapping
-        What was asked for besides, as the command line has it.
-    counts : mapping of str to int
-        How many detections, objects, images, … there are.
+    Of each input it has ``role``, ``name`` and ``sha256``; of tables ``content``, the hash of what was read; and where
+    files beside it were read, as YOLO's labels beside their ``data.yaml``, ``beside``, the hash of these. `options` is
+    what was asked for besides, `counts` how many detections, objects, images, … there are.
     """
     if not isinstance(result, Numbers):
         rules = _rules(result)
@@ -219,13 +207,7 @@ def to_json(card: Mapping[str, Any]) -> bytes:
 
 
 def read(path: Any) -> dict[str, Any]:
-    """Return the card in a file.
-
-    Raises
-    ------
-    InputError
-        Where there is none that this version can read.
-    """
+    """Return the card in a file; raises `InputError` where there is none that this version can read."""
     from detmap.reading.sources import held
     from detmap.reading.strict_json import parsed
 
@@ -287,6 +269,15 @@ def compare(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Differenc
                 Difference("card", part, "does not follow from the rest", "the card was changed after it was made")
             )
     return found
+
+
+def incomparable(card: Mapping[str, Any], rules: Any, truth: Mapping[str, str]) -> list[Difference]:
+    """Return the decisions and the ground truth in which a card differs from numbers scored by `rules` on `truth`."""
+    again = {"decisions": _plain({field.name: getattr(rules, field.name) for field in fields(rules)})}
+    known = {**_defaults(again), **card["decisions"]}
+    own = [one for one in card["inputs"] if one.get("role") == truth["role"]]
+    same = "content" if "content" in truth and all("content" in one for one in own) else "sha256"
+    return [*_unequal("decision", known, again["decisions"]), *other_inputs(own, [truth], (same,))]
 
 
 def other_versions(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Difference]:

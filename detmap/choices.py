@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,11 @@ WHOLE = ("all", 0.0, 1e10)
 
 
 def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
-    """Return thresholds from ``"start:stop:step"``, ``"a,b,c"``, a number, or numbers.
+    """Return thresholds from ``"start:stop:step"``, ``"a,b,c"``, a number, or numbers. Raises `OptionError` where that
+    cannot be read.
 
     A range includes its stop and is laid out by `numpy.linspace`, as pycocotools' is, so that ``"0.5:0.95:0.05"`` has
     the very numbers of COCO.
-
-    Raises
-    ------
-    OptionError
-        Where that cannot be read.
     """
     if not isinstance(spec, str):
         if isinstance(spec, int | float | np.number):
@@ -46,28 +42,9 @@ def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
     return tuple(np.linspace(start, stop, count).tolist())
 
 
-def parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return area ranges from ``"NAME:LO:HI"``, and the range of all areas, so that AP still means all objects."""
-    ranges: dict[str, tuple[float, float]] = {}
-    for text in given:
-        try:
-            name, low, high = text.rsplit(":", 2)
-            limits = (decimal(low), decimal(high))
-        except ValueError:
-            raise ValueError(f"must be NAME:LO:HI, not {shorten(text)}") from None
-        if not name or name in ranges:
-            raise ValueError(f"{shorten(text)} has {'a name given before' if name else 'no name'}")
-        ranges[name] = limits
-    return ranges if next(iter(ranges)) == "all" else {"all": WHOLE[1:], **ranges}
-
-
 def decimal(text: str | bytes) -> float:
-    """Convert ASCII text without underscores to a float; surrounding blanks, ``inf`` and ``nan`` are accepted as by `float`.
-
-    Raises
-    ------
-    ValueError
-        For any other text.
+    """Convert ASCII text without underscores to a float; surrounding blanks, ``inf`` and ``nan`` are accepted as by
+    `float`. Raises `ValueError` for any other text.
     """
     plain = text.isascii() and (b"_" not in text if isinstance(text, bytes) else "_" not in text)
     if not plain:
@@ -111,18 +88,6 @@ def wrong_thresholds(name: str, values: tuple[float, ...]) -> str | None:
     return None
 
 
-def wrong_area_ranges(ranges: tuple[tuple[str, float, float], ...]) -> str | None:
-    """Return what is wrong with area ranges."""
-    if not ranges:
-        return "at least one area range is needed; the first one must hold all objects"
-    for name, low, high in ranges:
-        if not low <= high:
-            return f"area range {name!r} must be low:high with low <= high, not {low}:{high}"
-        if not name or name.isdigit():
-            return f"an area range cannot be called {name!r}: caps give metrics such names"
-    return "two area ranges have one name" if len({name for name, _, _ in ranges}) != len(ranges) else None
-
-
 def wrong_caps(caps: tuple[Any, ...]) -> str | None:
     """Return what is wrong with caps."""
     if not caps or not all(type(cap) is int and 1 <= cap <= UNLIMITED for cap in caps):
@@ -136,13 +101,7 @@ def wrong_epsilon(value: Any) -> str | None:
 
 
 def plain_sigmas(given: Any) -> Any:
-    """Return sigmas as tuples.
-
-    Raises
-    ------
-    OptionError
-        Where they are not positive numbers.
-    """
+    """Return sigmas as tuples; raises `OptionError` where they are not positive numbers."""
     if given is None:
         return None
     pairs = isinstance(given, Mapping) or (
@@ -186,11 +145,6 @@ def say_thresholds(values: tuple[float, ...]) -> str:
         even = np.allclose(steps, steps[0], rtol=0, atol=1e-9)
         return f"{values[0]:g}:{values[-1]:g}:{steps.mean():g}" + ("" if even else " in single precision")
     return "/".join(f"{value:g}" for value in values)
-
-
-def say_area_ranges(ranges: tuple[tuple[str, float, float], ...]) -> str:
-    """Return area ranges in words."""
-    return "/".join(f"{name}:{low:g}:{high:g}" for name, low, high in ranges)
 
 
 def say_caps(caps: tuple[int, ...]) -> str:

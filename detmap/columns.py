@@ -57,13 +57,7 @@ class _Place:
 
 def array(values: Any) -> NDArray[Any]:
     """Return anything like an array as a numpy array, which may share its memory; tensors come from their device.
-
-    Raises
-    ------
-    TypeError
-        Where the values cannot be handed over.
-    MemoryError
-        Where there is no room for them.
+    Raises `TypeError` where the values cannot be handed over, `MemoryError` where there is no room for them.
     """
     if isinstance(values, np.ndarray):
         return values
@@ -82,12 +76,8 @@ def array(values: Any) -> NDArray[Any]:
 
 
 def regular(values: Any, source: str) -> NDArray[Any]:
-    """Return anything like an array as a plain one of the type that it has.
-
-    Raises
-    ------
-    InputError
-        Where it cannot be an array, as with rows of different lengths, or where an element is masked.
+    """Return anything like an array as a plain one of the type that it has; raises `InputError` where it cannot be an
+    array, as with rows of different lengths, or where an element is masked.
     """
     return _numpy(values, _Place(source, None, None), "is no array: are its rows of one length?")
 
@@ -442,23 +432,13 @@ def _check_null(values: Iterable[str], place: _Place) -> None:
 
 
 def check_null(values: Iterable[str], *, source: str | None = None, field: str | None = None) -> None:
-    """Refuse strings that hold a null character, which numpy drops at their end.
-
-    Raises
-    ------
-    InputError
-        Names the first.
-    """
+    """Refuse strings that hold a null character, which numpy drops at their end."""
     _check_null(values, _Place(source, field, None))
 
 
 def texts(strings: Sequence[str], *, source: str | None = None, field: str | None = None) -> NDArray[np.str_]:
-    """Return strings as an array, each of whose elements takes as much room as the longest.
-
-    Raises
-    ------
-    InputError
-        Where one of them is so much longer than the others that most of the array would be empty, and it is large.
+    """Return strings as an array, each of whose elements takes as much room as the longest; raises `InputError` where
+    one of them is so much longer than the others that most of the array would be empty, and it is large.
     """
     longest, total = max(map(len, strings), default=0), sum(map(len, strings))
     taken = 4 * longest * len(strings)

@@ -62,58 +62,39 @@ class Flag:
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """A field of a dataclass that users choose: a decision, or an option of reading.
+    """A field of a dataclass that users choose: a decision, or an option of reading."""
 
-    Attributes
-    ----------
-    says : str
-        A sentence or more: what is decided.
-    allowed : collection
-        The values that it can have; of a tuple, the values in it. Empty: `wrong` says what it can be.
-    plain : callable, or None
-        ``plain(value)`` returns a value as it is kept. It raises a TypeError or ValueError for one that cannot be.
-    wrong : callable, or None
-        ``wrong(value)`` returns the sentence that says what is wrong with a value, None where nothing is.
-    words : callable
-        ``words(value)`` returns a value as people read it; by default as Python writes it.
-    flag : Flag, or None
-        How the command line takes it; None: it does not.
-    since : str
-        The version that has it first. Where a later one is as by default, it is not written to files, so that they stay the
-        same.
-    """
-
+    #: A sentence or more: what is decided.
     says: str
+    #: The values that it can have; of a tuple, the values in it. Empty: `wrong` says what it can be.
     allowed: Collection[Any] = ()
+    #: ``plain(value)`` returns a value as it is kept. It raises a TypeError or ValueError for one that cannot be.
     plain: Callable[[Any], Any] | None = None
+    #: ``wrong(value)`` returns the sentence that says what is wrong with a value, None where nothing is.
     wrong: Callable[[Any], str | None] | None = None
+    #: ``words(value)`` returns a value as people read it; by default as Python writes it.
     words: Callable[[Any], str] = str
+    #: How the command line takes it; None: it does not.
     flag: Flag | None = None
+    #: The version that has it first. Where a later one is as by default, it is not written to files, so that they stay
+    #: the same.
     since: str = FIRST
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision(Declared):
-    """A decision of a protocol or convention.
+    """A decision of a protocol or convention."""
 
-    Attributes
-    ----------
-    affects : tuple of str
-        What it changes, of `Affects`.
-    phrase : callable, or None
-        ``phrase(whole)`` returns what `describe` says of the decision in `whole`, the protocol or convention; None: nothing.
-    always : bool
-        Whether `describe` says it always; otherwise only where it is not the default.
-    group : str
-        Decisions of one group make sense together only, and count as one where two protocols are compared.
-    reads : bool
-        Whether it lies in what is read, which records and how exact, rather than in how they are scored.
-    """
-
+    #: What it changes, of `Affects`.
     affects: tuple[Affects, ...]
+    #: ``phrase(whole)`` returns what `describe` says of the decision in `whole`, the protocol or convention; None:
+    #: nothing.
     phrase: Callable[[Any], str] | None = None
+    #: Whether `describe` says it always; otherwise only where it is not the default.
     always: bool = False
+    #: Decisions of one group make sense together only, and count as one where two protocols are compared.
     group: str = ""
+    #: Whether it lies in what is read, which records and how exact, rather than in how they are scored.
     reads: bool = False
 
 
@@ -145,13 +126,7 @@ def varied(rules: T, changes: Mapping[str, Any]) -> T:
 
 
 def settle(whole: Any) -> None:
-    """Make every declared value of a frozen dataclass plain, and check it.
-
-    Raises
-    ------
-    OptionError
-        Names the field and says what it can be.
-    """
+    """Make every declared value of a frozen dataclass plain, and check it."""
     declared = declared_of(type(whole))
     for name, made in declared.items():
         if made.allowed is YES_OR_NO and isinstance(value := getattr(whole, name), int | np.bool_) and value in (0, 1):

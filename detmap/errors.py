@@ -135,25 +135,13 @@ class UnknownMetricError(OptionError, KeyError):
 
 
 def check_allowed(name: str, value: object, allowed: Collection[Any]) -> None:
-    """Refuse a value of an option or decision that is not one of those `allowed`.
-
-    Raises
-    ------
-    OptionError
-        Names it and says what it can be.
-    """
+    """Refuse a value of an option or decision that is not one of those `allowed`."""
     if not (isinstance(value, str | int | None) and value in allowed):
         raise OptionError(f"{name} must be one of {', '.join(map(str, allowed))}, not {shorten(value)}")
 
 
 def check_choice(what: str, value: object, choices: Iterable[str]) -> None:
-    """Refuse anything but one of the `choices`; `what` says what they are.
-
-    Raises
-    ------
-    OptionError
-        Names those that there are.
-    """
+    """Refuse anything but one of the `choices`; `what` says what they are."""
     known = list(choices)
     if value not in known:
         raise OptionError(f"unknown {what} {value!r}; one of: {', '.join(known)}")

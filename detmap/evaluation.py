@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from detmap.data.ids import categories_given
+from detmap.data.ids import categories_given, check_chosen
 from detmap.detection.evaluate import scored
 from detmap.detection.given import Found, Owned, Truth, owned, tables_of
 from detmap.detection.protocols import AnyProtocol, Decisions, parts_of, resolve
@@ -100,6 +100,9 @@ def evaluate(
         from detmap.statistics import result_intervals
 
         result_intervals.check_asked(bootstrap, seed, method, level)
+    chosen = categories_given(category_ids, labels)
+    check_chosen(image_ids, "image_ids")
+    check_chosen(chosen, "category_ids")
     detections = owned(detections)  # so that no name here keeps a table that only this call has
     result = scored(
         ground_truth,
@@ -107,7 +110,7 @@ def evaluate(
         protocol,
         iou_type=iou_type,
         image_ids=image_ids,
-        category_ids=categories_given(category_ids, labels),
+        category_ids=chosen,
         threads=threads,
         caller=evaluate,
         **decisions,

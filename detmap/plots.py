@@ -28,27 +28,18 @@ FEW = 4
 
 @dataclass(frozen=True)
 class Line:
-    """A precision-recall curve to draw.
+    """A precision-recall curve to draw."""
 
-    Attributes
-    ----------
-    label : str
-        What the legend calls it.
-    recall : ndarray, shape (n,)
-        Ascending.
-    precision, interpolated : ndarray, shape (n,), or None
-        As measured, and the envelope; at least one of them.
-    numbers : str
-        What the legend says of it on lines of their own, as "AP 0.4".
-    front : bool
-        Whether it is drawn thick in front of the others, as a mean is.
-    """
-
+    #: What the legend calls it.
     label: str
+    #: Ascending; shape (n,).
     recall: NDArray[np.float64]
+    #: `precision` and `interpolated`: as measured, and the envelope; at least one of them; shape (n,).
     precision: NDArray[np.float64] | None = None
     interpolated: NDArray[np.float64] | None = None
+    #: What the legend says of it on lines of their own, as "AP 0.4".
     numbers: str = ""
+    #: Whether it is drawn thick in front of the others, as a mean is.
     front: bool = False
 
 
@@ -126,25 +117,11 @@ def _save(figure: Any, path: str | os.PathLike[str] | None) -> Any:
 def precision_recall(
     lines: Sequence[Line], *, path: str | os.PathLike[str] | None = None, title: str = "Precision and recall"
 ) -> Any:
-    """Draw precision against recall: the raw curve thin, the interpolated one as steps, the area of a single one shaded.
+    """Draw precision against recall: the raw curve thin, the interpolated one as steps, the area of a single one
+    shaded; beyond 14 lines are grey and without a name.
 
-    Parameters
-    ----------
-    lines : sequence of Line
-        One or several classes, queries or models; beyond 14 they are drawn grey and without a name.
-    path : path, optional
-        Write the picture there, as .svg or .png.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    OptionError
-        For no lines, or another kind of file.
-    MissingDependencyError
-        Where matplotlib is not installed.
+    With a path the picture is written there, as .svg or .png. Raises `OptionError` for no lines, or another kind of
+    file.
     """
     if not lines:
         raise OptionError("there is no curve to draw")

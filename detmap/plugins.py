@@ -66,14 +66,8 @@ class _Later(NamedTuple):
 
 
 class Registry(dict[str, T]):
-    """Things of one type by their names, in the order in which they came.
-
-    Parameters
-    ----------
-    of : type
-        The type of the things. Each of them has a ``name``.
-    what : str
-        What messages call such a thing.
+    """Things of one type, which have a ``name``, by their names, in the order in which they came; messages call such a
+    thing `what`.
     """
 
     def __init__(self, of: type[T], what: str) -> None:
@@ -84,11 +78,7 @@ class Registry(dict[str, T]):
 
     def add(self, thing: T, module: str) -> T:
         """Register a thing on behalf of `module`, and return it. A module that is loaded again replaces its own things.
-
-        Raises
-        ------
-        OptionError
-            Where another module has registered a thing of that name, or the name is not a string.
+        Raises `OptionError` where another module has registered a thing of that name, or the name is not a string.
         """
         name: Any = getattr(thing, "name", None)
         if not isinstance(name, str) or not name:
@@ -127,13 +117,7 @@ class Registry(dict[str, T]):
         return self._modules[name].partition(".")[0] == _OWN
 
     def find(self, name: str) -> T:
-        """Return the thing of that name.
-
-        Raises
-        ------
-        OptionError
-            Lists the known names.
-        """
+        """Return the thing of that name; raises `OptionError` with the known names."""
         if isinstance(name, str) and name not in self:
             load_installed()
         if not isinstance(name, str) or name not in self:
@@ -175,18 +159,10 @@ def register(thing: T) -> T:
 
 
 def load(modules: Iterable[str]) -> None:
-    """Import plug-ins.
+    """Import plug-ins: modules that can be imported, or paths of files that end in ``.py``.
 
-    Parameters
-    ----------
-    modules : iterable of str
-        Names of modules that can be imported, or paths of files that end in ``.py``. The folder of such a file is searched
-        for modules from then on, after all others.
-
-    Raises
-    ------
-    OptionError
-        Where one cannot be imported, with the reason.
+    The folder of such a file is searched for modules from then on, after all others. Raises `OptionError` where one
+    cannot be imported, with the reason.
     """
     for given in modules:
         path = os.path.abspath(given) if given.endswith(".py") else None

@@ -67,12 +67,20 @@ class Result(Mapping[str, float]):
 
     def __getitem__(self, name: str) -> float:
         known = self._metrics.get(name)
-        if known is None:
-            found = self._meant(name) if isinstance(name, str) else None
-            if found is None:
-                raise UnknownMetricError(name, self._metrics)
-            known = self._metrics[found]
-        return known
+        return self._metrics[self.name_of(name)] if known is None else known
+
+    def name_of(self, name: str) -> str:
+        """Return the metric's own name for `name`, which may be another spelling, as ``mAP@0.5`` for ``AP50``.
+
+        Raises
+        ------
+        UnknownMetricError
+            Lists the metrics; it is a KeyError too.
+        """
+        found = name if name in self._metrics else self._meant(name) if isinstance(name, str) else None
+        if found is None:
+            raise UnknownMetricError(name, self._metrics)
+        return found
 
     def _meant(self, name: str) -> str | None:
         """Return which metric is meant by a name that is none of the metrics' own, or None."""

@@ -96,7 +96,7 @@ def run_console(text: str, where: str) -> None:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             code = cli.main(arguments)
         printed = _COMPILING.sub("", out.getvalue())
-        assert code == 0 or "error: " in printed, f"{where}: {command} ended with {code}"
+        assert code == 0 or "error: " in printed or "gate failed: " in printed, f"{where}: {command} ended with {code}"
         assert_shown(shown, printed, f"{where}: {command}")
 
 

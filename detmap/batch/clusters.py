@@ -47,13 +47,7 @@ def cluster(address: str) -> Iterator[Executor]:
 
 
 class Cluster:
-    """The cluster behind an executor of ``dask.distributed``.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Who is connected to it.
-    """
+    """The cluster behind a ``distributed.Client`` of dask."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -66,13 +60,7 @@ class Cluster:
         return cls(client) if client is not None and hasattr(client, "nthreads") else None
 
     def threads(self) -> int:
-        """Return how many threads all workers have together.
-
-        Raises
-        ------
-        DetmapError
-            Where the scheduler does not answer.
-        """
+        """Return how many threads all workers have together; raises `DetmapError` where the scheduler does not answer."""
         try:
             return int(sum(self._client.nthreads().values()))
         except Exception as error:  # of its connection, whichever that is
@@ -88,12 +76,8 @@ class Cluster:
             return None
 
     def check(self, *, idle: bool) -> None:
-        """Make sure that somebody works, where no task was done for a while (`idle`).
-
-        Raises
-        ------
-        DetmapError
-            Where the scheduler is gone, or there was no worker for minutes.
+        """Make sure that somebody works, where no task was done for a while (`idle`); raises `DetmapError` where the
+        scheduler is gone, or there was no worker for minutes.
         """
         if getattr(self._client, "status", "running") not in ("running", "connecting"):
             raise _gone(None)

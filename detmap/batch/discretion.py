@@ -14,15 +14,7 @@ _GENERAL = (
 
 
 class WithheldError(DetmapError):
-    """An error of which only a part may be told.
-
-    Parameters
-    ----------
-    said : str
-        What may be told.
-    full : str
-        The whole of it.
-    """
+    """An error of which only `said` may be told, not `full`."""
 
     def __init__(self, said: str, full: str) -> None:
         super().__init__(said)

@@ -87,17 +87,11 @@ def _resident(process: int | str) -> int:
 
 
 def run(limits: Limits, prepare: Callable[..., object], task: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-    """Return ``task(*arguments)``, computed in a process of its own.
+    """Return ``task(*arguments)``, computed in a process of its own. Raises `LimitError` where it reaches a limit,
+    `DetmapError` where the process ends without a result; and whatever the task raises.
 
     The clock starts, and memory counts, when ``prepare(*arguments)`` has loaded what every task needs. `prepare`, `task` and
     `arguments` are pickled.
-
-    Raises
-    ------
-    LimitError
-        Where it reaches a limit.
-    DetmapError
-        Where the process ends without a result; and whatever the task raises.
     """
     parcel = pickle.dumps((prepare, task, arguments), pickle.HIGHEST_PROTOCOL)
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as made:
@@ -124,13 +118,7 @@ def run(limits: Limits, prepare: Callable[..., object], task: Callable[..., T], 
 
 
 def _watch(process: subprocess.Popen[bytes], made: IO[bytes], limits: Limits) -> None:
-    """Wait until a process ends.
-
-    Raises
-    ------
-    LimitError
-        Where it reaches a limit.
-    """
+    """Wait until a process ends; raises `LimitError` where it reaches a limit."""
     begun, before = 0.0, None
     while True:
         with suppress(subprocess.TimeoutExpired):

@@ -20,21 +20,8 @@ _FAILED = "it could not be scored"
 
 
 def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden: Sequence[str]) -> None:
-    """Refuse a folder in which something private lies or would lie, or that shows other splits.
-
-    Parameters
-    ----------
-    folder : path
-        Where to publish.
-    out : path, optional
-        Where the results for organisers are written.
-    splits, hidden : sequence of str
-        The splits of the images, and those that are not shown.
-
-    Raises
-    ------
-    OptionError
-        Says what is in the way.
+    """Refuse to publish in a folder in which something private lies or would lie (`out` is where organisers' results
+    go), or that shows other splits.
     """
     if splits and not hidden:
         raise OptionError(f"--publish needs --hide SPLIT: say which of {', '.join(splits)} must not be seen")

@@ -118,13 +118,7 @@ def of_splits(metrics: Iterable[str], splits: Iterable[str], hidden: Collection[
 
 
 def check_hidden(hidden: Collection[str], splits: Collection[str]) -> None:
-    """Refuse to hide what is no split, or all splits.
-
-    Raises
-    ------
-    OptionError
-        Names those that there are.
-    """
+    """Refuse to hide what is no split, or all splits."""
     for name in hidden:
         if name not in splits:
             there = f"one of: {', '.join(splits)}" if splits else "there are none without --splits FILE"

@@ -32,14 +32,8 @@ _OF_CONFIDENCE = ("statistics/", "kernels/resampling.py")
 
 
 def code(*, confidence: bool, explanations: bool = False) -> str:
-    """Return the digest of the sources of all that decides a score, those of plug-ins included.
-
-    Parameters
-    ----------
-    confidence : bool
-        Whether to include the sources of intervals and tests.
-    explanations : bool
-        Whether to include those of what says how a value changes under other rules.
+    """Return the digest of the sources of all that decides a score, plug-ins included; on request those of intervals
+    and tests, and of explanations.
     """
     more = [] if not explanations else [_of(tuple(map(str, sorted((_HOME / "explanations").glob("*.py")))))]
     return _digest(_own(confidence), _of(tuple(plugins.sources())), *more)

@@ -60,13 +60,7 @@ class Home(NamedTuple):
         return cls(plugins.loaded(), __version__, stamps.code(confidence=True))
 
     def check(self) -> None:
-        """Refuse to work for a process whose code may give other numbers.
-
-        Raises
-        ------
-        DetmapError
-            Names the machine.
-        """
+        """Refuse to work for a process whose code may give other numbers."""
         if self.code != stamps.code(confidence=True):
             what = f"detmap {__version__}" if __version__ != self.version else f"other code of detmap {__version__}"
             raise DetmapError(
@@ -249,6 +243,8 @@ def fingerprint(ground_truth: GroundTruth) -> str:
             whole.update(name.encode() + column.tobytes())
     for column in (ground_truth.boxes, ground_truth.areas, ground_truth.crowd, ground_truth.difficult):
         whole.update(column.tobytes())
+    for name, column in sorted(ground_truth.fields.items()):
+        whole.update(name.encode() + column.tobytes())
     for kind, shapes in ground_truth.shapes.items():
         for name, column in shapes.arrays().items() if kind != BOXES else ():
             whole.update(f"{kind}.{name}".encode())

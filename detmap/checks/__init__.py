@@ -19,9 +19,9 @@ from detmap.data.tables import Detections, GroundTruth
 from detmap.detection.given import Found, Truth
 from detmap.errors import InputError, OptionError
 from detmap.formats.class_maps import class_map_of
-from detmap.formats.inputs import Input, check_taken
+from detmap.formats.inputs import Input, check_concerns, check_taken
 from detmap.reading.opening import STANDARD_INPUT, Held
-from detmap.reading.options import ROLES, Reading, Role, SidesOptions, check_names, of_role, takes_options
+from detmap.reading.options import ROLES, Reading, Role, SidesOptions, check_names, flags, of_role, takes_options
 from detmap.shapes import find
 
 if TYPE_CHECKING:
@@ -79,14 +79,16 @@ def check(
     if of_found.class_map is not None:
         of_found = replace(of_found, class_map=class_map_of(of_found.class_map))
     given = _input(ground_truth, "ground_truth", of_truth), _input(detections, "detections", of_found)
-    check_taken([one for one in given if isinstance(one, Input)])
+    before = None if train is None else _input(train, "ground_truth", replace(of_truth, image_set=None))
+    read = [one for one in (*given, before) if isinstance(one, Input)]
+    check_concerns({name: one.roles for name, one in flags().items() if options.get(name) is not None}, read)
+    check_taken([one for one in read if one is not before])
     if iou_type is not None:
         find(iou_type)
     if schema and (detections is None or train is not None):
         raise OptionError("a schema says what detections can be about: give them, and nothing else")
     truth = _truth(given[0], iou_type, schema)
-    without_set = replace(of_truth, image_set=None)
-    other = None if train is None else _truth(_input(train, "ground_truth", without_set), iou_type, False)
+    other = None if train is None else _truth(before, iou_type, False)
     refused = None
     side = None
     if detections is not None:

@@ -67,26 +67,17 @@ class Nearest(NamedTuple):
 
 
 class Gain(NamedTuple):
-    """What a hypothesis gains.
+    """What a hypothesis gains."""
 
-    Attributes
-    ----------
-    code : str
-        The finding that it is.
-    role : str
-        The side whose ids or boxes are wrong.
-    gained : ndarray of int64
-        Rows of the detections that gain.
-    nearest : Nearest
-        What the detections of `Agreement.astray` overlap under it.
-    more : str
-        What the finding says besides.
-    """
-
+    #: The finding that it is.
     code: str
+    #: The side whose ids or boxes are wrong.
     role: str
+    #: Rows of the detections that gain.
     gained: NDArray[np.int64]
+    #: What the detections of `Agreement.astray` overlap under it.
     nearest: Nearest
+    #: What the finding says besides.
     more: str = ""
 
 
@@ -131,14 +122,9 @@ def _best(made: Iterable[Gain | None]) -> Gain | None:
 
 @dataclass(eq=False)
 class Agreement:
-    """Detections that should lie on objects, and those objects.
+    """Detections that should lie on objects, and those objects."""
 
-    Attributes
-    ----------
-    truth, found : Side
-        What is compared.
-    """
-
+    #: `truth` and `found`: what is compared.
     truth: Side
     found: Side
 
@@ -546,14 +532,8 @@ class Agreement:
 
 
 class Counts:
-    """A table of counts, of which only those that are not 0 are kept: vocabularies have tens of thousands of words.
-
-    Parameters
-    ----------
-    rows, columns : ndarray of int64, shape (n,)
-        Where 1 is counted each time.
-    shape : tuple of int
-        How many rows and columns the table has.
+    """A table of counts at `rows` and `columns`, shape (n,), which keeps those that are not 0: vocabularies have tens
+    of thousands of words.
     """
 
     def __init__(self, rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]) -> None:

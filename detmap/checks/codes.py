@@ -73,6 +73,12 @@ CODES: dict[str, Code] = {
                 "Did the detector run to its end, and is the threshold on scores too high?",
             ),
             (
+                "no_shapes",
+                "None of {many} has the shape that is looked for",
+                "Nothing can be scored by such shapes.",
+                "Give the file that has them, or score boxes (another --iou-type).",
+            ),
+            (
                 "bad_values",
                 "{many} left out, as a field is missing or wrong",
                 "detmap refuses the file; other tools stop, or score NaN.",

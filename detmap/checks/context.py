@@ -13,26 +13,17 @@ from detmap.data.tables import Detections
 
 @dataclass(eq=False)
 class Facts:
-    """What is checked.
+    """What is checked."""
 
-    Attributes
-    ----------
-    truth : Side
-        The ground truth; of a schema the images and categories alone.
-    found : Side, or None
-        The detections.
-    schema : bool
-        Whether nothing may be said of objects.
-    train : Side, or None
-        Another ground truth, with which the first should share no image.
-    causes : set of tuple
-        Pairs of a role and a code that were found, and that explain others.
-    """
-
+    #: The ground truth; of a schema the images and categories alone.
     truth: Side
+    #: The detections.
     found: Side | None = None
+    #: Whether nothing may be said of objects.
     schema: bool = False
+    #: Another ground truth, with which the first should share no image.
     train: Side | None = None
+    #: Pairs of a role and a code that were found, and that explain others.
     causes: set[tuple[str, str]] = field(default_factory=set)
 
     @property

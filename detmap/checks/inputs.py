@@ -32,38 +32,25 @@ Table = GroundTruth | Detections
 
 @dataclass(eq=False)
 class Side:
-    """One side of a check.
-
-    Attributes
-    ----------
-    role : {"ground_truth", "detections"}
-        Which.
-    table : GroundTruth or Detections
-        What could be read.
-    rows : ndarray of int64, shape (n,), or None
-        The number of each row's record in the file; None where it is not known, as some records were left aside.
-    refused : sequence of Refused
-        Records that could not be read.
-    shapeless : mapping of str to int
-        How many records have no shape of a kind that others have.
-    inspected : Inspection, or None
-        What the file says besides.
-    unknown : int
-        Of detections: how many were dropped while reading, as the ground truth does not have their image.
-    raw : Detections, or None
-        Of these: the table with ids as the file has them.
-    truth : GroundTruth, or None
-        Of detections: the images that they are on.
-    """
+    """One side of a check."""
 
     role: Role
+    #: What could be read.
     table: Table
+    #: The number of each row's record in the file; None where it is not known, as some records were left aside; shape
+    #: (n,).
     rows: NDArray[np.int64] | None = None
+    #: Records that could not be read.
     refused: Sequence[Refused] = ()
+    #: How many records have no shape of a kind that others have.
     shapeless: Mapping[str, int] = field(default_factory=dict)
+    #: What the file says besides.
     inspected: Inspection | None = None
+    #: Of detections: how many were dropped while reading, as the ground truth does not have their image.
     unknown: int = 0
+    #: Of these: the table with ids as the file has them.
     raw: Detections | None = None
+    #: Of detections: the images that they are on.
     truth: GroundTruth | None = None
 
     def __len__(self) -> int:
@@ -178,11 +165,7 @@ def side_of(table: Table, truth: GroundTruth | None = None) -> Side:
 
 def as_file(given: Any, role: Role) -> Any:
     """Return COCO's dictionary or list as the bytes of its file, which are checked like one; anything else as it is.
-
-    Raises
-    ------
-    InputError
-        For values that JSON does not have.
+    Raises `InputError` for values that JSON does not have.
     """
     if not isinstance(given, Mapping | list | tuple):
         return given
@@ -201,13 +184,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_truth(source: Input, iou_type: str | None) -> Side:
-    """Read ground truth, and leave aside what cannot be read.
-
-    Raises
-    ------
-    InputError
-        Where nothing can be read.
-    """
+    """Read ground truth, and leave aside what cannot be read; raises `InputError` where nothing can be read."""
     kinds, shapeless = _kinds(source, iou_type)
     inspected = source.facts()
     refused: Sequence[Refused] = ()
@@ -306,16 +283,15 @@ def _salvaged(
         made = source.salvage(list(others), truth)
     if made is None or not made[2]:  # where nothing else is wrong with it, what was said is
         raise error
+    if not len(made[0]) and kinds[0] != BOXES and all(one.code == "missing_shapes" for one in made[2]):
+        asked = f"of the kind {kinds[0]}"
+        return made[0], made[1], [one._replace(code="no_shapes", problem=asked) for one in made[2]]
     return made
 
 
 def read_schema(source: Input) -> Side:
-    """Read the images and categories of a file, and nothing of what may be on them.
-
-    Raises
-    ------
-    InputError
-        Where there are none.
+    """Read the images and categories of a file, and nothing of what may be on them; raises `InputError` where there are
+    none.
     """
     held = source.source
     if isinstance(held, Held) or not os.path.isdir(held):

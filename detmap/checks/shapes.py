@@ -46,7 +46,7 @@ def _refused(side: Side) -> Iterator[Finding]:
         problems = list(dict.fromkeys(one.problem for one in given if code != "missing_shapes"))  # which its words say
         unit = given[0].unit or side.unit
         yield found(code, len(given), unit, records=[one.record for one in given], more=names(problems, 3))
-    if "missing_shapes" not in by_code:
+    if not {"missing_shapes", "no_shapes"} & set(by_code):
         for kind, without in side.shapeless.items():  # a record may lack a shape of several kinds
             if without:
                 yield found("missing_shapes", without, side.unit, more=kind)

@@ -53,7 +53,7 @@ def has_use_of_blas_threads(arguments: Sequence[str]) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, 1 for what check finds, 2 for input or options that cannot be used,
-    3 for a part of it.
+    3 for a part of it, 4 for a gate that is not passed.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character gets its name
@@ -127,7 +127,7 @@ def _parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
             if one.extensible:
                 _load_plugins(given)
                 add_plugins(made)
-            one.filler(given)(made)
+            one.add_to(made, given)
     return parser
 
 

@@ -14,43 +14,13 @@ if TYPE_CHECKING:
 
 #: Options that decide no number: where things are, what is shown, how fast.
 _APART = frozenset(
-    [
-        "run",
-        "ground_truth",
-        "detections",
-        "qrels",
-        "runs",
-        "file",
-        "card",
-        "bootstrap",
-        "bootstrap_needed",
-        "interval",
-        "seed",
-        "confidence",
-        "scheduler",
-        "threads",
-        "format",
-        "quiet",
-        "rows",
-        "out",
-        "plot",
-        "arrays",
-        "plugin",
-        "compare",
-        "tests",
-        "predictions",
-        "rank_by",
-        "fail_fast",
-        "resume",
-        "hide",
-        "publish",
-        "limit_seconds",
-        "limit_memory",
-        "discreet",
-        "permutations",
-        "correction",
-        "clusters",
-    ]
+    (
+        *("run", "ground_truth", "detections", "predictions", "qrels", "runs", "file", "plugin", "compare", "tests"),
+        *("card", "out", "plot", "arrays", "format", "quiet", "rows", "rank_by", "hide", "publish", "discreet"),
+        *("bootstrap", "bootstrap_needed", "interval", "seed", "confidence", "permutations", "correction", "clusters"),
+        *("scheduler", "threads", "fail_fast", "resume", "limit_seconds", "limit_memory"),
+        *("fail_under", "max_drop", "against", "unless_chance", "junit", "gate_summary"),
+    )
 )
 
 #: Of these, what decides numbers of a command all the same.

@@ -49,14 +49,8 @@ def add_challenge_options(parser: argparse.ArgumentParser) -> None:
 
 
 def challenge_of(options: argparse.Namespace, ground_truth: GroundTruth) -> dict[str, Any]:
-    """Return what the options ask of `detmap.batch.score`.
-
-    Raises
-    ------
-    OptionError
-        For a limit that is none, and an option that needs another one.
-    InputError
-        Where the file of splits cannot be used.
+    """Return what the options ask of `detmap.batch.score`; raises `OptionError` for a limit that is none, and an option
+    that needs another one, `InputError` where the file of splits cannot be used.
     """
     from detmap.batch import Limits, Splits
 

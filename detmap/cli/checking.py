@@ -30,14 +30,7 @@ exit code: 0 if there is no error, 1 if there are errors (with --strict: or warn
 def _fill(parser: argparse.ArgumentParser) -> None:
     from detmap.formats.files import words
 
-    parser.description = (
-        "Say what to know before believing a number: ids that do not match, boxes in other units, classes in another "
-        "order, duplicates, scores that were cut off, and more. Nothing is scored."
-    )
     parser.usage = _USAGE
-    parser.epilog = _EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.set_defaults(run=_check)
     parser.add_argument(
         "paths",
         metavar="GT DETECTIONS",
@@ -135,4 +128,13 @@ def _list_codes(options: argparse.Namespace) -> None:
     print_list(rows, options)
 
 
-COMMANDS = {"check": Command("say what to know before believing a number", _fill)}
+COMMANDS = {
+    "check": Command(
+        "say what to know before believing a number",
+        _fill,
+        _check,
+        "Say what to know before believing a number: ids that do not match, boxes in other units, classes in another "
+        "order, duplicates, scores that were cut off, and more. Nothing is scored.",
+        _EPILOG,
+    ),
+}

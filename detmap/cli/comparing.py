@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from detmap.cli.output import during, print_notes, print_tables
+from detmap.cli.output import during, finish
 from detmap.errors import OptionError
-from detmap.system.whole_files import write
 
 #: So many changes that turn an order round are shown, and so many images, and classes.
 _SHOWN, _CLASSES = 8, 20
@@ -38,13 +36,7 @@ _ASKED = {"ground_truth", "predictions", "metric", "why", "under", "bootstrap", 
 
 
 def check_tests(options: argparse.Namespace) -> None:
-    """Refuse options of tests where none are made.
-
-    Raises
-    ------
-    OptionError
-        Names the first.
-    """
+    """Refuse options of tests where none are made."""
     what = "--under" if options.under else "--why"
     if options.card:
         raise OptionError("--card is of the tests: it goes with neither --under nor --why")
@@ -123,7 +115,7 @@ def _show_survival(options: argparse.Namespace, made: Any) -> None:
         {"kind": one.kind, "name": one.name, "changes": one.changes, **{name: one.shown(name) for name in made.values}}
         for one in made.situations
     ]
-    _finish(options, document, tables, title, made.sentences(), rows)
+    finish(tables, options, title, document, rows, made.sentences())
 
 
 def show_contrast(options: argparse.Namespace, protocol: Any, ground_truth: Any, models: Mapping[str, Any]) -> None:
@@ -154,20 +146,4 @@ def show_contrast(options: argparse.Namespace, protocol: Any, ground_truth: Any,
     title = (
         f"{made.metric} under {made.protocol.title}: {first} {made.first_value:.4f}, {second} {made.second_value:.4f}"
     )
-    _finish(options, document, tables, title, made.sentences(), rows)
-
-
-def _finish(
-    options: argparse.Namespace,
-    document: Any,
-    tables: list[list[dict[str, Any]]],
-    title: str,
-    sentences: list[str],
-    rows: list[dict[str, Any]],
-) -> None:
-    if options.out:
-        from detmap.results import without_nan
-
-        write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
-    print_tables(tables, options, title, document, rows)
-    print_notes(sentences, options)
+    finish(tables, options, title, document, rows, made.sentences())

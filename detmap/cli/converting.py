@@ -24,10 +24,6 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     from detmap.formats.registry import FORMATS
 
     writable = [name for name, one in FORMATS.items() if one.write_ground_truth or one.write_detections]
-    parser.description = "Convert ground truth or detections from one format to another."
-    parser.epilog = _EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.set_defaults(run=_convert)
     parser.add_argument("source", metavar="IN", help="a file or folder of any format; - is standard input")
     parser.add_argument("target", metavar="OUT", help="a file, or a folder that is empty or not there yet")
     parser.add_argument(
@@ -88,4 +84,12 @@ def _convert(options: argparse.Namespace) -> None:
     print_tables([[{"not carried over": text} for text in made.sentences()]], options, title, document, rows)
 
 
-COMMANDS = {"convert": Command("convert files from one format to another", _fill)}
+COMMANDS = {
+    "convert": Command(
+        "convert files from one format to another",
+        _fill,
+        _convert,
+        "Convert ground truth or detections from one format to another.",
+        _EPILOG,
+    ),
+}

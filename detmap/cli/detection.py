@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -25,6 +24,7 @@ from detmap.cli.cards import (
 )
 from detmap.cli.challenges import add_challenge_options, challenge_of, published
 from detmap.cli.comparing import add_explanations, check_tests, compare_rankings, show_contrast, show_survival
+from detmap.cli.gates import Gates, add_gates
 from detmap.cli.inputs import found_of, read_by, reading_of, truth_of
 from detmap.cli.options import (
     CORRECTED,
@@ -41,6 +41,7 @@ from detmap.cli.options import (
     protocol_of,
 )
 from detmap.cli.output import (
+    finish,
     note,
     print_list,
     print_notes,
@@ -73,6 +74,9 @@ examples:
   detmap eval gt.json dt.json --iou-thresholds 0.5 --max-dets 1,10,500 --out result.json
   detmap eval gt.json dt.json --bootstrap 1000
   detmap eval gt.json 'shards/*.json' --sharded
+  detmap eval gt.json dt.json --fail-under AP=0.42 --max-drop AP=0.005 --against card.json
+
+exit code: 0, 2 if nothing can be scored, 4 if a gate is not passed
 """
 
 #: Every pair of more files than this is tested only on request: pairs, and the permutations of each, grow as the square.
@@ -89,10 +93,6 @@ exit code: 0 if all files were scored, 3 if some could not be, 2 if nothing can 
 
 
 def _fill_eval(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Score detections against ground truth under the rules of COCO or PASCAL VOC."
-    parser.epilog = _EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.set_defaults(run=_eval)
     add_ground_truth(parser)
     add_detections(parser)
     parser.add_argument(
@@ -110,17 +110,18 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--arrays", metavar="FILE.npz", help="write the arrays precision, recall and scores")
     add_card(parser)
+    add_gates(parser)
 
 
-def _eval(options: argparse.Namespace) -> None:
+def _eval(options: argparse.Namespace) -> int:
     protocol = protocol_of(options)
+    gates = Gates(options, "eval")
     if options.scheduler and not options.sharded:
         raise OptionError("--scheduler needs --sharded: a single file is scored here")
     if options.card and options.sharded and options.detections == "-":
         raise OptionError("--sharded takes a folder or pattern of files, and not standard input (-)")
     if options.parts:
-        _eval_parts(options, protocol)
-        return
+        return _eval_parts(options, protocol)
     from detmap.cli.second_process import second_process
 
     with stages(options) as stage, _executor(options) as executor, second_process(protocol):
@@ -143,13 +144,35 @@ def _eval(options: argparse.Namespace) -> None:
         result.plot(options.plot)
     title = f"{protocol.title}: {', '.join(f'{count:,} {of}' for of, count in scored.counts.items())}"
     show(result, options, title)
+    gates.check_same(protocol, scored.inputs)
+
+    def p_value(_: str, metric: str) -> float | str:
+        return _chance(options, protocol, gates, result.tally, metric)
+
+    return gates.judge({"": result}, p_value, result.name_of, options.confidence)
 
 
-def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> None:
+def _chance(options: argparse.Namespace, protocol: Protocol, gates: Gates, tally: Any, metric: str) -> float | str:
+    """Score the baseline's file again; return the p-value of a paired permutation test, or why there is none."""
+    from detmap.statistics import permute
+
+    try:
+        path = gates.find_input("detections")
+    except LookupError as error:
+        return str(error)
+    given = argparse.Namespace(**{**vars(options), "detections": path, "card": None, "against": None, "sharded": False})
+    before: Any = _scored(given, protocol, lambda text: None, None).result
+    if not gates.holds(metric, before[metric]):
+        return f"{path} does not give the card's {metric} with the options of this run"
+    test = permute(before.tally, tally, seed=options.seed, metric=metric, threads=options.threads)
+    return float(test.p_values()[test.columns[metric]])
+
+
+def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
     """Score each part of a skeleton, and show a row per part."""
-    for name in ("sharded", "bootstrap", "card", "arrays", "plot", "rows"):
+    for name in ("sharded", "bootstrap", "card", "arrays", "plot", "rows", "fail_under", "max_drop", "against"):
         if getattr(options, name):
-            flag = {"rows": "per-class"}.get(name, name)
+            flag = {"rows": "per-class"}.get(name, name.replace("_", "-"))
             raise OptionError(
                 f"--parts shows a row per part, without --{flag}: score one part, as --protocol NAME-PART"
             )
@@ -170,6 +193,8 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> None:
     note(options, {part: result.notices for part, result in results.items()})
     document = {part: result.to_dict() for part, result in results.items()}
     if options.out:
+        import json
+
         from detmap.results import without_nan
 
         write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
@@ -178,6 +203,7 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> None:
         f"{protocol.title}: {len(detections):,} detections, {len(truth):,} objects, {truth.images.ids.size:,} images"
     )
     print_tables([rows], options, title, document, rows)
+    return 0
 
 
 def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
@@ -193,7 +219,7 @@ def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[st
         inputs = [found_of(options, protocol.iou_type)]
     of_truth = read_truth(options, protocol, inputs)
     ground_truth = of_truth.table
-    named = [] if not options.card else [cards.truth_of(of_truth)]
+    named = [] if not (options.card or options.against) else [cards.truth_of(of_truth)]
     of_truth.input.release()
     if options.sharded:
         stage("reading and matching the shards")
@@ -235,13 +261,6 @@ def _write_arrays(path: str, result: DetectionResult) -> None:
 
 
 def _fill_batch(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Score many files against one ground truth and rank them. A file that cannot be scored gets a row that says "
-        "why."
-    )
-    parser.epilog = _BATCH_EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.set_defaults(run=_batch)
     add_ground_truth(parser)
     parser.add_argument(
         "predictions",
@@ -379,12 +398,6 @@ def _batch(options: argparse.Namespace) -> int:
 
 
 def _fill_compare(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Compare models on the same images. Paired permutation tests say whether two models differ: would they differ "
-        "as much if it were chance which of them made the detections of an image? The interval of a difference agrees with "
-        "its test; that of a model's own value comes from resampled images. A category is tested if enough images hold it."
-    )
-    parser.set_defaults(run=_compare)
     add_ground_truth(parser)
     parser.add_argument(
         "predictions",
@@ -401,16 +414,18 @@ def _fill_compare(parser: argparse.ArgumentParser) -> None:
     output = add_format(parser)
     output.add_argument("--out", metavar="FILE", help="write everything as JSON")
     add_card(parser)
+    add_gates(parser, "compare")
 
 
-def _compare(options: argparse.Namespace) -> None:
+def _compare(options: argparse.Namespace) -> int:
     kind = kind_of(options)
     if kind is not None:
         compare_rankings(options, kind, _fill_compare)
-        return
+        return 0
     if options.convention:
         raise OptionError("--convention goes with --trec, --reid or --hashing")
     protocol = protocol_of(options)
+    gates = Gates(options, "compare")
     check_card(options)
     if options.under and options.why:
         raise OptionError("give --under all or --why, not both")
@@ -429,16 +444,14 @@ def _compare(options: argparse.Namespace) -> None:
     if options.under or options.why:
         found = {entry.name: entry.input(reading).detections(ground_truth) for entry in entries}
         (show_survival if options.under else show_contrast)(options, protocol, ground_truth, found)
-        return
+        return 0
     made = compare_entries(options, protocol, ground_truth, entries, reading)
     if options.card:
         write_card("compare", compare_card(options, protocol, of_truth, entries, made), options)
-    from detmap.results import p_value, sentences, without_nan
+    from detmap.results import p_value, sentences
 
     note(options, made.notices)
     document = made.to_dict()
-    if options.out:
-        write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
     rows = [*document["differences"], *document["categories"]]
     corrected, unit = f"p ({CORRECTED[made.correction]})", made.unit
     shown = [
@@ -459,10 +472,55 @@ def _compare(options: argparse.Namespace) -> None:
     pairs = len(made.differences)
     models = sorted(document["models"], key=lambda row: (-row[made.metric], row["model"]))
     title = f"{protocol.title}: {made.metric}, {ground_truth.images.ids.size:,} images"
-    print_tables([models, shown[:pairs], shown[pairs:], sentences(made.notices)], options, title, document, rows)
     none = f"no category changed significantly (at {made.alpha:.2g}, corrected)"
     notes = [none] if not made.changed and made.could_tell(made.families[1]) else []
-    print_notes([*notes, *made.sentences()], options)
+    tables = [models, shown[:pairs], shown[pairs:], sentences(made.notices)]
+    finish(tables, options, title, document, rows, [*notes, *made.sentences()])
+    return _judge_models(options, protocol, gates, of_truth, entries, made)
+
+
+def _judge_models(
+    options: argparse.Namespace, protocol: Protocol, gates: Gates, truth: Truth, entries: Sequence[Any], made: Any
+) -> int:
+    """Hold the gates against models that were compared."""
+    if not gates:
+        return 0
+    from detmap import match
+    from detmap.detection.metric_names import find_metric, metric_table
+    from detmap.errors import UnknownMetricError
+
+    gates.check_same(protocol, [cards.truth_of(truth)] if options.against else [])
+    models = {
+        name: {metric: float(one.estimate[at]) for metric, at in one.columns.items()}
+        for name, one in made.bootstraps.items()
+    }
+    baseline, of_first = next(iter(models.items()))
+    reading = reading_of(options, "detections", protocol.iou_type)
+    categories = next(iter(made.permutations.values())).categories
+
+    def name_of(name: str) -> str:
+        found = name if name in of_first else find_metric(name, protocol, metric_table(protocol, categories))
+        if found is None:
+            raise UnknownMetricError(name, of_first)
+        return found
+
+    def tally_of(name: str) -> Any:
+        entry = next(one for one in entries if one.name == name)
+        return match(truth.table, entry.input(reading).detections(truth.table), protocol, threads=options.threads)
+
+    def p_value(name: str, metric: str) -> float | str:
+        if options.against:
+            return _chance(options, protocol, gates, tally_of(name), metric)
+        test = made.permutations.get((baseline, name)) or made.permutations[name, baseline]
+        if metric not in test.columns:
+            from detmap.statistics import permute
+
+            test = permute(
+                tally_of(baseline), tally_of(name), seed=options.seed, metric=metric, threads=options.threads
+            )
+        return float(test.p_values()[test.columns[metric]])
+
+    return gates.judge(models, p_value, name_of, options.confidence)
 
 
 def compare_entries(
@@ -495,7 +553,7 @@ def read_truth(options: argparse.Namespace, protocol: Protocol, found: Sequence[
     """Read the ground truth of these inputs of detections."""
     from detmap.formats.files import noted
 
-    truth = truth_of(options, protocol.iou_type, found)
+    truth = truth_of(options, protocol.iou_type, found, protocol)
     with noted() as opened:
         table = truth.ground_truth(found)
     suggest_clusters(options, table, truth)
@@ -537,12 +595,6 @@ def _protocols(options: argparse.Namespace) -> None:
     print_list(rows, options)
 
 
-def _fill_protocols(parser: argparse.ArgumentParser) -> None:
-    parser.description = "List the protocols of detections and what they decide."
-    parser.set_defaults(run=_protocols)
-    add_list_format(parser)
-
-
 #: What `detmap verify` does again.
 SCORERS = {
     "eval": Scorer(
@@ -551,8 +603,35 @@ SCORERS = {
 }
 
 COMMANDS = {
-    "eval": Command("score detections against ground truth", _fill_eval),
-    "batch": Command("score many files against one ground truth: a leaderboard", _fill_batch),
-    "compare": Command("test which models differ by more than chance", _fill_compare, multiplies=True),
-    "protocols": Command("list the protocols of detections and what they decide", _fill_protocols, computes=False),
+    "eval": Command(
+        "score detections against ground truth",
+        _fill_eval,
+        _eval,
+        "Score detections against ground truth under the rules of COCO or PASCAL VOC.",
+        _EPILOG,
+    ),
+    "batch": Command(
+        "score many files against one ground truth: a leaderboard",
+        _fill_batch,
+        _batch,
+        "Score many files against one ground truth and rank them. A file that cannot be scored gets a row that says "
+        "why.",
+        _BATCH_EPILOG,
+    ),
+    "compare": Command(
+        "test which models differ by more than chance",
+        _fill_compare,
+        _compare,
+        "Compare models on the same images. Paired permutation tests say whether two models differ: would they differ "
+        "as much if it were chance which of them made the detections of an image? The interval of a difference agrees with "
+        "its test; that of a model's own value comes from resampled images. A category is tested if enough images hold it.",
+        multiplies=True,
+    ),
+    "protocols": Command(
+        "list the protocols of detections and what they decide",
+        add_list_format,
+        _protocols,
+        "List the protocols of detections and what they decide.",
+        computes=False,
+    ),
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +18,8 @@ from detmap.cli.options import (
     add_reading,
     protocol_of,
 )
-from detmap.cli.output import note, print_notes, print_tables, say, stages
+from detmap.cli.output import note, print_notes, print_tables, say, stages, write_json
 from detmap.errors import OptionError, shorten
-from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
     from detmap.diagnostics import Diagnosis, Finding
@@ -41,11 +39,8 @@ _MOST_NUMBERS = 9
 def _fill_diagnose(parser: argparse.ArgumentParser) -> None:
     from detmap.diagnostics import PARTS
 
-    parser.description = "Say what goes wrong at one IoU threshold, and what mending it would gain."
     parts = "\n".join(f"  {name:<17} {part.says}" for name, part in PARTS.items())
     parser.epilog = f"parts:\n{parts}\n\n{_EPILOG}"
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.set_defaults(run=_diagnose)
     add_ground_truth(parser)
     add_detections(parser)
     group = parser.add_argument_group("diagnosis")
@@ -107,7 +102,7 @@ def _diagnose(options: argparse.Namespace) -> None:
     with stages(options) as stage:
         stage("reading the ground truth")
         found = found_of(options, protocol.iou_type)
-        truth = truth_of(options, protocol.iou_type, [found])
+        truth = truth_of(options, protocol.iou_type, [found], protocol)
         ground_truth = truth.ground_truth([found], image_facts=True)
         suggest_clusters(options, ground_truth, truth)
         truth.release()
@@ -139,10 +134,7 @@ def _diagnose(options: argparse.Namespace) -> None:
             say(f"note: {sentence}")
     note(options, {"": made.notices})
     document = made.to_dict([]) | {"parts": {name: one.to_dict() for name, one in findings.items()}}
-    if options.out:
-        from detmap.results import without_nan
-
-        write(options.out, (json.dumps(without_nan(document), indent=2, allow_nan=False) + "\n").encode())
+    write_json(options.out, document)
     _show(made, findings, options, document)
 
 
@@ -206,4 +198,12 @@ def _numbers(finding: Finding) -> str:
     return printable(", ".join(f"{name} {cell(value)}" for name, value in finding.items()))
 
 
-COMMANDS = {"diagnose": Command("say what goes wrong, and what mending it would gain", _fill_diagnose)}
+COMMANDS = {
+    "diagnose": Command(
+        "say what goes wrong, and what mending it would gain",
+        _fill_diagnose,
+        _diagnose,
+        "Say what goes wrong at one IoU threshold, and what mending it would gain.",
+        _EPILOG,
+    ),
+}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from detmap.cli.inputs import found_of, truth_of
 from detmap.cli.options import (
@@ -14,10 +13,12 @@ from detmap.cli.options import (
     add_input_options,
     add_reading_options,
 )
-from detmap.cli.output import during, note, print_notes, print_tables
+from detmap.cli.output import during, finish, note
 from detmap.cli.ranking_files import CONCERNING, DEFAULTS, add_rankings, check_concerns, evaluators, kind_of, metric_of
 from detmap.errors import OptionError
-from detmap.system.whole_files import write
+
+if TYPE_CHECKING:
+    from detmap.detection.protocols import Protocol
 
 _EPILOG = """\
 examples:
@@ -40,13 +41,6 @@ _ASKED = {"ground_truth", "detections", "source", "target", "value", "metric", "
 
 
 def _fill(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Say why two tools give different numbers for the same detections: every rule in which they differ gets its share. "
-        "Or find the rules that give a number."
-    )
-    parser.epilog = _EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.set_defaults(run=_explain)
     add_ground_truth(parser)
     parser.add_argument(
         "detections",
@@ -128,7 +122,7 @@ def _explain(options: argparse.Namespace) -> None:
         _show_search(search, options, options.metric)
         return
     source, target = (parse(text, options.iou_type) for text in (options.source, options.target or "coco"))
-    tables = _read_pair(options, options.iou_type or source.iou_type)
+    tables = _read_pair(options, options.iou_type or source.iou_type, source, target)
     made = during(
         options,
         "replaying rules",
@@ -145,10 +139,10 @@ def _explain(options: argparse.Namespace) -> None:
     _show_explanation(made, options)
 
 
-def _read_pair(options: argparse.Namespace, iou_type: str) -> tuple[Any, Any]:
+def _read_pair(options: argparse.Namespace, iou_type: str, *protocols: Protocol) -> tuple[Any, Any]:
     """Read ground truth and detections."""
     found = found_of(options, iou_type)
-    ground_truth = truth_of(options, iou_type, [found]).ground_truth([found])
+    ground_truth = truth_of(options, iou_type, [found], *protocols).ground_truth([found])
     return ground_truth, found.detections(ground_truth)
 
 
@@ -195,7 +189,6 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
 
     note(options, {"": made.notices})
     document = made.to_dict()
-    _write(options, document)
     steps = {step.decision: step for step in made.chain}
     columns = (made.source.name, made.target.name) if made.source.name != made.target.name else ("from", "to")
     shares = [
@@ -237,13 +230,11 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
         if step.change
         for one in step.examples[:3]
     ]
-    print_tables([shares, chain, examples], options, heading(made), document, document["shares"])
-    print_notes(made.sentences(), options)
+    finish([shares, chain, examples], options, heading(made), document, document["shares"], made.sentences())
 
 
 def _show_search(search: Any, options: argparse.Namespace, metric: str) -> None:
     document = search.to_dict()
-    _write(options, document)
     found = search.rows()
     for row, one in zip(found, search.candidates, strict=True):
         rest = len(one.others) - 2
@@ -251,15 +242,7 @@ def _show_search(search: Any, options: argparse.Namespace, metric: str) -> None:
     given = " and ".join(text.replace("=", " ") if "=" in text else f"{metric} {text}" for text in options.value)
     shown = f", of which {len(found)} are shown" if search.matches > len(found) else ""
     title = f"{given}: {search.matches or 'no'} candidate{'s' * (search.matches != 1)}{shown}"
-    print_tables([found, search.named_rows()], options, title, document, document["candidates"])
-    print_notes(search.sentences(), options)
-
-
-def _write(options: argparse.Namespace, document: Any) -> None:
-    if options.out:
-        from detmap.results import without_nan
-
-        write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
+    finish([found, search.named_rows()], options, title, document, document["candidates"], search.sentences())
 
 
 def _short(text: str) -> str:
@@ -267,5 +250,13 @@ def _short(text: str) -> str:
 
 
 COMMANDS = {
-    "explain": Command("say why two tools give different numbers, or which rules give a number", _fill, multiplies=True)
+    "explain": Command(
+        "say why two tools give different numbers, or which rules give a number",
+        _fill,
+        _explain,
+        "Say why two tools give different numbers for the same detections: every rule in which they differ gets its share. "
+        "Or find the rules that give a number.",
+        _EPILOG,
+        multiplies=True,
+    ),
 }

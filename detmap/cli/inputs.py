@@ -8,17 +8,18 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from detmap.detection.protocols import Protocol
     from detmap.formats.inputs import Input
     from detmap.reading.options import Reading, Role
 
 #: Arguments and options that name files to read, one or several, besides options of reading.
 _READ = (
     *("ground_truth", "detections", "predictions", "paths", "train", "schema", "qrels", "runs", "file", "gallery"),
-    *("attributes", "splits", "decision_sigmas", "verified", "inputs"),
+    *("attributes", "splits", "decision_sigmas", "verified", "against", "inputs"),
 )
 
 #: Options that name files to write.
-_WRITTEN = ("out", "card", "plot", "arrays")
+_WRITTEN = ("out", "card", "plot", "arrays", "junit", "gate_summary")
 
 
 def read_by(options: argparse.Namespace, *, apart: str = "") -> list[str]:
@@ -36,11 +37,6 @@ def check_files(options: argparse.Namespace) -> None:
     """Refuse what cannot be read as often as it is given, and to write over what is read.
 
     A folder to write into is left to the command, which knows what it writes there.
-
-    Raises
-    ------
-    OptionError
-        Names the first such file.
     """
     read = read_by(options)
     if not read:
@@ -61,17 +57,20 @@ def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Readin
     return of_role(vars(options), role, iou_type=iou_type)
 
 
-def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input]) -> Input:
-    """Return the ground truth that the options name, for inputs of detections that are `found` on it.
-
-    Raises
-    ------
-    OptionError
-        For an option of reading that concerns none of the files: it would be ignored.
+def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input], *protocols: Protocol) -> Input:
+    """Return the ground truth that the options name, with what `protocols` need of it; raises `OptionError` for an option
+    of reading that concerns neither it nor the inputs `found`.
     """
+    from dataclasses import replace
+
+    from detmap.detection.ranges import needs
     from detmap.formats.inputs import Input, check_taken
 
-    made = Input(options.ground_truth, "ground_truth", reading_of(options, "ground_truth", iou_type))
+    reading = reading_of(options, "ground_truth", iou_type)
+    for protocol in protocols:
+        more = needs(protocol)
+        reading = replace(reading, **{**more, "fields": (*reading.fields, *more.get("fields", ()))})
+    made = Input(options.ground_truth, "ground_truth", reading)
     check_taken([made, *found])
     return made
 

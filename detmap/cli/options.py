@@ -15,24 +15,32 @@ if TYPE_CHECKING:
 class Command(NamedTuple):
     """A command: what the list of commands says of it, and what adds its options to a parser.
 
-    `extensible`: whether plug-ins can change what it does, so that it takes ``--plugin``. ``settle(words)`` returns the
-    words of the command line with those made plain that argparse would misread. `instead`: by flag, the function that
-    adds the options in place of `fill`, where the command does the same to other files. `computes`: whether it may call
-    kernels, so that numba is loaded before it runs and tells when one is compiled. `multiplies`: whether it may multiply
-    large matrices, for which BLAS has threads.
+    `run` carries it out; `says` and `epilog` are the head and the end of its help. `extensible`: whether plug-ins can
+    change what it does, so that it takes ``--plugin``. ``settle(words)`` returns the words of the command line with those
+    made plain that argparse would misread. `instead`: by flag, the function that adds the options in place of `fill`,
+    where the command does the same to other files. `computes`: whether it may call kernels, so that numba is loaded
+    before it runs and tells when one is compiled. `multiplies`: whether it may multiply large matrices, for which BLAS
+    has threads.
     """
 
     help: str
     fill: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int | None]
+    says: str
+    epilog: str = ""
     extensible: bool = True
     settle: Callable[[list[str]], list[str]] = list
     instead: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {}
     computes: bool = True
     multiplies: bool = False
 
-    def filler(self, words: Sequence[str]) -> Callable[[argparse.ArgumentParser], None]:
-        """Return what adds the options that go with the words of a command line."""
-        return next((self.instead[word] for word in words if word in self.instead), self.fill)
+    def add_to(self, parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+        """Add to a parser what help says, and the options that go with the words of a command line."""
+        parser.description, parser.epilog = self.says, self.epilog
+        if self.epilog:
+            parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        parser.set_defaults(run=self.run)
+        next((self.instead[word] for word in words if word in self.instead), self.fill)(parser)
 
 
 def add_plugins(parser: argparse.ArgumentParser) -> None:
@@ -133,12 +141,8 @@ def add_decisions(group: Any, of: type, names: tuple[str, ...], *, others: bool 
 
 
 def decided(options: argparse.Namespace, of: type) -> dict[str, Any]:
-    """Return the decisions that the flags of `add_decisions` ask for, by name.
-
-    Raises
-    ------
-    OptionError
-        For a value that cannot be read.
+    """Return the decisions that the flags of `add_decisions` ask for, by name; raises `OptionError` for a value that
+    cannot be read.
     """
     from detmap.decisions import decisions_of
 
@@ -198,11 +202,16 @@ def check_confidence(options: argparse.Namespace) -> None:
         check_seed(options.seed)
         if permutations is not None:
             check_integer("--permutations", permutations, 1)
-    for flag, given in (("--clusters", getattr(options, "clusters", None)), ("--permutations", permutations)):
-        if given is not None and not replicated:
-            raise OptionError(f"{flag} needs --bootstrap N")
     if not 0 < options.confidence < 1:
         raise OptionError("--confidence must lie between 0 and 1")
+    usual = {"clusters": None, "permutations": None, "interval": "t", "seed": 0, "confidence": 0.95}
+    tested = getattr(options, "unless_chance", None)  # a gate, whose test draws too
+    for name, default in usual.items():
+        if (
+            not (replicated or (tested and name in ("seed", "confidence")))
+            and getattr(options, name, default) != default
+        ):
+            raise OptionError(f"--{name} needs --bootstrap N")
 
 
 def add_bootstrap_options(

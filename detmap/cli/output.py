@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from detmap.cli import terminal
 from detmap.system.interrupts import before_end, ending
+from detmap.system.whole_files import write
 
 T = TypeVar("T")
 
@@ -77,6 +78,28 @@ def print_tables(
         print("\n".join([terminal.title(title), *(f"\n{terminal.table(rows)}" for rows in tables)]))
     else:
         print("\n\n".join([title, *map(results.to_text, tables)]))
+
+
+def finish(
+    tables: list[list[dict[str, Any]]],
+    options: argparse.Namespace,
+    title: str,
+    document: Any,
+    rows: list[dict[str, Any]],
+    sentences: Sequence[str] = (),
+) -> None:
+    """Write a document as JSON where ``--out`` names a file, and print tables with sentences below them."""
+    write_json(options.out, document)
+    print_tables(tables, options, title, document, rows)
+    print_notes(sentences, options)
+
+
+def write_json(path: str | None, document: Any) -> None:
+    """Write a document as JSON, if there is a path."""
+    if path:
+        from detmap.results import without_nan
+
+        write(path, (json.dumps(without_nan(document), indent=2) + "\n").encode())
 
 
 def print_list(rows: list[dict[str, str]], options: argparse.Namespace) -> None:

@@ -50,12 +50,8 @@ def add_rankings(parser: argparse.ArgumentParser, runs: str) -> None:
 
 
 def kind_of(options: argparse.Namespace) -> str | None:
-    """Return which kind of rankings was asked for: "trec", "reid" or "hashing"; None for detections.
-
-    Raises
-    ------
-    OptionError
-        Where several were, or options of another kind.
+    """Return which kind of rankings was asked for: "trec", "reid" or "hashing"; None for detections. Raises
+    `OptionError` where several were, or options of another kind.
     """
     kinds = [name for name in DEFAULTS if getattr(options, name)]
     if len(kinds) > 1:
@@ -74,23 +70,8 @@ def kind_of(options: argparse.Namespace) -> str | None:
 def check_concerns(
     options: argparse.Namespace, fill: Callable[[argparse.ArgumentParser], None], concerning: Collection[str], what: str
 ) -> None:
-    """Refuse an option that was given and does not concern what is done: it would be ignored.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        What was given.
-    fill : callable
-        Adds the options of the command to a parser.
-    concerning : collection of str
-        The names of the options that concern it.
-    what : str
-        What is done, as ``"detmap compare --trec"``.
-
-    Raises
-    ------
-    OptionError
-        Names the first option that does not.
+    """Refuse an option that was given and is not among those `concerning` what is done: it would be ignored; `fill`
+    adds all of the command.
     """
     parser = argparse.ArgumentParser(add_help=False)
     fill(parser)
@@ -112,22 +93,7 @@ def _metrics(options: argparse.Namespace) -> list[str]:
 
 
 def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> dict[str, Evaluate]:
-    """Read files, and return what evaluates each of them under a convention, by name.
-
-    Parameters
-    ----------
-    kind : str
-        As `kind_of` returns it.
-    options : argparse.Namespace
-        With the options of `add_rankings`, and the metric.
-    paths : sequence of str
-        The files; of "trec" the judgements first.
-
-    Raises
-    ------
-    OptionError, InputError
-        For files that cannot be read.
-    """
+    """Read files (of "trec" the judgements first), and return what evaluates each of them under a convention, by name."""
     from detmap.formats.files import once
 
     once(list(paths))
@@ -154,12 +120,8 @@ def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) ->
 
 
 def named(paths: Sequence[str]) -> dict[str, str]:
-    """Return paths by short names: the shortest ends of them that tell them apart, without endings.
-
-    Raises
-    ------
-    OptionError
-        Where a path is given twice.
+    """Return paths by short names: the shortest ends of them that tell them apart, without endings; raises
+    `OptionError` where a path is given twice.
     """
     from detmap.formats.model_names import distinct
 

@@ -49,12 +49,7 @@ _USAGE = """detmap report GT DETECTIONS... --out FILE [options]
 
 
 def _fill(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Write a report as one HTML file that asks for nothing: what was evaluated, AP with its interval, what goes wrong, "
-        "and where to look; of several models side by side."
-    )
-    _describe(parser)
-    parser.set_defaults(run=_report)
+    parser.usage = _USAGE
     add_ground_truth(parser)
     parser.add_argument(
         "predictions", metavar="DETECTIONS", nargs="+", help="one file or more, given as for detmap batch"
@@ -81,12 +76,6 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(bootstrap_needed=False)
 
 
-def _describe(parser: argparse.ArgumentParser) -> None:
-    parser.usage = _USAGE
-    parser.epilog = _EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-
-
 def _add_page(parser: argparse.ArgumentParser) -> Any:
     """Add the options that every report has, and return their group."""
     page = parser.add_argument_group("report")
@@ -97,11 +86,11 @@ def _add_page(parser: argparse.ArgumentParser) -> Any:
 
 def _fill_rankings(kind: str, parser: argparse.ArgumentParser) -> None:
     """Add the options of a report on rankings; `kind` is the command that scores them."""
+    parser.usage = _USAGE
     parser.description = (
         "Write a report on rankings as one HTML file that asks for nothing: metrics with their intervals, how much is found "
         "by which rank, the worst queries, and what ties could change; of several systems side by side."
     )
-    _describe(parser)
     parser.set_defaults(run=_report_rankings, kind=kind, plot=True)
     parser.add_argument(f"--{kind}", action="store_true", required=True, help=f"the files are those of detmap {kind}")
     if kind == "trec":
@@ -154,7 +143,7 @@ def _tables(
     stage("reading the ground truth")
     reading = reading_of(options, "detections", protocol.iou_type)
     found = [entry.input(reading) for entry in entries]
-    truth = truth_of(options, protocol.iou_type, found)
+    truth = truth_of(options, protocol.iou_type, found, protocol)
     ground_truth = truth.ground_truth(found, image_facts=True)
     suggest_clusters(options, ground_truth, truth)
     inputs = [input_of("ground_truth", options.ground_truth, truth.source)]
@@ -263,6 +252,10 @@ COMMANDS = {
     "report": Command(
         "write a page that shows what goes wrong",
         _fill,
+        _report,
+        "Write a report as one HTML file that asks for nothing: what was evaluated, AP with its interval, what goes wrong, "
+        "and where to look; of several models side by side.",
+        _EPILOG,
         instead={f"--{kind}": partial(_fill_rankings, kind) for kind in ("trec", "reid", "hashing")},
     )
 }

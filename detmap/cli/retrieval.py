@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import Scored, Scorer, add_card, files_of, input_of, write_card
+from detmap.cli.gates import Gates, add_gates
 from detmap.cli.options import (
     CORRECTED,
     Command,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 
 def _fill_trec(trec: argparse.ArgumentParser) -> None:
-    trec.description = "Score TREC runs against judgements, as trec_eval does."
-    trec.set_defaults(run=_trec)
     add_runs(trec)
     trec.add_argument(
         "-m",
@@ -61,6 +60,7 @@ def _fill_trec(trec: argparse.ArgumentParser) -> None:
     add_correction(trec)
     add_output_options(trec, "trec_eval", rows=("--per-query", "-q"), what="a row per query")
     add_card(trec)
+    add_gates(trec, "trec")
 
 
 def add_runs(trec: argparse.ArgumentParser) -> None:
@@ -88,12 +88,6 @@ def add_runs(trec: argparse.ArgumentParser) -> None:
 
 
 def _fill_reid(reid: argparse.ArgumentParser) -> None:
-    reid.description = (
-        "Score the rankings of a gallery. The file holds the arrays distances, or query_features and gallery_features, or "
-        "indices (the nearest neighbours, as places in the gallery) with or without their distances, or as faiss calls them "
-        "I and D; query_ids and gallery_ids; and, if cameras count, query_cameras and gallery_cameras."
-    )
-    reid.set_defaults(run=_reid)
     _add_arrays(reid)
     add_reid(reid)
     add_output_options(reid, rows="--per-query", what="a row per query")
@@ -122,11 +116,6 @@ def add_reid(reid: argparse.ArgumentParser) -> None:
 
 
 def _fill_hashing(hashing: argparse.ArgumentParser) -> None:
-    hashing.description = (
-        "Score rankings by Hamming distance. The file holds the arrays query_codes, gallery_codes, query_labels and "
-        "gallery_labels."
-    )
-    hashing.set_defaults(run=_hashing)
     _add_arrays(hashing)
     add_hashing(hashing)
     add_output_options(hashing, rows="--per-query", what="a row per query")
@@ -137,12 +126,6 @@ def add_hashing(hashing: argparse.ArgumentParser) -> None:
     """Add the options that decide how rankings by Hamming distance are scored."""
     hashing.add_argument("--k", type=int, metavar="N", help="depth of the metrics; default: all ranks")
     _add_convention(hashing, "hits_topk")
-
-
-def _fill_conventions(listing: argparse.ArgumentParser) -> None:
-    listing.description = "List the conventions of rankings: what each decides, its formula of AP, and who uses it."
-    listing.set_defaults(run=_conventions)
-    add_list_format(listing)
 
 
 def _add_convention(parser: argparse.ArgumentParser, default: str) -> None:
@@ -234,27 +217,67 @@ def _scored_run(options: argparse.Namespace) -> Scored:
     return Scored(result, inputs, dict(result.queries))
 
 
-def _trec(options: argparse.Namespace) -> None:
+def _trec(options: argparse.Namespace) -> int:
     from detmap.reading.sources import held
     from detmap.retrieval import evaluate_run
 
+    gates = Gates(options, "trec")
     if options.format == "trec_eval":
+        if gates:
+            raise OptionError("--format trec_eval goes with no gates")
         _as_trec_eval(options)
-        return
+        return 0
+    given = trec_rules(options)
+    results: dict[str, Any]
     if options.card:
         scored = _scored_run(options)
+        results = {options.runs[0]: scored.result}
         note(options, {"": scored.result.notices})
         write_card("trec", scored, options)
-        _finish(scored.result, options, options.runs[0])
-        return
-    given = trec_rules(options)
-    qrels = held(options.qrels)  # each run is paired with it anew
-    results = {path: during(options, f"evaluating {path}", evaluate_run, qrels, path, **given) for path in options.runs}
-    note(options, {path if len(results) > 1 else "": result.notices for path, result in results.items()})
+        qrels = options.qrels
+    else:
+        qrels = held(options.qrels)  # each run is paired with it anew
+        results = {
+            path: during(options, f"evaluating {path}", evaluate_run, qrels, path, **given) for path in options.runs
+        }
+        note(options, {path if len(results) > 1 else "": result.notices for path, result in results.items()})
     if len(results) == 1 and options.compare is None:
         _finish(next(iter(results.values())), options, options.runs[0])
-        return
-    _finish_several(results, options, None if options.compare is None else _compared(results, options))
+    else:
+        _finish_several(results, options, None if options.compare is None else _compared(results, options))
+    return _judge_runs(options, gates, qrels, results, given)
+
+
+def _judge_runs(
+    options: argparse.Namespace,
+    gates: Gates,
+    qrels: Any,
+    results: Mapping[str, RankingResult],
+    rules: Mapping[str, Any],
+) -> int:
+    """Hold the gates against runs."""
+    from detmap.retrieval import evaluate_run
+    from detmap.retrieval.scoring import by_query
+    from detmap.statistics import compare_queries
+
+    first = next(iter(results.values()))
+    if options.against:
+        gates.check_same(first.convention, [input_of("qrels", options.qrels, qrels)])
+
+    def p_value(name: str, metric: str) -> float | str:
+        try:
+            path = gates.find_input("run")
+        except LookupError as error:
+            return str(error)
+        before = evaluate_run(qrels, path, **rules)
+        if not gates.holds(metric, before[metric]):
+            return f"{path} does not give the card's {metric} with the options of this run"
+        if metric not in before.per_query:
+            return f"{metric} has no value per query"
+        _, columns = by_query({"before": before, "now": results[name]}, metric)
+        return compare_queries(columns, seed=options.seed)[0].p["randomisation"]
+
+    return gates.judge(results, p_value, first.name_of)
 
 
 def _compared(results: dict[str, RankingResult], options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -568,10 +591,34 @@ SCORERS = {
 }
 
 COMMANDS = {
-    "trec": Command("score runs against judgements", _fill_trec, settle=_settle_trec),
-    "reid": Command("score re-identification", _fill_reid, multiplies=True),
-    "hashing": Command("score binary codes", _fill_hashing),
+    "trec": Command(
+        "score runs against judgements",
+        _fill_trec,
+        _trec,
+        "Score TREC runs against judgements, as trec_eval does.",
+        settle=_settle_trec,
+    ),
+    "reid": Command(
+        "score re-identification",
+        _fill_reid,
+        _reid,
+        "Score the rankings of a gallery. The file holds the arrays distances, or query_features and gallery_features, or "
+        "indices (the nearest neighbours, as places in the gallery) with or without their distances, or as faiss calls them "
+        "I and D; query_ids and gallery_ids; and, if cameras count, query_cameras and gallery_cameras.",
+        multiplies=True,
+    ),
+    "hashing": Command(
+        "score binary codes",
+        _fill_hashing,
+        _hashing,
+        "Score rankings by Hamming distance. The file holds the arrays query_codes, gallery_codes, query_labels and "
+        "gallery_labels.",
+    ),
     "conventions": Command(
-        "list the conventions of rankings, their formulas and users", _fill_conventions, computes=False
+        "list the conventions of rankings, their formulas and users",
+        add_list_format,
+        _conventions,
+        "List the conventions of rankings: what each decides, its formula of AP, and who uses it.",
+        computes=False,
     ),
 }

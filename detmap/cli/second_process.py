@@ -28,13 +28,7 @@ _LONGEST = 120.0
 
 
 class SecondProcess:
-    """The other process, which is started when the first kernel is not there.
-
-    Parameters
-    ----------
-    protocol : Protocol
-        The rules of the evaluation.
-    """
+    """The other process, which is started when the first kernel is not there."""
 
     def __init__(self, protocol: Protocol) -> None:
         self._protocol = protocol

@@ -72,14 +72,8 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 class Line:
-    """The last line of the terminal that stderr is: it says what is being done, and leaves nothing behind.
-
-    Parameters
-    ----------
-    text : callable
-        Returns what is to be shown.
-    after : float
-        Seconds before it is first shown; from then on it is shown anew every second.
+    """The last line of the terminal that stderr is: it shows `text()`, every second `after` that many, and leaves
+    nothing behind.
     """
 
     def __init__(self, text: Callable[[], str], after: float) -> None:

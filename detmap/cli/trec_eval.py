@@ -31,12 +31,8 @@ class Asked(NamedTuple):
 
 
 def asked(given: Sequence[str] | None, version: int) -> list[Asked]:
-    """Return the measures of ``-m``, or the official ones, in the order in which trec_eval prints them.
-
-    Raises
-    ------
-    OptionError
-        For a name that is no measure of that version, or parameters that it does not take.
+    """Return the measures of ``-m``, or the official ones, in the order in which trec_eval prints them; raises
+    `OptionError` for a name that is no measure of that version, or parameters that it does not take.
     """
     from detmap.retrieval import trec_eval
 
@@ -80,22 +76,7 @@ def metrics_of(options: argparse.Namespace, convention: Convention) -> list[str]
 
 
 def print_run(options: argparse.Namespace, convention: Convention, rules: Mapping[str, Any]) -> RankingResult:
-    """Score one run and print what trec_eval prints.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        Files, measures, and whether single queries are printed.
-    convention : Convention
-        With its decisions replaced.
-    rules : mapping
-        The further arguments of `detmap.retrieval.runs.Rules`.
-
-    Returns
-    -------
-    RankingResult
-        What was printed.
-    """
+    """Score one run and print what trec_eval prints; `rules` are further arguments of `detmap.retrieval.runs.Rules`."""
     from detmap.reading.sources import held
     from detmap.retrieval.metrics import parse
     from detmap.retrieval.runs import Rules, ranked_run

@@ -37,13 +37,6 @@ exit code: 0 if every number has the same bits, 1 if something differs (it is li
 
 
 def _fill(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Score again what an evaluation card is about, and compare: the inputs, every decision, the counts and all numbers, "
-        "bit by bit."
-    )
-    parser.epilog = _EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.set_defaults(run=_verify)
     parser.add_argument("verified", metavar="CARD", help="the file that --card wrote")
     parser.add_argument(
         "inputs", metavar="INPUT", nargs="+", help="the inputs of the command that made it, in its order: GT DETECTIONS"
@@ -220,4 +213,14 @@ SCORERS = {
     "compare": Scorer(("ground_truth", "predictions"), _score_compare, many=True),
 }
 
-COMMANDS = {"verify": Command("check an evaluation card: the same inputs, decisions, bits", _fill, multiplies=True)}
+COMMANDS = {
+    "verify": Command(
+        "check an evaluation card: the same inputs, decisions, bits",
+        _fill,
+        _verify,
+        "Score again what an evaluation card is about, and compare: the inputs, every decision, the counts and all numbers, "
+        "bit by bit.",
+        _EPILOG,
+        multiplies=True,
+    ),
+}

@@ -8,11 +8,6 @@ from detmap.cli.options import Command
 
 
 def _fill(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Compile every kernel in parallel processes and keep them on disk, so that no later run has to compile: useful in "
-        "images of containers and in the shared folder of a cluster. NUMBA_CACHE_DIR=FOLDER chooses the folder."
-    )
-    parser.set_defaults(run=_warm)
     parser.add_argument(
         "--cpu",
         metavar="NAME",
@@ -27,4 +22,14 @@ def _warm(options: argparse.Namespace) -> None:
     warm(options)
 
 
-COMMANDS = {"warm": Command("compile all kernels ahead of time", _fill, extensible=False, computes=False)}
+COMMANDS = {
+    "warm": Command(
+        "compile all kernels ahead of time",
+        _fill,
+        _warm,
+        "Compile every kernel in parallel processes and keep them on disk, so that no later run has to compile: useful in "
+        "images of containers and in the shared folder of a cluster. NUMBA_CACHE_DIR=FOLDER chooses the folder.",
+        extensible=False,
+        computes=False,
+    ),
+}

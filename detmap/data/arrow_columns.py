@@ -15,13 +15,7 @@ _LONGEST = 256
 
 
 def pyarrow() -> Any:
-    """Return the package.
-
-    Raises
-    ------
-    MissingDependencyError
-        Where it is not installed.
-    """
+    """Return the package; raises `MissingDependencyError` where it is not installed."""
     try:
         import pyarrow
     except ImportError:
@@ -31,13 +25,7 @@ def pyarrow() -> Any:
 
 @contextmanager
 def taken(field: str, source: str) -> Iterator[None]:
-    """Within this context pyarrow works on a column; where it cannot do that with values of a type, a line says so.
-
-    Raises
-    ------
-    InputError
-        Names the column.
-    """
+    """Within this context pyarrow works on a column; where it cannot do that with values of a type, a line says so."""
     try:
         yield
     except MemoryError:
@@ -104,12 +92,8 @@ def _is(kind: Any, name: str) -> bool:
 
 
 def array_of(column: Any, field: str, source: str) -> Any:
-    """Return a column as an array, without a copy where it is one chunk of numbers without nulls.
-
-    Raises
-    ------
-    InputError
-        Where there is no array of values of its type.
+    """Return a column as an array, without a copy where it is one chunk of numbers without nulls; raises `InputError`
+    where there is no array of values of its type.
     """
     with taken(field, source):
         whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
@@ -118,11 +102,7 @@ def array_of(column: Any, field: str, source: str) -> Any:
 
 def listed(column: Any, field: str, source: str) -> NDArray[Any]:
     """Return a column of numbers or strings as an array; of lists, all of one length, as a table of as many columns.
-
-    Raises
-    ------
-    InputError
-        Where a value is missing, or lists are not of one length.
+    Raises `InputError` where a value is missing, or lists are not of one length.
     """
     pa = pyarrow()
     with taken(field, source):
@@ -156,13 +136,7 @@ class Coded(NamedTuple):
 
 
 def ids_of(column: Any, field: str, source: str) -> Any:
-    """Return ids: integers, or `Coded` strings.
-
-    Raises
-    ------
-    InputError
-        Where one is missing, or a string is too long.
-    """
+    """Return ids: integers, or `Coded` strings; raises `InputError` where one is missing, or a string is too long."""
     pa = pyarrow()
     if column.null_count:
         row = column.is_null().to_pylist().index(True)

@@ -11,21 +11,13 @@ from typing import Any, NamedTuple
 
 
 class Benchmark(NamedTuple):
-    """A benchmark whose ground truth has fields that its rules read.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    fields : mapping of str to tuple of str
-        The fields of its records, by list of COCO's JSON: images, annotations, categories. Columns of tables go by
-        the fields of annotations.
-    protocol : str
-        The protocol that reads these fields; "" where there is none.
-    """
+    """A benchmark whose ground truth has fields that its rules read."""
 
     name: str
+    #: The fields of its records, by list of COCO's JSON: images, annotations, categories. Columns of tables go by the
+    #: fields of annotations.
     fields: Mapping[str, tuple[str, ...]]
+    #: The protocol that reads these fields; "" where there is none.
     protocol: str = ""
 
 

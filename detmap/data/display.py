@@ -35,16 +35,8 @@ _ROWS, _CHARACTERS = 40, 300
 
 
 def fragment(title: str, tables: Mapping[str, Sequence[Mapping[str, Any]]], notes: Sequence[str] = ()) -> str:
-    """Return markup for a notebook: a title, the head of tables, and sentences; no script, and nothing becomes markup.
-
-    Parameters
-    ----------
-    title : str
-        What it is.
-    tables : mapping of str to sequence of mapping
-        Rows by the table's caption; those of a table have the same columns.
-    notes : sequence of str
-        Sentences below.
+    """Return markup for a notebook: a title, the head of tables by their captions, and sentences; no script, and
+    nothing becomes markup.
     """
     import html
 

@@ -30,29 +30,19 @@ FREQUENCIES = ("r", "c", "f")
 
 @dataclass(frozen=True, eq=False)
 class CategoryLists(Frozen):
-    """A list of categories for each image.
+    """A list of categories for each image."""
 
-    Attributes
-    ----------
-    images, categories : ndarray of int32, shape (p,)
-        Pairs of an image and a category in its list, as places among the ids of the ground truth; each pair once, by image
-        and then category.
-    listed : ndarray of bool, shape (i,)
-        Which images have a list, which may be empty.
-    """
-
+    #: `images` and `categories`: pairs of an image and a category in its list, as places among the ids of the ground
+    #: truth; each pair once, by image and then category; shape (p,).
     images: NDArray[np.int32]
     categories: NDArray[np.int32]
+    #: Which images have a list, which may be empty; shape (i,).
     listed: NDArray[np.bool_]
 
     @classmethod
     def of(cls, lists: Lists, images: NDArray[Any], categories: NDArray[Any], source: str, field: str) -> CategoryLists:
-        """Check lists and return them; categories that the ground truth does not have are left out.
-
-        Raises
-        ------
-        InputError
-            For an image that the ground truth does not have, or a list that holds something other than ids.
+        """Check lists and return them; categories that the ground truth does not have are left out. Raises `InputError`
+        for an image that the ground truth does not have, or a list that holds something other than ids.
         """
         if not isinstance(lists, Mapping):
             problem = f"must be a mapping of image id to category ids, not {type(lists).__name__}"
@@ -122,12 +112,8 @@ def among(
 
 
 def frequency_column(frequencies: Mapping[Any, str] | None, categories: NDArray[Any], source: str) -> Any:
-    """Return the frequency of each category, "" where it is not known; None where none is.
-
-    Raises
-    ------
-    InputError
-        For a frequency other than r, c and f.
+    """Return the frequency of each category, "" where it is not known; None where none is. Raises `InputError` for a
+    frequency other than r, c and f.
     """
     if frequencies is None:
         return None

@@ -26,12 +26,8 @@ _SHAPES_LEFT_OUT = "detmap.shapes_left_out"
 
 
 def arrow_of(data: Any, source: str) -> Any:
-    """Return data of any kind as a `pyarrow.Table`, which shares its memory where it can.
-
-    Raises
-    ------
-    InputError
-        Where it is no table.
+    """Return data of any kind as a `pyarrow.Table`, which shares its memory where it can; raises `InputError` where it
+    is no table.
     """
     pa = pyarrow()
     check_computed(data, source)
@@ -57,13 +53,7 @@ def arrow_of(data: Any, source: str) -> Any:
 
 
 def check_computed(data: Any, source: str) -> None:
-    """Refuse a frame that is a plan of what to compute, as those of polars' lazy interface and of dask are.
-
-    Raises
-    ------
-    InputError
-        Says which method computes it.
-    """
+    """Refuse a frame that is a plan of what to compute, as those of polars' lazy interface and of dask are."""
     method = next((name for name in ("collect", "compute") if callable(getattr(type(data), name, None))), None)
     if method is not None and not hasattr(data, "__arrow_c_stream__"):
         problem = f"this {type(data).__name__} is a plan, and holds no rows yet"
@@ -78,12 +68,8 @@ def columns_of(
     source: str,
     have: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Return what ``from_arrays`` takes, of a `pyarrow.Table`; `have` are the titles that messages list, by default its own.
-
-    Raises
-    ------
-    InputError
-        Where a column is missing, or holds what it cannot.
+    """Return what ``from_arrays`` takes, of a `pyarrow.Table`; `have` are the titles that messages list, by default its
+    own. Raises `InputError` where a column is missing, or holds what it cannot.
     """
     titles = list(table.column_names if have is None else have)
     found = _by_role(table, columns, source, titles)
@@ -93,6 +79,7 @@ def columns_of(
     out: dict[str, Any] = {}
     if not scored:
         out.update(_of_images(found, image, source))
+        found |= _fields(table, columns)
         if found[category].null_count:
             rest = _objects(found, category, source)
             found = {name: column.filter(rest) for name, column in found.items()}
@@ -102,6 +89,14 @@ def columns_of(
     if scored:
         out["scores"] = array_of(found["score"], "score", source)
         return out
+    fields = [name for name in found if name.startswith(_FIELD)]
+    if fields:
+        out["fields"] = {
+            name.removeprefix(_FIELD): np.where(
+                array_of(found[name].is_null(), name, source), np.nan, array_of(found[name], name, source)
+            ).astype(np.float64)
+            for name in fields
+        }
     for name, argument in (("area", "areas"), ("crowd", "crowd"), ("difficult", "difficult")):
         if name in found:
             out[argument] = array_of(found[name], name, source)
@@ -114,12 +109,8 @@ def columns_of(
 
 
 def image_names(table: Any, columns: Mapping[str, str] | None, source: str) -> dict[Any, str]:
-    """Return the names of the files of images that have ids besides, by id; none where there is no such column.
-
-    Raises
-    ------
-    InputError
-        Where an image has two.
+    """Return the names of the files of images that have ids besides, by id; none where there is no such column. Raises
+    `InputError` where an image has two.
     """
     found = _by_role(table, columns, source, table.column_names)
     if not {"image_id", "image"} <= set(found):
@@ -132,13 +123,7 @@ _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
 
 
 def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
-    """Return which rows of ground truth are objects; others have nothing but an image.
-
-    Raises
-    ------
-    InputError
-        For a row that has something else, but no category.
-    """
+    """Return which rows of ground truth are objects; others have nothing but an image."""
     empty = np.asarray(array_of(found[category].is_null(), category, source), np.bool_)
     for name, column in found.items():
         if name in _OF_IMAGES or name == category:
@@ -148,6 +133,23 @@ def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
             remedy = f"give the category, or leave {name} empty too: then the row is an image without objects"
             raise InputError("is missing", source=source, record=int(np.argmax(lost)), field=category, remedy=remedy)
     return pyarrow().array(~empty)
+
+
+#: What the names of columns that mean nothing else begin with, while they are among those that do.
+_FIELD = "field:"
+
+
+def _fields(table: Any, columns: Mapping[str, str] | None) -> dict[str, Any]:
+    """Return the columns of numbers and booleans that mean nothing else: levels of difficulty may be made of them."""
+    types = pyarrow().types
+    given = {*LISTS, *(columns or {}).values()}
+    return {
+        _FIELD + title: table.column(place)
+        for place, title in enumerate(table.column_names)
+        if title not in given
+        and role_of_title(title) is None
+        and any(check(table.column(place).type) for check in (types.is_integer, types.is_floating, types.is_boolean))
+    }
 
 
 def _by_role(table: Any, columns: Mapping[str, str] | None, source: str, titles: Sequence[str]) -> dict[str, Any]:

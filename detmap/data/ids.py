@@ -24,17 +24,11 @@ Clusters: TypeAlias = Mapping[Any, Any] | ArrayLike
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ids(Frozen):
-    """Distinct ids and, for every record, which one it has.
+    """Distinct ids and, for every record, which one it has."""
 
-    Attributes
-    ----------
-    ids : ndarray of int64 or str, shape (k,)
-        Each once, ascending.
-    codes : ndarray of int32, shape (n,)
-        Each record's place in `ids`.
-    """
-
+    #: Each once, ascending; shape (k,).
     ids: NDArray[Any]
+    #: Each record's place in `ids`; shape (n,).
     codes: NDArray[np.int32]
 
     @property
@@ -119,11 +113,7 @@ class Categories(Ids):
 
 def categories_given(category_ids: Any, labels: Any) -> Any:
     """Return the categories, which were given as `category_ids` or as `labels`, its synonym; None where neither was.
-
-    Raises
-    ------
-    OptionError
-        Where both were.
+    Raises `OptionError` where both were.
     """
     if category_ids is not None and labels is not None:
         raise OptionError("category_ids and labels are two names for the same: give one of them")
@@ -131,14 +121,10 @@ def categories_given(category_ids: Any, labels: Any) -> Any:
 
 
 def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
-    """Find the distinct ids, in ascending order, and the index of each record's.
+    """Find the distinct ids, in ascending order, and the index of each record's. Raises `InputError` where the ids are
+    not all integers or all strings.
 
     Of `Ids` the ids may come in any order, each once and all in use.
-
-    Raises
-    ------
-    InputError
-        Where the ids are not all integers or all strings.
     """
     if isinstance(ids, Ids):
         given = ids.ids
@@ -190,12 +176,8 @@ def zeros(ids: Sequence[Any]) -> NDArray[np.bool_]:
 
 
 def index_among(ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: str, field: str, plural: str) -> Ids:
-    """Index `ids` among `listed`, or among themselves.
-
-    Raises
-    ------
-    InputError
-        Where one of them is not listed, or as `index_ids` does.
+    """Index `ids` among `listed`, or among themselves; raises `InputError` where one of them is not listed, or as
+    `index_ids` does.
     """
     own = index_ids(ids, source=source, field=field)
     if listed is None:
@@ -228,12 +210,8 @@ def used(table: Ids, rows: NDArray[Any]) -> Ids:
 
 
 def coded(strings: Sequence[str], source: str | None = None, field: str = "id") -> Ids:
-    """Return the distinct strings and each one's code: an array of them all would be as wide as the widest.
-
-    Raises
-    ------
-    InputError
-        As `columns.texts` does.
+    """Return the distinct strings and each one's code: an array of them all would be as wide as the widest; raises
+    `InputError` as `columns.texts` does.
     """
     places: dict[str, int] = {}
     codes = [places.setdefault(value, len(places)) for value in strings]
@@ -248,14 +226,14 @@ def locate(ids: NDArray[Any], within: NDArray[Any]) -> NDArray[np.int64]:
     return np.where(within[place] == ids, place, -1)
 
 
-def select(ids: Sequence[Any] | ArrayLike, known: NDArray[Any], what: str) -> NDArray[np.bool_]:
-    """Return which of `known` the `ids` ask for.
+def check_chosen(ids: Any, what: str) -> None:
+    """Refuse ids of a caller that choose nothing."""
+    if ids is not None and np.size(list(ids) if isinstance(ids, set | frozenset) else ids) == 0:
+        raise InputError("is empty: nothing would be scored", source="evaluate", field=what, remedy="None scores all")
 
-    Raises
-    ------
-    InputError
-        Where one of them is not known.
-    """
+
+def select(ids: Sequence[Any] | ArrayLike, known: NDArray[Any], what: str) -> NDArray[np.bool_]:
+    """Return which of `known` the `ids` ask for; raises `InputError` where one of them is not known."""
     if isinstance(ids, str | bytes):
         raise InputError("is a single string", source="evaluate", field=what, remedy=f"for one write [{ids!r}]")
     if not isinstance(ids, np.ndarray | Ids | Iterable):
@@ -289,12 +267,8 @@ def sizes_of_images(sizes: Any, images: Any, known: NDArray[Any], source: str) -
 
 
 def cluster_column(clusters: Clusters, images: NDArray[Any], source: str) -> NDArray[Any]:
-    """Return the cluster of each of the `images`, shape (i,).
-
-    Raises
-    ------
-    InputError
-        Where an image has no cluster, or clusters are neither all integers nor all strings.
+    """Return the cluster of each of the `images`, shape (i,); raises `InputError` where an image has no cluster, or
+    clusters are neither all integers nor all strings.
     """
     if isinstance(clusters, Mapping):
         known = images.tolist()

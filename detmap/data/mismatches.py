@@ -16,19 +16,11 @@ from detmap.shapes.kinds import BOXES
 def classes_without_results(
     ground_truth: GroundTruth, detections: Detections, selected: NDArray[np.bool_] | None = None
 ) -> dict[Any, str]:
-    """Return id and name of every class that has objects and no file among the results.
+    """Return id and name of every class, among those `selected`, shape (c,), that has objects and no file among the
+    results.
 
-    Empty where the detections do not come a file per class (`Detections.classes` is None).
-
-    Parameters
-    ----------
-    selected : ndarray of bool, shape (c,), optional
-        Which of the ground truth's categories are looked at; all by default.
-
-    Raises
-    ------
-    InputError
-        Where there are such classes and `Detections.missing_classes` says that they are an error.
+    Empty where the detections do not come a file per class (`Detections.classes` is None). Raises `InputError` for such
+    classes where `Detections.missing_classes` says that they are an error.
     """
     if detections.classes is None:
         return {}
@@ -100,13 +92,7 @@ def _remedy(value: object, kind: str) -> str:
 
 
 def check_pair(ground_truth: object, detections: object) -> None:
-    """Refuse anything but a `GroundTruth` and `Detections`, in that order.
-
-    Raises
-    ------
-    InputError
-        Says so where the two are swapped.
-    """
+    """Refuse anything but a `GroundTruth` and `Detections`, in that order."""
     of_results = isinstance(ground_truth, Detections | list | tuple)
     if of_results and isinstance(detections, GroundTruth | Mapping):
         raise InputError("the arguments are swapped", remedy="give the ground truth first, then the detections")

@@ -24,7 +24,8 @@ NOTICES = {
     "missing_neg_category_ids": "{n} images without neg_category_ids: there only detections of categories with objects "
     "are scored",
     "missing_not_exhaustive_category_ids": "{n} images without not_exhaustive_category_ids: taken as exhaustive",
-    "missing_frequency": "{n} categories with ground truth, but without frequency: in none of APr, APc and APf",
+    "missing_frequency": "{n} categories with ground truth, but without frequency: in no AP of a group by frequency",
+    "missing_level_fields": "{n} objects lack a field that a level of difficulty reads: they are ignored there",
     "missing_crowdIndex": "{n} images without crowdIndex: in none of the groups of images",
     "missing_part_scores": "{n} detections without a score of the part (score_field): ranked by their score",
     "group_boxes": "{n} boxes stand for groups of objects, by a column that is not read: each is scored as one object",

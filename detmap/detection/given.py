@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from detmap.data.mismatches import check_pair
 from detmap.data.tables import Detections, GroundTruth
-from detmap.detection.protocols import AUTO, COCO, Protocol, preset
+from detmap.detection.protocols import AUTO, COCO, Protocol, preset, resolve
+from detmap.detection.ranges import fields_of, plain_levels
 from detmap.errors import OptionError, shorten
 from detmap.reading.opening import Held
 from detmap.reading.options import Reading
@@ -28,15 +29,10 @@ _WRAPPED = ("annotations", "predictions")
 
 
 def by_name(detections: Found | Models) -> dict[str, Found]:
-    """Return detections by the names of their models.
+    """Return detections by the names of their models. Raises `OptionError` where a file is given twice.
 
     Models that are given one after the other are called by their files, as `detmap batch` calls them, and else "model 1" and
     so on by their places; a single one "detections".
-
-    Raises
-    ------
-    OptionError
-        Where a file is given twice.
     """
     if _is_one(detections):
         listed: list[Any] = [detections]
@@ -82,12 +78,8 @@ _UNNAMED = "detections"
 
 
 class Owned:
-    """Owner of detections until they are taken once; their memory can then be freed after matching.
-
-    Parameters
-    ----------
-    held : Detections, path, or sequence of mappings
-        What is handed over. A caller that keeps a name for it keeps its memory as well.
+    """Owner of detections until they are taken once; their memory can then be freed after matching, unless the caller
+    keeps a name for them.
     """
 
     def __init__(self, held: Found) -> None:
@@ -109,26 +101,32 @@ def owned(detections: Found | Owned) -> Owned:
 
 
 def tables_of(
-    ground_truth: Truth, detections: Found | Owned, protocol: str | Protocol, iou_type: str | None
+    ground_truth: Truth,
+    detections: Found | Owned,
+    protocol: str | Protocol,
+    iou_type: str | None,
+    levels: Any = None,
 ) -> tuple[GroundTruth, Detections]:
-    """Return tables of ground truth and detections; files and dictionaries are read for the kind of shape that is scored.
-
-    Raises
-    ------
-    InputError
-        For anything else, for swapped arguments, and as readers do.
+    """Return tables of ground truth and detections; files and dictionaries are read for the kind of shape that is
+    scored, with the fields of `levels`, by default those of the protocol. Raises `InputError` for anything else, for
+    swapped arguments, and as readers do.
     """
     detections = detections.take() if isinstance(detections, Owned) else detections
     if isinstance(ground_truth, GroundTruth) and isinstance(detections, Detections):
         return ground_truth, detections
     kind = iou_type
+    if kind is not None and isinstance(protocol, str) and protocol != AUTO:
+        resolve(protocol, iou_type=kind)  # refused before files are read
     if kind is None:
         tables = [one for one in (ground_truth, detections) if isinstance(one, GroundTruth | Detections)]
         if protocol == AUTO:
             protocol = _asked(ground_truth)
         decided = protocol if isinstance(protocol, Protocol) else preset(protocol)
         kind = tables[0].kinds[0] if tables and len(tables[0].kinds) == 1 else decided.iou_type
-    truth, found = _truth(ground_truth, kind), detections
+    if levels is None and protocol != AUTO:
+        levels = (protocol if isinstance(protocol, Protocol) else preset(protocol)).levels
+    fields = fields_of(plain_levels(levels or ()))
+    truth, found = _truth(ground_truth, kind, fields), detections
     if isinstance(truth, GroundTruth):
         found = _found(detections, truth, kind)
     check_pair(truth, found)
@@ -147,13 +145,13 @@ def _asked(given: Truth) -> str:
     return COCO.name if is_stream(given) else asked_protocol(given)
 
 
-def _truth(given: Truth, kind: str) -> Truth:
+def _truth(given: Truth, kind: str, fields: tuple[str, ...]) -> Truth:
     """Read ground truth; what cannot be read is returned as it is."""
     if not isinstance(given, str | os.PathLike | Held | Mapping):
         return given
     from detmap.formats.inputs import Input
 
-    return Input(given, "ground_truth", Reading(iou_type=kind, image_facts=True)).ground_truth()
+    return Input(given, "ground_truth", Reading(iou_type=kind, image_facts=True, fields=fields)).ground_truth()
 
 
 def _found(given: Found, truth: GroundTruth, kind: str) -> Found:

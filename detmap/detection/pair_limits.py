@@ -23,12 +23,8 @@ def candidates(
     end: int,
     stop: NDArray[np.uint8],
 ) -> overlap.Candidates:
-    """Return what `detmap.kernels.overlap.candidates` does.
-
-    Raises
-    ------
-    InputError
-        Where the pairs of one cell take more than `limits.PAIRS`.
+    """Return what `detmap.kernels.overlap.candidates` does; raises `InputError` where the pairs of one cell take more
+    than `limits.PAIRS`.
     """
     found = cells.detection_stops[begin:end] - cells.detection_starts[begin:end]
     objects = cells.ground_truth_stops[begin:end] - cells.ground_truth_starts[begin:end]

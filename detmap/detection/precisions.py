@@ -24,19 +24,13 @@ class Rankings:
     """The rankings of a tally in ranking order, made a block at a time.
 
     Ranking ``((k * A + a) * M + m) * T + t`` belongs to category *k*, area range *a*, cap *m* and IoU threshold *t*.
-
-    Attributes
-    ----------
-    tally : Tally
-        In ranking order.
-    caps : tuple of int
-        Those of the protocol's caps that are looked at, ascending.
-    scored : bool
-        Whether the hits carry scores.
     """
 
+    #: In ranking order.
     tally: Tally
+    #: Those of the protocol's caps that are looked at, ascending.
     caps: tuple[int, ...]
+    #: Whether the hits carry scores.
     scored: bool = True
 
     def __len__(self) -> int:
@@ -90,7 +84,7 @@ class Curves(Frozen):
     def of(cls, tally: Tally, caps: tuple[int, ...], scored: bool, threads: int | None) -> Curves:
         """Make them of a tally in ranking order; `scored` asks for the scores."""
         protocol = tally.protocol
-        shape = (len(tally.categories), len(protocol.area_ranges), len(caps), len(protocol.iou_thresholds))
+        shape = (len(tally.categories), len(protocol.range_names), len(caps), len(protocol.iou_thresholds))
         rankings = Rankings(tally, caps, scored)
         grid = readonly(protocol.recall_thresholds, np.float64)
         precision, scores = (np.empty((rows, grid.size)) for rows in (len(rankings), len(rankings) if scored else 0))

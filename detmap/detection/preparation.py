@@ -25,14 +25,10 @@ T = TypeVar("T", GroundTruth, Detections)
 
 
 def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> tuple[GroundTruth, Detections]:
-    """Return both tables with their numbers as the protocol takes them; rows stay where they are.
+    """Return both tables with their numbers as the protocol takes them; rows stay where they are. Raises `OptionError`
+    where boxes are to be changed, and other shapes are compared.
 
     Boxes are first rounded to decimals, as a program's files are, and then to single precision, as its memory is.
-
-    Raises
-    ------
-    OptionError
-        Where boxes are to be changed, and other shapes are compared.
     """
     if find(protocol.iou_type).column_name != BOXES and (protocol.box_decimals is not None or protocol.box_offset):
         raise OptionError(f"box_decimals and box_offset change boxes, and {protocol.iou_type} compares other shapes")

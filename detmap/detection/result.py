@@ -25,17 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Counts:
-    """Hits and misses of every category at one IoU threshold and score.
+    """Hits and misses of every category at one IoU threshold and score."""
 
-    Attributes
-    ----------
-    categories : tuple of (id, name)
-        The K categories.
-    true_positives, false_positives, false_negatives : ndarray of int64, shape (K,)
-        Detections that hit, detections that do not, and ground truth that was not found.
-    """
-
+    #: The K categories.
     categories: tuple[tuple[Any, str], ...]
+    #: `true_positives`, `false_positives`, `false_negatives`: detections that hit, detections that do not, and ground
+    #: truth that was not found; shape (K,).
     true_positives: NDArray[np.int64]
     false_positives: NDArray[np.int64]
     false_negatives: NDArray[np.int64]
@@ -359,7 +354,7 @@ class DetectionResult(Result):
                 "value": self[name],
                 "mean of": {"AR": "recall", "pooled": "one ranking"}.get(kind, "precision"),
                 f"{protocol.iou_type} IoU": every if iou is None else f"{iou:g}",
-                "area": protocol.area_ranges[area][0],
+                "area": protocol.range_names[area],
                 **({"images": category if kind in OF_IMAGES else "all"} if protocol.crowd_groups else {}),
                 "max detections": self._cap_in_words() if most == UNLIMITED else str(most),
             }

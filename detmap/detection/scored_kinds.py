@@ -32,15 +32,11 @@ def readable(presets: Mapping[str, Protocol], ground_truth: GroundTruth) -> dict
 
 
 def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | Detections) -> str | None:
-    """Return the kind of shape to score: the one that is asked for, or else the one that all tables are for.
+    """Return the kind of shape to score: the one that is asked for, or else the one that all tables are for. Raises
+    `InputError` where the tables are for different kinds, or for several, or the protocol is for another one.
 
     A named protocol leaves the kind to the tables. One that compares something other than boxes, or a `Protocol`, must agree
     with them.
-
-    Raises
-    ------
-    InputError
-        Where the tables are for different kinds, or for several, or the protocol is for another one.
     """
     if iou_type is not None or not isinstance(protocol, str | Protocol):
         return iou_type

@@ -44,6 +44,8 @@ class Image(NamedTuple):
     unscored: int = 0  # 1 where masks or keypoints were given beside the boxes, and no `iou_type`
     lists: Mapping[str, list[Any]] = {}  # those of `LISTS` that were given: ids of categories
     crowd_index: float | None = None
+    fields: Mapping[str, NDArray[np.float64]] = {}  # of its objects, those that levels read
+    size: tuple[int, int] = (0, 0)  # height and width, where ranges are shares of them
 
 
 def read_image(
@@ -54,15 +56,14 @@ def read_image(
     box_format: BoxFormat,
     invalid_boxes: InvalidBoxes,
     names: Mapping[Any, str] | None,
+    needs: Mapping[str, Any],
 ) -> Image:
-    """Return image `i` of an update, checked; `names` are the categories, if they are given.
+    """Return image `i` of an update, checked; `names` are the categories, if they are given. Raises `InputError` for
+    data that cannot be scored.
+
+    `needs` are what `detmap.detection.ranges.needs` says of the protocol.
 
     Where other shapes are given, boxes may be left out: then they are the boxes around the shapes.
-
-    Raises
-    ------
-    InputError
-        For data that cannot be scored.
     """
     shapes, true_shapes = (
         _read_shapes(record, source, i, kind) for record, source in ((prediction, "predictions"), (target, "targets"))
@@ -115,7 +116,36 @@ def read_image(
         boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, 0, shapes, true_shapes, 0, lists,
         crowded,
     )  # fmt: skip
+    if needs:
+        fields = {name: _optional(target, name, count, i) for name in needs.get("fields", ())}
+        image = image._replace(fields=fields, size=_size(target, i) if "image_facts" in needs else (0, 0))
     return image if kept is None and true_kept is None else _without(image, kept, true_kept)
+
+
+def _optional(target: Mapping[str, Any], name: str, count: int, i: int) -> NDArray[np.float64]:
+    """Return a field of objects; None and NaN are no value."""
+    if not count:
+        return np.empty(0)
+    value = _field(target, name, "targets", i)
+    if isinstance(value, list | tuple):
+        value = [np.nan if one is None else float(one) if isinstance(one, bool | np.bool_) else one for one in value]
+    elif array(value).dtype.kind == "b":
+        value = array(value).astype(np.float64)
+    column: NDArray[np.float64] = _column({name: value}, name, count, "targets", i)
+    return column
+
+
+def _size(target: Mapping[str, Any], i: int) -> tuple[int, int]:
+    """Return height and width of the image of a target."""
+    sides = array(_field(target, "image_size", "targets", i))
+    if sides.shape != (2,) or sides.dtype.kind not in "iuf" or not ((sides >= 1) & (sides == np.floor(sides))).all():
+        raise InputError(
+            "must be the height and width of the image in pixels",
+            source="targets",
+            record=f"image {i}",
+            field="image_size",
+        )
+    return int(sides[0]), int(sides[1])
 
 
 def _category_list(value: Any, name: str, i: int) -> list[Any]:
@@ -144,24 +174,12 @@ def kinds_given(prediction: object, target: object) -> list[str]:
 
 
 def kind_of_images(given: Mapping[int, list[str]], before: str | None) -> str | None:
-    """Return the kind of shape to score: boxes where all images have them, else the one other kind that all have.
+    """Return the kind of shape to score: boxes where all images have them, else the one other kind that all have; None
+    where it remains open.
 
-    Parameters
-    ----------
-    given : mapping of int to list of str
-        By the number of each image in the update, what `kinds_given` returned.
-    before : str or None
-        The kind of the images that were seen before; None where there were none.
-
-    Returns
-    -------
-    str or None
-        None where it remains open: no image has shapes that prediction and target have in common.
-
-    Raises
-    ------
-    InputError
-        Where an image without boxes has several kinds, or images are of different kinds.
+    `given` are the kinds by the number of each image in the update, `before` the kind of the images that were seen
+    before, if there were some. Raises `InputError` where an image without boxes has several kinds, or images are of
+    different kinds.
     """
     kind = before
     for i, kinds in given.items():
@@ -413,4 +431,6 @@ def _without(image: Image, kept: NDArray[np.bool_] | None, true_kept: NDArray[np
             changes.update((name, getattr(image, name)[rows]) for name in names)
             column = getattr(image, shapes)
             changes[shapes] = None if column is None else column.take(rows)
+    if true_kept is not None:
+        changes["fields"] = {name: values[true_kept] for name, values in image.fields.items()}
     return image._replace(**changes, dropped=dropped)

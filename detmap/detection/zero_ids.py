@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.ids import locate
+from detmap.detection.measures import outside_of
 from detmap.kernels import Frozen, matching, overlap, pairs, readonly
 from detmap.system import parallel
 
@@ -32,25 +33,18 @@ OTHER: dict[str, Literal["found", "missed"]] = {"found": "missed", "missed": "fo
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Otherwise(Frozen):
-    """Detections that have other bits under the other value of `id_zero`.
+    """Detections that have other bits under the other value of `id_zero`."""
 
-    Attributes
-    ----------
-    protocol : Protocol
-        What the tally was matched under.
-    known : bool
-        Whether these are all; of a tally that was saved they are not known.
-    image, category, rank : ndarray, shape (n,)
-        Ids of the image and the category, and the rank among the detections of both; together they identify a detection.
-    hit, ignored : ndarray of uint64, shape (n, w)
-        Its words under the other value.
-    """
-
+    #: What the tally was matched under.
     protocol: Protocol
+    #: Whether these are all; of a tally that was saved they are not known.
     known: bool = True
+    #: `image`, `category`, `rank`: ids of the image and the category, and the rank among the detections of both;
+    #: together they identify a detection; shape (n,).
     image: NDArray[Any]
     category: NDArray[Any]
     rank: NDArray[np.int32]
+    #: `hit` and `ignored`: its words under the other value; shape (n, w).
     hit: NDArray[np.uint64]
     ignored: NDArray[np.uint64]
 
@@ -122,10 +116,13 @@ def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Wo
         cells, float(levels.thresholds.min()), 0, cells.detection_starts.size, parallel.stop_flag()
     )
     spans = list(zip(cells.detection_starts.tolist(), cells.detection_stops.tolist(), strict=True))
-    none = np.empty(0)
-    rows = np.concatenate([none.astype(np.int64), *(np.arange(*span) for span in spans)])
-    areas = np.concatenate([none, *(arranged.unmatched_areas(*span) for span in spans)])[:, None]
-    outside = (areas < levels.ranges[:, 0]) | (areas > levels.ranges[:, 1])
+    rows = np.concatenate([np.empty(0, np.int64), *(np.arange(*span) for span in spans)])
+    outside = np.concatenate(
+        [
+            np.empty((0, levels.ranges.measure.size), np.bool_),
+            *(outside_of(arranged.unmatched_measures(*span), levels.ranges) for span in spans),
+        ]
+    )
     stops = np.cumsum(cells.detection_stops - cells.detection_starts)
     numbered = cells._replace(
         detection_starts=readonly(np.concatenate(([0], stops))[:-1], np.int64),
@@ -156,16 +153,10 @@ def effect(metric: str, id_zero: str, here: float, there: float) -> dict[str, in
 
 
 def unmatch(taken: pairs.Taken, zero: NDArray[np.bool_], outside: NDArray[np.bool_]) -> None:
-    """Turn hits on objects of id 0 into detections without a match.
+    """Turn hits on objects of id 0 into detections without a match, in place.
 
-    Parameters
-    ----------
-    taken : Taken
-        What `detmap.kernels.pairs.assign` wrote; changed in place.
-    zero : ndarray of bool, shape (objects,)
-        By position, whether an object's annotation has the id 0.
-    outside : ndarray of bool, shape (detections,)
-        By position, whether a detection is ignored without a match.
+    By position, `zero` says whether an object's annotation has the id 0, and `outside` whether a detection is ignored
+    without a match.
     """
     lost = np.flatnonzero(taken.outcome == pairs.HIT)
     lost = lost[zero[taken.ground_truth[lost]]]
@@ -185,26 +176,17 @@ def unmatched_words(
 ) -> matching.Words:
     """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 as detections without a match.
 
-    Parameters
-    ----------
-    cells : Cells
-        Detections are numbered from 0 in them, one cell after the other.
-    candidates, objects, levels
-        As for `detmap.kernels.matching.match`.
-    zero : ndarray of bool, shape (objects,)
-        By position, whether an object's annotation has the id 0.
-    outside : ndarray of bool, shape (d, A)
-        In which area ranges a detection is ignored without a match.
-    words : Words
-        What was matched, shape (d, words) each.
+    In `cells` detections are numbered from 0, one cell after the other. By position, `zero` says whether an object's
+    annotation has the id 0, and `outside`, shape (d, A), in which ranges a detection is ignored without a match;
+    `words` is what was matched, shape (d, words) each.
     """
     thresholds, found = levels.thresholds, np.zeros((len(outside), 64 * words.hit.shape[1]), np.bool_)
     ignored = np.zeros_like(found)
 
     def assign(begin: int, end: int) -> None:
-        for a, (low, high) in enumerate(levels.ranges.tolist()):
-            own = objects.ignored | (objects.areas < low) | (objects.areas > high)
-            in_range = objects._replace(ignored=readonly(own, np.bool_))
+        beyond = outside_of(objects.measures, levels.ranges)
+        for a in range(levels.ranges.measure.size):
+            in_range = objects._replace(ignored=readonly(objects.ignored | beyond[:, a], np.bool_))
             for t, threshold in enumerate(thresholds.tolist()):
                 taken = pairs.Taken(
                     np.full(len(outside), pairs.MISS, np.uint8),

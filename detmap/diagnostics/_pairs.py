@@ -101,12 +101,8 @@ class Rematch:
     ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         """Return the outcome of every detection, and which objects are found, both by position.
 
-        Parameters
-        ----------
-        left_out : ndarray of bool, shape (objects,)
-            The objects that are ignored besides those that always are, by position.
-        outside : ndarray of bool, shape (detections,)
-            The detections that are ignored where they match nothing, by position.
+        `left_out` are the objects that are ignored besides those that always are, `outside` the detections that are
+        ignored where they match nothing.
         """
         arranged = self.arranged
         objects = arranged.objects._replace(ignored=readonly(arranged.objects.ignored | left_out, np.bool_))

@@ -23,16 +23,9 @@ def average_precision(
 ) -> NDArray[np.float64]:
     """Return the AP of each of K rankings, shape (K,); NaN without positives.
 
-    Parameters
-    ----------
-    starts : ndarray of int64, shape (K + 1,)
-        Items ``starts[k]:starts[k + 1]`` are those of ranking *k*, best first.
-    hit, counts : ndarray of bool, shape (n,)
-        Which items are hits, and which count at all; a hit that does not count is none.
-    positives : ndarray of int64, shape (K,)
-        How many hits there are to find.
-    protocol : Protocol
-        Decides the interpolation.
+    Items ``starts[k]:starts[k + 1]`` are those of ranking *k*, best first; `hit` and `counts`, shape (n,), say which
+    are hits, and which count at all: a hit that does not count is none. `positives`, shape (K,), is how many hits there
+    are to find.
     """
     return ap_of_hits(hits_of(starts, hit, counts, positives), protocol)
 
@@ -64,23 +57,15 @@ def mean(values: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The rows of `Matches` by category and descending score, ties as the protocol breaks them.
+    """The rows of `Matches` by category and descending score, ties as the protocol breaks them."""
 
-    Attributes
-    ----------
-    matches : Matches
-        Whose rows they are.
-    order : ndarray of int64, shape (n,)
-        The row at each place.
-    starts : ndarray of int64, shape (K + 1,)
-        Where each category starts.
-    positives : ndarray of int64, shape (K,)
-        How many objects of each category there are to find.
-    """
-
+    #: Whose rows they are.
     matches: Matches
+    #: The row at each place; shape (n,).
     order: NDArray[np.int64]
+    #: Where each category starts; shape (K + 1,).
     starts: NDArray[np.int64]
+    #: How many objects of each category there are to find; shape (K,).
     positives: NDArray[np.int64]
 
     @classmethod
@@ -142,21 +127,14 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """What is left of the detections of all categories at every score that occurs, the highest score first.
+    """What is left of the detections of all categories at every score that occurs, the highest score first."""
 
-    Attributes
-    ----------
-    score : ndarray of float64, shape (s,)
-        The scores, each once.
-    hits, misses : ndarray of int64, shape (s,)
-        How many hits and misses there are with that score or more.
-    positives : int
-        How many objects there are to find.
-    """
-
+    #: The scores, each once; shape (s,).
     score: NDArray[np.float64]
+    #: `hits` and `misses`: how many hits and misses there are with that score or more; shape (s,).
     hits: NDArray[np.int64]
     misses: NDArray[np.int64]
+    #: How many objects there are to find.
     positives: int
 
     @classmethod

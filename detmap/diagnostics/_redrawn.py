@@ -28,15 +28,11 @@ if TYPE_CHECKING:
 
 
 def redrawn(diagnosis: Diagnosis) -> Bootstrap:
-    """Return the bootstrap of AP, and of what AP gains where errors of each kind alone are mended.
+    """Return the bootstrap of ``AP``, and of what it gains where errors of each kind alone are mended: ``dAP_Cls`` and
+    so on.
 
     Every replicate is, bit for bit, what `detmap.diagnostics.tide` finds in a data set with those copies of images, as
     `detmap.statistics.bootstrap` has them.
-
-    Returns
-    -------
-    Bootstrap
-        Its columns are ``AP``, ``dAP_Cls`` and so on; its estimate is what `detmap.diagnostics.tide` finds.
     """
     mend = Mending(diagnosis, errors(diagnosis))
     units = units_of(diagnosis)

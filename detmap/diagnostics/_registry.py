@@ -113,13 +113,7 @@ PARTS: Registry[Part] = Registry(Part, "part of a diagnosis")
 
 
 def number(name: str, value: Any, *, finite: bool = True) -> float:
-    """Return a number; without `finite` it may be infinite, or NaN.
-
-    Raises
-    ------
-    OptionError
-        For anything else.
-    """
+    """Return a number; without `finite` it may be infinite, or NaN. Raises `OptionError` for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or (finite and not np.isfinite(value)):
         raise OptionError(f"{name} must be one finite number, not {shorten(value)}")
     return float(value)

@@ -40,23 +40,15 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """All points that there could be, sorted once: every detection, and copies of those that go to another class.
+    """All points that there could be, sorted once: every detection, and copies of those that go to another class."""
 
-    Attributes
-    ----------
-    order : ndarray of int32, shape (n,)
-        The points by category, descending score, and the order in which tidecv comes to their detections.
-    tied : ndarray of int64, shape (t,)
-        The places of those that have the category and score of another.
-    group : ndarray of int64, shape (t,)
-        Equal for those of one category and score.
-    starts : ndarray of int64, shape (K + 1,)
-        Where each category starts.
-    """
-
+    #: The points by category, descending score, and the order in which tidecv comes to their detections; shape (n,).
     order: NDArray[np.int32]
+    #: The places of those that have the category and score of another; shape (t,).
     tied: NDArray[np.int64]
+    #: Equal for those of one category and score; shape (t,).
     group: NDArray[np.int64]
+    #: Where each category starts; shape (K + 1,).
     starts: NDArray[np.int64]
 
     @classmethod

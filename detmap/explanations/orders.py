@@ -23,31 +23,9 @@ def values_under(
 ) -> dict[str, Any]:
     """Return a model's metric under other rules, as `detmap.explanations.survives` tries them, by plain values.
 
-    Label suspects and draws of images are not among them: these take all models at once.
-
-    Parameters
-    ----------
-    ground_truth, detections : GroundTruth, Detections
-        What is scored.
-    protocol : Protocol
-        The rules that are changed.
-    metric : str
-        As for `detmap.explain`.
-    threads : int, optional
-        One per processor by default.
-
-    Returns
-    -------
-    dict
-        ``metric``, ``value``, and by name ``situations``: the kind of each, how many decisions it changes, and the least and
-        the largest value. Rules under which there is nothing to find are left out.
-
-    Raises
-    ------
-    OptionError
-        For a metric that cannot be explained.
-    InputError
-        Where there is nothing to find.
+    It has ``metric``, ``value``, and by name ``situations``: the kind of each, how many decisions it changes, and the
+    least and the largest value. Rules under which there is nothing to find are left out; so are label suspects and
+    draws of images, which take all models at once.
     """
     base = trimmed(protocol, metric)
     replay = Replay(ground_truth, detections, metric, threads)
@@ -65,19 +43,12 @@ def values_under(
 
 
 def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return for each model and the next one whether their order survives.
+    """Return for each model and the next one whether their order survives, of what `values_under` returned for each,
+    the best first.
 
-    Parameters
-    ----------
-    models : mapping of str to mapping
-        What `values_under` returned for each, the best first.
-
-    Returns
-    -------
-    list of dict
-        ``first``, ``second``, ``equal`` (then there is no order), ``tried`` (rules under which any of all models has another
-        value), ``held``, ``survives``, and ``against``: name, kind, changes, and both values, where the first is not above;
-        fewest changes first.
+    A row has ``first``, ``second``, ``equal`` (then there is no order), ``tried`` (rules under which any of all models
+    has another value), ``held``, ``survives``, and ``against``: name, kind, changes, and both values, where the first
+    is not above; fewest changes first.
     """
     names = list(models)
     every = list(dict.fromkeys(name for one in models.values() for name in one["situations"]))

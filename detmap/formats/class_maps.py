@@ -30,16 +30,10 @@ _HEADERS = ("from", "source", "class", "name")
 
 
 def class_map_of(given: ClassMap) -> dict[str, str]:
-    """Return a class map of a mapping, or of a file.
+    """Return a class map of a mapping, or of a file. Raises `InputError` where the file is none, or names a class
+    twice, `OptionError` for what is neither.
 
     A file holds a line per class, ``from,to`` (a comma, semicolon or tabulator between), or a JSON object.
-
-    Raises
-    ------
-    InputError
-        Where the file is none, or names a class twice.
-    OptionError
-        For what is neither.
     """
     if isinstance(given, Mapping):
         return {str(one): "" if other is None else str(other) for one, other in given.items()}

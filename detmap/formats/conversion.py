@@ -139,7 +139,7 @@ def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str
         kinds = [
             kind
             for kind, count in counts.items()
-            if count and count == total and (target.holds is None or kind in target.holds)
+            if count and count == total and _holds(target, kind)
         ]
         # Of two that read the same column, the one that reads more of it.
         whole = [find(kind).column_name for kind in kinds if find(kind).lists]
@@ -153,14 +153,13 @@ def _column(kind: str) -> str:
     return find(kind).column_name
 
 
-def _refuse_inputs(target: Path, inputs: Sequence[Path]) -> None:
-    """Refuse to write over what is read.
+def _holds(target: Format, kind: str) -> bool:
+    """Return whether a format has a field for a kind of shape; COCO's records have those that the kind says."""
+    return find(kind).records is not None if target.holds is None else kind in target.holds
 
-    Raises
-    ------
-    OptionError
-        Names the file.
-    """
+
+def _refuse_inputs(target: Path, inputs: Sequence[Path]) -> None:
+    """Refuse to write over what is read."""
     for one in inputs:
         try:
             same = os.path.samefile(one, target)

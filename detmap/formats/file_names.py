@@ -35,12 +35,8 @@ def stem(name: str) -> str:
 
 
 def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) -> list[str]:
-    """Return for each of a table's images the name that its file gets: of a file without folder and ending.
-
-    Raises
-    ------
-    InputError
-        Where an id cannot be the name of a file, or two images would get one name.
+    """Return for each of a table's images the name that its file gets: of a file without folder and ending; raises
+    `InputError` where an id cannot be the name of a file, or two images would get one name.
     """
     known = ground_truth if isinstance(table, Detections) else table
     ids = table.images.values.tolist()
@@ -83,12 +79,8 @@ def _own_stems(table: GroundTruth) -> dict[Any, str]:
 
 
 def category_names(table: GroundTruth | Detections, ground_truth: GroundTruth | None) -> list[str]:
-    """Return the name of each of a table's categories: those of the ground truth, else the ids.
-
-    Raises
-    ------
-    InputError
-        Where two categories have one name.
+    """Return the name of each of a table's categories: those of the ground truth, else the ids; raises `InputError`
+    where two categories have one name.
     """
     if isinstance(table, GroundTruth):
         names = list(table.category_names)
@@ -108,12 +100,8 @@ def category_names(table: GroundTruth | Detections, ground_truth: GroundTruth | 
 def resolve_images(
     names: Sequence[str], ground_truth: GroundTruth, unknown: Literal["error", "ignore"], source: str
 ) -> list[Any]:
-    """Return the id of each image that a file is called like; None of those that the ground truth does not have.
-
-    Raises
-    ------
-    InputError
-        For such an image, unless it is to be ignored.
+    """Return the id of each image that a file is called like; None of those that the ground truth does not have. Raises
+    `InputError` for such an image, unless it is to be ignored.
     """
     ids = ground_truth.images.values.tolist()
     found: list[Any]
@@ -152,12 +140,8 @@ def match_images(distinct: list[Any], ground_truth: GroundTruth, source: str) ->
 
 
 def match_categories(distinct: list[Any], ground_truth: GroundTruth, source: str) -> list[Any]:
-    """Return distinct ids or names of categories as the ids that the ground truth has.
-
-    Raises
-    ------
-    InputError
-        For what is the id of one category and the name of another, where ids are strings.
+    """Return distinct ids or names of categories as the ids that the ground truth has; raises `InputError` for what is
+    the id of one category and the name of another, where ids are strings.
     """
     categories = ground_truth.categories
     if distinct and isinstance(distinct[0], int) and categories.ids.dtype.kind == "i":
@@ -183,13 +167,9 @@ def matched(
     place: Callable[[int], int | str] = int,
 ) -> dict[str, Any]:
     """Return what `Detections.from_arrays` takes with the ids of images and categories that the ground truth has.
+    Raises `InputError` for an image that it does not have, unless these are to be dropped.
 
     `place` names the record of a row in messages.
-
-    Raises
-    ------
-    InputError
-        For an image that it does not have, unless these are to be dropped.
     """
     if ground_truth is None:
         return found
@@ -242,15 +222,11 @@ def _number(name: str, known: set[int]) -> int | None:
 
 
 def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[Any]:
-    """Return the id of each category that the ground truth has by its name or id; the name itself of others.
+    """Return the id of each category that the ground truth has by its name or id; the name itself of others. Raises
+    `InputError` for the name of more than one category.
 
     Of ground truth with integers a category that it does not have becomes an integer that it does not have, as ids of one
     table are all of one type: its detections are counted, and not scored.
-
-    Raises
-    ------
-    InputError
-        For the name of more than one category.
     """
     by_name = dict(zip(ground_truth.category_names, ground_truth.categories.values.tolist(), strict=True))
     if len(by_name) < ground_truth.categories.ids.size:
@@ -274,12 +250,8 @@ def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[
 
 
 def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
-    """Write files into a folder that is empty or not there yet; folders within it are made.
-
-    Raises
-    ------
-    OptionError
-        Where something is in the folder already, or it cannot be written.
+    """Write files into a folder that is empty or not there yet; folders within it are made. Raises `OptionError` where
+    something is in the folder already, or it cannot be written.
     """
     from detmap.system.whole_files import write
 
@@ -296,12 +268,8 @@ def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
 
 
 def empty_folder(folder: str) -> None:
-    """Make a folder, unless it is there and empty.
-
-    Raises
-    ------
-    OptionError
-        Where something is in it, it is a file, or it cannot be made.
+    """Make a folder, unless it is there and empty; raises `OptionError` where something is in it, it is a file, or it
+    cannot be made.
     """
     _make(folder)
     try:

@@ -30,12 +30,8 @@ def words(role: Role) -> str:
 
 
 def once(paths: Iterable[Path | None]) -> None:
-    """Make sure that what can be read only once is given once.
-
-    Raises
-    ------
-    OptionError
-        Where standard input, or one pipe, is given twice.
+    """Make sure that what can be read only once is given once; raises `OptionError` where standard input, or one pipe,
+    is given twice.
     """
     seen: set[object] = set()
     for path in paths:
@@ -48,13 +44,7 @@ def once(paths: Iterable[Path | None]) -> None:
 
 
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
-    """Refuse to write over what is read, under whatever name.
-
-    Raises
-    ------
-    OptionError
-        Names the first file that is both.
-    """
+    """Refuse to write over what is read, under whatever name."""
     read: set[object] = set()
     for path in inputs:
         if path is not None and path != STANDARD_INPUT:
@@ -107,12 +97,12 @@ def read(
     OptionError
         For another role or format, for an option that the format does not take, and where content does not say the role.
     """
-    reading = made_of({"image_facts": True, **options}, "detmap.read")
-    found = Input(path, "detections" if role is None and ground_truth is not None else role, reading)
-    if found.role == "detections" and reading.clusters is not None:
-        raise OptionError("clusters are of the images of ground truth, not of detections")
+    role = "detections" if role is None and ground_truth is not None else role
+    found = Input(path, role, made_of(options, "detmap.read"))
     found.check_taken()
-    return found.table(ground_truth)
+    if found.role == "detections":
+        return found.detections(ground_truth)
+    return found.ground_truth(image_facts=options.get("image_facts", True))
 
 
 def read_ground_truth(path: Path | Held, **options: Unpack[Options]) -> GroundTruth:
@@ -128,12 +118,8 @@ def read_detections(
 
 
 def asked_protocol(path: Source, format: str | None = None) -> str:
-    """Return the protocol whose fields ground truth has; "coco" where it has none, and where it cannot be read.
-
-    Raises
-    ------
-    OptionError
-        For a stream, which cannot be read twice.
+    """Return the protocol whose fields ground truth has; "coco" where it has none, and where it cannot be read. Raises
+    `OptionError` for a stream, which cannot be read twice.
     """
     if is_stream(path):
         raise OptionError("the protocol auto needs ground truth in a file, which is read twice")
@@ -201,12 +187,8 @@ def write(
 
 
 def read_small(path: Path) -> bytes:
-    """Return the bytes of a file of settings.
-
-    Raises
-    ------
-    InputError
-        Where it cannot be read, or is no such file for its size.
+    """Return the bytes of a file of settings; raises `InputError` where it cannot be read, or is no such file for its
+    size.
     """
     with sources.Opened(path, os.fspath(path)) as opened:
         if len(opened) > 1 << 20:

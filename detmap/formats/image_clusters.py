@@ -38,22 +38,10 @@ def is_file(clusters: Path) -> bool:
 
 
 def with_clusters(table: GroundTruth, clusters: Path | Mapping[Any, Any], field_of: FieldOf) -> GroundTruth:
-    """Return ground truth whose images are in clusters.
+    """Return ground truth whose images are in clusters, given as the option of reading `clusters` says.
 
-    Parameters
-    ----------
-    table : GroundTruth
-        As it was read.
-    clusters : path, str or mapping
-        A CSV file with the columns ``image`` (an id, or the name of its file) and ``cluster``, or JSON; a field of the
-        images in the ground truth; or the cluster of each image by its id.
-    field_of : callable
-        ``field_of(name)`` returns what a field says of each image, by its id; None where images have no fields.
-
-    Raises
-    ------
-    InputError
-        Where there is no such file or field, an image is unknown, given twice or in no cluster.
+    ``field_of(name)`` returns what a field says of each image, by its id; None where images have no fields. Raises
+    `InputError` where there is no such file or field, or an image is unknown, given twice or in no cluster.
     """
     if not isinstance(clusters, Mapping) and not is_file(clusters):
         return _by_field(table, os.fspath(clusters), field_of)

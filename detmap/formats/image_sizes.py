@@ -22,18 +22,8 @@ Size = tuple[int, int]
 
 
 class Sizes:
-    """Heights and widths by the name of an image, with or without its ending.
-
-    Parameters
-    ----------
-    given : path, str, mapping or None
-        A file of lines ``image,width,height``, one size of all images as in ``640x480`` (width first), or a mapping of
-        name to (height, width). None: none is known.
-
-    Raises
-    ------
-    InputError
-        Where the file is not such a table, or a size is none.
+    """Heights and widths by the name of an image, with or without its ending, as the option of reading `image_sizes`
+    gives them.
     """
 
     def __init__(self, given: Path | Mapping[str, Any] | None) -> None:
@@ -116,14 +106,8 @@ def _pair(size: Any, name: str) -> Size:
 
 
 def size_of_image(path: Path) -> Size:
-    """Return height and width as an image's header says them, turned as its EXIF data says; nothing is decoded.
-
-    Raises
-    ------
-    InputError
-        Where it is no image whose header can be read.
-    MissingDependencyError
-        Without Pillow.
+    """Return height and width as an image's header says them, turned as its EXIF data says; nothing is decoded. Raises
+    `InputError` where it is no image whose header can be read, `MissingDependencyError` without Pillow.
     """
     try:
         from PIL import Image

@@ -33,7 +33,7 @@ from detmap.formats.coco import read as _coco  # noqa: F401
 from detmap.formats.voc import read as _voc  # noqa: F401
 from detmap.formats.yolo import read as _yolo  # noqa: F401
 from detmap.formats.delimited import read as _delimited  # noqa: F401
-from detmap.formats import text_lines, arrow  # noqa: F401
+from detmap.formats import text_lines, arrow, dota  # noqa: F401
 
 # isort: on
 
@@ -47,19 +47,11 @@ _PLAIN = Reading()
 
 
 class Input:
-    """Ground truth or detections to read: a path, or what a stream held, and how it is to be read.
+    """Ground truth or detections to read: a path, a stream (``-`` is standard input), what a stream held, or COCO's
+    document as ``json.load`` gives it, of which tables alone are made; and how it is to be read.
 
-    Nothing is opened before it is asked for; then the format is recognised once, and a stream is read once.
-
-    Parameters
-    ----------
-    path : path, Held, mapping or list
-        A file, a folder, a stream (``-`` is standard input), what a stream held; or COCO's document as ``json.load`` gives
-        it, with its role, of which tables alone are made.
-    role : {"ground_truth", "detections"}, optional
-        What it is read for; by default as its content says.
-    reading : Reading
-        How.
+    By default its content says its role. Nothing is opened before it is asked for; then the format is recognised once,
+    and a stream is read once.
     """
 
     def __init__(self, path: Source, role: Role | None = None, reading: Reading = _PLAIN) -> None:
@@ -108,12 +100,8 @@ class Input:
 
     @property
     def source(self) -> Any:
-        """The path, or what it holds where it can be read only once; or the document.
-
-        Raises
-        ------
-        InputError
-            Where a stream cannot be read.
+        """The path, or what it holds where it can be read only once; or the document. Raises `InputError` where a
+        stream cannot be read.
         """
         return self._found("source", lambda: sources.held(self.path) if _is_path(self.path) else self.path)
 
@@ -123,13 +111,7 @@ class Input:
 
     @property
     def role(self) -> Role:
-        """What it is read for.
-
-        Raises
-        ------
-        OptionError
-            Where that is neither given nor clear by its content.
-        """
+        """What it is read for; raises `OptionError` where that is neither given nor clear by its content."""
         if self._role is not None:
             return self._role
         return self._found("role", lambda: _role_of(self.source, self.reading.format))
@@ -155,12 +137,8 @@ class Input:
 
     @property
     def known(self) -> Format | None:
-        """Its format; None where no format recognises it, and of a stream that was not read and whose format is not given.
-
-        Raises
-        ------
-        InputError, OptionError
-            As for `format`.
+        """Its format; None where no format recognises it, and of a stream that was not read and whose format is not
+        given. Raises `InputError` or `OptionError` as for `format`.
         """
         if self.reading.format is None and "source" not in self._once and is_stream(self.path):
             return None
@@ -168,14 +146,9 @@ class Input:
 
     @property
     def format(self) -> Format:
-        """Its format, or the one whose reader says best why it cannot be read.
-
-        Raises
-        ------
-        OptionError
-            Where there is no format of the name that is given, or it is not read for this role.
-        InputError
-            Where two formats fit; where it is recognised as the other side; and where it is text of no known form.
+        """Its format, or the one whose reader says best why it cannot be read; raises `OptionError` where there is no
+        format of the name that is given, or it is not read for this role, `InputError` where two formats fit; where it
+        is recognised as the other side; and where it is text of no known form.
         """
         return self._recognised or registry.unknown(self.source, self.role)
 
@@ -190,16 +163,11 @@ class Input:
         return self.known is not None and self.known.needs_images
 
     def check_taken(self) -> None:
-        """Refuse an option that does not concern the format: it would be ignored.
-
-        Raises
-        ------
-        OptionError
-            Names it.
-        """
+        """Refuse an option that concerns neither the format nor the role: it would be ignored."""
         for name in self.reading.given():
             if not self.format.concerns(name):
                 raise not_taken(f"{name} (--{name.replace('_', '-')})", name, [self.format])
+            check_concerns({name: options_of()[name].concerns}, [self])
 
     def _settled(self) -> Reading:
         """Return the options without those that do not concern the format, after what it cannot read is refused.
@@ -212,18 +180,11 @@ class Input:
         for name in apart:
             if options_of()[name].concerns == ("ground_truth",):
                 raise not_taken(f"{name} (--{name.replace('_', '-')})", name, [form])
-        none: dict[str, Any] = dict.fromkeys(apart)
-        return replace(reading, **none) if apart else reading
+        return replace(reading, **{name: getattr(_PLAIN, name) for name in apart}) if apart else reading
 
     def ground_truth(self, found: Iterable[Input] = (), *, image_facts: bool = False) -> GroundTruth:
-        """Read ground truth, with names and sizes of images where the inputs of detections that are `found` on it need them.
-
-        Raises
-        ------
-        InputError
-            As the reader of the format does, and where the format has no field for the kind of shape.
-        OptionError
-            For an image set that the format does not take.
+        """Read ground truth, with names and sizes of images where the inputs of detections that are `found` on it need
+        them.
         """
         form, reading = self.format, self._settled()
         clusters = reading.clusters
@@ -239,14 +200,8 @@ class Input:
         return table if reading.image_sizes is None else _with_sizes(table, reading.image_sizes)
 
     def detections(self, ground_truth: GroundTruth | None = None) -> Detections:
-        """Read detections on the images of ground truth.
-
-        Raises
-        ------
-        InputError
-            As the reader of the format does, and where the format has no field for the kind of shape.
-        OptionError
-            For clusters, which are of images.
+        """Read detections on the images of ground truth; raises `InputError` as the reader of the format does, and for
+        a kind of shape that the format has no field for.
         """
         if self.reading.clusters is not None:
             raise OptionError("clusters are of the images of ground truth, not of detections")
@@ -283,14 +238,10 @@ class Input:
         return (inside if self.format.inside and os.path.isdir(inside) else self.source), self.format.members
 
     def fingerprint(self) -> str:
-        """Return the hash of a file, or of the names and contents of the files of detections in a folder.
+        """Return the hash of a file, or of the names and contents of the files of detections in a folder. Raises
+        `InputError` where there is no such file, or it cannot be read.
 
         Files beside it that decide how it is read, as YOLO's ``data.yaml``, are counted.
-
-        Raises
-        ------
-        InputError
-            Where there is no such file, or it cannot be read.
         """
         own = sources.fingerprint(*self._members())
         more = [sources.fingerprint(one, "") for one in self.beside()]
@@ -302,12 +253,8 @@ class Input:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """A context in which it must not change: a file, or the files of a folder, are read more than once in it.
-
-        Raises
-        ------
-        InputError
-            Where it has changed, instead of any other `InputError`.
+        """A context in which it must not change: a file, or the files of a folder, are read more than once in it;
+        raises `InputError` where it has changed, instead of any other `InputError`.
         """
 
         def stamp() -> object:
@@ -354,22 +301,26 @@ def check_taken(inputs: Sequence[Input]) -> None:
     """Refuse an option that concerns none of the inputs that it is given for: it would be ignored.
 
     What a stream holds is not known yet: nothing is refused then.
-
-    Raises
-    ------
-    OptionError
-        Names its flag.
     """
     for name, made in options_of().items():
         groups: dict[str, list[Input]] = {}
         for one in inputs:
             flag = made.flag_of(one.role)
-            if made.some and flag is not None and getattr(one.reading, name) is not None:
+            if made.some and flag is not None and name in one.reading.given():
                 groups.setdefault(flag.name, []).append(one)
         for flag_name, group in groups.items():
             found = [one.known for one in group]
             if None not in found and not any(form is not None and form.concerns(name) for form in found):
                 raise not_taken(flag_name, name, [form for form in found if form is not None])
+
+
+def check_concerns(given: Mapping[str, Iterable[Role]], inputs: Sequence[Input]) -> None:
+    """Refuse an option, given with the roles that it concerns, where none of the inputs has such a role."""
+    for name, roles in given.items():
+        if not any(one.role in roles for one in inputs):
+            what = " and ".join(role.replace("_", " ") for role in roles)
+            found = f"{inputs[0].name} is {inputs[0].role.replace('_', ' ')}" if inputs else "no file is given"
+            raise OptionError(f"{name} is an option of reading {what}: {found}")
 
 
 def is_stream(path: Source) -> bool:
@@ -382,13 +333,7 @@ def _is_path(source: object) -> TypeGuard[Path]:
 
 
 def check_role(role: str) -> None:
-    """Refuse what a role cannot be.
-
-    Raises
-    ------
-    OptionError
-        Says what it can be.
-    """
+    """Refuse what a role cannot be."""
     if role not in get_args(Role):
         raise OptionError(f"role must be 'ground_truth' or 'detections', not {shorten(role)}")
 

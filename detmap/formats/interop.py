@@ -177,13 +177,7 @@ def _names(classes: Any, source: str) -> dict[int, str]:
 
 
 def _paired(items: Sequence[Any], image_ids: Iterable[Any] | None, source: str) -> list[tuple[Any, Any]]:
-    """Return items, each with the id of its image.
-
-    Raises
-    ------
-    InputError
-        Where there are more of one than of the other.
-    """
+    """Return items, each with the id of its image."""
     ids = list(image_ids if image_ids is not None else ())
     if len(ids) != len(items):
         raise InputError(f"{len(ids)} image_ids for {len(items)} images", source=source)

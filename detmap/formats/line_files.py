@@ -8,6 +8,7 @@ lines with a flag.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -49,6 +50,9 @@ _BOXES = {
     "cxcywh": ("cx", "cy", "width", "height"),
     "": ("a", "b", "c", "d"),
 }
+
+#: Beginnings of files that hold the results of a class, as those of VOC and DOTA do.
+_OF_A_CLASS = re.compile(r"comp.*_det_|Task[12]_")
 
 #: Columns of 0 and 1, and words in brackets.
 _FLAGS = ("difficult", "crowd")
@@ -102,13 +106,7 @@ class _Parsed(NamedTuple):
 
 
 def _parse(lines: Lines, row: _Row, formed: Formed | None, given: str | None) -> _Parsed:
-    """Return what lines say.
-
-    Raises
-    ------
-    InputError
-        For a line of another form.
-    """
+    """Return what lines say; raises `InputError` for a line of another form."""
     fields = [row.own(words) for words in lines.fields]
     marked = np.array([len(own) < len(words) for own, words in zip(fields, lines.fields, strict=True)], np.bool_)
     width = len(row.words)
@@ -149,20 +147,13 @@ def _flag(lines: Lines, values: NDArray[np.float64], name: str) -> NDArray[np.bo
 
 @dataclass(frozen=True, kw_only=True)
 class _Side:
-    """One side of a format: how its lines are read and written.
+    """One side of a format: how its lines are read and written."""
 
-    Attributes
-    ----------
-    row : _Row
-        What a line says.
-    formed : callable or None
-        Decides the form of boxes where the description leaves it open.
-    everywhere : tuple of str
-        Classes of regions of all classes.
-    """
-
+    #: What a line says.
     row: _Row
+    #: Decides the form of boxes where the description leaves it open.
     formed: Formed | None
+    #: Classes of regions of all classes.
     everywhere: tuple[str, ...] = field(default=())
 
     def files(self, source: Any, what: str) -> dict[str, tuple[bytes, str]]:
@@ -313,13 +304,7 @@ class _Side:
     def _columns(
         self, table: GroundTruth | Detections, names: Sequence[str], labels: list[str]
     ) -> tuple[list[str | list[str]], dict[str, int]]:
-        """Return the words of all lines, a column each, and what is lost.
-
-        Raises
-        ------
-        InputError
-            For names and scores that cannot be written.
-        """
+        """Return the words of all lines, a column each, and what is lost."""
         for name in names:
             if len(name.split()) != 1 or name != name.strip() or not name.isprintable() or len(name.encode()) > 256:
                 raise InputError("a class of these lines must be one word", source=table.source, value=name)
@@ -463,7 +448,7 @@ def line_format(
             return False
         if not lines or yolo.fits(lines, given.role == "detections"):
             return False
-        return not any(os.path.basename(one).startswith("comp") and "_det_" in one for one in given.names)
+        return not any(map(_OF_A_CLASS.match, given.names))
 
     def salvage(source: Any, role: Role, kinds: Sequence[str], truth: GroundTruth | None) -> Salvaged | None:
         return sides[role].salvage(source, role, truth)

@@ -38,19 +38,8 @@ class Columns(NamedTuple):
 
 
 def other_layout(source: Any, kind: str) -> Any:
-    """Return what a path or bytes hold as `Columns`, or as a mapping of mappings; None where it is TREC's lines.
-
-    Parameters
-    ----------
-    source : path, bytes, or anything else
-        What is neither a path nor bytes is left to whoever reads TREC's lines.
-    kind : {"qrels", "run"}
-        What it holds.
-
-    Raises
-    ------
-    InputError
-        Where a file cannot be read, or lacks a column.
+    """Return what a path or bytes hold as `Columns`, or as a mapping of mappings; None where it is TREC's lines, or
+    neither path nor bytes.
     """
     if isinstance(source, bytes) and not isinstance(source, Held):
         source = Held.of(source, kind)
@@ -89,13 +78,7 @@ def _split(line: str) -> list[str]:
 
 
 def _of_beir(folder: str, kind: str) -> str:
-    """Return the path of a data set's judgements: of its test split, which BEIR scores, where there are several.
-
-    Raises
-    ------
-    InputError
-        Where there are none.
-    """
+    """Return the path of a data set's judgements: of its test split, which BEIR scores, where there are several."""
     inside = os.path.join(folder, "qrels")
     place = inside if os.path.isdir(inside) else folder
     found = sorted(name for name in os.listdir(place) if name.endswith(".tsv"))
@@ -115,13 +98,7 @@ def _of_beir(folder: str, kind: str) -> str:
 
 
 def _place(titles: Sequence[str], wanted: Sequence[str], kind: str, name: str) -> int:
-    """Return which column is one of some.
-
-    Raises
-    ------
-    InputError
-        Where none is.
-    """
+    """Return which column is one of some; raises `InputError` where none is."""
     plain = [_plain(one) for one in titles]
     found = next((one for one in wanted if one in plain), None)
     if found is None:
@@ -133,12 +110,8 @@ def _place(titles: Sequence[str], wanted: Sequence[str], kind: str, name: str) -
 
 
 def from_frame(data: Any, kind: str, name: str) -> Columns:
-    """Return the columns of a `pyarrow.Table`, or of anything else with Arrow's interface.
-
-    Raises
-    ------
-    InputError
-        Where one is missing.
+    """Return the columns of a `pyarrow.Table`, or of anything else with Arrow's interface; raises `InputError` where
+    one is missing.
     """
     table = arrow_of(data, name)
     places = [_place(table.column_names, wanted, kind, name) for wanted in (QUERY, DOCUMENT, VALUE[kind])]
@@ -216,19 +189,12 @@ def _is_one(names: Collection[str], title: str) -> bool:
 
 
 def read_neighbors(path: Any, gallery: Any) -> dict[str, Any]:
-    """Return arrays of neighbours, as `detmap.retrieval.evaluate_neighbors` takes them, of two Parquet or Feather files.
+    """Return arrays of neighbours, as `detmap.retrieval.evaluate_neighbors` takes them, of two Parquet or Feather
+    files.
 
-    Parameters
-    ----------
-    path : path
-        A row per query: ``indices`` (a list of places in the gallery), ``distances`` (a list), ``query_id`` and ``camera``.
-    gallery : path
-        A row per item of the gallery, in its order: ``id`` and ``camera``.
-
-    Raises
-    ------
-    InputError
-        Where a file cannot be read, or lists are not of one length.
+    `path` has a row per query: ``indices`` (a list of places in the gallery), ``distances`` (a list), ``query_id`` and
+    ``camera``; `gallery` a row per item of the gallery, in its order: ``id`` and ``camera``. Raises `InputError` where
+    lists are not of one length.
     """
     out = {}
     for source, wanted in ((path, _NEIGHBORS), (gallery, _GALLERY)):

@@ -139,58 +139,37 @@ class Writing:
 
 
 class Refused(NamedTuple):
-    """A record that strict reading refuses, and why.
+    """A record that strict reading refuses, and why."""
 
-    Attributes
-    ----------
-    record : int or str
-        Its place in its list; or its file and line.
-    code : str
-        The finding of `detmap.checks.CODES` that it is.
-    problem : str
-        What is wrong with it.
-    unit : str
-        What it is, as "image"; nothing for an object or a detection.
-    """
-
+    #: Its place in its list; or its file and line.
     record: int | str
+    #: The finding of `detmap.checks.CODES` that it is.
     code: str
+    #: What is wrong with it.
     problem: str
+    #: What it is, as "image"; nothing for an object or a detection.
     unit: str = ""
 
 
 class Outlines(NamedTuple):
-    """Polygons as a file has them.
+    """Polygons as a file has them."""
 
-    Attributes
-    ----------
-    records : ndarray of int64, shape (p,)
-        The record of each polygon, as its place in the file's list.
-    numbers : ndarray of int64, shape (p,)
-        How many numbers each has, two for a point.
-    low, high : ndarray of float64, shape (p, 2)
-        The least and the largest x and y; infinite where there are none.
-    """
-
+    #: The record of each polygon, as its place in the file's list; shape (p,).
     records: NDArray[np.int64]
+    #: How many numbers each has, two for a point; shape (p,).
     numbers: NDArray[np.int64]
+    #: `low` and `high`: the least and the largest x and y; infinite where there are none; shape (p, 2).
     low: NDArray[np.float64]
     high: NDArray[np.float64]
 
 
 class Inspection(NamedTuple):
-    """What a file of ground truth says besides what tables keep.
+    """What a file of ground truth says besides what tables keep."""
 
-    Attributes
-    ----------
-    images, categories : list of int or str
-        The ids in their lists, those too that are there more than once.
-    outlines : Outlines or None
-        The polygons; None where there are none.
-    """
-
+    #: `images` and `categories`: the ids in their lists, those too that are there more than once.
     images: list[Any]
     categories: list[Any]
+    #: The polygons; None where there are none.
     outlines: Outlines | None
 
 
@@ -326,12 +305,8 @@ def able(role: Role) -> list[Format]:
 
 @contextmanager
 def asked(found: Format, source: object) -> Iterator[None]:
-    """Within this context a format works on a source; what a plug-in's fails with becomes a line for its user.
-
-    Raises
-    ------
-    InputError
-        Instead of any error of a format that detmap does not bring, but for those of detmap and of the system.
+    """Within this context a format works on a source; what a plug-in's fails with becomes a line for its user. Raises
+    `InputError` instead of any error of a format that detmap does not bring, but for those of detmap and of the system.
     """
     try:
         yield
@@ -353,14 +328,10 @@ def _fits(found: Format, given: Given, source: Path | Held) -> bool:
 
 
 def recognise(source: Path | Held, role: Role) -> Format | None:
-    """Return the format of what there is to read; None where no format recognises it.
+    """Return the format of what there is to read; None where no format recognises it. Raises `InputError` where two of
+    detmap's own formats fit.
 
     Plug-ins are asked first, and the first that recognises it has it.
-
-    Raises
-    ------
-    InputError
-        Where two of detmap's own formats fit.
     """
     given = Given(source, role)
 
@@ -385,16 +356,11 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
 
 
 def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
-    """Return the format of what there is to read, or the one whose reader says best why it cannot be read.
+    """Return the format of what there is to read, or the one whose reader says best why it cannot be read. Raises
+    `OptionError` where there is no format of that name, or it is not read for this role, `InputError` where two formats
+    fit; where it is recognised as the other side; and where it is text of no known form.
 
     With a `name` it is the format of that name.
-
-    Raises
-    ------
-    OptionError
-        Where there is no format of that name, or it is not read for this role.
-    InputError
-        Where two formats fit; where it is recognised as the other side; and where it is text of no known form.
     """
     if name is not None:
         return _named(name, f"read_{role}", able(role))
@@ -402,12 +368,8 @@ def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
 
 
 def unknown(source: Path | Held, role: Role) -> Format:
-    """Return the format whose reader says best why what no format recognises cannot be read.
-
-    Raises
-    ------
-    InputError
-        Where it is recognised as the other side; and where it is text of no known form.
+    """Return the format whose reader says best why what no format recognises cannot be read; raises `InputError` where
+    it is recognised as the other side; and where it is text of no known form.
     """
     given = Given(source, role)
     _refuse_other(given, source)
@@ -450,12 +412,8 @@ def _refuse_other(given: Given, source: Path | Held) -> None:
 
 
 def to_write(path: Path, role: Role, name: str | None = None) -> Format:
-    """Return the format in which a path is to be written: the one of that name, or the one that the path's name says.
-
-    Raises
-    ------
-    OptionError
-        Where no format is meant, or it is not written for this role.
+    """Return the format in which a path is to be written: the one of that name, or the one that the path's name says;
+    raises `OptionError` where no format is meant, or it is not written for this role.
     """
     writers = [one for one in FORMATS.values() if getattr(one, f"write_{role}") is not None]
     if name is not None:
@@ -489,13 +447,7 @@ def describe_lost(lost: Mapping[str, int]) -> list[str]:
 
 
 def check_kind(found: Format, iou_type: str, source: str) -> None:
-    """Refuse a format that has no field for a kind of shape.
-
-    Raises
-    ------
-    InputError
-        Says what it has.
-    """
+    """Refuse a format that has no field for a kind of shape."""
     if found.holds is not None and iou_type not in found.holds:
         raise InputError(
             f"a file of the format {found.name} holds {', '.join(found.holds)}, not {iou_type}",

@@ -20,13 +20,7 @@ _FEW = 0.05
 
 
 def _form(lines: Lines, boxes: NDArray[np.float64], given: str | None) -> tuple[str, dict[str, int]]:
-    """Return whether boxes are two corners or corner and size, and the notice that says so where nobody did.
-
-    Raises
-    ------
-    InputError
-        Where few boxes contradict corners, so that either may be meant.
-    """
+    """Return whether boxes are two corners or corner and size, and the notice that says so where nobody did."""
     if given is not None:
         if given not in ("xyxy", "xywh"):
             raise OptionError(f"box_format of lines of text must be 'xyxy' or 'xywh', not {given!r}")

@@ -28,27 +28,17 @@ _BLOCK = 1 << 16  # ids that are looked at together
 
 @dataclass(frozen=True)
 class Texts:
-    """Strings of bytes that lie in a buffer: in a file, or end to end.
+    """Strings of bytes that lie in a buffer: in a file, or end to end."""
 
-    Attributes
-    ----------
-    data : ndarray of uint8, shape (bytes,)
-        The buffer, at least eight bytes.
-    words : ndarray of uint64, shape (n,)
-        Where each string lies: its first byte's position, shifted left by `LENGTH_BITS`, plus its length.
-    """
-
+    #: The buffer, at least eight bytes; shape (bytes,).
     data: NDArray[np.uint8]
+    #: Where each string lies: its first byte's position, shifted left by `LENGTH_BITS`, plus its length; shape (n,).
     words: NDArray[np.uint64]
 
     @classmethod
     def of(cls, ids: NDArray[Any] | Sequence[bytes]) -> Texts:
-        """Locate ids: of a list, of an array of bytes, or the eight bytes of each integer of an array of int64.
-
-        Raises
-        ------
-        InputError
-            Where an id is too long to be located.
+        """Locate ids: of a list, of an array of bytes, or the eight bytes of each integer of an array of int64; raises
+        `InputError` where an id is too long to be located.
         """
         if not isinstance(ids, np.ndarray):
             return cls.joined(b"".join(ids), np.fromiter(map(len, ids), np.int64, len(ids)))
@@ -85,40 +75,27 @@ class Texts:
 
 
 class Lines(NamedTuple):
-    """The columns of a file of judgements or of a run, in the order of the file.
+    """The columns of a file of judgements or of a run, in the order of the file."""
 
-    Attributes
-    ----------
-    codes : ndarray of int32, shape (n,)
-        The query of each line: its place in `queries`.
-    queries : list of bytes
-        The ids of the queries in the order of their first appearance.
-    documents : Texts
-        The ids of the documents.
-    values : ndarray, shape (n,)
-        Grades (int64) of judgements, scores (float64) of a run.
-    notices : dict of str to int
-        Lines with text after a run's name, which is not read; comments; and lines of queries whose ids begin with ``#``.
-    """
-
+    #: The query of each line: its place in `queries`; shape (n,).
     codes: NDArray[np.int32]
+    #: The ids of the queries in the order of their first appearance.
     queries: list[bytes]
+    #: The ids of the documents.
     documents: Texts
+    #: Grades (int64) of judgements, scores (float64) of a run; shape (n,).
     values: NDArray[np.int64] | NDArray[np.float64]
+    #: Lines with text after a run's name, which is not read; comments; and lines of queries whose ids begin with ``#``.
     notices: dict[str, int]
 
 
 def read_qrels(source: Source) -> Lines:
-    """Read judgements: lines of query, iteration, document and grade.
+    """Read judgements: lines of query, iteration, document and grade. Raises `InputError` for a line that cannot be
+    read, with the file and the line.
 
     Lines end with a line feed, a carriage return, or both. Blank lines are left out; ``.gz`` is decompressed. A line that
     begins with ``#`` is a record if it has all fields, and the last one is a number; other such lines are comments, which
     are counted. (trec_eval 9 and pytrec_eval have no comments, and trec_eval 10 leaves out all lines that begin so.)
-
-    Raises
-    ------
-    InputError
-        For a line that cannot be read, with the file and the line.
     """
     with Opened(source, "qrels") as opened:
         found = scan_qrels(opened.data) if len(opened) >= _WORTH_SCANNING else None
@@ -137,17 +114,13 @@ def read_qrels(source: Source) -> Lines:
 
 
 def read_run(source: Source) -> Lines:
-    """Read a run: lines of query, Q0, document, rank, score and name.
+    """Read a run: lines of query, Q0, document, rank, score and name. Raises `InputError` for a line that cannot be
+    read, with the file and the line. Where the text after the name could be another record, a line feed is missing, as
+    between files that were joined: that is an error, too.
 
     The rank is not read: documents are ordered by score, as trec_eval does. Text after the name is left out, as there,
     and its lines are counted. Lines end as in `read_qrels`, which says also what else is left out. A line that begins with
     ``#`` is a record if it has six fields, or more and Q0 or 0 for its second, and a number for its fifth.
-
-    Raises
-    ------
-    InputError
-        For a line that cannot be read, with the file and the line. Where the text after the name could be another record,
-        a line feed is missing, as between files that were joined: that is an error, too.
     """
     with Opened(source, "run") as opened:
         found = scan_run(opened.data) if len(opened) >= _WORTH_SCANNING else None

@@ -24,28 +24,12 @@ def scan(
     texts: Sequence[str],
     integers: Sequence[str],
 ) -> dict[str, Any] | None:
-    """Scan lines of cells from a position on.
+    """Scan lines of cells from a position on into columns by their roles; a role of None is not read.
 
-    Parameters
-    ----------
-    data : bytes or memoryview
-        The document.
-    begin : int
-        Where the first record begins.
-    delimiter : str
-        What is between cells.
-    roles : sequence of str or None
-        For each cell of a line what it is; None where it is not read.
-    texts : sequence of str
-        Which of them are text; the others are numbers.
-    integers : sequence of str
-        Which of the text may be integers: they are, if all of all of these columns are.
-
-    Returns
-    -------
-    dict of str to ndarray or (list of str, ndarray of int32), or None
-        Numbers as float64, integers as int64; of text the distinct strings, and each row's. None where a line is not
-        plain: quotes, another number of cells, blanks around text, what is no finite decimal number, text that is not UTF-8.
+    `texts` are text, of which `integers` may be integers: they are if all of all of these columns are. Numbers are
+    returned as float64, integers as int64; of text the distinct strings, and each row's. None where a line is not
+    plain: quotes, another number of cells, blanks around text, what is no finite decimal number, text that is not
+    UTF-8.
     """
     if len(roles) > MOST_CELLS or len(data) - begin < 2 or not _is_text(data):
         return None
@@ -65,13 +49,7 @@ def scan(
 
 
 def _column(table: Table, name: str, kind: int) -> Any:
-    """Return a column; of text the distinct strings, and each row's.
-
-    Raises
-    ------
-    NotUnderstood
-        Where a string has blanks around it, which are not part of it.
-    """
+    """Return a column; of text the distinct strings, and each row's."""
     if kind == scanning.NUMBERS:
         return table.numbers(name)
     if kind == scanning.INTEGER:

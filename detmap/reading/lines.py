@@ -16,24 +16,16 @@ _LONGEST = 256  # characters of a field
 
 
 class Lines(NamedTuple):
-    """The lines of some files that are not blank.
+    """The lines of some files that are not blank."""
 
-    Attributes
-    ----------
-    names : list of str
-        What messages call each file.
-    files, numbers : list of int
-        Of each line, the place of its file in `names`, and its number, from 1.
-    fields : list of list of bytes
-        The words of each line.
-    underlined : list of bool
-        Of each file, whether it holds an underscore, which Python takes for part of a number.
-    """
-
+    #: What messages call each file.
     names: list[str]
+    #: `files` and `numbers`: of each line, the place of its file in `names`, and its number, from 1.
     files: list[int]
     numbers: list[int]
+    #: The words of each line.
     fields: list[list[bytes]]
+    #: Of each file, whether it holds an underscore, which Python takes for part of a number.
     underlined: list[bool]
 
     def error(self, row: int, problem: str, value: object = None, remedy: str | None = None) -> InputError:
@@ -54,12 +46,8 @@ class Lines(NamedTuple):
 
     @contextmanager
     def named(self, rows: NDArray[np.int64] | None = None) -> Iterator[None]:
-        """Within this context errors about a record name its line; `rows` are the lines of the records.
-
-        Raises
-        ------
-        InputError
-            In place of one about a record by its number.
+        """Within this context errors about a record name its line; `rows` are the lines of the records. Raises
+        `InputError` in place of one about a record by its number.
         """
         try:
             yield
@@ -70,12 +58,8 @@ class Lines(NamedTuple):
             raise error.elsewhere(self.names[self.files[row]], f"line {self.numbers[row]}") from None
 
     def floats(self, skip: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return all words but the first `skip` of each line as numbers, and where each line's begin, and the last's end.
-
-        Raises
-        ------
-        InputError
-            For a word that is no finite number.
+        """Return all words but the first `skip` of each line as numbers, and where each line's begin, and the last's
+        end; raises `InputError` for a word that is no finite number.
         """
         fields = [line[skip:] for line in self.fields] if skip else self.fields
         edges = np.cumsum([0, *map(len, fields)])
@@ -102,12 +86,8 @@ def _is_number(word: bytes) -> bool:
 
 
 def read_lines(files: Iterable[tuple[bytes, str]]) -> Lines:
-    """Split files, each its content and what messages call it, into lines and words.
-
-    Raises
-    ------
-    InputError
-        For what is no text file.
+    """Split files, each its content and what messages call it, into lines and words; raises `InputError` for what is no
+    text file.
     """
     lines = Lines([], [], [], [], [])
     for data, name in files:

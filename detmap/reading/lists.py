@@ -102,44 +102,25 @@ class _TooFewRows(Exception):
 
 
 class _Window(NamedTuple):
-    """Bytes in memory.
+    """Bytes in memory."""
 
-    Attributes
-    ----------
-    base : int
-        The position of the first byte in the document.
-    data : (n,) uint8
-        The bytes.
-    stop : int
-        The position before which records begin that are scanned here.
-    last : bool
-        Whether nothing follows in the document.
-    """
-
+    #: The position of the first byte in the document.
     base: int
+    #: The bytes; shape (n,).
     data: NDArray[np.uint8]
+    #: The position before which records begin that are scanned here.
     stop: int
+    #: Whether nothing follows in the document.
     last: bool
 
 
 class List:
-    """The scan of a list of records, block by block.
+    """The scan of a list of records, block by block, from the first record on.
 
-    Every block is scanned as if its first record began where that was guessed. It did if the block before ends there; else
-    the block is scanned anew from where that ends. A block's rows follow those of the block before as soon as the marks of
-    that are counted.
-
-    Parameters
-    ----------
-    document : Document
-        What is scanned.
-    begin : int
-        Where the first record begins.
-    kind : Layout
-        How records follow each other.
-    exact : bool
-        Whether to count the marks of all blocks before any is scanned. Else those of the first one say how many rows to
-        expect, so that a file is read once.
+    Every block is scanned as if its first record began where that was guessed. It did if the block before ends there;
+    else the block is scanned anew from where that ends. A block's rows follow those of the block before as soon as the
+    marks of that are counted: with `exact` those of all blocks are counted before any is scanned, else those of the
+    first one say how many rows to expect, so that a file is read once.
     """
 
     def __init__(self, document: Document, begin: int, kind: Layout, exact: bool) -> None:

@@ -84,23 +84,10 @@ class Held(bytes):
 
 
 class File:
-    """A regular file that is read by position, from any number of threads. That it changes meanwhile is an error.
+    """A regular file of `size` bytes that is read by position, from any number of threads. That it changes meanwhile is
+    an error.
 
     Leaving the context closes the file, and raises the error where anything else than before would be read by now.
-
-    Parameters
-    ----------
-    raw : io.FileIO
-        The file, which is closed with this.
-    name : str
-        What messages call it.
-
-    Attributes
-    ----------
-    size : int
-        Its bytes.
-    name : str
-        As given.
     """
 
     def __init__(self, raw: io.FileIO, name: str) -> None:
@@ -125,25 +112,15 @@ class File:
         raise changed(self.name)
 
     def check(self) -> None:
-        """Make sure that the file has not changed since it was opened.
-
-        Raises
-        ------
-        InputError
-            Where it has.
-        """
+        """Make sure that the file has not changed since it was opened; raises `InputError` where it has."""
         before, now = self._before, self._stamp()
         # Another file in its place takes a name from this one, which is a change (ctime), but none of the content.
         if now != before and (now[:2] != before[:2] or now[3] == before[3]):
             raise changed(self.name)
 
     def read_into(self, out: Any, place: int) -> None:
-        """Fill a buffer of bytes with those from `place` on.
-
-        Raises
-        ------
-        InputError
-            Where the file has fewer, which it had not when it was opened, or cannot be read.
+        """Fill a buffer of bytes with those from `place` on; raises `InputError` where the file has fewer, which it had
+        not when it was opened, or cannot be read.
         """
         view = memoryview(out)
         try:
@@ -208,18 +185,7 @@ def noted() -> Iterator[set[str]]:
 
 
 def open_path(path: str | os.PathLike[str]) -> File | Held:
-    """Open a regular file; what is none is read right away: it can be opened once only.
-
-    Parameters
-    ----------
-    path : path
-        ``-`` is standard input.
-
-    Raises
-    ------
-    InputError
-        Where it cannot be opened, or is a stream without an end.
-    """
+    """Open a regular file; what is none (``-`` is standard input) is read right away: it can be opened once only."""
     name = os.fspath(path)
     for found in _noting:
         found.add(name)

@@ -32,31 +32,24 @@ UnknownImages = Literal["error", "ignore"]
 
 @dataclass(frozen=True, kw_only=True)
 class Option(Declared):
-    """An option of reading.
+    """An option of reading."""
 
-    Attributes
-    ----------
-    concerns : tuple of str
-        The roles of the inputs that it can concern.
-    truth_flag : Flag, or None
-        The flag of the ground truth, where each side has one of its own; `flag` is that of detections then.
-    some : str
-        Of an option that concerns some formats alone: what it does for these.
-    is_path : bool
-        Whether its value can be the path of a file, which is an input of its own then.
-    group : str
-        Where help lists it: "images", "formats", "records" or "clusters"; empty: it has no flag.
-    """
-
+    #: The roles of the inputs that it can concern.
     concerns: tuple[Role, ...] = ROLES
+    #: The roles of the inputs for which its flag sets it, where these are fewer.
+    flag_roles: tuple[Role, ...] = ROLES
+    #: The flag of the ground truth, where each side has one of its own; `flag` is that of detections then.
     truth_flag: Flag | None = None
+    #: Of an option that concerns some formats alone: what it does for these.
     some: str = ""
+    #: Whether its value can be the path of a file, which is an input of its own then.
     is_path: bool = False
+    #: Where help lists it: "images", "formats", "records" or "clusters"; empty: it has no flag.
     group: str = ""
 
     def flag_of(self, role: Role) -> Flag | None:
         """Return the flag that sets it for an input of a role; None where there is none."""
-        if role not in self.concerns:
+        if role not in self.concerns or role not in self.flag_roles:
             return None
         return self.truth_flag if self.truth_flag is not None and role == "ground_truth" else self.flag
 
@@ -115,6 +108,14 @@ class Reading:
         concerns=_TRUTH,
         allowed=YES_OR_NO,
     )
+    fields: Sequence[str] = option(
+        (),
+        "With ground truth: fields of its annotations, or columns, to read besides, which levels of difficulty are made of. "
+        "`detmap.evaluate` reads those of its levels itself.",
+        concerns=_TRUTH,
+        plain=lambda names: (names,) if isinstance(names, str) else tuple(map(str, names)),
+        some="reads fields of COCO's annotations and columns of tables (CSV, Parquet, Feather)",
+    )
     classes: Path | Sequence[str] | None = option(
         None,
         "Names of classes, for formats that hold their numbers: a list, a file with a name a line, or ``data.yaml``.",
@@ -134,7 +135,7 @@ class Reading:
         "read with ground truth, the classes that they become are those of the ground truth, whose names may stand for "
         "ids.",
         "formats",
-        concerns=_FOUND,
+        flag_roles=_FOUND,
         is_path=True,
         flag=_flag(
             "--class-map",
@@ -222,6 +223,7 @@ class Reading:
         "out; a notice names them.",
         "records",
         concerns=_FOUND,
+        some="is about VOC's files of results, one for each class",
         allowed=("zero", "error", "skip"),
         flag=_flag(
             "--missing-classes",
@@ -270,6 +272,7 @@ class Options(FormatOptions, total=False):
 
     iou_type: str
     image_facts: bool
+    fields: Sequence[str]
     clusters: Path | Mapping[Any, Any] | None
     unknown_images: UnknownImages
     invalid_boxes: InvalidBoxes
@@ -315,7 +318,8 @@ def flags(group: str | None = None) -> dict[str, Flagged]:
             found[_dest(made.truth_flag)] = Flagged(name, made, made.truth_flag, ("ground_truth",))
             found[_dest(made.flag)] = Flagged(name, made, made.flag, ("detections",))
         elif made.flag is not None:
-            found[_dest(made.flag)] = Flagged(name, made, made.flag, made.concerns)
+            roles = tuple(role for role in made.concerns if role in made.flag_roles)
+            found[_dest(made.flag)] = Flagged(name, made, made.flag, roles)
     return found
 
 
@@ -324,13 +328,7 @@ def _dest(flag: Flag) -> str:
 
 
 def check_names(given: Iterable[str], known: Iterable[str], caller: str) -> None:
-    """Refuse a keyword that is no option of a function.
-
-    Raises
-    ------
-    OptionError
-        Names those that there are.
-    """
+    """Refuse a keyword that is no option of a function."""
     names = list(known)
     for name in given:
         check_choice(f"option of {caller}", name, names)
@@ -343,13 +341,7 @@ def of_role(given: Mapping[str, Any], role: Role, **more: Any) -> Reading:
 
 
 def made_of(given: Mapping[str, Any], caller: str, **more: Any) -> Reading:
-    """Return the options of a call.
-
-    Raises
-    ------
-    OptionError
-        For what is no option, or cannot have such a value.
-    """
+    """Return the options of a call; raises `OptionError` for what is no option, or cannot have such a value."""
     check_names(given, options_of(), caller)
     return Reading(**{name: value for name, value in {**given, **more}.items() if value is not None})
 

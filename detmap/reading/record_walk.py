@@ -45,12 +45,8 @@ def holds_long_value(data: Buffer) -> bool:
 
 
 def walked(data: Buffer, lines: bool) -> Any:
-    """Return a document whose records are decoded as they are asked for: those of a list, or of the lists of an object.
-
-    Raises
-    ------
-    ValueError
-        Where it is not JSON; the records raise that too.
+    """Return a document whose records (of a list, or of the lists of an object) are decoded when asked for;
+    `ValueError` is raised where it, or a record, is not JSON.
     """
     if lines:
         return _Lines(data)

@@ -16,17 +16,11 @@ from detmap.shapes import Reader
 
 
 class Strings(NamedTuple):
-    """A column of string ids.
+    """A column of string ids."""
 
-    Attributes
-    ----------
-    codes : (n,) int32
-        Index into `values` for each row.
-    values : list of str
-        The distinct ids in the order of their first appearance.
-    """
-
+    #: Index into `values` for each row; shape (n,).
     codes: NDArray[np.int32]
+    #: The distinct ids in the order of their first appearance.
     values: list[str]
 
 
@@ -34,14 +28,8 @@ Ids = NDArray[np.int64] | Strings
 
 
 class Fields:
-    """The fields of a kind of record.
-
-    Parameters
-    ----------
-    least : bytes
-        The shortest record, with what follows it.
-    **kinds : (int, int)
-        What each field holds, and how many words a record has of it.
+    """The fields of a kind of record: what each holds, and how many words a record has of it; `least` is the shortest
+    record, with what follows it.
     """
 
     def __init__(self, least: bytes, **kinds: tuple[int, int]) -> None:
@@ -58,12 +46,8 @@ class Fields:
         self.table = readonly(rows, np.uint64)
 
     def read_by(self, reader: tuple[str, Reader] | None) -> Fields:
-        """Return the same fields, of which one is left to a reader, if there is one.
-
-        Raises
-        ------
-        NotUnderstood
-            Where the reader's field, one of a plug-in, is not among them.
+        """Return the same fields, of which one is left to a reader, if there is one; raises `NotUnderstood` where the
+        reader's field, one of a plug-in, is not among them.
         """
         if reader is None:
             return self
@@ -92,20 +76,8 @@ class Part(NamedTuple):
 
 
 class Table:
-    """The columns of a list of records.
-
-    Parameters
-    ----------
-    document : Document
-        What was scanned.
-    fields : Fields
-        What it was scanned for.
-    capacity : int
-        The number of rows for which there is room.
-    ids, words : uint64
-        The columns, one after the other.
-    outcomes : list of Part
-        What came of the blocks, in the order of the document.
+    """The columns of a list of records, one after the other in `ids` and `words`, and what came of its blocks, in the
+    order of the document.
     """
 
     def __init__(

@@ -31,114 +31,76 @@ _MARK = b"\xef\xbb\xbf"  # of the byte order, in UTF-8
 
 
 class ResultColumns(NamedTuple):
-    """COCO results, a row per record in file order.
+    """COCO results, a row per record in file order."""
 
-    Attributes
-    ----------
-    image_id, category_id : (n,) int64, or Strings
-        The ids, as integers or as strings throughout.
-    bbox : (n, 4) float64 or None
-        Left, top, width, height in pixels; NaN where a record has none, None where no record has one.
-        A record without a box has another shape.
-    score : (n,) float64
-        The scores.
-    shapes : mapping of str to (n, 2) int64 or None
-        Where the values of the fields of shapes lie in the document, begin and end; -1 where a record has none, None where
-        no record has one.
-    parts : list
-        What the reader of shapes made of them, in file order.
-    """
-
+    #: `image_id` and `category_id`: the ids, as integers or as strings throughout; shape (n,).
     image_id: Ids
     category_id: Ids
+    #: Left, top, width, height in pixels; NaN where a record has none, None where no record has one; shape (n, 4). A
+    #: record without a box has another shape.
     bbox: NDArray[np.float64] | None
+    #: The scores; shape (n,).
     score: NDArray[np.float64]
+    #: Where the values of the fields of shapes lie in the document, begin and end; -1 where a record has none, None
+    #: where no record has one.
     shapes: dict[str, NDArray[np.int64] | None]
+    #: What the reader of shapes made of them, in file order.
     parts: list[Any]
 
 
 class GroundTruthColumns(NamedTuple):
-    """COCO ground truth, rows in file order.
+    """COCO ground truth, rows in file order."""
 
-    Attributes
-    ----------
-    images : (i,) int64, or Strings
-        The ids of the images.
-    categories : (c,) int64, or Strings
-        The ids of the categories.
-    names : list of str
-        The names of the categories.
-    id : (n,) int64, or Strings, or None
-        The ids of the annotations; None where they have none.
-    image_id, category_id : (n,) int64, or Strings
-        Image and category of each annotation.
-    bbox : (n, 4) float64 or None
-        Left, top, width, height in pixels; NaN where an annotation has none, None where all have none.
-    area : (n,) float64 or None
-        Area in square pixels; NaN or None as in `bbox`.
-    iscrowd, ignore : (n,) int8 or None
-        0, 1, or -1 where an annotation does not say; None where none says.
-    counts : mapping of str to (n,) int64 or None
-        The integers that kinds of shape take besides; None where no annotation says.
-    shapes : mapping of str to (n, 2) int64 or None
-        Where the values of the fields of shapes lie in the document, begin and end; -1 where an annotation has none, None
-        where all have none.
-    sizes : (i, 2) float64 or None
-        Height and width of the images, NaN where one has none; None where they were not asked for.
-    parts : list
-        What the reader of shapes made of the annotations, in file order.
-    notices : dict of str to int
-        Which fields of other benchmarks there are.
-    sections : dict of str to bytes
-        The lists of images and categories as they stand, those with such fields.
-    """
-
+    #: The ids of the images; shape (i,).
     images: Ids
+    #: The ids of the categories; shape (c,).
     categories: Ids
+    #: The names of the categories.
     names: list[str]
+    #: The ids of the annotations; None where they have none; shape (n,).
     id: Ids | None
+    #: `image_id` and `category_id`: image and category of each annotation; shape (n,).
     image_id: Ids
     category_id: Ids
+    #: Left, top, width, height in pixels; NaN where an annotation has none, None where all have none; shape (n, 4).
     bbox: NDArray[np.float64] | None
+    #: Area in square pixels; NaN or None as in `bbox`; shape (n,).
     area: NDArray[np.float64] | None
+    #: `iscrowd` and `ignore`: 0, 1, or -1 where an annotation does not say; None where none says; shape (n,).
     iscrowd: NDArray[np.int8] | None
     ignore: NDArray[np.int8] | None
+    #: The integers that kinds of shape take besides; None where no annotation says.
     counts: Mapping[str, NDArray[np.int64] | None]
+    #: Where the values of the fields of shapes lie in the document, begin and end; -1 where an annotation has none,
+    #: None where all have none.
     shapes: dict[str, NDArray[np.int64] | None]
+    #: Height and width of the images, NaN where one has none; None where they were not asked for; shape (i, 2).
     sizes: NDArray[np.float64] | None
+    #: What the reader of shapes made of the annotations, in file order.
     parts: list[Any]
+    #: Which fields of other benchmarks there are.
     notices: dict[str, int]
+    #: The lists of images and categories as they stand, those with such fields.
     sections: dict[str, bytes]
 
 
 class RunColumns(NamedTuple):
-    """A TREC run, a row per line in file order.
+    """A TREC run, a row per line in file order."""
 
-    Attributes
-    ----------
-    query : (n,) int32
-        Index into `queries` for each row.
-    queries : list of bytes
-        The distinct query ids in the order of their first appearance.
-    document : (n,) uint64
-        Where each document id lies in `data`: its first byte's position, shifted left by `texts.LENGTH_BITS`, plus
-        its length.
-    score : (n,) float64
-        The scores, finite.
-    data : (bytes,) uint8
-        The document, or what is kept of a file.
-    longer : int
-        How many lines have text after the tag.
-    comments : int
-        How many lines that begin with ``#`` are no records.
-    """
-
+    #: Index into `queries` for each row; shape (n,).
     query: NDArray[np.int32]
+    #: The distinct query ids in the order of their first appearance.
     queries: list[bytes]
+    #: Where each document id lies in `data`: its first byte's position, shifted left by `texts.LENGTH_BITS`, plus its
+    #: length; shape (n,).
     document: NDArray[np.uint64]
+    #: The scores, finite; shape (n,).
     score: NDArray[np.float64]
+    #: The document, or what is kept of a file; shape (bytes,).
     data: NDArray[np.uint8]
+    #: How many lines have text after the tag.
     longer: int
+    #: How many lines that begin with ``#`` are no records.
     comments: int
 
 
@@ -162,20 +124,13 @@ class QrelsColumns(NamedTuple):
 
 
 class VocColumns(NamedTuple):
-    """A file of VOC's results, a row per line in file order.
+    """A file of VOC's results, a row per line in file order."""
 
-    Attributes
-    ----------
-    image : (n,) int32
-        Index into `images` for each row.
-    images : list of bytes
-        The distinct image ids in the order of their first appearance.
-    numbers : (n, 5) float64
-        Score, xmin, ymin, xmax, ymax, finite.
-    """
-
+    #: Index into `images` for each row; shape (n,).
     image: NDArray[np.int32]
+    #: The distinct image ids in the order of their first appearance.
     images: list[bytes]
+    #: Score, xmin, ymin, xmax, ymax, finite; shape (n, 5).
     numbers: NDArray[np.float64]
 
 
@@ -218,26 +173,13 @@ _QRELS = Fields(b"q 0 d 1\n", query=_QUERY, document=_ID, relevance=_INTEGER)
 def scan_results(
     data: Buffer | File, threads: int | None, *, lines: bool = False, reader: tuple[str, Reader] | None = None
 ) -> ResultColumns | None:
-    """Scan COCO results: a JSON list of objects, an object with that list as `annotations` or `predictions`, or JSON Lines.
+    """Scan COCO results: a JSON list of objects, an object with that list as `annotations` or `predictions`, or JSON
+    Lines.
 
-    Parameters
-    ----------
-    data : bytes or memoryview or File
-        The document.
-    threads : int or None
-        How many threads work on it, None for one per processor. The outcome does not depend on it.
-    lines : bool
-        Whether the document is JSON Lines.
-    reader : (str, Reader), optional
-        Who reads the values of a field.
-
-    Returns
-    -------
-    ResultColumns or None
-        The columns; None where the document is not understood, so that a library parser has to decide. What is
-        understood is valid JSON, with a plain record in every place: each field at most once, ids integers of 64 bits or
-        strings throughout, a score, and a box of four numbers or another shape. An object has one such
-        list, and where it has images or categories too, as ground truth has, the list is not empty.
+    Returns None where the document is not understood, so that a library parser has to decide. What is understood is
+    valid JSON, with a plain record in every place: each field at most once, ids integers of 64 bits or strings
+    throughout, a score, and a box of four numbers or another shape. An object has one such list, and where it has
+    images or categories too, as ground truth has, the list is not empty.
     """
     try:
         kind = Layout(_RESULT.read_by(reader), reader=reader)
@@ -278,23 +220,11 @@ def scan_results(
 def scan_ground_truth(
     data: Buffer | File, threads: int | None, *, reader: tuple[str, Reader] | None = None
 ) -> GroundTruthColumns | None:
-    """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`.
+    """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`; with a reader of
+    shapes, sizes of images too.
 
-    Parameters
-    ----------
-    data : bytes or memoryview or File
-        The document.
-    threads : int or None
-        How many threads work on it, None for one per processor. The outcome does not depend on it.
-    reader : (str, Reader), optional
-        As in `scan_results`; with one, the images' sizes are read too.
-
-    Returns
-    -------
-    GroundTruthColumns or None
-        The columns; None where the document is not understood, so that a library parser has to decide. What is
-        understood is valid JSON, with each list once and a plain record in every place: each field at most once, ids
-        integers of 64 bits or strings throughout, and where one record has an id of a kind, all have.
+    Returns None where the document is not understood, as `scan_results` does: each list is there once, and where one
+    record has an id of a kind, all have.
     """
     try:
         document = Document(data, threads, inner=reader is not None)
@@ -378,21 +308,9 @@ def _scan_tokens(
 def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | None:
     """Scan a TREC run: lines of query, a field that is passed, document, rank (passed), score, tag (passed).
 
-    As in trec_eval, empty lines are passed, and so are up to `lines.MOST_FURTHER` words that follow the tag. Comments are
-    counted; see `kernels.lines.scan_lines`.
-
-    Parameters
-    ----------
-    data : bytes or memoryview or File
-        The document.
-    threads : int or None
-        How many threads work on it, None for one per processor. The outcome does not depend on it.
-
-    Returns
-    -------
-    RunColumns or None
-        The columns; None where a line is not plain: too few fields or too many, a score that is no finite decimal number,
-        a control character.
+    As in trec_eval, empty lines are passed, and so are up to `lines.MOST_FURTHER` words that follow the tag. Comments
+    are counted; see `kernels.lines.scan_lines`. Returns None where a line is not plain: too few fields or too many, a
+    score that is no finite decimal number, a control character.
     """
     try:
         table, query, queries = _scan_tokens(data, threads, _RUN_LINES)
@@ -406,20 +324,8 @@ def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | No
 def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns | None:
     """Scan TREC relevance judgements: lines of query, a field that is passed, document, grade.
 
-    Empty lines are passed, comments counted, as in a run.
-
-    Parameters
-    ----------
-    data : bytes or memoryview or File
-        The document.
-    threads : int or None
-        How many threads work on it, None for one per processor. The outcome does not depend on it.
-
-    Returns
-    -------
-    QrelsColumns or None
-        The columns; None where a line is not plain: another number of fields, a grade that is no integer of 64 bits, a
-        control character.
+    Empty lines are passed, comments counted, as in a run. Returns None where a line is not plain: another number of
+    fields, a grade that is no integer of 64 bits, a control character.
     """
     try:
         table, query, queries = _scan_tokens(data, threads, _QRELS_LINES)
@@ -432,18 +338,8 @@ def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns 
 def scan_voc_results(data: Buffer, threads: int | None = None) -> VocColumns | None:
     """Scan a file of VOC's results: lines of image, score and four corners.
 
-    Parameters
-    ----------
-    data : bytes or memoryview
-        The document.
-    threads : int or None
-        How many threads work on it, None for one per processor. The outcome does not depend on it.
-
-    Returns
-    -------
-    VocColumns or None
-        The columns; None where a line is not plain: another number of fields, what is no finite decimal number, a control
-        character, a ``#`` (which begins no comment here), a byte order mark.
+    Returns None where a line is not plain: another number of fields, what is no finite decimal number, a control
+    character, a ``#`` (which begins no comment here), a byte order mark.
     """
     if b"#" in bytes(data) or bytes(data[:3]) == _MARK:
         return None

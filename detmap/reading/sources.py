@@ -44,14 +44,9 @@ def is_packed(start: Buffer) -> bool:
 
 
 def inflate(data: Buffer, source: str) -> bytes:
-    """Decompress gzip data of one or more members, or zstd's of one or more frames, within bounds.
-
-    Raises
-    ------
-    InputError
-        Where the data is damaged or grows beyond the bounds.
-    MissingDependencyError
-        Where it is zstd's, and nothing is installed that reads it.
+    """Decompress gzip data of one or more members, or zstd's of one or more frames, within bounds; raises `InputError`
+    where the data is damaged or grows beyond the bounds, `MissingDependencyError` where it is zstd's, and nothing is
+    installed that reads it.
     """
     limit = most_inflated(len(data))
     kind = "gzip" if bytes(data[:2]) == _GZIP else "zstd"
@@ -78,12 +73,8 @@ def _unzipped(data: Buffer, limit: int) -> bytes:
 
 
 def compressed(data: bytes, name: str) -> bytes:
-    """Return data as a file of that name holds it: compressed where it ends in ``.gz`` or ``.zst``.
-
-    Raises
-    ------
-    MissingDependencyError
-        Where nothing is installed that does it.
+    """Return data as a file of that name holds it: compressed where it ends in ``.gz`` or ``.zst``; raises
+    `MissingDependencyError` where nothing is installed that does it.
     """
     if name.endswith(".gz"):
         return gzip.compress(data, mtime=0)
@@ -110,15 +101,7 @@ def head(source: str | os.PathLike[str] | Held, size: int = HEAD) -> bytes:
 
 
 class Opened:
-    """What there is to read: bytes, or an uncompressed file that can be read by blocks. Leaving the context closes it.
-
-    Attributes
-    ----------
-    data : bytes or memoryview or File
-        The content, decompressed where it is gzip or zstd.
-    name : str
-        What messages call it.
-    """
+    """What there is to read: bytes, or an uncompressed file that can be read by blocks. Leaving the context closes it."""
 
     def __init__(self, source: Source, name: str) -> None:
         self.data, self.name = _opened(source, name)
@@ -211,12 +194,8 @@ def read_bytes(source: Source, name: str) -> tuple[Buffer, str]:
 
 
 def held(path: str | os.PathLike[str]) -> str | os.PathLike[str] | Held:
-    """Return a path, or what it holds where it can be read only once: for whoever looks at it more often.
-
-    Raises
-    ------
-    InputError
-        Where a stream cannot be read.
+    """Return a path, or what it holds where it can be read only once: for whoever looks at it more often; raises
+    `InputError` where a stream cannot be read.
     """
     try:
         kind = os.stat(path).st_mode if os.fspath(path) != STANDARD_INPUT else stat.S_IFIFO
@@ -304,12 +283,8 @@ def stamp(path: str | os.PathLike[str], suffix: str) -> object:
 
 @contextmanager
 def unchanged(stamp: Callable[[], object], name: str) -> Iterator[None]:
-    """A context in which what `stamp` returns must stay: a file that is read more than once in it must not change.
-
-    Raises
-    ------
-    InputError
-        Where it has changed, instead of any other `InputError`.
+    """A context in which what `stamp` returns must stay: a file that is read more than once in it must not change;
+    raises `InputError` where it has changed, instead of any other `InputError`.
     """
     before = stamp()
     try:
@@ -334,13 +309,7 @@ def stream(path: str | os.PathLike[str]) -> object:
 
 
 def fingerprint(source: str | os.PathLike[str] | Held, suffix: str) -> str:
-    """Return the hash (SHA-256) of a file, or of the names and contents of a folder's files that end in `suffix`.
-
-    Raises
-    ------
-    InputError
-        As for whoever reads it.
-    """
+    """Return the hash (SHA-256) of a file, or of the names and contents of a folder's files that end in `suffix`."""
     import hashlib
 
     whole = hashlib.sha256()
@@ -363,20 +332,12 @@ def fingerprint(source: str | os.PathLike[str] | Held, suffix: str) -> str:
 
 
 def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, str]]:
-    """Yield name, bytes and full name of every file that ends in `suffix`, in the order of names.
+    """Yield name, bytes and full name of every file of a folder, a tar archive (``.tar``, ``.tar.gz``) or a mapping
+    that ends in `suffix`, in the order of names.
 
     The case of the suffix does not matter; the name that is yielded has it as it is here. Links are followed, in an
-    archive to its other members.
-
-    Parameters
-    ----------
-    source : path, bytes, file object, or mapping of str to bytes or str
-        A folder, a tar archive (``.tar``, ``.tar.gz``), or the files themselves by name.
-
-    Raises
-    ------
-    InputError
-        Where there is no such folder, or no such file in it; where a link leads nowhere, or files change meanwhile.
+    archive to its other members. Raises `InputError` where there is no such file, a link leads nowhere, or files change
+    meanwhile.
     """
     if isinstance(source, Mapping):
         given: dict[str, str] = {}
@@ -460,13 +421,7 @@ def _archived(opened: Opened, suffix: str) -> Iterator[tuple[str, bytes, str]]:
 
 
 def _target(member: tarfile.TarInfo, paths: Mapping[str, tarfile.TarInfo], name: str) -> tarfile.TarInfo:
-    """Return the regular file of an archive that a link leads to.
-
-    Raises
-    ------
-    InputError
-        Where there is none.
-    """
+    """Return the regular file of an archive that a link leads to; raises `InputError` where there is none."""
 
     def refused(problem: str) -> InputError:
         what = f"is a link to {shorten(member.linkname)}, which " if member.islnk() or member.issym() else "is "

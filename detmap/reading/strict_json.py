@@ -9,12 +9,8 @@ from detmap.errors import InputError
 
 
 def parsed(data: bytes | memoryview, name: str, field: str | None = None) -> Any:
-    """Return what a document holds; `name`, and the option `field` that names the file, go into messages.
-
-    Raises
-    ------
-    InputError
-        Where it is not JSON, or an object has a key twice.
+    """Return what a document holds; `name`, and the option `field` that names the file, go into messages. Raises
+    `InputError` where it is not JSON, or an object has a key twice.
     """
     try:
         return json.loads(bytes(data).decode("utf-8-sig"), object_pairs_hook=once, parse_constant=_refused)
@@ -26,13 +22,7 @@ def parsed(data: bytes | memoryview, name: str, field: str | None = None) -> Any
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object's members.
-
-    Raises
-    ------
-    InputError
-        Where a key is there twice.
-    """
+    """Return an object's members; raises `InputError` where a key is there twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         last = {key: at for at, (key, _) in enumerate(pairs)}

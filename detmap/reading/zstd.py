@@ -38,14 +38,8 @@ def _decompressor() -> tuple[Any, type[Exception]]:
 
 
 def decompress(data: Any, limit: int) -> bytes:
-    """Decompress one or more frames, as far as the first bytes beyond a limit.
-
-    Raises
-    ------
-    EOFError, OSError
-        Where the data ends early, or is damaged.
-    MissingDependencyError
-        Where nothing is installed that reads it.
+    """Decompress one or more frames, as far as the first bytes beyond a limit; raises `EOFError` or `OSError` where the
+    data ends early, or is damaged, `MissingDependencyError` where nothing is installed that reads it.
     """
     make, problem = _decompressor()
     out = io.BytesIO()  # parts that are joined in the end would be held twice
@@ -88,12 +82,8 @@ def begin(data: bytes, size: int) -> bytes:
 
 
 def compress(data: bytes) -> bytes:
-    """Compress into one frame, with a checksum.
-
-    Raises
-    ------
-    MissingDependencyError
-        Where nothing is installed that does it.
+    """Compress into one frame, with a checksum; raises `MissingDependencyError` where nothing is installed that does
+    it.
     """
     try:
         from compression import zstd

@@ -180,26 +180,10 @@ def page(
 ) -> str:
     """Return a report as one self-contained HTML page.
 
-    Parameters
-    ----------
-    names : sequence of str
-        What it is about.
-    kind : str
-        The kind of shape that was compared, for the title; empty for rankings.
-    summaries : sequence of mapping
-        A `summary` of each model.
-    inputs : sequence of mapping
-        Of each file ``role``, ``name`` and ``sha256``.
-    facts, counts : sequence of (str, str)
-        What was evaluated, for all models; and what there is of each.
-    counted : str
-        What `counts` count, for the page of a single model.
-    notices : mapping of str to sequence of str
-        What was unusual, by model.
-    sections : sequence of Section
-        What follows the first screen.
-    made : datetime
-        When.
+    The kind of shape is part of the title; it is empty for rankings. `summaries` has a `summary` of each model,
+    `notices` what was unusual by model; of each input there are ``role``, ``name`` and ``sha256``. `facts` say what was
+    evaluated, `counts` what there is of each, and `counted` what they count, for the page of a single model. `sections`
+    follow the first screen.
     """
     import detmap
 

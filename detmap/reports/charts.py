@@ -26,32 +26,22 @@ _HALF = 12
 
 @dataclass(frozen=True)
 class Plot:
-    """Curves and bars over the unit square.
+    """Curves and bars over the unit square."""
 
-    Attributes
-    ----------
-    title, x, y : str
-        What it shows, and what the axes are.
-    says : str
-        The same in a sentence, for those who do not see it.
-    lines : list of dict
-        Of each ``label``, ``path`` (SVG) and ``style``: "main", "thin", "ideal", "band" (an `area`, which no legend names),
-        or that of a model (`styles`).
-    bars : list of dict
-        Of each ``x``, ``y``, ``width``, ``height`` and ``label``.
-    choose : str
-        What the thin lines are, where one of them can be chosen from a list.
-    x_ticks, y_ticks : list of (str, str)
-        Where in the drawing the grid has lines, and what is said there.
-    """
-
+    #: `title`, `x`, `y`: what it shows, and what the axes are.
     title: str
     x: str
     y: str
+    #: The same in a sentence, for those who do not see it.
     says: str
+    #: Of each ``label``, ``path`` (SVG) and ``style``: "main", "thin", "ideal", "band" (an `area`, which no legend
+    #: names), or that of a model (`styles`).
     lines: list[dict[str, str]] = field(default_factory=list)
+    #: Of each ``x``, ``y``, ``width``, ``height`` and ``label``.
     bars: list[dict[str, Any]] = field(default_factory=list)
+    #: What the thin lines are, where one of them can be chosen from a list.
     choose: str = ""
+    #: `x_ticks` and `y_ticks`: where in the drawing the grid has lines, and what is said there.
     x_ticks: list[tuple[str, str]] = field(default_factory=lambda: across(_TENTHS, [f"{at:g}" for at in _TENTHS]))
     y_ticks: list[tuple[str, str]] = field(default_factory=lambda: up(_TENTHS, [f"{at:g}" for at in _TENTHS]))
     kind: str = "plot"
@@ -111,28 +101,20 @@ def bar(label: str, low: float, high: float, value: float) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Heat:
-    """A table whose cells are the darker, the larger their share of a row.
+    """A table whose cells are the darker, the larger their share of a row."""
 
-    Attributes
-    ----------
-    title, rows_are, columns_are : str
-        What it shows, and what rows and columns are.
-    columns : list of str
-        Their names.
-    rows : list of (str, list of dict)
-        The name of each row, and of its cells ``shown``, ``shade`` (0 to 9) and ``same`` (whether it is on the diagonal).
-    note : str
-        A sentence below it.
-    broad : bool
-        Whether it is too wide for half of a page.
-    """
-
+    #: `title`, `rows_are`, `columns_are`: what it shows, and what rows and columns are.
     title: str
     rows_are: str
     columns_are: str
+    #: Their names.
     columns: list[str]
+    #: The name of each row, and of its cells ``shown``, ``shade`` (0 to 9) and ``same`` (whether it is on the
+    #: diagonal).
     rows: list[tuple[str, list[dict[str, Any]]]]
+    #: A sentence below it.
     note: str = ""
+    #: Whether it is too wide for half of a page.
     broad: bool = False
     kind: str = "heat"
 

@@ -151,7 +151,7 @@ def report(
     )
     name, first = next(iter(named.items()))
     sources = _source_of(ground_truth), _source_of(first)
-    truth, found = tables_of(*sources, protocol, iou_type)
+    truth, found = tables_of(*sources, protocol, iou_type, decisions.get("levels"))
     kind = scored_kind(protocol, iou_type, truth, found)
     decided = resolve(protocol, iou_type=kind, caller=report, **decisions)
     inputs = [_input_of("ground_truth", sources[0], truth), _input_of("detections", sources[1], found)]
@@ -270,7 +270,7 @@ def _survives(models: Sequence[Model], settings: Settings, stage: Callable[[str]
     """Say whether the order of models survives, or why that is left out; None where nothing can be said."""
     count = sum(len(model.diagnosis.detections) for model in models)
     if not settings.replicates or count > SURVIVAL:
-        why = "Without --bootstrap" if not settings.replicates else f"For {count:,} detections"
+        why = "Without draws of images" if not settings.replicates else f"For {count:,} detections"
         return f"{why} this is left out: detmap compare --under all tells it."
     stage("trying other rules")
     first = models[0].diagnosis

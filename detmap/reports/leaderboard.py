@@ -32,61 +32,41 @@ _PLAIN: dict[str, Any] = {"best": False, "head": False, "interval": "", "slots":
 
 @dataclass(frozen=True)
 class Board:
-    """What the page shows.
+    """What the page shows."""
 
-    Attributes
-    ----------
-    rank_by : str
-        The column that the rows are sorted by.
-    rows : sequence of mapping
-        A row per model, best first, all with the same columns; undefined numbers are NaN.
-    metrics : sequence of str
-        Columns whose best value is marked: the larger, the better.
-    intervals : sequence of mapping
-        Of each row, by metric, the ends of its interval.
-    level : float
-        The level of the intervals.
-    errors : sequence of mapping
-        ``model`` and ``error`` of those that could not be scored.
-    notices : sequence of mapping
-        ``model`` and ``notice``: what was unusual.
-    models, categories : sequence of str
-        The rows and columns of `values`; models in the order of `rows`.
-    values : sequence of sequence of float or None
-        ``values[i][k]`` is the AP of model *i* on category *k*.
-    objects : sequence of int
-        How many objects each category has; empty where nobody is to know.
-    curves : sequence of (mapping or None)
-        Of each model ``iou``, ``recall`` and ``precision``: the mean of its classes.
-    facts : sequence of (str, str)
-        What was evaluated.
-    files : sequence of mapping
-        ``model``, ``file`` and ``content`` (its hash), where that is known.
-    sentences : sequence of str
-        What was tested and estimated.
-    doubts : sequence of mapping, optional
-        A row per order of neighbours that other rules turn round, with what ends it.
-        None where no other rules were tried.
-    title : str
-        What the page is called, after "Leaderboard by"; `rank_by` by default.
-    """
-
+    #: The column that the rows are sorted by.
     rank_by: str
+    #: A row per model, best first, all with the same columns; undefined numbers are NaN.
     rows: Sequence[Mapping[str, Any]] = ()
+    #: Columns whose best value is marked: the larger, the better.
     metrics: Sequence[str] = ()
+    #: Of each row, by metric, the ends of its interval.
     intervals: Sequence[Mapping[str, Sequence[float | None]]] = ()
+    #: The level of the intervals.
     level: float = 0.95
+    #: ``model`` and ``error`` of those that could not be scored.
     errors: Sequence[Mapping[str, Any]] = ()
+    #: ``model`` and ``notice``: what was unusual.
     notices: Sequence[Mapping[str, Any]] = ()
+    #: `models` and `categories`: the rows and columns of `values`; models in the order of `rows`.
     models: Sequence[str] = ()
     categories: Sequence[str] = ()
+    #: ``values[i][k]`` is the AP of model *i* on category *k*.
     values: Sequence[Sequence[float | None]] = ()
+    #: How many objects each category has; empty where nobody is to know.
     objects: Sequence[int] = ()
+    #: Of each model ``iou``, ``recall`` and ``precision``: the mean of its classes.
     curves: Sequence[Mapping[str, Any] | None] = ()
+    #: What was evaluated.
     facts: Sequence[tuple[str, str]] = ()
+    #: ``model``, ``file`` and ``content`` (its hash), where that is known.
     files: Sequence[Mapping[str, Any]] = ()
+    #: What was tested and estimated.
     sentences: Sequence[str] = ()
+    #: A row per order of neighbours that other rules turn round, with what ends it. None where no other rules were
+    #: tried.
     doubts: Sequence[Mapping[str, Any]] | None = None
+    #: What the page is called, after "Leaderboard by"; `rank_by` by default.
     title: str = ""
     _ends: list[tuple[float, float] | None] = field(init=False, default_factory=list)
 
@@ -117,15 +97,11 @@ def markdown(
 
 
 def html(board: Board) -> str:
-    """Return the leaderboard as one self-contained HTML page (extra ``report``).
+    """Return the leaderboard as one self-contained HTML page (extra ``report``). Raises `MissingDependencyError`
+    without jinja2.
 
     Its columns sort, curves of models can be brought to the front, and the AP per category of any two models can be set
     beside each other.
-
-    Raises
-    ------
-    MissingDependencyError
-        Without jinja2.
     """
     columns, rows = _models(board)
     data, left_out = _categories(board)

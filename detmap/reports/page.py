@@ -12,13 +12,7 @@ from detmap.errors import MissingDependencyError
 
 
 def check_installed(purpose: str) -> None:
-    """Refuse to begin what will need jinja2 at its end, where it is not installed.
-
-    Raises
-    ------
-    MissingDependencyError
-        Without it.
-    """
+    """Refuse to begin what will need jinja2 at its end, where it is not installed."""
     try:
         import jinja2  # noqa: F401
     except ImportError:
@@ -28,21 +22,9 @@ def check_installed(purpose: str) -> None:
 def render(template: str, purpose: str, *, styles: Sequence[str], scripts: Sequence[str], **context: Any) -> str:
     """Return a page; everything in the context is escaped.
 
-    Parameters
-    ----------
-    template : str
-        The name of a file among the package's templates; the others can be imported there.
-    purpose : str
-        What needs jinja2, for the error where it is not installed.
-    styles, scripts : sequence of str
-        Files of the same folder, which are joined to ``style`` and ``script``.
-    **context
-        What the template shows.
-
-    Raises
-    ------
-    MissingDependencyError
-        Without jinja2.
+    `template` is the name of a file among the package's templates, from which it can import others; `styles` and
+    `scripts` are files of the same folder, which are joined to ``style`` and ``script``. `purpose` names what needs
+    jinja2, for the error where it is not installed.
     """
     check_installed(purpose)
     import jinja2

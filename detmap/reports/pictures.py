@@ -39,21 +39,15 @@ _BOXES = 60
 
 @dataclass(frozen=True)
 class Gallery:
-    """Pictures of a page.
+    """Pictures of a page."""
 
-    Attributes
-    ----------
-    pictures : list of dict
-        Of each ``name``, ``uri``, ``size`` (of the thumbnail), ``view`` (the part of the image that it shows: x, y, width,
-        height), ``says``, and ``marks``, each with a ``path``, a ``style``, a ``shape`` ("dots" or nothing) and a ``label``.
-    legend : list of (str, str)
-        What the styles of the marks stand for.
-    notes : list of str
-        What is shown, and what could not be.
-    """
-
+    #: Of each ``name``, ``uri``, ``size`` (of the thumbnail), ``view`` (the part of the image that it shows: x, y,
+    #: width, height), ``says``, and ``marks``, each with a ``path``, a ``style``, a ``shape`` ("dots" or nothing) and a
+    #: ``label``.
     pictures: list[dict[str, Any]]
+    #: What the styles of the marks stand for.
     legend: list[tuple[str, str]]
+    #: What is shown, and what could not be.
     notes: list[str] = field(default_factory=list)
     kind: str = "gallery"
 

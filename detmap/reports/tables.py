@@ -27,30 +27,20 @@ _LONG = 60
 
 @dataclass(frozen=True)
 class Table:
-    """A table that sorts.
+    """A table that sorts."""
 
-    Attributes
-    ----------
-    title : str
-        What it shows, for its caption.
-    columns : list of dict
-        Of each column ``name`` and ``style``, the classes of its cells.
-    rows : list of list of dict
-        Of each cell ``shown``, ``value`` (what it is sorted by), ``title`` (all of a long text), and ``bar``: the length of
-        its bar from 0 to 100, None where it has none.
-    more : int
-        How many rows were left out.
-    note : str
-        A sentence below it.
-    broad, vast : bool
-        Whether it is too wide for half of a page, and for half of a wide screen.
-    """
-
+    #: What it shows, for its caption.
     title: str
+    #: Of each column ``name`` and ``style``, the classes of its cells.
     columns: list[dict[str, Any]]
+    #: Of each cell ``shown``, ``value`` (what it is sorted by), ``title`` (all of a long text), and ``bar``: the length
+    #: of its bar from 0 to 100, None where it has none.
     rows: list[list[dict[str, Any]]]
+    #: How many rows were left out.
     more: int = 0
+    #: A sentence below it.
     note: str = ""
+    #: `broad` and `vast`: whether it is too wide for half of a page, and for half of a wide screen.
     broad: bool = False
     vast: bool = False
     kind: str = "table"
@@ -64,20 +54,10 @@ def table(
     most: int = MOST,
     note: str = "",
 ) -> Table:
-    """Return rows, all with the same columns, as a table.
+    """Return the first `most` of some rows, all with the same columns, as a table with a note below it.
 
-    Parameters
-    ----------
-    title : str
-        What it shows.
-    rows : sequence of mapping
-        The records; undefined numbers are NaN.
-    bars : mapping of str to (float or None), optional
-        Columns that have bars, and the value of a full one; None is the largest value of the column.
-    most : int
-        So many rows are shown.
-    note : str
-        A sentence below it.
+    `bars` are the columns that have bars, each with the value of a full one; None is the largest value of the column.
+    Undefined numbers are NaN.
     """
     header = list(rows[0]) if rows else []
     words = {name for name in header if is_words(rows, name)}

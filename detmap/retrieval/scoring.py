@@ -160,14 +160,13 @@ class RankingResult(Result):
         self._radius = radius
         self._curve = curve
 
-    def __getitem__(self, name: str) -> float:
-        if name in self._metrics:
-            return self._metrics[name]
+    def _meant(self, name: str) -> str | None:
         try:
             rate = parse_rate(name)
-            return self._metrics[parse(name, self.convention).name if rate is None else f"TPR@FPR={rate:g}"]
-        except (OptionError, KeyError):
-            raise KeyError(f"{shorten(name)} was not evaluated; there are: {', '.join(self._metrics)}") from None
+            found = parse(name, self.convention).name if rate is None else f"TPR@FPR={rate:g}"
+        except OptionError:
+            return None
+        return found if found in self._metrics else None
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={value:.4f}" for name, value in self._metrics.items())

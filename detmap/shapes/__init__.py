@@ -10,6 +10,8 @@ from detmap.shapes.kinds import (
     KEYPOINTS,
     KINDS,
     MASKS,
+    PROBIOU,
+    ROTATED,
     WHOLE_BODIES,
     Column,
     Drawing,
@@ -44,3 +46,5 @@ KINDS.add_later(MASKS, "detmap.shapes.masks", "KIND")
 KINDS.add_later(KEYPOINTS, "detmap.shapes.keypoints", "KIND")
 KINDS.add_later(BOUNDARIES, "detmap.shapes.masks", "BOUNDARY")
 KINDS.add_later(WHOLE_BODIES, "detmap.shapes.keypoints", "WHOLE_BODY")
+KINDS.add_later(ROTATED, "detmap.shapes.rotated", "KIND")
+KINDS.add_later(PROBIOU, "detmap.shapes.rotated", "PROBABLE")

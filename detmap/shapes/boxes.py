@@ -89,35 +89,22 @@ _BEYOND, _MOST, _LOOKED_AT = 0.5, 0.9, 1024
 
 
 class Checked(NamedTuple):
-    """Boxes that were checked.
+    """Boxes that were checked."""
 
-    Attributes
-    ----------
-    boxes : Boxes
-        As a table keeps them.
-    kept : ndarray of bool, or None
-        Which of the given rows are in the table; None: all.
-    within_unit : bool
-        Whether the boxes seem to be given as shares of their images; see `seem_shares`.
-    notices : dict of str to int
-        What was unusual, counted.
-    """
-
+    #: As a table keeps them.
     boxes: Boxes
+    #: Which of the given rows are in the table; None: all.
     kept: NDArray[np.bool_] | None
+    #: Whether the boxes seem to be given as shares of their images; see `seem_shares`.
     within_unit: bool
+    #: What was unusual, counted.
     notices: dict[str, int]
 
 
 def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: InvalidBoxes, source: str) -> Checked:
-    """Check boxes of any format, which are read-only, of shape (n, 4).
-
-    Raises
-    ------
-    InputError
-        For boxes that are not finite, unless they are dropped, and boxes of negative size where these are errors.
-    OptionError
-        For what `box_format` or `invalid_boxes` cannot be.
+    """Check boxes of any format, which are read-only, of shape (n, 4); raises `InputError` for boxes that are not
+    finite, unless they are dropped, and boxes of negative size where these are errors, `OptionError` for what
+    `box_format` or `invalid_boxes` cannot be.
     """
     check_allowed("box_format", box_format, BOX_FORMATS)
     check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)

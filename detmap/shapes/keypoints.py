@@ -33,20 +33,13 @@ _PAIRS = 1 << 13
 
 @dataclass(frozen=True, eq=False)
 class Keypoints(Frozen):
-    """Poses as a table keeps them, a `detmap.shapes.Column`.
+    """Poses as a table keeps them, a `detmap.shapes.Column`."""
 
-    Attributes
-    ----------
-    poses : detmap.kernels.keypoints.Poses
-        Read-only points x, y, v, and where each row's begin and stop.
-    labelled : ndarray of int64, shape (n,)
-        Of ground truth: how many points are labelled, as ``num_keypoints`` says.
-    boxes : ndarray of float64, shape (n, 4)
-        x, y, width, height of the box around all points, those at (0, 0) included.
-    """
-
+    #: Read-only points x, y, v, and where each row's begin and stop.
     poses: kernels.Poses
+    #: Of ground truth: how many points are labelled, as ``num_keypoints`` says; shape (n,).
     labelled: NDArray[np.int64]
+    #: x, y, width, height of the box around all points, those at (0, 0) included; shape (n, 4).
     boxes: NDArray[np.float64]
 
     @classmethod
@@ -162,12 +155,8 @@ def records(column: Keypoints) -> list[dict[str, Any]]:
 
 
 def given(values: Any, source: str) -> Keypoints:
-    """Return a column of what a user gives: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility.
-
-    Raises
-    ------
-    InputError
-        For another shape, or a coordinate that is not finite.
+    """Return a column of what a user gives: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility; raises
+    `InputError` for another shape, or a coordinate that is not finite.
     """
     if isinstance(values, Keypoints):
         return values
@@ -322,13 +311,7 @@ def _sigmas(ground_truth: GroundTruth, protocol: Protocol) -> tuple[list[NDArray
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[Keypoints, _Truth, dict[str, int]]:
-    """Check that points and sigmas fit, and give each object its variances.
-
-    Raises
-    ------
-    InputError
-        Where they do not.
-    """
+    """Check that points and sigmas fit, and give each object its variances; raises `InputError` where they do not."""
     found, truth = detections.shape("keypoints"), ground_truth.shape("keypoints")
     assert isinstance(found, Keypoints)
     assert isinstance(truth, Keypoints)

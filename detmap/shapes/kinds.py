@@ -287,12 +287,13 @@ KINDS = Registry(Kind, "iou_type")
 BOXES: Final = "bbox"
 
 #: The kinds that ship besides, for formats that hold some of them.
-MASKS, BOUNDARIES = "segm", "boundary"
+MASKS, BOUNDARIES, PROBIOU = "segm", "boundary", "probiou"
 KEYPOINTS: Final = "keypoints"
 WHOLE_BODIES: Final = "keypoints_wholebody"
+ROTATED: Final = "rotated"
 
 #: The names of kinds, for type checkers, which then find a typo.
-IouType = Literal["bbox", "segm", "keypoints", "boundary", "keypoints_wholebody"] | PluginName
+IouType = Literal["bbox", "segm", "keypoints", "boundary", "rotated", "probiou", "keypoints_wholebody"] | PluginName
 
 #: The field of COCO's records that holds the box, x, y, width, height.
 BOX_FIELD = "bbox"

@@ -30,14 +30,9 @@ _POLYGONS = 1 << 11
 
 @dataclass(frozen=True, eq=False)
 class MaskColumn(Frozen):
-    """Masks as a table keeps them, a `detmap.shapes.Column`: runs, or compressed strings that are unpacked when needed.
+    """Masks as a table keeps them, a `detmap.shapes.Column`: runs, or compressed strings that are unpacked when needed."""
 
-    Attributes
-    ----------
-    held : detmap.kernels.mask_pairs.Masks
-        Read-only arrays.
-    """
-
+    #: Read-only arrays.
     held: mask_pairs.Masks
 
     @classmethod
@@ -149,12 +144,8 @@ def records(column: MaskColumn) -> list[dict[str, Any]]:
 
 
 def given(values: Any, source: str) -> MaskColumn:
-    """Return a column of what a user gives: `Masks`, bitmaps (n, height, width), or run-length codes.
-
-    Raises
-    ------
-    InputError
-        As for `detmap.masks.Masks.from_rle` and `from_bitmaps`.
+    """Return a column of what a user gives: `Masks`, bitmaps (n, height, width), or run-length codes; raises
+    `InputError` as for `detmap.masks.Masks.from_rle` and `from_bitmaps`.
     """
     if isinstance(values, MaskColumn):
         return values
@@ -350,13 +341,7 @@ def _rows(count: int) -> dict[str, NDArray[Any]]:
 
 
 def _check(whole: kernels.Segments, place: Place) -> NDArray[np.int64]:
-    """Return the records without a segmentation, whose boxes stand for it.
-
-    Raises
-    ------
-    InputError
-        For a record whose segmentation cannot be scored.
-    """
+    """Return the records without a segmentation, whose boxes stand for it."""
     kinds = whole.kinds
     if (kinds < 0).any():
         row = int(np.argmax(kinds < 0))
@@ -438,13 +423,9 @@ def _drawn(
     before: NDArray[np.uint32],
 ) -> library.Runs:
     """Return masks of polygons; mask *i*, of record ``rows[i]``, has those from ``groups[i, 0]`` to ``groups[i, 1]``.
+    Raises `InputError` for a polygon that cannot be drawn, or whose image's size is not known.
 
     Their ends stand behind those of `before`.
-
-    Raises
-    ------
-    InputError
-        For a polygon that cannot be drawn, or whose image's size is not known.
     """
     points, starts, vertices = polygons
     sizes = np.zeros((rows.size, 2), np.int64) if place.sizes is None else place.sizes[rows]

@@ -60,13 +60,8 @@ class Scratch:
 class Store:
     """What several threads read of a document, one behind the other in memory that is taken once.
 
-    Parameters
-    ----------
-    kind : type
-        Of the elements.
-    size : int
-        How many bytes the document has. From what came of its first bytes follows how much memory is taken; where that turns
-        out to be too little, more is taken and all is copied in the end.
+    How much memory is taken follows from what came of the first bytes, of a document of `size` bytes; where that turns
+    out to be too little, more is taken and all is copied in the end.
     """
 
     def __init__(self, kind: type[Any], size: int) -> None:
@@ -101,14 +96,8 @@ def _together(chunks: list[NDArray[Any]], used: list[int], kind: type[Any]) -> t
 
 
 class Regions:
-    """Memory for what several threads read of a document: each fills regions of its own, mostly without a copy.
-
-    Parameters
-    ----------
-    kind : type
-        Of the elements.
-    size : int
-        How many elements the document may become.
+    """Memory for what several threads read of a document of at most `size` elements: each fills regions of its own,
+    mostly without a copy.
     """
 
     def __init__(self, kind: type[Any], size: int) -> None:

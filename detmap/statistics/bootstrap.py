@@ -250,13 +250,7 @@ class Bootstrap:
 
 
 def check_level(level: float) -> None:
-    """Refuse a confidence level that is not between 0 and 1.
-
-    Raises
-    ------
-    OptionError
-        For anything not between 0 and 1.
-    """
+    """Refuse a confidence level that is not between 0 and 1."""
     if not 0 < level < 1:
         raise OptionError(f"a confidence level lies between 0 and 1, not {level!r}")
 

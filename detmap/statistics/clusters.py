@@ -13,20 +13,13 @@ from detmap.detection.tally import Tally
 
 
 class Units(NamedTuple):
-    """The units of a data set that are independent of each other.
+    """The units of a data set that are independent of each other."""
 
-    Attributes
-    ----------
-    number : int
-        How many there are.
-    of : ndarray of int32, shape (i,), or None
-        The unit of each image, numbered by the first image of each; None where every image is one.
-    name : str
-        "images" or "clusters".
-    """
-
+    #: How many there are.
     number: int
+    #: The unit of each image, numbered by the first image of each; None where every image is one; shape (i,).
     of: NDArray[np.int32] | None
+    #: "images" or "clusters".
     name: str
 
     def over_images(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -59,8 +52,6 @@ def balanced(objects: NDArray[Any]) -> float:
     clusters that hold objects, and of ``sum(objects) ** 2 / sum(objects ** 2)``. With the first term alone, simulated 95 %
     intervals for ten clusters of 5 to 40 images held the AP in 91.9 % of 800 data sets; with the second alone, in 94.2 %.
 
-    Notes
-    -----
     Kish, L., Survey Sampling (1965); Carter, A., K. Schnepel and D. Steigerwald, Asymptotic behavior of a t-test robust to
     cluster heterogeneity, Review of Economics and Statistics 99 (2017), 698-709.
     """
@@ -87,19 +78,8 @@ def units_among(clusters: NDArray[Any] | None, images: int) -> Units:
 
 
 def clustered(tally: Tally, clusters: Clusters | None) -> Tally:
-    """Return a tally whose images are in clusters; None leaves it as it is.
-
-    Parameters
-    ----------
-    tally : Tally
-        Of any images.
-    clusters : mapping of image id to cluster, or array_like of int or str, shape (i,), or None
-        The cluster of each image, by its id or in the order of ``tally.image_ids``.
-
-    Raises
-    ------
-    InputError
-        Where an image has no cluster, or clusters are neither all integers nor all strings.
+    """Return a tally whose images are in clusters, by their ids or in the order of ``tally.image_ids``; None leaves it
+    as it is.
     """
     if clusters is None:
         return tally

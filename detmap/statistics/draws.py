@@ -19,8 +19,6 @@ FEWEST_REPLICATES = 200
 def stream(seed: int, replicate: int, use: int) -> np.random.Generator:
     """Return the stream of a seed, a replicate and a use.
 
-    Notes
-    -----
     Philox, a counter-based generator (J. Salmon, M. Moraes, R. Dror and D. Shaw, Parallel random numbers: as easy as 1, 2,
     3, 2011). Seed and replicate are the two halves of its key, and the use is the highest word of the
     counter, so that two streams are either the same or share nothing.
@@ -64,26 +62,14 @@ def exchanged(size: int, seed: int, replicate: int) -> NDArray[np.uint8]:
 
 
 def check_seed(seed: int) -> None:
-    """Refuse a seed out of range.
-
-    Raises
-    ------
-    OptionError
-        For anything but an integer from 0 to 2**64 - 1.
-    """
+    """Refuse a seed out of range."""
     check_integer("seed", seed, 0)
     if seed >= 2**64:
         raise OptionError(f"seed must be an integer from 0 to 2**64 - 1, not {seed!r}")
 
 
 def check_replicates(replicates: int) -> None:
-    """Refuse a number of replicates that is too small for an interval.
-
-    Raises
-    ------
-    OptionError
-        For anything but an integer of at least 200.
-    """
+    """Refuse a number of replicates that is too small for an interval."""
     if not isinstance(replicates, bool) and isinstance(replicates, int | np.integer) and replicates < FEWEST_REPLICATES:
         many = "1 replicate is" if replicates == 1 else f"{replicates} replicates are"
         raise OptionError(f"{many} too few for an interval; draw at least {FEWEST_REPLICATES} (1000 are usual)")
@@ -91,12 +77,6 @@ def check_replicates(replicates: int) -> None:
 
 
 def check_integer(name: str, value: int, least: int) -> None:
-    """Refuse anything but an integer of at least `least`.
-
-    Raises
-    ------
-    OptionError
-        Names the option.
-    """
+    """Refuse anything but an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise OptionError(f"{name} must be an integer of at least {least}, not {value!r}")

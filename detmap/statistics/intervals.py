@@ -41,14 +41,8 @@ _AT = np.array([_NORMAL.inv_cdf(share) for share in _SHARES.tolist()])
 
 
 def nearest(thresholds: int, classes: int) -> tuple[float, float]:
-    """Return how far from 0 and from 1 a metric must be to have an interval.
-
-    Parameters
-    ----------
-    thresholds : int
-        Of how many IoU thresholds it is the mean AP; 0 where it is no AP.
-    classes : int
-        Of how many classes it is the mean.
+    """Return how far from 0 and from 1 a mean AP of so many IoU thresholds (0: no AP) and classes must be to have an
+    interval.
     """
     classes = max(classes, 1)
     return LEAST_AP / classes if thresholds else 0.0, LAST_AP / classes if thresholds == 1 else 0.0
@@ -62,8 +56,6 @@ def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float6
     and where a metric moves in steps it can be far too large, or miss the steps. The variance is therefore the mean of the
     bootstrap's and the larger of both.
 
-    Notes
-    -----
     Efron, B., and C. Stein, The jackknife estimate of variance (1981).
     """
     groups = jackknife.size
@@ -80,8 +72,6 @@ def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float6
 def trials(estimate: float, error: float) -> float:
     """Return of how many independent trials a proportion would have this standard error.
 
-    Notes
-    -----
     The effective sample size of E. Korn and B. Graubard, Confidence intervals for proportions with small expected number of
     positive counts estimated from survey data (1998).
     """
@@ -91,8 +81,6 @@ def trials(estimate: float, error: float) -> float:
 def _logits(values: NDArray[np.float64], count: float) -> NDArray[np.float64]:
     """Return values on the logit scale, as proportions of so many trials: at least half a success, and half a failure.
 
-    Notes
-    -----
     Haldane, J., The estimation and significance of the logarithm of a ratio of frequencies (1956).
     """
     half = min(0.5 / count, 0.5)

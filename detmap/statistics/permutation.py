@@ -244,12 +244,8 @@ def permute(
 
 
 def check_alike(first: Tally, second: Tally, name: str, other: str) -> None:
-    """Make sure that two models can be compared.
-
-    Raises
-    ------
-    OptionError
-        Where they were scored under different protocols, or on different categories, images or objects.
+    """Make sure that two models can be compared; raises `OptionError` where they were scored under different protocols,
+    or on different categories, images or objects.
     """
     for what, same in (
         ("protocols", first.protocol == second.protocol),

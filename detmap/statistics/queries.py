@@ -169,16 +169,7 @@ def compare_queries(
 def too_few_queries(queries: Iterable[int], correction: Correction = "holm", level: float = 0.95) -> str:
     """Return why no p of a randomisation or Wilcoxon test can be significant after the correction; empty where one can.
 
-    Of n queries no two-sided p is below ``2 ** (1 - n)``.
-
-    Parameters
-    ----------
-    queries : iterable of int
-        The number of queries of each pair of systems, as rows of `compare_queries` say.
-    correction : {"holm", "bh"}
-        Over all pairs.
-    level : float
-        Tests are at ``1 - level``.
+    Of n queries no two-sided p is below ``2 ** (1 - n)``; `queries` has the number of each pair of systems.
     """
     many, alpha = np.array(list(queries), np.float64), alpha_of(level)
 

@@ -117,13 +117,7 @@ def without_interval(reasons: Mapping[str, str], more: str) -> list[str]:
 
 
 def check_asked(replicates: int, seed: int, method: Method, level: float) -> None:
-    """Refuse intervals that cannot be made, ahead of scoring.
-
-    Raises
-    ------
-    OptionError
-        Names the option.
-    """
+    """Refuse intervals that cannot be made, ahead of scoring."""
     check_replicates(replicates)
     check_seed(seed)
     check_level(level)

@@ -64,13 +64,7 @@ def threshold_counts(
 
 
 def find_column(protocol: Protocol, categories: tuple[tuple[Any, str], ...], metric: str) -> int:
-    """Return the column of a metric among all columns.
-
-    Raises
-    ------
-    OptionError
-        Where the protocol has no such metric.
-    """
+    """Return the column of a metric among all columns; raises `OptionError` where the protocol has no such metric."""
     columns = column_names(metric_names(protocol), category_metrics(protocol), protocol, categories)
     if metric not in columns:
         raise OptionError(f"no metric {shorten(metric)}; one of: {', '.join(list(columns)[:30])}")
@@ -119,17 +113,10 @@ def _of_group(tally: Tally, row: Row) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Reweighted:
-    """A tally made ready to be scored under many weights of its images.
+    """A tally in ranking order, made ready to be scored under many weights of its images.
 
-    Parameters
-    ----------
-    tally : Tally
-        In ranking order.
-    metrics, by_category : sequence of str
-        Names from `metric_names` and `category_metrics`. The columns of `metrics` come first, then for each name in
-        `by_category` a column per category.
-    sides : {1, 2}
-        How many rows of output a replicate has, see `detmap.kernels.resampling`.
+    The columns of `metrics` come first, then for each name in `by_category` a column per category. A replicate has one
+    or two rows of output, `sides`, see `detmap.kernels.resampling`.
     """
 
     tally: Tally
@@ -185,16 +172,8 @@ class Reweighted:
     def score(
         self, count: int, codes: Callable[[int], NDArray[np.int32]], threads: int | None = None
     ) -> NDArray[np.float64]:
-        """Return the columns of many replicates, shape (count, sides, columns).
-
-        Parameters
-        ----------
-        count : int
-            The number of replicates.
-        codes : callable
-            Takes the number of a replicate and returns each image's ``2 * copies + side``, shape (i,).
-        threads : int, optional
-            One per processor by default. Changes no result.
+        """Return the columns of many replicates, shape (count, sides, columns); ``codes(replicate)`` is each image's
+        ``2 * copies + side``, shape (i,).
         """
         out = np.empty((count, self.sides, self.columns))
         protocol = self.tally.protocol

@@ -18,13 +18,7 @@ class Limit(NamedTuple):
     default: int
 
     def value(self) -> int:
-        """Return the limit.
-
-        Raises
-        ------
-        OptionError
-            Where the variable is set to something else than a size.
-        """
+        """Return the limit; raises `OptionError` where the variable is set to something else than a size."""
         given = os.environ.get(self.variable, "")
         return size(given, self.variable) if given else self.default
 
@@ -47,12 +41,8 @@ PAIRS = Limit("DETMAP_MOST_PAIR_BYTES", 1 << 30)
 
 
 def size(text: str, what: str) -> int:
-    """Return a number of bytes that is written as 1000000, 512M or 4GiB: factors are powers of 1,024.
-
-    Raises
-    ------
-    OptionError
-        For another text, or none above 0; `what` says where it stands.
+    """Return a number of bytes that is written as 1000000, 512M or 4GiB: factors are powers of 1,024; raises
+    `OptionError` for another text, or none above 0; `what` says where it stands.
     """
     match = re.fullmatch(_SIZE, text.strip())
     value = int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ") if match else 0

@@ -99,18 +99,11 @@ def run(
     *,
     apart: bool = False,
 ) -> list[T]:
-    """Call ``task(begin, end)`` for every block and return the results in the order of `blocks`.
+    """Call ``task(begin, end)`` for every half-open block and return the results in the order of `blocks`.
 
-    Parameters
-    ----------
-    task : callable
-        Must release the GIL (a kernel, or numpy on large arrays) and write only the output of its block.
-    blocks : sequence of (int, int)
-        The half-open ranges.
-    threads : int, optional
-        At most this many at a time; one per processor by default. A call from within a task runs in its caller's thread.
-    apart : bool
-        Blocks may take long (and check `stop_flag`): none runs in the main thread, which alone handles signals.
+    A task must release the GIL (a kernel, or numpy on large arrays) and write only the output of its block. A call from
+    within a task runs in its caller's thread. With `apart`, blocks may take long (and check `stop_flag`): none runs in
+    the main thread, which alone handles signals.
     """
     workers = min(thread_count(threads), len(blocks))
     if workers <= 1 and not (apart and blocks and threading.current_thread() is threading.main_thread()):
@@ -206,19 +199,8 @@ def executor(tasks: int, threads: int | None = None) -> Iterator[Workers]:
 
 
 def split(costs: ArrayLike, limit: float) -> list[tuple[int, int]]:
-    """Cut a sequence into runs of consecutive items whose costs add up to about `limit` (an item is never cut).
-
-    Parameters
-    ----------
-    costs : array_like of float, shape (n,)
-        The cost of each item, not negative.
-    limit : float
-        A run ends with the item that brings it to `limit` or beyond.
-
-    Returns
-    -------
-    list of (int, int)
-        Half-open ranges that cover ``[0, n)`` in order; empty for no items.
+    """Cut a sequence of `costs` into half-open ranges that add up to about `limit`: one ends with the item that reaches
+    it.
     """
     total: NDArray[Any] = np.cumsum(np.asarray(costs, dtype=np.float64))
     if not total.size:

@@ -36,12 +36,8 @@ def seal(kind: str, header: Mapping[str, Any], *columns: NDArray[Any] | bytes) -
 
 
 def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
-    """Return the header and the columns' bytes of what `seal` made.
-
-    Raises
-    ------
-    StateError
-        Where it is damaged, cut short, of another version or kind, or not detmap's.
+    """Return the header and the columns' bytes of what `seal` made; raises `StateError` where it is damaged, cut short,
+    of another version or kind, or not detmap's.
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise StateError(f"a saved state is bytes, not {type(data).__name__}")
@@ -73,11 +69,7 @@ def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
 
 def gathered(state: bytes, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None) -> list[bytes]:
     """Return the states of all processes, in the order of ranks; without a size ``torch.distributed`` is asked for it.
-
-    Raises
-    ------
-    OptionError
-        Where nobody says how many processes there are.
+    Raises `OptionError` where nobody says how many processes there are.
     """
     if world_size is None:
         distributed = sys.modules.get("torch.distributed")

@@ -105,6 +105,46 @@ def test_reading_refuses_an_option_that_does_not_concern_the_format(pair):
             detmap.read("found.json", "detections", **{option: "xywh"})
 
 
+def test_reading_refuses_an_option_that_does_not_concern_the_role(pair):
+    for role, name, option in (
+        ("ground_truth", "truth.json", {"unknown_images": "ignore"}),
+        ("detections", "found.json", {"clusters": "video_id"}),
+        ("detections", "found.json", {"image_facts": True}),
+    ):
+        what = "detections" if role == "ground_truth" else "ground truth"
+        with pytest.raises(OptionError, match=rf"^{next(iter(option))} is an option of reading {what}: {name} is "):
+            detmap.read(name, role, **option)
+    with pytest.raises(OptionError, match=r"^missing_classes .*is about VOC's files of results"):
+        detmap.read("found.json", "detections", missing_classes="skip")
+    assert len(detmap.read("truth.json", "ground_truth", class_map={"dog": "cat"}).categories.ids) == 1
+
+
+def test_check_refuses_an_option_of_what_is_not_read(pair, capsys):
+    truth = detmap.read("truth.json", "ground_truth")
+    found = detmap.read("found.json", "detections")
+    with pytest.raises(OptionError, match=r"^gt_format is an option of reading ground truth: no file is given"):
+        detmap.check(truth, found, gt_format="coco")
+    with pytest.raises(OptionError, match=r"^dt_format is an option of reading detections: truth.json is ground truth"):
+        detmap.check("truth.json", found, dt_format="coco")
+    assert main(["check", "truth.json", "--columns", "image,score"]) == 2
+    assert "columns is an option of reading detections: truth.json is ground truth" in capsys.readouterr().err
+    detmap.check(truth, train="truth.json", gt_format="coco")  # which is read
+
+
+@pytest.mark.parametrize("option", [["--seed", "1"], ["--confidence", "0.9"], ["--interval", "bca"]])
+def test_options_of_intervals_need_some(pair, option, capsys):
+    assert main(["eval", "truth.json", "found.json", *option]) == 2
+    assert f"{option[0]} needs --bootstrap N" in capsys.readouterr().err
+    assert main(["compare", "truth.json", "found.json", *option]) == 2  # which has intervals, of two models
+    assert "needs two models" in capsys.readouterr().err
+
+
+def test_an_empty_selection_is_refused(pair):
+    for name, called in (("labels", "category_ids"), ("category_ids", "category_ids"), ("image_ids", "image_ids")):
+        with pytest.raises(InputError, match=f"'{called}': is empty: nothing would be scored; None scores all"):
+            detmap.evaluate("truth.json", "found.json", **{name: []})
+
+
 def test_a_class_map_calls_classes_of_coco_as_the_ground_truth_does(pair):
     truth = detmap.read("truth.json", "ground_truth")
     for content in ("dog,cat\n", "7,cat\n", "dog,1\n", "7,1\n"):
@@ -140,8 +180,10 @@ def test_check_takes_a_class_map(pair, capsys):
 
 
 def test_check_looks_for_shapes_that_no_record_has(pair, capsys):
-    assert main(["check", "truth.json", "found.json", "--iou-type", "keypoints"]) in (0, 1)
-    assert "missing" in capsys.readouterr().out
+    assert main(["check", "truth.json", "found.json", "--iou-type", "keypoints"]) == 1
+    said = capsys.readouterr().out
+    for records in ("2 objects", "2 detections"):
+        assert f"error: None of {records} has the shape that is looked for: of the kind keypoints (no_shapes)" in said
 
 
 def test_a_diagnosis_of_nothing_is_no_number(pair, capsys):

@@ -18,6 +18,7 @@ from detmap.cli import main
 from detmap.detection.protocols import PRESETS
 from detmap.diagnostics import PARTS
 from detmap.explanations.replay import trimmed
+from detmap.formats import files as written
 from detmap.statistics.bootstrap import replicated
 
 PROTOCOLS = tuple(PRESETS)
@@ -30,6 +31,8 @@ def made_files(folder):
     """Write for each kind of shape ground truth with every field that a protocol reads, and the results of two models."""
     document, results = lvis_scenes.scene(5, images=12, categories=5, crowded=1)
     document["annotations"] = [one for one in document["annotations"] if one["area"] > 0]
+    for one in document["categories"]:
+        one["name"] = one["name"].replace(" ", "-")  # DOTA's classes are words
     results = [one for one in results if one["area"] > 0]
     for place, one in enumerate(results):
         del one["area"]
@@ -40,6 +43,7 @@ def made_files(folder):
         for place, one in enumerate(results):
             one |= {name: round(one[name] / 2 + place / 1e4, 6) for name in one if name.endswith("score")}
         write(folder / kind, document, results)
+    write_dota(folder / "rotated", folder / BOXES)
     return folder
 
 
@@ -55,6 +59,23 @@ def write(folder, document, results):
         (folder / "shards" / f"{side}.json").write_text(json.dumps(part))
 
 
+def write_dota(folder, boxes):
+    """The same boxes as DOTA's files have them."""
+    folder.mkdir()
+    truth = detmap.read(boxes / "truth.json", "ground_truth")
+    written.write(truth, folder / "labelTxt", format="dota")
+    for name in ("one", "two"):
+        found = detmap.read(boxes / f"{name}.json", ground_truth=truth)
+        written.write(found, folder / name, format="dota", ground_truth=truth)
+
+
+def sources(files, name):
+    """The paths of ground truth and of two models' detections that hold what a protocol compares."""
+    if PRESETS[name].iou_type == "rotated":
+        return [files / one for one in ("labelTxt", "one", "two")]
+    return [files / f"{one}.json" for one in ("truth", "one", "two")]
+
+
 @pytest.fixture(scope="module")
 def all_files(tmp_path_factory):
     return made_files(tmp_path_factory.mktemp("every"))
@@ -68,13 +89,14 @@ def files(name, all_files):
 
 @pytest.fixture(scope="module")
 def all_tables(all_files):
-    def read(kind):
-        folder = all_files / kind
-        truth = detmap.read(folder / "truth.json", "ground_truth", image_facts=True, iou_type=kind)
-        found = (detmap.read(folder / f"{name}.json", ground_truth=truth, iou_type=kind) for name in ("one", "two"))
-        return truth, *found
-
-    return {kind: read(kind) for kind in {one.iou_type for one in PRESETS.values()}}
+    made = {}
+    for name in PRESETS:
+        kind = PRESETS[name].iou_type
+        if kind not in made:
+            truth, *found = sources(all_files / kind, name)
+            truth = detmap.read(truth, "ground_truth", image_facts=True, iou_type=kind)
+            made[kind] = truth, *(detmap.read(one, ground_truth=truth, iou_type=kind) for one in found)
+    return made
 
 
 @pytest.fixture
@@ -110,6 +132,18 @@ def test_the_evaluator(name, tables):
         }
     elif truth.images.crowd_index is not None:
         lists = {"crowdIndex": dict(zip(truth.images.ids.tolist(), truth.images.crowd_index.tolist(), strict=True))}
+
+    def shapes(table):
+        if kind == "rotated":
+            return {kind: table.shape(kind)}
+        if kind == BOXES:
+            return {"boxes": table.boxes}
+        points = table.shape(kind).arrays()["values"]
+        return {
+            "boxes": table.boxes,
+            "keypoints": points.reshape(len(table), -1, 3) if len(table) else np.empty((0, 3, 3)),
+        }
+
     how = {"categories": names, "box_format": "xywh", "frequencies": frequencies}
     first, second = (detmap.Evaluator(name, **how) for _ in range(2))
     if result.protocol.ties == "file":  # an evaluator takes images in the order of their ids
@@ -119,7 +153,7 @@ def test_the_evaluator(name, tables):
         own = found.take(found.images.ids[found.images.codes] == image)
         sought = truth.take(truth.images.codes == n)
         target = {
-            "boxes": sought.boxes,
+            **shapes(sought),
             "labels": sought.categories.ids[sought.categories.codes],
             "area": sought.areas,
             "iscrowd": sought.crowd,
@@ -128,11 +162,7 @@ def test_the_evaluator(name, tables):
         }
         labels = own.categories.ids[own.categories.codes]
         scores = own.more_scores.get(result.protocol.score_field, own.scores)
-        prediction = {"boxes": own.boxes, "scores": scores, "labels": labels}
-        if kind != BOXES:
-            for record, table in ((prediction, own), (target, sought)):
-                points = table.shapes["keypoints"].arrays()["values"]
-                record["keypoints"] = points.reshape(len(table), -1, 3) if len(table) else np.empty((0, 3, 3))
+        prediction = {**shapes(own), "scores": scores, "labels": labels}
         (first, second)[n % 2].update(prediction, target, image_ids=image)
     merged = first.merge(pickle.loads(pickle.dumps(second)))
     made = merged.compute()
@@ -194,10 +224,11 @@ def test_matches_and_diagnoses(name, tables):
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_explanations(name, tables):
     truth, found, _ = tables
-    base = PRESETS["coco"]
-    if PRESETS[name].iou_type != BOXES:  # by other sigmas poses of as many points cannot be scored
+    kind = PRESETS[name].iou_type
+    base = replace(PRESETS["coco"], iou_type=kind)
+    if PRESETS[name].sigmas is not None:  # by other sigmas poses of as many points cannot be scored
         base = replace(PRESETS[name], name="other", max_dets=(2,), labelled="field", unseen="scored")
-    made = detmap.explain(truth, found, base, name, metric="AP")
+    made = detmap.explain(truth, found, base, name, metric="AP", iou_type=kind)
     of = [trimmed(one, "AP") for one in (base, PRESETS[name])]
     assert made.source_value == detmap.evaluate(truth, found, of[0])["AP"]
     assert made.target_value == detmap.evaluate(truth, found, of[1])["AP"]
@@ -209,7 +240,8 @@ def test_explanations(name, tables):
 def test_batch_and_shards(name, files, tables):
     truth, found, _ = tables
     result = detmap.evaluate(truth, found, name)
-    (scored,) = batch.score(files / "truth.json", [files / "one.json"], name)
+    gt, dt, _ = sources(files, name)
+    (scored,) = batch.score(gt, [dt], name)
     assert same_bits(list(scored.values()), list(result.values()))
     assert scored.notices == dict(result.notices)
     if result.protocol.ties == "image":
@@ -218,7 +250,8 @@ def test_batch_and_shards(name, files, tables):
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_cards_and_pages(name, files, tmp_path, capsys):
-    given = [str(files / "truth.json"), str(files / "one.json"), "--protocol", name]
+    paths = [str(path) for path in sources(files, name)]
+    given = [*paths[:2], "--protocol", name]
     card = str(tmp_path / "card.json")
     assert main(["eval", *given, "--card", card, "--quiet"]) == 0
     assert main(["verify", card, *given[:2]]) == 0
@@ -226,8 +259,7 @@ def test_cards_and_pages(name, files, tmp_path, capsys):
     assert main(["report", *given, "--out", str(page), "--quiet"]) == 0
     assert name in page.read_text("utf-8")
     out = tmp_path / "out"
-    files_given = [str(files / f"{model}.json") for model in ("one", "two")]
     for resumed in ([], ["--resume"]):
-        words = ["batch", given[0], *files_given, "--protocol", name, "--out", str(out), *resumed, "--quiet"]
+        words = ["batch", *paths, "--protocol", name, "--out", str(out), *resumed, "--quiet"]
         assert main(words) == 0
     capsys.readouterr()

@@ -154,7 +154,7 @@ def test_what_ends_an_order_is_named():
 def test_what_takes_long_is_left_out_and_said(capsys, tmp_path, monkeypatch):
     words = [FILES[0], *two_copies(tmp_path), "--out", tmp_path / "a.html", "--quiet", "--bootstrap"]
     assert run(capsys, *words, 0) == (0, "", "")
-    assert "Without --bootstrap this is left out" in (tmp_path / "a.html").read_text("utf-8")
+    assert "Without draws of images this is left out" in (tmp_path / "a.html").read_text("utf-8")
     monkeypatch.setattr(detectors, "SURVIVAL", 10)
     monkeypatch.setattr(detectors, "REASONS", 10)
     assert run(capsys, *words, 200) == (0, "", "")

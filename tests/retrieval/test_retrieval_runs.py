@@ -206,7 +206,7 @@ def test_names_are_found_in_any_spelling():
     assert list(result) == ["nDCG@10", "P@5", "R@100", "CMC@1", "mAP"]
     assert result["nDCG@10"] == result["ndcg@10"] == result["ndcg_cut.10"] == result["map"] == result["Rank-1"] == 1.0
     assert result.per_query["P_5"].tolist() == [0.2]
-    with pytest.raises(KeyError, match="was not evaluated"):
+    with pytest.raises(KeyError, match=r"no metric .P@7.; did you mean .P@5"):
         result["P@7"]
     assert "[trec: step AP / all relevant, ties docid" in str(result)
     assert result.to_dict()["per_query"][0]["AP"] == 1.0

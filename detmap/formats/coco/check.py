@@ -59,12 +59,8 @@ def _kind(value: Any) -> str:
 
 
 def checked_results(document: Any, name: str, kind: Kind | None = None) -> list[dict[str, Any]]:
-    """Return the records of a list of results, or of an object that has one, as plain Python values.
-
-    Raises
-    ------
-    InputError
-        For the first that is wrong; says how.
+    """Return the records of a list of results, or of an object that has one, as plain Python values; raises
+    `InputError` for the first that is wrong.
     """
     if isinstance(document, Mapping):
         document = _results_within(document, name)
@@ -74,12 +70,8 @@ def checked_results(document: Any, name: str, kind: Kind | None = None) -> list[
 
 
 def checked_ground_truth(document: Any, name: str, kind: Kind | None = None) -> Mapping[str, Any]:
-    """Return the images, categories and annotations of ground truth as plain Python values.
-
-    Raises
-    ------
-    InputError
-        For the first record that is wrong; says how.
+    """Return the images, categories and annotations of ground truth as plain Python values; raises `InputError` for the
+    first record that is wrong.
     """
     if not isinstance(document, Mapping):
         if isinstance(document, list) and document and isinstance(document[0], dict) and "score" in document[0]:

@@ -51,14 +51,10 @@ _decode = msgspec.json.Decoder(_Document).decode
 
 
 def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
-    """Return ground truth with names and sizes of its images, as the document says that it was read from.
+    """Return ground truth with names and sizes of its images, as the document says that it was read from. Raises
+    `InputError` for text that is none.
 
     What is no name or no size is left out: a size is two whole numbers of 1 or more.
-
-    Raises
-    ------
-    InputError
-        For text that is none.
     """
     try:
         images = _decode(data[3:] if data[:3] == b"\xef\xbb\xbf" else data).images

@@ -26,6 +26,7 @@ from detmap.data.tables import Detections, GroundTruth, complete
 from detmap.errors import InputError
 from detmap.formats.coco.check import FIELDS, BoxlessError, checked_ground_truth, checked_results
 from detmap.formats.coco.federated import federated_columns, federated_columns_in, federated_columns_of
+from detmap.formats.coco.fields import annotation_fields
 from detmap.formats.coco.inspection import holds_lines, image_field, inspect, kinds_in, with_facts
 from detmap.formats.coco.parts import parts_of_document, parts_of_records, with_parts
 from detmap.formats.coco.shapes import boxes_around, read_values, reader_of, result_shapes, truth_shapes
@@ -99,7 +100,11 @@ _ESCAPED_LETTER = re.compile(rb"\\u00[67]")
 
 
 def read_coco(
-    source: Source | Mapping[str, Any], *, iou_type: str = BOXES, invalid_boxes: InvalidBoxes = "error"
+    source: Source | Mapping[str, Any],
+    *,
+    iou_type: str = BOXES,
+    invalid_boxes: InvalidBoxes = "error",
+    fields: Sequence[str] = (),
 ) -> GroundTruth:
     """Read ground truth in COCO's JSON.
 
@@ -113,6 +118,9 @@ def read_coco(
         ``keypoints``. An annotation without ``bbox`` then gets the box around its shape.
     invalid_boxes : {"error", "miss", "drop"}
         What becomes of boxes of negative width or height, see `GroundTruth.from_arrays`.
+    fields : sequence of str
+        Fields of the annotations to read besides, numbers or booleans, which `Protocol.levels` name; one of an object that
+        is a value itself as "attributes.occluded".
 
     Returns
     -------
@@ -136,6 +144,7 @@ def read_coco(
         columns |= federated_columns(source, name)
         if kind.lists:
             columns = with_parts(kind, columns, parts_of_records(kind, source["annotations"]), name, "annotation ")
+        columns["fields"] = annotation_fields(source, fields, name)
     else:
         with Opened(source, "ground truth") as opened:
             name = opened.name
@@ -155,6 +164,8 @@ def read_coco(
                 columns |= federated_columns_in(opened.whole(), columns["notices"], name)
             if kind.lists:
                 columns = with_parts(kind, columns, parts_of_document(kind, opened.whole()), name, "annotation ")
+            if fields:
+                columns["fields"] = annotation_fields(opened.whole(), fields, name)
     return GroundTruth.from_arrays(**columns, kinds=(kind.name,), invalid_boxes=invalid_boxes, source=name)
 
 
@@ -585,11 +596,12 @@ def _tell(given: Given) -> Role:
 
 
 def _read_ground_truth(source: Source | Mapping[str, Any], reading: Reading) -> GroundTruth:
+    how: dict[str, Any] = {name: getattr(reading, name) for name in ("iou_type", "invalid_boxes", "fields")}
     if not reading.image_facts or isinstance(source, Mapping):
-        return read_coco(source, iou_type=reading.iou_type, invalid_boxes=reading.invalid_boxes)
+        return read_coco(source, **how)
     data, name = read_bytes(source, "ground truth")
     held = Held.of(bytes(data), name)
-    return with_facts(read_coco(held, iou_type=reading.iou_type, invalid_boxes=reading.invalid_boxes), held)
+    return with_facts(read_coco(held, **how), held)
 
 
 def _read_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
@@ -605,7 +617,7 @@ def _read_detections(source: Source, ground_truth: GroundTruth | None, reading: 
 FORMAT = register(
     Format(
         name="coco",
-        takes=(),
+        takes=("fields",),
         suffixes=_SUFFIXES,
         sniff=_sniff,
         read_ground_truth=_read_ground_truth,

@@ -19,12 +19,8 @@ from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 
 def reader_of(iou_type: str, size: int) -> tuple[Kind, tuple[str, Reader] | None]:
-    """Return a kind, and what reads its shapes from a document of so many bytes: None where they are the boxes.
-
-    Raises
-    ------
-    InputError
-        Where COCO's records do not hold such shapes.
+    """Return a kind, and what reads its shapes from a document of so many bytes: None where they are the boxes; raises
+    `InputError` where COCO's records do not hold such shapes.
     """
     kind = find(iou_type)
     if kind.reader is None:
@@ -39,12 +35,8 @@ def reader_of(iou_type: str, size: int) -> tuple[Kind, tuple[str, Reader] | None
 def result_shapes(
     kind: Kind, reader: Reader, parts: Sequence[Any], columns: dict[str, Any], truth: GroundTruth | None, name: str
 ) -> dict[str, Any]:
-    """Return what `Detections.from_arrays` takes, of columns of which ``boxes`` are NaN where a result has none, or None.
-
-    Raises
-    ------
-    InputError
-        For a result without a shape that can be scored.
+    """Return what `Detections.from_arrays` takes, of columns of which ``boxes`` are NaN where a result has none, or
+    None; raises `InputError` for a result without a shape that can be scored.
     """
     boxes: NDArray[np.float64] | None = columns["boxes"]
     sizes = None
@@ -68,12 +60,8 @@ def result_shapes(
 
 
 def boxes_around(columns: dict[str, Any], kind: Kind) -> dict[str, Any]:
-    """Return what `result_shapes` does, with the boxes around the shapes in place of these, and their areas.
-
-    Raises
-    ------
-    InputError
-        Where some of the results have boxes of their own.
+    """Return what `result_shapes` does, with the boxes around the shapes in place of these, and their areas; raises
+    `InputError` where some of the results have boxes of their own.
     """
     column = columns["shapes"][kind.column_name]
     if columns["boxes"] is not None:
@@ -92,13 +80,9 @@ def truth_shapes(
     name: str,
 ) -> dict[str, Any]:
     """Return what `GroundTruth.from_arrays` takes, of columns of which ``boxes`` and ``areas`` may be NaN or None.
+    Raises `InputError` for an annotation without a shape that can be scored.
 
     ``image_sizes`` come as float64, NaN where an image has none.
-
-    Raises
-    ------
-    InputError
-        For an annotation without a shape that can be scored.
     """
     given = columns["image_sizes"]
     good = (given >= 1) & (given < 2**32) & (given == np.floor(given))

@@ -206,13 +206,7 @@ def _with_named(records: list[dict[str, Any]], columns: Mapping[str, NDArray[Any
 
 
 def _with_shapes(records: list[dict[str, Any]], table: GroundTruth | Detections, rows: slice) -> list[dict[str, Any]]:
-    """Add the fields of all shapes but boxes to records.
-
-    Raises
-    ------
-    InputError
-        Where COCO's records have no field for a kind of shape.
-    """
+    """Add the fields of all shapes but boxes to records."""
     for name, column in table.shapes.items():
         kind = next((own for own in map(find, table.kinds) if own.stored == name), find(name))
         if name == BOXES:

@@ -58,13 +58,7 @@ class _Table(NamedTuple):
         )
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return a column of finite numbers.
-
-        Raises
-        ------
-        InputError
-            Where a cell is none.
-        """
+        """Return a column of finite numbers; raises `InputError` where a cell is none."""
         cells = self.columns[name]
         try:
             values = np.fromiter(map(float, cells), np.float64, len(cells))
@@ -84,11 +78,7 @@ class _Table(NamedTuple):
 
     def ids(self, names: Sequence[str], what: str) -> tuple[str, list[Any]]:
         """Return the ids of one of some columns: of the first, integers where all of it are; of others always strings.
-
-        Raises
-        ------
-        InputError
-            Where there is no such column, a cell is empty, or it is too long.
+        Raises `InputError` where there is no such column, a cell is empty, or it is too long.
         """
         name = next((one for one in names if one in self.columns), None)
         if name is None:
@@ -100,12 +90,8 @@ class _Table(NamedTuple):
         return name, integers(cells) if name == names[0] else cells
 
     def names(self, ids: list[Any], column: str) -> dict[Any, str]:
-        """Return the names that a column has for ids, where there is such a column, and its cells say one.
-
-        Raises
-        ------
-        InputError
-            Where an id has two.
+        """Return the names that a column has for ids, where there is such a column, and its cells say one; raises
+        `InputError` where an id has two.
         """
         names: dict[Any, str] = {}
         for row, (key, name) in enumerate(zip(ids, self.columns.get(column, [""] * len(ids)), strict=True)):
@@ -145,13 +131,9 @@ def integers(cells: list[str]) -> list[Any]:
     return numbers if all(-(2**63) <= number < 2**63 for number in numbers) else cells
 
 
-def _read(source: Source, columns: Any, what: str) -> _Table:
-    """Read a file into cells by the names of `COLUMNS`.
-
-    Raises
-    ------
-    InputError
-        Where it is no such file.
+def _read(source: Source, columns: Any, what: str, fields: Sequence[str] = ()) -> _Table:
+    """Read a file into cells by the names of `COLUMNS`, and by the titles that are `fields`; raises `InputError` where it is
+    no such file.
     """
     data, name = read_bytes(source, what)
     try:
@@ -185,6 +167,11 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
     places = _places(header, renamed, name)
     cells = {role: [row[place].strip() for row in rows] for role, place in places.items()}
     others = {title: place for place, title in enumerate(header) if title not in renamed}
+    for title in fields:
+        if title not in header:
+            have = ", ".join(shorten(one)[1:-1] for one in header[:20])
+            raise InputError(f"has no column {shorten(title)}", source=name, remedy=f"it has: {have}")
+        cells[_FIELD + title] = [row[header.index(title)].strip() for row in rows]
     groups = [place for title, place in others.items() if is_group(title)]
     notices = noted_of_titles(others, flagged([row[place] for row in rows] for place in groups))
     return _Table(cells, lines, name, header, notices)
@@ -196,13 +183,7 @@ def _delimiter_of(line: str) -> str:
 
 
 def _places(header: Sequence[str], renamed: Mapping[str, str], name: str) -> dict[str, int]:
-    """Return which column is what.
-
-    Raises
-    ------
-    InputError
-        Where two are the same, or one that the caller names is not there.
-    """
+    """Return which column is what."""
     found: dict[str, int] = {}
     for place, title in enumerate(header):
         role = renamed.get(title) or (None if title in renamed.values() else role_of_title(title))
@@ -227,13 +208,7 @@ _HEAD = 1 << 16
 
 
 def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
-    """Return what the columns of a file without a header are, and what columns with names are, by name.
-
-    Raises
-    ------
-    OptionError
-        For what no column can be.
-    """
+    """Return what the columns of a file without a header are, and what columns with names are, by name."""
     if columns is None:
         return None, {}
     if isinstance(columns, str):
@@ -263,13 +238,7 @@ def _ways(columns: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _boxes(table: _Table) -> tuple[str, NDArray[np.float64]]:
-    """Return how boxes are written, and them.
-
-    Raises
-    ------
-    InputError
-        Where columns are missing, or fit more than one way.
-    """
+    """Return how boxes are written, and them."""
     exact = _ways(table.columns)
     if not exact:
         raise table.missing("x1", "boxes: x1, y1, x2, y2, or x, y, width, height, or cx, cy, width, height")
@@ -285,7 +254,7 @@ def _boxes(table: _Table) -> tuple[str, NDArray[np.float64]]:
 
 def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     """Read ground truth of CSV; see the module."""
-    everything = _read(source, reading.columns, "ground truth")
+    everything = _read(source, reading.columns, "ground truth", reading.fields)
     id_column, images = everything.ids(("image_id", "image"), "images")
     rest = [cells for name, cells in everything.columns.items() if name not in _OF_IMAGES]
     alone = [not any(cells[row] for cells in rest) for row in range(len(everything.lines))]
@@ -299,6 +268,7 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
             table.columns[name] = [_FLAGS.get(cell.lower(), cell) for cell in table.columns[name]]
     flags = {name: table.numbers(name) for name in ("crowd", "difficult", "area") if name in table.columns}
     names = {} if by_name else table.names(categories, "category")
+    fields = {name: _field(table, _FIELD + name) for name in reading.fields}
     distinct = list(dict.fromkeys(images))
     made = GroundTruth.from_arrays(
         image_ids=_ids([images[row] for row in rows], table.source, "image_id"),
@@ -311,12 +281,26 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
         images=_ids(distinct, table.source, "image_id"),
         category_names=names,
         image_sizes=_sizes(everything, images, distinct),
+        fields=fields,
         invalid_boxes=reading.invalid_boxes,
         notices=everything.notices,
         source=everything.source,
     )
     files = {} if id_column == "image" else everything.names(images, "image")
     return with_image_names(made, files)  # type: ignore[no-any-return]
+
+
+#: What the names of columns that are fields begin with, so that they are not those of `COLUMNS`.
+_FIELD = "field:"
+
+
+def _field(table: _Table, name: str) -> NDArray[np.float64]:
+    """Return a column of numbers and flags, NaN where a cell is empty."""
+    cells = [_FLAGS.get(cell.lower(), cell) for cell in table.columns[name]]
+    given = [row for row, cell in enumerate(cells) if cell]
+    out = np.full(len(cells), np.nan)
+    out[given] = _Table({name: cells}, table.lines, table.source).take(given).numbers(name)
+    return out
 
 
 _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
@@ -449,7 +433,7 @@ def _tell(given: Given) -> Role:
 FORMAT = register(
     Format(
         name="csv",
-        takes=("columns",),
+        takes=("columns", "fields"),
         suffixes=_ENDINGS,
         sniff=_sniff,
         read_ground_truth=read_csv_ground_truth,

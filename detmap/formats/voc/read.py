@@ -67,7 +67,7 @@ def read_voc(
     InputError
         Where a file is not such XML, declares a document type or entities, or an image of the set has none.
     """
-    wanted = None if image_set is None else _image_set(image_set)
+    wanted = None if image_set is None else image_set_of(image_set)
     check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)
     images, image_ids, names, boxes, difficult, places = [], [], [], [], [], []
     facts: list[dict[str, str]] = []
@@ -114,7 +114,8 @@ def read_voc(
     return replace(made, images=replace(made.images, names=tuple(files[i] for i in order))) if any(files) else made
 
 
-def _image_set(image_set: str | PathLike[str] | Iterable[str]) -> set[str]:
+def image_set_of(image_set: str | PathLike[str] | Iterable[str]) -> set[str]:
+    """Return the images that a file lists, one a line, or that are given by their ids."""
     if not isinstance(image_set, str | PathLike):
         wanted = list(image_set) if isinstance(image_set, Iterable) else [None]
         if not all(isinstance(image, str) for image in wanted):
@@ -327,33 +328,21 @@ def _of_voc(ground_truth: GroundTruth) -> bool:
 
 
 class _Results(NamedTuple):
-    """The lines of a file of results.
+    """The lines of a file of results."""
 
-    Attributes
-    ----------
-    codes : ndarray of int32, shape (n,)
-        The image of each line: its place in `images`.
-    images : list of str
-        The ids of the images in the order of their first appearance.
-    numbers : ndarray of float64, shape (n, 5)
-        Score and corners.
-    lines : list of int or None
-        The number of each line, from 1; None where no line is blank.
-    """
-
+    #: The image of each line: its place in `images`; shape (n,).
     codes: NDArray[np.int32]
+    #: The ids of the images in the order of their first appearance.
     images: list[str]
+    #: Score and corners; shape (n, 5).
     numbers: NDArray[np.float64]
+    #: The number of each line, from 1; None where no line is blank.
     lines: list[int] | None
 
 
 def _results_of(data: bytes, source: str, finite: bool) -> _Results:
-    """Read a file of results: a large and plain one by the scanner, others word by word, which finds what is wrong.
-
-    Raises
-    ------
-    InputError
-        For a line that is not of the form.
+    """Read a file of results: a large and plain one by the scanner, others word by word, so that errors name their
+    line.
     """
     found = _scanned(data) if len(data) >= _WORTH_SCANNING else None
     return _split(data, source, finite) if found is None else found
@@ -478,7 +467,7 @@ def _read_detections(source: Source, ground_truth: GroundTruth | None, reading: 
 FORMAT = register(
     Format(
         name="voc",
-        takes=("image_set",),
+        takes=("image_set", "missing_classes"),
         suffixes=_ARCHIVES,
         sniff=_sniff,
         read_ground_truth=_read_ground_truth,

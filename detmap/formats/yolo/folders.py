@@ -36,32 +36,21 @@ class Entry(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What ``data.yaml`` says, or what stands in for it.
+    """What ``data.yaml`` says, or what stands in for it."""
 
-    Attributes
-    ----------
-    names : dict of int to str
-        Of classes.
-    points : tuple of int, or None
-        How many keypoints there are, and how many numbers each has.
-    splits : mapping of str to list of str
-        Paths as they are written.
-    root : str
-        The folder that they start from.
-    own : str
-        The folder of the file.
-    classes : int, or None
-        How many classes there are, where that is said.
-    settled : bool
-        Whether there is such a file: without `points` there are no keypoints then.
-    """
-
+    #: Of classes.
     names: dict[int, str]
+    #: How many keypoints there are, and how many numbers each has.
     points: tuple[int, int] | None
+    #: Paths as they are written.
     splits: Mapping[str, list[str]]
+    #: The folder that they start from.
     root: str
+    #: The folder of the file.
     own: str
+    #: How many classes there are, where that is said.
     classes: int | None = None
+    #: Whether there is such a file: without `points` there are no keypoints then.
     settled: bool = False
 
 
@@ -71,15 +60,7 @@ def is_settings(path: str) -> bool:
 
 
 def read_settings(path: str) -> Settings:
-    """Read ``data.yaml``.
-
-    Raises
-    ------
-    InputError
-        Where it is no such file.
-    MissingDependencyError
-        Without PyYAML.
-    """
+    """Read ``data.yaml``; raises `InputError` where it is no such file, `MissingDependencyError` without PyYAML."""
     document = _yaml(path)
 
     def refuse(field: str, problem: str) -> InputError:
@@ -187,12 +168,8 @@ def _is_number(text: Any) -> bool:
 
 
 def names_given(classes: Any) -> dict[int, str]:
-    """Return the names of classes that a caller gives: a list, or the path of a list or of ``data.yaml``.
-
-    Raises
-    ------
-    InputError
-        Where the file is none.
+    """Return the names of classes that a caller gives: a list, or the path of a list or of ``data.yaml``; raises
+    `InputError` where the file is none.
     """
     if isinstance(classes, str | os.PathLike):
         path = os.fspath(classes)
@@ -213,13 +190,9 @@ def names_given(classes: Any) -> dict[int, str]:
 
 def with_classes(settings: Settings, classes: Any) -> Settings:
     """Return settings with what a caller gives as classes: their names, and of a ``data.yaml`` the keypoints too.
+    Raises `InputError` where the given file is none.
 
     Where the given file says nothing of keypoints, what the data set's own settings say of them stays.
-
-    Raises
-    ------
-    InputError
-        Where the given file is none.
     """
     if classes is None:
         return settings
@@ -235,11 +208,7 @@ def _are_settings(classes: Any) -> bool:
 
 def near(folder: str, classes: Any = None) -> Settings:
     """Return what is said of classes in a folder of labels, or in the two around it; `classes` is what a caller gives.
-
-    Raises
-    ------
-    InputError
-        Where a folder has two files of settings, and the caller gives none.
+    Raises `InputError` where a folder has two files of settings, and the caller gives none.
     """
     try:
         path = settings_near(folder)
@@ -257,12 +226,8 @@ def near(folder: str, classes: Any = None) -> Settings:
 
 
 def settings_near(folder: str) -> str | None:
-    """Return the path of the file that says the names of classes in a folder of labels, or in the two around it.
-
-    Raises
-    ------
-    InputError
-        Where a folder has two files of settings.
+    """Return the path of the file that says the names of classes in a folder of labels, or in the two around it; raises
+    `InputError` where a folder has two files of settings.
     """
     here = os.path.abspath(folder)
     for place in (here, os.path.dirname(here), os.path.dirname(os.path.dirname(here))):
@@ -288,13 +253,7 @@ def beside_results(path: Path) -> list[str]:
 
 
 def settings_in(folder: str) -> str | None:
-    """Return the path of the settings that lie in a folder.
-
-    Raises
-    ------
-    InputError
-        Where there are two.
-    """
+    """Return the path of the settings that lie in a folder; raises `InputError` where there are two."""
     found = [name for name in _YAML if os.path.isfile(os.path.join(folder, name))]
     if len(found) > 1:
         problem = f"holds {' and '.join(found)}, each of which says what the data set is"
@@ -314,14 +273,8 @@ def labels_of(path: str, last: str = "labels") -> str:
 
 
 def resolved(settings: Settings, split: str, source: str) -> tuple[list[str], list[str]]:
-    """Return the paths of a split, and those of them that lie outside of the folder of the settings.
-
-    Raises
-    ------
-    OptionError
-        Where there is no such split.
-    InputError
-        Where what it names is not there.
+    """Return the paths of a split, and those of them that lie outside of the folder of the settings; raises
+    `OptionError` where there is no such split, `InputError` where what it names is not there.
     """
     if split not in settings.splits:
         have = ", ".join(settings.splits) or "none"
@@ -383,13 +336,7 @@ def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
 
 
 def _refuse_inner(folder: str, endings: tuple[str, ...]) -> None:
-    """Refuse a folder with files in folders within it, which training would read, and nobody reads here.
-
-    Raises
-    ------
-    InputError
-        Names such a folder.
-    """
+    """Refuse a folder with files in folders within it, which training would read, and nobody reads here."""
     if not os.path.isdir(folder) or not any(one.lower().endswith(endings) for one in os.listdir(folder)):
         return
     for place, inner, names in os.walk(folder):
@@ -409,12 +356,8 @@ def lists_images(head: bytes) -> bool:
 
 
 def in_list(path: str, root: str) -> list[Entry]:
-    """Return the images that a text file lists, a path a line, from its own folder or from `root`.
-
-    Raises
-    ------
-    InputError
-        For a line that is no path of an image, and where nothing that is listed is there.
+    """Return the images that a text file lists, a path a line, from its own folder or from `root`; raises `InputError`
+    for a line that is no path of an image, and where nothing that is listed is there.
     """
     data, name = read_bytes(path, "list of images")
     try:
@@ -453,12 +396,8 @@ def _content(path: str) -> tuple[bytes, str] | None:
 
 
 def read_labels(folder: Any) -> dict[str, tuple[bytes, str]]:
-    """Return the contents of a folder's files of labels by their names without ending; of a folder without any, nothing.
-
-    Raises
-    ------
-    InputError
-        Where labels lie in folders within it.
+    """Return the contents of a folder's files of labels by their names without ending; of a folder without any,
+    nothing. Raises `InputError` where labels lie in folders within it.
     """
     is_folder = isinstance(folder, str | os.PathLike) and os.path.isdir(folder)
     if is_folder and not any(name.lower().endswith(".txt") for name in os.listdir(folder)):
@@ -492,13 +431,7 @@ def _is_float(word: bytes) -> bool:
 
 
 def check_names(stems: Sequence[str], rows: Sequence[Sized], source: str) -> None:
-    """Refuse to write an empty file of labels that would be taken for something else.
-
-    Raises
-    ------
-    InputError
-        Names the image.
-    """
+    """Refuse to write an empty file of labels that would be taken for something else."""
     for name, own in zip(stems, rows, strict=True):
         if not len(own) and f"{name}.txt".lower() in NO_LABELS:
             problem = "an image without objects cannot have this name: its empty file would not be taken for labels"

@@ -79,7 +79,7 @@ def table_digest(table: Any) -> str:
         add(f"{of}.ids", ids.ids)
         add(f"{of}.codes", ids.codes)
     add("categories.names", np.array(getattr(table.categories, "names", ()), object))
-    for name in ("scores", "areas", "crowd", "difficult"):
+    for name in ("scores", "areas", "crowd", "difficult", "group_of"):
         column = getattr(table, name, None)
         if column is not None:
             add(name, column)
@@ -90,7 +90,7 @@ def table_digest(table: Any) -> str:
     for named in ("more_scores", "part_flags"):
         for name, column in sorted(getattr(table, named, {}).items()):
             add(f"{named}.{name}", column)
-    for name in ("negatives", "not_exhaustive"):
+    for name in ("negatives", "not_exhaustive", "present"):
         lists = getattr(table, name, None)
         for part in () if lists is None else ("images", "categories", "listed"):
             add(f"{name}.{part}", getattr(lists, part))

@@ -138,6 +138,7 @@ GIVEN = {
     "valid_flag": (["--valid-flag", "foot_valid"], "foot_valid"),
     "crowd_groups": (["--crowd-groups", "few:0.5,many:10"], (("few", 0.5), ("many", 10.0))),
     "crowd_means": (["--crowd-means", "published"], "published"),
+    "group_of": (["--group-of", "found"], "found"),
 }
 
 

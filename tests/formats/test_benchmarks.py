@@ -78,8 +78,9 @@ def test_fields_of_benchmarks_are_noticed_in_every_record(section, field, name, 
                     found = detmap.read_coco_results(FOUND, truth, iou_type=iou_type)
                     result = detmap.evaluate(truth, found, iou_type=iou_type)
                     assert {code: n for code, n in result.notices.items() if "foreign" in code} == expected
-    protocol = {"LVIS": "lvis", "CrowdPose": "crowdpose", "COCO-WholeBody": "wholebody"}.get(name)
-    advice = f"; {name}'s rules: --protocol {protocol}" if protocol else ""
+    protocols = {"LVIS": "lvis", "Open Images": "openimages", "CrowdPose": "crowdpose", "COCO-WholeBody": "wholebody"}
+    whose = name + ("'" if name.endswith("s") and name != "LVIS" else "'s")
+    advice = f"; {whose} rules: --protocol {protocols[name]}" if name in protocols else ""
     assert describe(expected) == [
         "1 field of another benchmark, which this protocol does not read, so that the number is not that benchmark's: "
         f"{field} ({name}){advice}"
@@ -156,7 +157,8 @@ def test_columns_of_open_images_are_noticed_and_groups_counted(tmp_path):
     found = detmap.Detections.from_arrays(image_ids=["a"], category_ids=["/m/00"], boxes=[[0, 0, 9, 7]], scores=[1])
     assert expected.items() <= detmap.evaluate(truth, found).notices.items()
     assert describe(expected)[1] == (
-        "3 boxes stand for groups of objects, by a column that is not read: each is scored as one object"
+        "3 boxes stand for groups of objects, by a column that this protocol does not read: each is scored as "
+        "one object"
     )
     arrow = pytest.importorskip("pyarrow.csv")
     from pyarrow import parquet

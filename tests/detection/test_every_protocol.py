@@ -163,7 +163,7 @@ def test_the_evaluator(name, tables):
             "area": sought.areas,
             "iscrowd": sought.crowd,
             "difficult": sought.difficult,
-            "group_of": sought.group_of,
+            **({} if sought.group_of is None else {"group_of": sought.group_of}),
             **{field: by_image[image] for field, by_image in lists.items()},
         }
         labels = own.categories.ids[own.categories.codes]

@@ -362,14 +362,12 @@ class Protocol:
                 "max_per_category is a cap on each category, and use_categories=False (--ignore-categories) makes them one: "
                 "leave out one of the two"
             )
-        names = [*self.range_names, *(["pooled"] if self.pooled else [])]
+        names = [*self.range_names, *(name for name, _ in self.crowd_groups), *(["pooled"] if self.pooled else [])]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise OptionError(f"{twice!r} is the name of two area ranges or levels: AP_{twice} would be two metrics")
-
-        both = {name for name, _ in self.crowd_groups} & {name for name, _, _ in self.area_ranges}
-        if both:
-            raise OptionError(f"an area range and a group of images are both called {min(both)!r}: rename one of them")
+            raise OptionError(
+                f"{twice!r} is the name of two area ranges, levels or groups of images: AP_{twice} would be two metrics"
+            )
 
     def describe(self) -> str:
         """Return the decisions in one line, to stand beside a number."""

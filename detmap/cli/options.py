@@ -214,6 +214,11 @@ def check_confidence(options: argparse.Namespace) -> None:
             raise OptionError(f"--{name} needs --bootstrap N")
 
 
+def draws_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options of `add_bootstrap_options` say of draws, by the names of parameters."""
+    return {"replicates": options.bootstrap, "seed": options.seed, "level": options.confidence}
+
+
 def add_bootstrap_options(
     parser: argparse.ArgumentParser, replicates: int = 0, *, tests: bool = False, unit: str = "images"
 ) -> None:

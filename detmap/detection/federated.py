@@ -6,6 +6,7 @@ carries them out. The rules are lvis-api's, see `detmap.data.federated` for what
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +20,9 @@ from detmap.decisions import YES_OR_NO, Flag, decision
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
 
-_SINCE = "0.2"
+_decision = partial(decision, since="0.2")
 
-JUDGED = decision(
+JUDGED = _decision(
     "Which detections are scored: all, or on each image those of the categories that were looked for there, which are the "
     "categories with objects and those of LVIS's `neg_category_ids`.",
     "matching",
@@ -32,11 +33,10 @@ JUDGED = decision(
         help="score all detections (default), or on each image those of the categories that were looked for there: those "
         "with objects, and those of neg_category_ids",
     ),
-    since=_SINCE,
     group="federated",
 )
 
-NOT_EXHAUSTIVE = decision(
+NOT_EXHAUSTIVE = _decision(
     "Detections without a match, of a category that the image has among LVIS's `not_exhaustive_category_ids`: wrong, or "
     "ignored, since not all objects are annotated there.",
     "matching",
@@ -46,11 +46,10 @@ NOT_EXHAUSTIVE = decision(
         name="--not-exhaustive",
         help="unmatched detections of categories among the image's not_exhaustive_category_ids: wrong (default), or ignored",
     ),
-    since=_SINCE,
     group="federated",
 )
 
-WITHOUT_AREA = decision(
+WITHOUT_AREA = _decision(
     "Objects and detections whose area is not above 0: scored like others, or dropped, as by lvis-api.",
     "matching",
     allowed=("scored", "dropped"),
@@ -58,10 +57,9 @@ WITHOUT_AREA = decision(
     flag=Flag(
         name="--without-area", help="objects and detections whose area is not above 0: scored (default), or dropped"
     ),
-    since=_SINCE,
 )
 
-GROUPS = decision(
+GROUPS = _decision(
     "Groups of categories whose mean AP is a metric too, by how frequent LVIS calls them: r (rare) gives APr, c (common) "
     "APc, f (frequent) APf.",
     "names",
@@ -75,17 +73,15 @@ GROUPS = decision(
         help="groups of categories whose mean AP is reported: r,c,f, or none",
         read=parse_names,
     ),
-    since=_SINCE,
 )
 
-POOLED = decision(
+POOLED = _decision(
     "Whether AP_pooled is a metric too: the AP of one ranking of the detections of all categories, equal scores by image "
     "and then category; and AP_pooled_r and so on, those of each of the `groups`.",
     "names",
     allowed=YES_OR_NO,
     phrase=lambda protocol: "pooled AP",
     flag=Flag(name="--pooled", value=True, help="report AP_pooled too: the AP of one ranking of all categories"),
-    since=_SINCE,
 )
 
 #: The fields of images that list categories.

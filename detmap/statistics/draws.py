@@ -15,6 +15,9 @@ BOOTSTRAP, PERMUTATION, QUERIES = range(3)
 #: Fewer replicates than this make no interval: its ends would be guessed from a handful of draws.
 FEWEST_REPLICATES = 200
 
+#: The usual number of replicates, where intervals are made without being asked for.
+REPLICATES = 1000
+
 
 def stream(seed: int, replicate: int, use: int) -> np.random.Generator:
     """Return the stream of a seed, a replicate and a use.

@@ -107,17 +107,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 class UnknownMetricError(OptionError, KeyError):
-    """A result has no metric of that name.
-
-    Parameters
-    ----------
-    name : object
-        What was asked for.
-    metrics : iterable of str
-        The names that the result has; the first 20 are listed.
-    remedy : str, optional
-        What gives the value that is meant.
-    """
+    """A result has no metric of that name; the first 20 that it has are listed, and what gives the value that is meant."""
 
     def __init__(self, name: object, metrics: Iterable[str], remedy: str = "") -> None:
         known = list(metrics)

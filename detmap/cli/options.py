@@ -141,9 +141,7 @@ def add_decisions(group: Any, of: type, names: tuple[str, ...], *, others: bool 
 
 
 def decided(options: argparse.Namespace, of: type) -> dict[str, Any]:
-    """Return the decisions that the flags of `add_decisions` ask for, by name; raises `OptionError` for a value that
-    cannot be read.
-    """
+    """Return the decisions that the flags of `add_decisions` ask for, by name."""
     from detmap.decisions import decisions_of
 
     found = {}

@@ -139,22 +139,11 @@ def either(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> ND
 
 
 class Judgement:
-    """Which detections were looked for, and of which not all objects are annotated.
+    """Which detections were looked for (`unjudged`: which were not), and of which not all objects are annotated
+    (`lenient`: ignored without a match); shape (n,) each, None where none is.
 
-    Parameters
-    ----------
-    ground_truth : GroundTruth
-        With the lists of its images.
-    left_out : ndarray of bool, shape (g,), or None
-        Which of its objects are not scored: they do not say that their category was looked for.
-    images, categories : ndarray of int32, shape (n,)
-        Image and category of each detection, as places among those of the ground truth; -1 for a category that it lacks.
-
-    Attributes
-    ----------
-    unjudged, lenient : ndarray of bool, shape (n,), or None
-        Whether the category of a detection was not looked for on its image, and whether it is ignored without a match.
-        None: none is.
+    Image and category of each detection are places among those of the ground truth, -1 for a category that it lacks.
+    Objects that are `left_out` do not say that their category was looked for.
     """
 
     unjudged: NDArray[np.bool_] | None = None

@@ -22,9 +22,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 
 def image_values(source: Path | Mapping[Any, Any], column: str) -> tuple[list[tuple[str, Any, Any]], str]:
-    """Return place, image and value of every line, and a name for messages; `column` is what the values are called.
-    Raises `InputError` where it is no such file.
-    """
+    """Return place, image and value of every line, and a name for messages; `column` is what the values are called."""
     remedy = f'a CSV file has the columns image and {column}; JSON is {{"image": "{column}", …}}'
     plural = f"{column}s"
     if isinstance(source, Mapping):

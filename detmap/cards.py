@@ -89,6 +89,8 @@ def table_digest(table: Any) -> str:
         lists = getattr(table, name, None)
         for part in () if lists is None else ("images", "categories", "listed"):
             add(f"{name}.{part}", getattr(lists, part))
+    for name, values in sorted(getattr(table, "fields", {}).items()):
+        add(f"fields.{name}", values)
     for name, column in sorted(table.shapes.items()):
         for part, array in sorted(column.arrays().items()):
             add(f"{name}.{part}", array)

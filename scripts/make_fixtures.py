@@ -1,10 +1,9 @@
-"""Writes the fixtures: small COCO and VOC data sets with a plausible detector's results, the same bytes every time.
+"""Writes the fixtures: small COCO, VOC and DOTA data sets with a plausible detector's results, the same bytes every time.
 
     python scripts/make_fixtures.py [DIRECTORY]
 
-`coco` holds boxes, `people` masks and poses, `lvis` other ground truth for the detections of `coco`, `voc` the folders of
-PASCAL VOC. Only sums and products of
-`random.Random.random()` go into them, so that neither a platform's libm nor a version of Python or numpy shows. The files
+`coco` holds boxes, `people` masks and poses, `lvis` other ground truth for the detections of `coco`, `voc` and `dota` the
+folders of PASCAL VOC and DOTA. Only sums, products and quotients of `random.Random.random()` go into them, so that neither a platform's libm nor a version of Python or numpy shows. The files
 `expected*.json` hold pycocotools' numbers; they are left as they are where pycocotools is not installed.
 """
 
@@ -46,6 +45,12 @@ VOC_CLASSES = [
     ("cat", 20, 90, 260, 0.9),
     ("dog", 20, 80, 260, 0.9),
     ("person", 30, 50, 300, 2.0),
+]
+DOTA_CLASSES = [
+    ("harbor", 8, 60, 260, 0.25),
+    ("plane", 20, 40, 150, 1.0),
+    ("ship", 34, 18, 110, 0.35),
+    ("small-vehicle", 38, 12, 40, 0.5),
 ]
 
 
@@ -517,6 +522,50 @@ def make_lvis(coco):
     }
 
 
+# ------------------------------------------------------------------------------------------------------------- DOTA
+
+
+def turned(box, tangent):
+    """The corners of a box that is turned by twice the angle of a tangent."""
+    x, y, w, h = box
+    cosine, sine = (1 - tangent * tangent) / (1 + tangent * tangent), 2 * tangent / (1 + tangent * tangent)
+    sides = [(a * w / 2, b * h / 2) for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
+    return [
+        value
+        for p, q in sides
+        for value in (x + w / 2 + p * cosine - q * sine, y + h / 2 + p * sine + q * cosine)
+    ]
+
+
+def make_dota():
+    """The files by their path below `dota/`."""
+    dice = Dice(99388551)
+    files, results = {}, {row[0]: [] for row in DOTA_CLASSES}
+    for number in range(12):
+        image = f"P{number * 7 + 3:04d}"
+        text = ["imagesource:made up", f"gsd:{dice.between(0.1, 0.9):.6f}"]
+        common = dice.between(-1, 1)  # what is parked lies side by side
+        for _ in range(dice.whole(3, 14)):
+            name, _, smallest, largest, ratio = dice.pick(DOTA_CLASSES, 1)
+            box = place(dice, smallest, largest, ratio, 1024, 1024)
+            tangent = common if dice.chance(0.6) else dice.between(-1, 1)
+            difficult = int(dice.chance(0.1))
+            corners = " ".join(str(int(value + 0.5)) for value in turned(box, tangent))
+            text.append(f"{corners} {name} {difficult}")
+            for where, score in detect(dice, box, 0.1 if difficult else 0.5):
+                corners = " ".join(f"{value:.2f}" for value in turned(where, tangent + dice.bell(0.02)))
+                results[name].append(f"{image} {round(score, 2 if score < 0.2 else 4)} {corners}")
+        for _ in range(dice.whole(1, 6)):
+            name, _, smallest, largest, ratio = dice.pick(DOTA_CLASSES, 1)
+            stray = turned(place(dice, smallest, largest, ratio, 1024, 1024), dice.between(-1, 1))
+            corners = " ".join(f"{value:.2f}" for value in stray)
+            results[name].append(f"{image} {round(0.011 + 0.6 * dice.random() * dice.random(), 4)} {corners}")
+        files[f"labelTxt/{image}.txt"] = "\n".join([*text, ""])
+    for name, rows in results.items():
+        files[f"Task1/Task1_{name}.txt"] = "\n".join([*rows, ""])
+    return files
+
+
 # -------------------------------------------------------------------------------------------------------------- all
 
 
@@ -536,12 +585,14 @@ def make():
         if reference is not None:
             texts[numbers] = json.dumps(reference, indent=1) + "\n"
     texts.update({f"voc/{path}": text for path, text in make_voc().items()})
+    texts.update({f"dota/{path}": text for path, text in make_dota().items()})
     return {path: text.encode("ascii") for path, text in texts.items()}
 
 
 def main(directory=DIRECTORY):
     files = make()
-    for stale in [*Path(directory).glob("voc/Annotations/*.xml"), *Path(directory).glob("voc/results/*.txt")]:
+    folders = ("voc/Annotations", "voc/results", "dota/labelTxt", "dota/Task1")
+    for stale in [path for folder in folders for path in Path(directory, folder).glob("*.*")]:
         stale.unlink()
     for path, content in files.items():
         target = Path(directory) / path

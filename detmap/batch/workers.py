@@ -239,6 +239,8 @@ def fingerprint(ground_truth: GroundTruth) -> str:
             whole.update(name.encode() + column.tobytes())
     for column in (ground_truth.boxes, ground_truth.areas, ground_truth.crowd, ground_truth.difficult):
         whole.update(column.tobytes())
+    for name, column in sorted(ground_truth.fields.items()):
+        whole.update(name.encode() + column.tobytes())
     for kind, shapes in ground_truth.shapes.items():
         for name, column in shapes.arrays().items() if kind != BOXES else ():
             whole.update(f"{kind}.{name}".encode())

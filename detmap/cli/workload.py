@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from detmap.errors import DetmapError
 from detmap.plugins import PluginName
 from detmap.shapes import KINDS
-from detmap.shapes.kinds import BOX_FIELD, BOXES
+from detmap.shapes.kinds import BOX_FIELD, BOXES, ROTATED
 
 if TYPE_CHECKING:
     from detmap.data.tables import Detections, GroundTruth
@@ -94,13 +94,15 @@ def tables(kind: str) -> tuple[GroundTruth, Detections]:
 
 
 def _shapes() -> None:
-    from detmap import evaluate
+    from detmap import Detections, GroundTruth, evaluate
     from detmap.masks import Masks
 
     Masks.from_polygons([[[1, 1, 4, 1, 4, 5, 1, 5]]], (6, 7)).to_rle()
     for name, kind in KINDS.items():
         if kind.sample is not None:
             evaluate(*tables(name), iou_type=PluginName(name))
+    some: dict[str, Any] = {"image_ids": [1], "category_ids": [1], KINDS[ROTATED].argument: [[1, 1, 4, 1, 4, 5, 1, 5]]}
+    evaluate(GroundTruth.from_arrays(**some), Detections.from_arrays(**some, scores=[0.5]))
 
 
 def _drop_in() -> None:

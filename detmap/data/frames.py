@@ -77,6 +77,7 @@ def columns_of(
     out: dict[str, Any] = {}
     if not scored:
         out.update(_of_images(found, image, source))
+        found |= _fields(table, columns)
         if found[category].null_count:
             rest = _objects(found, category, source)
             found = {name: column.filter(rest) for name, column in found.items()}
@@ -86,6 +87,14 @@ def columns_of(
     if scored:
         out["scores"] = array_of(found["score"], "score", source)
         return out
+    fields = [name for name in found if name.startswith(_FIELD)]
+    if fields:
+        out["fields"] = {
+            name.removeprefix(_FIELD): np.where(
+                array_of(found[name].is_null(), name, source), np.nan, array_of(found[name], name, source)
+            ).astype(np.float64)
+            for name in fields
+        }
     for name, argument in (("area", "areas"), ("crowd", "crowd"), ("difficult", "difficult")):
         if name in found:
             out[argument] = array_of(found[name], name, source)
@@ -120,6 +129,23 @@ def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
             remedy = f"give the category, or leave {name} empty too: then the row is an image without objects"
             raise InputError("is missing", source=source, record=int(np.argmax(lost)), field=category, remedy=remedy)
     return pyarrow().array(~empty)
+
+
+#: What the names of columns that mean nothing else begin with, while they are among those that do.
+_FIELD = "field:"
+
+
+def _fields(table: Any, columns: Mapping[str, str] | None) -> dict[str, Any]:
+    """Return the columns of numbers and booleans that mean nothing else: levels of difficulty may be made of them."""
+    types = pyarrow().types
+    given = {*LISTS, *(columns or {}).values()}
+    return {
+        _FIELD + title: table.column(place)
+        for place, title in enumerate(table.column_names)
+        if title not in given
+        and role_of_title(title) is None
+        and any(check(table.column(place).type) for check in (types.is_integer, types.is_floating, types.is_boolean))
+    }
 
 
 def _by_role(table: Any, columns: Mapping[str, str] | None, source: str, titles: Sequence[str]) -> dict[str, Any]:

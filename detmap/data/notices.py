@@ -25,6 +25,7 @@ NOTICES = {
     "are scored",
     "missing_not_exhaustive_category_ids": "{n} images without not_exhaustive_category_ids: taken as exhaustive",
     "missing_frequency": "{n} categories with ground truth, but without frequency: in no AP of a group by frequency",
+    "missing_level_fields": "{n} objects lack a field that a level of difficulty reads: they are ignored there",
     "group_boxes": "{n} boxes stand for groups of objects, by a column that is not read: each is scored as one object",
     "zero_sized_boxes": "{n} boxes of no width or height",
     "missed_boxes": "{n} boxes of negative width or height: they overlap nothing",

@@ -63,6 +63,15 @@ def _numbers(values: Any, count: int, source: str, name: str, tail: tuple[int, .
     return column
 
 
+def _optional(values: Any, count: int, source: str, name: str) -> NDArray[np.float64]:
+    """Return a column of numbers or flags, NaN where there is none."""
+    if isinstance(values, list | tuple) or getattr(getattr(values, "dtype", None), "kind", "") == "O":
+        values = [np.nan if value is None else value for value in values]
+    made = columns.numbers(values, source=source, field=name, booleans=True)
+    column: NDArray[np.float64] = _column(made, values, count, source, name)
+    return column
+
+
 def _flags(values: Any, count: int, source: str, name: str) -> NDArray[np.bool_]:
     if values is None:
         return readonly(np.zeros(count, np.bool_), np.bool_)
@@ -208,7 +217,7 @@ class _Shaped(Framed):
         known = find(kind)
         if known.column_name not in self.shapes:
             given = f"{known.argument}=..." if known.argument else "shapes={...}"
-            read = f", or read the file with iou_type={kind!r}" if known.reader else ""
+            read = f", or read the file with iou_type={kind!r}" if known.reader or KINDS.is_shipped(known.name) else ""
             raise InputError(
                 f"there are no shapes of the kind {known.column_name!r} here, only: {', '.join(self.shapes)}",
                 source=self.source,
@@ -259,6 +268,8 @@ class GroundTruth(_Shaped, Frozen):
         LVIS's ``neg_category_ids``, the categories that are known not to be on an image, and its
         ``not_exhaustive_category_ids``, those of which objects may not be annotated there; `Protocol.judged` and
         `Protocol.not_exhaustive` ask for them. None: no image has such a list.
+    fields : mapping of str to ndarray of float64, shape (n,)
+        Other fields of the objects by name, as occlusion, which `Protocol.levels` read; NaN where an object has no value.
     within_unit : bool
         Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
     notices : mapping of str to int
@@ -280,6 +291,7 @@ class GroundTruth(_Shaped, Frozen):
     zero_ids: NDArray[np.bool_] | None = None
     negatives: CategoryLists | None = None
     not_exhaustive: CategoryLists | None = None
+    fields: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     within_unit: bool = False
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "ground truth"
@@ -305,6 +317,7 @@ class GroundTruth(_Shaped, Frozen):
         boxes: ArrayLike | None = None,
         masks: Any = None,
         keypoints: Any = None,
+        rotated: Any = None,
         shapes: Mapping[str, Column] | None = None,
         kinds: Sequence[str] | None = None,
         box_format: BoxFormat = "xywh",
@@ -320,6 +333,7 @@ class GroundTruth(_Shaped, Frozen):
         neg_category_ids: Lists | None = None,
         not_exhaustive_category_ids: Lists | None = None,
         frequencies: Mapping[Any, str] | None = None,
+        fields: Mapping[str, ArrayLike] | None = None,
         notices: Mapping[str, int] | None = None,
         source: str = "ground truth",
     ) -> GroundTruth:
@@ -337,6 +351,9 @@ class GroundTruth(_Shaped, Frozen):
             Bitmaps (arrays or tensors), a `detmap.masks.Masks`, or run-length codes; for ``iou_type`` "segm" and "boundary".
         keypoints : array_like of float, shape (n, k, 3), optional
             x, y and visibility of each point; for ``iou_type`` "keypoints".
+        rotated : array_like of float, shape (n, 5), (n, 8) or (n, 4, 2), or Rotated, optional
+            Rotated boxes for ``iou_type`` "rotated" and "probiou": centre x, y, width, height and angle in radians, clockwise
+            on the screen; or the corners. `detmap.shapes.rotated.Rotated` takes other angles.
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         kinds : sequence of str, optional
@@ -367,6 +384,9 @@ class GroundTruth(_Shaped, Frozen):
             not be annotated there. Categories that are not among `categories` are left out.
         frequencies : mapping of category id to {"r", "c", "f"}, optional
             Whether a category is rare, common or frequent, for the metrics APr, APc and APf.
+        fields : mapping of str to array_like of float or bool, shape (n,), optional
+            Other fields of the objects that levels of difficulty read, as ``{"occlusion": [0, 2, 1]}``; None or NaN is no
+            value.
 
         Raises
         ------
@@ -382,7 +402,7 @@ class GroundTruth(_Shaped, Frozen):
         count = image.codes.size
         if category.codes.size != count:
             raise InputError(f"{category.codes.size} category ids for {count} objects", source=source)
-        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints)
+        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints, rotated=rotated)
         checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         if areas is None and boxes is None and shapes:
             areas = next(iter(shapes.values())).areas()
@@ -429,6 +449,10 @@ class GroundTruth(_Shaped, Frozen):
             zero_ids=flags[2] if zero else None,
             negatives=lists(neg_category_ids, "neg_category_ids"),
             not_exhaustive=lists(not_exhaustive_category_ids, "not_exhaustive_category_ids"),
+            fields={
+                str(name): _of(checked.kept, _optional(values, count, source, str(name)))[0]
+                for name, values in (fields or {}).items()
+            },
             within_unit=checked.within_unit,
             notices=added(added(notices, {"zero_id": int(flags[2].sum())} if zero else {}), checked.notices),
             source=source,
@@ -452,6 +476,7 @@ class GroundTruth(_Shaped, Frozen):
             crowd=readonly(self.crowd[chosen], np.bool_),
             difficult=readonly(self.difficult[chosen], np.bool_),
             zero_ids=None if self.zero_ids is None else readonly(self.zero_ids[chosen], np.bool_),
+            fields={name: readonly(values[chosen], np.float64) for name, values in self.fields.items()},
         )
 
     def with_clusters(self, clusters: Clusters | None) -> GroundTruth:
@@ -540,6 +565,7 @@ class Detections(_Shaped, Frozen):
         boxes: ArrayLike | None = None,
         masks: Any = None,
         keypoints: Any = None,
+        rotated: Any = None,
         shapes: Mapping[str, Column] | None = None,
         kinds: Sequence[str] | None = None,
         scores: ArrayLike,
@@ -563,6 +589,9 @@ class Detections(_Shaped, Frozen):
             Bitmaps (arrays or tensors), a `detmap.masks.Masks`, or run-length codes; for ``iou_type`` "segm" and "boundary".
         keypoints : array_like of float, shape (n, k, 3), optional
             x, y and visibility of each point; for ``iou_type`` "keypoints".
+        rotated : array_like of float, shape (n, 5), (n, 8) or (n, 4, 2), or Rotated, optional
+            Rotated boxes for ``iou_type`` "rotated" and "probiou": centre x, y, width, height and angle in radians, clockwise
+            on the screen; or the corners. `detmap.shapes.rotated.Rotated` takes other angles.
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         kinds : sequence of str, optional
@@ -592,7 +621,7 @@ class Detections(_Shaped, Frozen):
         count = images.codes.size
         if categories.codes.size != count:
             raise InputError(f"{categories.codes.size} category ids for {count} detections", source=source)
-        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints)
+        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints, rotated=rotated)
         checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         score = _numbers(scores, count, source, "score")
         bad = np.isnan(score)

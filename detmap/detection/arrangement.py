@@ -19,6 +19,7 @@ from detmap.data.notices import added
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection import pair_limits
 from detmap.detection.federated import Judgement, either, fields_read, missing_fields, without_area
+from detmap.detection.measures import Measured, Measures, outside_of
 from detmap.detection.preparation import left_out, prepared
 from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.errors import InputError
@@ -73,9 +74,9 @@ class Side:
         rows = readonly(() if count == kept.size else np.flatnonzero(kept), np.int32)
         sorting.group_by(readonly(image if count else (), np.int32), rows, order, starts)
         starts = readonly(starts, np.int64)
-        given = readonly(() if scores is None else scores, np.float64)
+        given = readonly(() if scores is None else scores, np.float64).view(np.uint64)
         codes = readonly(category, np.int32)
-        placed = sorting.Placed(order, out_image, out_category, out_rank, out_scores)
+        placed = sorting.Placed(order, out_image, out_category, out_rank, out_scores.view(np.uint64))
 
         def arrange(begin: int, end: int) -> NDArray[np.int64]:
             made = sorting.arrange_cells(starts, codes, given, merged, begin, end, placed, cells)
@@ -124,6 +125,8 @@ class Arrangement:
     truth: Side
     #: The cells that hold both; most hold detections alone.
     cells: overlap.Cells
+    #: The area ranges and levels.
+    ranges: matching.Ranges
     #: What matching needs to know of the ground truth, by position.
     objects: matching.Objects
     #: By position, whether an object's annotation has the id 0; None where none has; shape (objects,).
@@ -137,6 +140,8 @@ class Arrangement:
     _columns: tuple[Column, Column]
     _compared: tuple[Any, Any]
     _own_areas: NDArray[np.float64] | None
+    _measuring: Measures
+    _measured: Measured
     _lenient: NDArray[np.bool_] | None
     _bounds: tuple[overlap.Boxes, overlap.Boxes]
     _reach: tuple[overlap.Boxes, overlap.Boxes] | None
@@ -233,6 +238,13 @@ class Arrangement:
         if zero is not None and "zero_id" in notices:  # of the images chosen, so that those of merged tallies add up
             notices["zero_id"] = int(zero.sum())
         names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
+        measuring = Measures(protocol, _sizes(ground_truth, image_of), images, ground_truth.source)
+        sides = [
+            Measured(table.shapes[BOXES], side.order, side.image, pixel)  # type: ignore[arg-type]
+            for table, side in ((ground_truth, truth), (detections, found))
+        ]
+        measures, lacking = measuring.of_objects(ground_truth, areas[truth.order], sides[0])
+        notices |= lacking
         least = float(least_overlaps(protocol, protocol.iou_thresholds).min())
         reach = None if kind.reach is None else kind.reach(*compared, least)
         return cls(
@@ -242,8 +254,9 @@ class Arrangement:
             found=found,
             truth=truth,
             cells=_joined(found, truth),
+            ranges=measuring.ranges,
             objects=matching.Objects(
-                readonly(areas[truth.order], np.float64),
+                measures,
                 readonly(ignored_flag[truth.order], np.bool_),
                 readonly(crowd[truth.order], np.bool_),
             ),
@@ -255,6 +268,8 @@ class Arrangement:
             _columns=shapes,
             _compared=compared,
             _own_areas=detections.areas if protocol.result_areas == "own" else None,
+            _measuring=measuring,
+            _measured=sides[1],
             _lenient=None if lenient is None else lenient[found.order],
             # Of corners that are less than a pixel apart boxes of inclusive pixels touch: so do those without width.
             _reach=None
@@ -278,12 +293,17 @@ class Arrangement:
             areas = np.maximum(areas, 0.0)
         return readonly(areas, np.float64)
 
-    def unmatched_areas(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Return the areas by which detections without a match are ignored: no area range holds -inf."""
+    def unmatched_measures(self, begin: int, end: int) -> NDArray[np.float64]:
+        """Return the measures by which detections without a match are ignored, (n, M): no range holds -inf."""
         areas = self.detection_areas(begin, end)
-        if self._lenient is None or not self._lenient[begin:end].any():
-            return areas
-        return readonly(np.where(self._lenient[begin:end], -np.inf, areas), np.float64)
+        measures = self._measuring.of_detections(areas, self._measured, begin, end)
+        if self._lenient is not None:
+            measures[self._lenient[begin:end]] = -np.inf
+        return readonly(measures, np.float64)
+
+    def unmatched_outside(self, at: int) -> NDArray[np.bool_]:
+        """Return which detections are ignored without a match in a range, by position."""
+        return outside_of(self.unmatched_measures(0, self.found.order.size), self.ranges)[:, at]
 
     def _shape_areas(self, begin: int, end: int) -> NDArray[np.float64]:
         shapes, bounds = self._columns[0], self._bounds[0]
@@ -323,6 +343,12 @@ class Arrangement:
             lowest,
         )
         refine(*self._compared, given, found.iou[:count])
+
+
+def _sizes(ground_truth: GroundTruth, image_of: NDArray[np.int32]) -> NDArray[np.int64] | None:
+    """Return height and width of the evaluated images; None where none is known."""
+    sizes = ground_truth.images.sizes
+    return None if sizes is None else sizes[image_of >= 0]
 
 
 def _frequencies(ground_truth: GroundTruth, protocol: Protocol, wanted: NDArray[Any]) -> dict[Any, str]:

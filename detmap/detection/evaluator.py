@@ -17,6 +17,7 @@ from detmap.data.tables import Detections, GroundTruth
 from detmap.detection.evaluate import match
 from detmap.detection.federated import fields_read
 from detmap.detection.protocols import COCO, AnyProtocol, Decisions, Protocol, resolve
+from detmap.detection.ranges import fields_of, needs
 from detmap.detection.result import DetectionResult
 from detmap.detection.tally import Tally
 from detmap.detection.updates import (
@@ -120,7 +121,7 @@ class Evaluator:
             if (known := getattr(decided, name)) is None or value is not None
         }
         if own.get("area_ranges") is not None:
-            own["area_ranges"] = {name: (low, high) for name, low, high in decided.area_ranges}
+            own["area_ranges"] = decided.area_ranges
         self._rules = partial(resolve, protocol, **own) if self._undecided else None
         check_allowed("box_format", box_format, BOX_FORMATS)
         check_allowed("duplicates", duplicates, ("error", "first"))
@@ -187,7 +188,8 @@ class Evaluator:
             For each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks`` or ``keypoints`` likewise. Optional are
             ``iscrowd`` and ``difficult`` (m,), False by default, and ``area`` (m,), by default the area of the box, or of
             the shape where there are no boxes; and LVIS's ``neg_category_ids`` and ``not_exhaustive_category_ids``, lists of
-            labels.
+            labels. Levels of difficulty ask for the fields that they name (m,), and ranges in percent for ``image_size``,
+            height and width.
         image_ids : int, str, or sequence or tensor of them, optional
             The id of each image. Give them with every update, or with none.
 
@@ -243,9 +245,10 @@ class Evaluator:
         given = {i: kinds_given(predictions[i], targets[i]) for i in fresh.values()} if self._inferred else {}
         protocol = self._protocol_of(given)
         kind = find(protocol.iou_type)
+        how = kind, self.box_format, self.invalid_boxes, self._names, needs(protocol)
         batch: dict[Any, Image] = {}
         for identity, i in fresh.items():
-            image = read_image(predictions[i], targets[i], i, kind, self.box_format, self.invalid_boxes, self._names)
+            image = read_image(predictions[i], targets[i], i, *how)
             batch[identity] = image._replace(unscored=1) if len(given.get(i, ())) > 1 else image
         self._check_kind(batch)
         if batch:
@@ -340,6 +343,11 @@ class Evaluator:
             frequencies=self._frequencies,
             neg_category_ids=self._listed("neg_category_ids"),
             not_exhaustive_category_ids=self._listed("not_exhaustive_category_ids"),
+            fields={
+                name: np.concatenate([image.fields[name] for image in images])
+                for name in fields_of(self.protocol.levels)
+            },
+            image_sizes=[image.size for image in images] if "image_facts" in needs(self.protocol) else None,
             source="targets",
         )
         found = Detections.from_arrays(

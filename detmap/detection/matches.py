@@ -14,6 +14,7 @@ from detmap.data.ids import categories_given
 from detmap.detection import zero_ids
 from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.detection.given import Found, Truth, tables_of
+from detmap.detection.measures import outside_of
 from detmap.detection.protocols import AnyProtocol, Decisions, Protocol, resolve
 from detmap.detection.scored_kinds import asked_protocol, scored_kind
 from detmap.errors import OptionError
@@ -134,7 +135,7 @@ def match_pairs(
     iou : float
         The threshold; it need not be one of the protocol's.
     area : str
-        The name of one of the protocol's area ranges.
+        The name of one of the protocol's area ranges or levels.
     across_categories : bool
         Also find the object that each detection overlaps most, in its own category and in all others.
     floor : float
@@ -162,7 +163,7 @@ def match_pairs(
     OptionError
         For decisions that cannot be carried out.
     """
-    truth, found = tables_of(ground_truth, detections, protocol, iou_type)
+    truth, found = tables_of(ground_truth, detections, protocol, iou_type, decisions.get("levels"))
     protocol = asked_protocol(protocol, truth)
     kind = scored_kind(protocol, iou_type, truth, found)
     decided = resolve(protocol, iou_type=kind, caller=match_pairs, **decisions)
@@ -179,14 +180,13 @@ def matches_of(
 ) -> Matches:
     """Return what `match_pairs` does of tables that are arranged; across categories where there is a `floor`."""
     decided = arranged.protocol
-    ranges = {name: (low, high) for name, low, high in decided.area_ranges}
-    if area not in ranges:
-        raise OptionError(f"no area range is called {area!r}; these are: {', '.join(ranges)}")
-    low, high = ranges[area]
+    if area not in decided.range_names:
+        raise OptionError(f"no area range is called {area!r}; these are: {', '.join(decided.range_names)}")
+    at = decided.range_names.index(area)
     found, truth, objects = arranged.found, arranged.truth, arranged.objects
-    outside = objects.ignored | (objects.areas < low) | (objects.areas > high)
+    outside = objects.ignored | outside_of(objects.measures, arranged.ranges)[:, at]
     objects = objects._replace(ignored=readonly(outside, np.bool_))
-    taken = _taken(arranged, objects, float(iou), low, high, threads)
+    taken = _taken(arranged, objects, float(iou), at, threads)
     best = None if floor is None else _nearest(arranged, objects, float(floor), threads)
     hit = np.zeros(truth.order.size, np.bool_)
     hit[taken.ground_truth[taken.outcome == HIT]] = True
@@ -227,16 +227,14 @@ def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.i
     return readonly(np.append(column, np.int32(-1))[positions], np.int32)
 
 
-def _taken(
-    arranged: Arrangement, objects: Objects, iou: float, low: float, high: float, threads: int | None
-) -> pairs.Taken:
+def _taken(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
     """Match at one threshold, and return outcomes and positions."""
     count = arranged.found.order.size
     protocol = arranged.protocol
     rule = pairs.Rule(float(least_overlaps(protocol, [iou])[0]), protocol.matching == "best")
-    areas = arranged.unmatched_areas(0, count)
+    outside = arranged.unmatched_outside(at)
     out = pairs.Taken(
-        np.where((areas < low) | (areas > high), IGNORED, MISS).astype(np.uint8),
+        np.where(outside, IGNORED, MISS).astype(np.uint8),
         np.full(count, -1, np.int32),
         np.full(count, np.nan),
         np.zeros(arranged.truth.order.size, np.bool_),
@@ -249,7 +247,7 @@ def _taken(
 
     over_cells(assign, arranged.cells, threads)
     if arranged.zero is not None and protocol.id_zero == zero_ids.MISSED:
-        zero_ids.unmatch(out, arranged.zero, (areas < low) | (areas > high))
+        zero_ids.unmatch(out, arranged.zero, outside)
     return out
 
 

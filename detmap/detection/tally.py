@@ -34,7 +34,7 @@ class Column(NamedTuple):
     per: Literal["detection", "pair"]
     #: The list that its values are indices of.
     index_of: Literal["", "categories", "image_ids"] = ""
-    #: The meaning of its second axis: words of bits, or area ranges.
+    #: The meaning of its second axis: words of bits, or area ranges and levels.
     width: Literal["", "words", "areas"] = ""
     #: ``where(protocol)`` returns whether the column is there; elsewhere it is empty. None: always.
     where: Callable[[Protocol], bool] | None = None
@@ -42,7 +42,7 @@ class Column(NamedTuple):
     def shape(self, protocol: Protocol, rows: int) -> tuple[int, ...]:
         """Return its shape in a tally with so many detections or pairs."""
         rows = rows if self.where is None or self.where(protocol) else 0
-        width = {"": (), "words": (word_count(protocol),), "areas": (len(protocol.area_ranges),)}[self.width]
+        width = {"": (), "words": (word_count(protocol),), "areas": (len(protocol.range_names),)}[self.width]
         return (rows, *width)
 
     def native(self) -> np.dtype[Any]:
@@ -107,7 +107,8 @@ class Tally(Frozen):
     scores : ndarray of float64, shape (n,)
         As given.
     hit, ignored : ndarray of uint64, shape (n, w)
-        Bit ``a * T + t`` says that the detection is a hit, or does not count, in area range *a* at IoU threshold *t*.
+        Bit ``a * T + t`` says that the detection is a hit, or does not count, in area range *a* at IoU threshold *t*; the
+        levels of the protocol follow its area ranges.
     positive_category, positive_image : ndarray of int32, shape (p,)
         The pairs of category and image that hold ground truth.
     positive_counts : ndarray of int32, shape (p, A)
@@ -317,9 +318,10 @@ class Tally(Frozen):
             parallel.even(len(self), threads),
             threads,
         )
+        by_bits = ranked._replace(scores=ranked.scores.view(np.uint64))
         # A category's rows lie together now, and fit into a cache or nearly so while they are sorted.
         parallel.run(
-            lambda begin, end: sorting.sort_rows(starts, begin, end, ranked, category),
+            lambda begin, end: sorting.sort_rows(starts, begin, end, by_bits, category),
             parallel.cut(starts, threads),
             threads,
         )
@@ -366,7 +368,7 @@ class Tally(Frozen):
     def hits_within(self) -> NDArray[np.int64]:
         """The numbers of hits within each cap, shape (K, M, A, T), of a tally in ranking order."""
         protocol = self.protocol
-        shape = (len(protocol.max_dets), len(protocol.area_ranges), len(protocol.iou_thresholds))
+        shape = (len(protocol.max_dets), len(protocol.range_names), len(protocol.iou_thresholds))
         counts = np.zeros((len(self.categories), shape[0], 64 * self.hit.shape[1]), np.int64)
         matching.count_hits(self.columns(), readonly(protocol.max_dets, np.int64), counts)
         return counts[:, :, : shape[1] * shape[2]].reshape(-1, *shape)
@@ -398,7 +400,7 @@ class Tally(Frozen):
         return self._count(readonly(self.ignored & mask, np.uint64))[:, area]
 
     def _count(self, words: NDArray[np.uint64]) -> NDArray[np.int64]:
-        shape = (len(self.categories), len(self.protocol.area_ranges), len(self.protocol.iou_thresholds))
+        shape = (len(self.categories), len(self.protocol.range_names), len(self.protocol.iou_thresholds))
         counts = np.zeros((shape[0], 64 * words.shape[1]), np.int64)
         matching.count_bits(self.class_starts, words, counts)
         return counts[:, : shape[1] * shape[2]].reshape(shape)
@@ -507,7 +509,7 @@ def _merged_frequencies(parts: Sequence[Tally]) -> dict[Any, str]:
 def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
     """Return the tally of a header and its columns, every value of them checked."""
     images, detections, pairs = header.rows
-    areas, by_file = len(protocol.area_ranges), protocol.ties == "file"
+    areas, by_file = len(protocol.range_names), protocol.ties == "file"
     if min(header.rows) < 0:
         raise StateError("not a tally: a number of rows is negative")
     rows = {"detection": detections, "pair": pairs}
@@ -596,7 +598,7 @@ def _cells(tally: Tally, prefix: str = "", rows: Any = slice(None)) -> NDArray[n
 
 def _beyond_thresholds(tally: Tally) -> bool:
     """Return whether a bit is set that belongs to no area range and threshold."""
-    used = len(tally.protocol.area_ranges) * len(tally.protocol.iou_thresholds)
+    used = len(tally.protocol.range_names) * len(tally.protocol.iou_thresholds)
     rest = np.uint64(0) if used % 64 == 0 else ~np.uint64((1 << used % 64) - 1)
     return any(bool((words[:, -1] & rest).any()) for words in (tally.hit, tally.ignored))
 
@@ -627,7 +629,7 @@ def _too_many_hits(tally: Tally) -> bool:
     if pairs.size and pairs[0] < 0:  # no ground truth at all
         return True
     words, starts = readonly(tally.hit[rows[order]], np.uint64), np.append(first, rows.size)
-    areas, thresholds = len(tally.protocol.area_ranges), len(tally.protocol.iou_thresholds)
+    areas, thresholds = len(tally.protocol.range_names), len(tally.protocol.iou_thresholds)
     step = 1 + _COUNTED // (64 * words.shape[1])
     for begin in range(0, pairs.size, step):
         some = pairs[begin : begin + step]
@@ -653,4 +655,4 @@ def _product(shape: Sequence[int]) -> int:
 
 def word_count(protocol: Protocol) -> int:
     """Return how many 64-bit words hold the bits of a detection."""
-    return -(-len(protocol.area_ranges) * len(protocol.iou_thresholds) // 64)
+    return -(-len(protocol.range_names) * len(protocol.iou_thresholds) // 64)

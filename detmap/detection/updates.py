@@ -42,6 +42,8 @@ class Image(NamedTuple):
     true_shapes: Any = None
     unscored: int = 0  # 1 where masks or keypoints were given beside the boxes, and no `iou_type`
     lists: Mapping[str, list[Any]] = {}  # those of `LISTS` that were given: ids of categories
+    fields: Mapping[str, NDArray[np.float64]] = {}  # of its objects, those that levels read
+    size: tuple[int, int] = (0, 0)  # height and width, where ranges are shares of them
 
 
 def read_image(
@@ -52,9 +54,12 @@ def read_image(
     box_format: BoxFormat,
     invalid_boxes: InvalidBoxes,
     names: Mapping[Any, str] | None,
+    needs: Mapping[str, Any],
 ) -> Image:
     """Return image `i` of an update, checked; `names` are the categories, if they are given. Raises `InputError` for
     data that cannot be scored.
+
+    `needs` are what `detmap.detection.ranges.needs` says of the protocol.
 
     Where other shapes are given, boxes may be left out: then they are the boxes around the shapes.
     """
@@ -106,7 +111,36 @@ def read_image(
     image = Image(
         boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, 0, shapes, true_shapes, 0, lists
     )  # fmt: skip
+    if needs:
+        fields = {name: _optional(target, name, count, i) for name in needs.get("fields", ())}
+        image = image._replace(fields=fields, size=_size(target, i) if "image_facts" in needs else (0, 0))
     return image if kept is None and true_kept is None else _without(image, kept, true_kept)
+
+
+def _optional(target: Mapping[str, Any], name: str, count: int, i: int) -> NDArray[np.float64]:
+    """Return a field of objects; None and NaN are no value."""
+    if not count:
+        return np.empty(0)
+    value = _field(target, name, "targets", i)
+    if isinstance(value, list | tuple):
+        value = [np.nan if one is None else float(one) if isinstance(one, bool | np.bool_) else one for one in value]
+    elif array(value).dtype.kind == "b":
+        value = array(value).astype(np.float64)
+    column: NDArray[np.float64] = _column({name: value}, name, count, "targets", i)
+    return column
+
+
+def _size(target: Mapping[str, Any], i: int) -> tuple[int, int]:
+    """Return height and width of the image of a target."""
+    sides = array(_field(target, "image_size", "targets", i))
+    if sides.shape != (2,) or sides.dtype.kind not in "iuf" or not ((sides >= 1) & (sides == np.floor(sides))).all():
+        raise InputError(
+            "must be the height and width of the image in pixels",
+            source="targets",
+            record=f"image {i}",
+            field="image_size",
+        )
+    return int(sides[0]), int(sides[1])
 
 
 def _category_list(value: Any, name: str, i: int) -> list[Any]:
@@ -391,4 +425,6 @@ def _without(image: Image, kept: NDArray[np.bool_] | None, true_kept: NDArray[np
             changes.update((name, getattr(image, name)[rows]) for name in names)
             column = getattr(image, shapes)
             changes[shapes] = None if column is None else column.take(rows)
+    if true_kept is not None:
+        changes["fields"] = {name: values[true_kept] for name, values in image.fields.items()}
     return image._replace(**changes, dropped=dropped)

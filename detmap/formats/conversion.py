@@ -13,6 +13,7 @@ from detmap.formats import files, registry
 from detmap.formats.inputs import Input
 from detmap.formats.registry import Format
 from detmap.reading.options import FormatOptions, Path, Reading, Role, made_of, options_of, takes_options
+from detmap.shapes import find
 from detmap.shapes.kinds import BOXES
 
 if TYPE_CHECKING:
@@ -134,10 +135,15 @@ def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str
         kinds = [
             kind
             for kind, count in counts.items()
-            if count and count == total and (target.holds is None or kind in target.holds)
+            if count and count == total and _holds(target, kind)
         ]
     left = [count for kind, count in counts.items() if kind not in kinds]
     return kinds or [BOXES], max(left, default=0)
+
+
+def _holds(target: Format, kind: str) -> bool:
+    """Return whether a format has a field for a kind of shape; COCO's records have those that the kind says."""
+    return find(kind).records is not None if target.holds is None else kind in target.holds
 
 
 def _refuse_inputs(target: Path, inputs: Sequence[Path]) -> None:

@@ -8,6 +8,7 @@ lines with a flag.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -49,6 +50,9 @@ _BOXES = {
     "cxcywh": ("cx", "cy", "width", "height"),
     "": ("a", "b", "c", "d"),
 }
+
+#: Beginnings of files that hold the results of a class, as those of VOC and DOTA do.
+_OF_A_CLASS = re.compile(r"comp.*_det_|Task[12]_")
 
 #: Columns of 0 and 1, and words in brackets.
 _FLAGS = ("difficult", "crowd")
@@ -444,7 +448,7 @@ def line_format(
             return False
         if not lines or yolo.fits(lines, given.role == "detections"):
             return False
-        return not any(os.path.basename(one).startswith("comp") and "_det_" in one for one in given.names)
+        return not any(map(_OF_A_CLASS.match, given.names))
 
     def salvage(source: Any, role: Role, kinds: Sequence[str], truth: GroundTruth | None) -> Salvaged | None:
         return sides[role].salvage(source, role, truth)

@@ -49,7 +49,7 @@ def kernel(function: F) -> F:
         from detmap.kernels import _numba
 
         # Kernels are never called from C; numba would spend a tenth of the compile time on the wrapper for that.
-        lean = _numba.known_options(no_cfunc_wrapper=True)
+        lean = _numba.known_options(no_cfunc_wrapper=True) | _numba.lean_compiler()
         return _numba.cached(function, lambda function, **options: _numba.njit(**lean, **options)(function))
 
     own = function.__module__.startswith(f"{__name__}.")
@@ -77,8 +77,8 @@ def _helped(function: F, **options: bool) -> F:
     def compile() -> Any:
         from detmap.kernels import _numba
 
-        lean = _numba.known_options(_nrt=False, no_cpython_wrapper=True)
-        return _numba.njit(**lean, **_numba.known_options(**options))(function)
+        lean = _numba.known_options(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+        return _numba.njit(**lean, **_numba.lean_compiler(linked=True))(function)
 
     return cast(F, _made(function, compile))
 

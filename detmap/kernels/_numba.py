@@ -12,6 +12,7 @@ the sources.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import pickle
@@ -81,6 +82,7 @@ def is_plain() -> bool:
         from numba.core import codegen, compiler, serialize
         from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
 
+        library: Any = codegen.JITCodeLibrary
         needed: list[Any] = [
             binding.add_symbol,
             _nrt_python.c_helpers,
@@ -88,7 +90,8 @@ def is_plain() -> bool:
             codegen.JITCPUCodegen.magic_tuple,
         ]
         needed += [compiler.CompileResult._reduce, compiler.CompileResult._rebuild]
-        needed += [codegen.CPUCodeLibrary._get_module_for_linking]
+        needed += [codegen.CPUCodeLibrary._get_module_for_linking, compiler.Compiler.define_pipelines]
+        needed += [library._finalize_dynamic_globals, library._finalize_final_module, library.get_pointer_to_function]
     except (AttributeError, ImportError):
         return True
     return not (all(needed) and _HOME.is_dir())
@@ -103,6 +106,62 @@ def known_options(**options: bool) -> dict[str, bool]:
         return {}
     known = not is_plain() and all(hasattr(CPUTargetOptions, name) for name in options)
     return options if known else {}
+
+
+@cache
+def lean_compiler(linked: bool = False) -> dict[str, Any]:
+    """Return the option of `njit` with which compiling takes three quarters of the time; none with an unknown numba.
+
+    Garbage is collected after a kernel rather than some hundred times meanwhile. What is only `linked` into kernels, a
+    helper, gets no machine code of its own.
+    """
+    if is_plain():
+        return {}
+    from numba.core import codegen, compiler
+
+    class Codegen:
+        """The code generator as a linked library shows it: there is no code whose environment could be set."""
+
+        def __init__(self, given: Any) -> None:
+            self._given = given
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._given, name)
+
+        def set_env(self, name: str, environment: Any) -> None:
+            pass
+
+    class Linked(codegen.JITCodeLibrary):
+        """Optimised LLVM code without machine code."""
+
+        @property
+        def codegen(self) -> Any:
+            return Codegen(self._codegen)
+
+        def _finalize_final_module(self) -> None:
+            self._finalize_dynamic_globals()
+            self._finalized = True
+
+        def get_pointer_to_function(self, name: str) -> int:
+            self._ensure_finalized()
+            return 0
+
+    class Lean(compiler.Compiler):
+        def compile_extra(self, function: Any) -> Any:
+            if not gc.isenabled():
+                return super().compile_extra(function)
+            gc.disable()
+            try:
+                return super().compile_extra(function)
+            finally:
+                gc.enable()
+
+        def define_pipelines(self) -> Any:
+            if linked:
+                self.state.library = Linked(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+            return super().define_pipelines()
+
+    return {"pipeline_class": Lean}
 
 
 def cached(function: Callable[..., Any], compile: Callable[..., Any]) -> Any:

@@ -17,20 +17,27 @@ Array = NDArray[Any]
 
 
 class Objects(NamedTuple):
-    """What matching asks of the ground truth, by position: ``areas``, and flags ``ignored`` and ``crowd``."""
+    """What matching asks of the ground truth, by position: ``measures``, (n, M), and flags ``ignored`` and ``crowd``."""
 
-    areas: Array
+    measures: Array
     ignored: Array
     crowd: Array
 
 
+class Ranges(NamedTuple):
+    """The least and the largest value in each range, ``limits`` (A, 2), of which ``measure``, (A,)."""
+
+    limits: Array
+    measure: Array
+
+
 class Levels(NamedTuple):
-    """What is asked of a match: the least overlap at each of the ``thresholds``, (T,); the least and the largest area in
-    each of the ``ranges``, (A, 2); and whether a detection looks at the best object alone (``only_best``, VOC's rule).
+    """What is asked of a match: the least overlap at each of the ``thresholds``, (T,); the ``ranges``; and whether a
+    detection looks at the best object alone (``only_best``, VOC's rule).
     """
 
     thresholds: Array
-    ranges: Array
+    ranges: Ranges
     only_best: bool
 
 
@@ -63,48 +70,46 @@ class Collected(NamedTuple):
     first_scores: Array
 
 
-@kernel
-def _threshold_bits(ranges: int, thresholds: int, words: int) -> Array:
-    """Return for each threshold that a word knows the word with its bit set in every area range, shape (min(T, 64), words).
+@helper
+def _threshold_bits(ranges: int, thresholds: int, out: Array) -> None:
+    """Write for each threshold that a word knows the word with its bit set in every area range, shape (min(T, 64), words).
 
     Up to 64 thresholds every word may know all of them, and row *t* is threshold *t*. Of more, word *w* knows those that
     its 64 bits stand for: row *i* is threshold ``(64 * w + i) % T``.
     """
-    rows = min(thresholds, 64)
-    bits = np.empty((rows, words), np.uint64)  # zeros would take three times as long to compile
-    for row in range(rows):
-        for w in range(words):
-            bits[row, w] = np.uint64(0)
+    for row in range(out.shape[0]):
+        for w in range(out.shape[1]):
+            out[row, w] = np.uint64(0)
     for bit in range(ranges * thresholds):
         row = bit % thresholds if thresholds <= 64 else bit & 63
-        bits[row, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
-    return bits
+        out[row, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
 
 
-@kernel
-def _range_bits(ranges: int, thresholds: int, words: int) -> Array:
-    """Return for each area range the words with its bits set at every threshold, shape (A, words)."""
-    bits = np.empty((ranges, words), np.uint64)  # zeros would take three times as long to compile
-    for a in range(ranges):
-        for w in range(words):
-            bits[a, w] = np.uint64(0)
+@helper
+def _range_bits(thresholds: int, out: Array) -> None:
+    """Write for each area range the words with its bits set at every threshold, shape (A, words)."""
+    for a in range(out.shape[0]):
+        for w in range(out.shape[1]):
+            out[a, w] = np.uint64(0)
         for bit in range(a * thresholds, (a + 1) * thresholds):
-            bits[a, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
-    return bits
+            out[a, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
 
 
 @kernel
-def mark_misses(areas: Array, ranges: Array, thresholds: int, begin: int, end: int, hit: Array, ignored: Array) -> None:
-    """Start detections ``[begin, end)``, of these `areas`, as misses, ignored in the ranges that they are outside of."""
+def mark_misses(
+    measures: Array, ranges: Ranges, thresholds: int, begin: int, end: int, hit: Array, ignored: Array
+) -> None:
+    """Start detections ``[begin, end)``, of these `measures`, as misses, ignored in the ranges that they are outside of."""
     words = ignored.shape[1]
-    bits = _range_bits(ranges.shape[0], thresholds, words)
+    bits = np.empty((ranges.limits.shape[0], words), np.uint64)
+    _range_bits(thresholds, bits)
     for d in range(begin, end):
-        area = areas[d - begin]
         for w in range(words):
             hit[d, w] = np.uint64(0)
             outside = np.uint64(0)
-            for a in range(ranges.shape[0]):
-                outside |= np.uint64((area < ranges[a, 0]) | (area > ranges[a, 1])) * bits[a, w]
+            for a in range(ranges.limits.shape[0]):
+                value = measures[d - begin, ranges.measure[a]]
+                outside |= np.uint64((value < ranges.limits[a, 0]) | (value > ranges.limits[a, 1])) * bits[a, w]
             ignored[d, w] = outside
 
 
@@ -146,15 +151,15 @@ def _rise(candidates: Candidates, first: int, count: int, rising: Array) -> None
 
 
 @helper
-def _free(objects: Objects, start: int, count: int, ranges: Array, inside: Array, words: Words) -> None:
+def _free(objects: Objects, start: int, count: int, ranges: Ranges, inside: Array, words: Words) -> None:
     """Make the `count` objects of a cell free; `words` are those at which each is taken (``hit``) and ignored."""
     for g in range(count):
-        area = objects.areas[start + g]
         for w in range(inside.shape[1]):
             words.hit[g, w] = np.uint64(0)
             words.ignored[g, w] = np.uint64(0)
-            for a in range(ranges.shape[0]):
-                if objects.ignored[start + g] or area < ranges[a, 0] or area > ranges[a, 1]:
+            for a in range(inside.shape[0]):
+                value = objects.measures[start + g, ranges.measure[a]]
+                if objects.ignored[start + g] or value < ranges.limits[a, 0] or value > ranges.limits[a, 1]:
                     words.ignored[g, w] |= inside[a, w]
 
 
@@ -196,8 +201,10 @@ def match(
     widest, most = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end), 0
     for r in range(candidates.first.shape[0]):
         most = max(most, candidates.last[r] - candidates.first[r])
-    reaches = _threshold_bits(ranges.shape[0], thresholds.shape[0], words)
-    inside = _range_bits(ranges.shape[0], thresholds.shape[0], words)
+    reaches = np.empty((min(thresholds.shape[0], 64), words), np.uint64)
+    _threshold_bits(ranges.limits.shape[0], thresholds.shape[0], reaches)
+    inside = np.empty((ranges.limits.shape[0], words), np.uint64)
+    _range_bits(thresholds.shape[0], inside)
     outside, taken = np.empty((widest, words), np.uint64), np.empty((widest, words), np.uint64)
     rising = np.empty(most, np.int64)  # a detection's candidates by ascending overlap, the first among equals first
     row = 0
@@ -332,7 +339,8 @@ def collect_hits(
         found[ranking] = 0
     counted = np.empty((areas, cuts + 1), np.int64)  # by area, and by how many caps a detection is within
     skipped = np.empty((areas, per_area), np.int64)
-    masks = _range_bits(areas, thresholds, words)
+    masks = np.empty((areas, words), np.uint64)
+    _range_bits(thresholds, masks)
     # Where one word holds all flags (as nearly always), the flag of the first threshold in every area range.
     firsts = _first_bits(areas if words == 1 else 0, thresholds)
     at = begin

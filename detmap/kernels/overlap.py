@@ -122,13 +122,12 @@ def _sort_by_left(keys: Array, names: Array, count: int) -> None:
             root = child
 
 
-@kernel
-def _place(boxes: Boxes, start: int, count: int, by_left: bool, out: Array, names: Array) -> None:
-    """Write the corners and areas of a cell's boxes, and which is which: in their order, or by their left edge."""
+@helper
+def _place(boxes: Boxes, start: int, count: int, by_left: bool, out: Array, names: Array, keys: Array) -> None:
+    """Write the corners and areas of a cell's boxes, and which is which: in their order, or by their left edge (`keys`)."""
     for i in range(count):
         names[i] = i
     if by_left:
-        keys = np.empty(count)
         for i in range(count):
             keys[i] = boxes.coordinates[boxes.order[start + i], 0]
         _sort_by_left(keys, names, count)
@@ -244,6 +243,7 @@ def box_candidates(
     left, left_names = np.empty((most, 5)), np.empty(most, np.int64)  # the cell's detections: x1, y1, x2, y2, area
     right, right_names, right_weights = np.empty((widest, 5)), np.empty(widest, np.int64), np.empty(widest)
     truth = Compared(right, right_weights, right_names)
+    keys = np.empty(max(most, widest))
     active = np.empty(widest, np.int64)  # what the sweep has reached and not yet left behind
     pixel, bounds = detections.pixel, detections.areas.shape[0] > 0
     # Cheap rejection of most pairs: compare the intersection with the union times the lowest overlap instead of dividing.
@@ -254,7 +254,7 @@ def box_candidates(
         start = cells.ground_truth_starts[c]
         count, objects = cells.detection_stops[c] - cells.detection_starts[c], cells.ground_truth_stops[c] - start
         sweep = objects >= 8 and count * objects >= 512 and lowest > 0.0
-        _place(ground_truth, start, objects, sweep, right, right_names)
+        _place(ground_truth, start, objects, sweep, right, right_names, keys)
         for g in range(objects):
             right_weights[g] = 0.0 if wanted.crowd[ground_truth.order[start + right_names[g]]] else 1.0
             if np.isnan(right[g, 4]):  # unknown, which a crowd's weight of 0 would hide
@@ -268,7 +268,9 @@ def box_candidates(
             used = _compare_all(detections, run, truth, objects, (lowest, hopeless), row, used, out)
             row += count
             continue
-        _place(detections, cells.detection_starts[c], count, sweep, left, left_names)  # of True it is compiled again
+        _place(
+            detections, cells.detection_starts[c], count, sweep, left, left_names, keys
+        )  # of True it is compiled again
         live = entered = np.int64(0)  # of a plain 0 `_swept` is compiled again, for the literal
         for at in range(count):
             if stop[0]:

@@ -18,8 +18,12 @@ from detmap.kernels.sorting import _longest_group
 
 Array = NDArray[Any]
 
-#: Up to so many distinct distances of relevant items, a vectorised count for each is faster than a search for every item.
-FEW = 256
+#: Maximum number of distinct distances of relevant items for which a vectorised count of each is the fastest.
+FEW = 24
+
+#: Slots per distinct distance in the table that says where to search, their maximum number, the number of distances that
+#: are looked up together, and the number of candidates up to which they are compared one by one.
+SLOTS, MOST_SLOTS, TOGETHER, SHORT = 8, 1 << 15, 2048, 4
 
 
 @helper
@@ -148,23 +152,70 @@ def _count_for_each(row: Array, mine: Array, order: Array, count: int, groups: G
                 met += 1
 
 
+class Table(NamedTuple):
+    """Where to search for a distance among ascending steps.
+
+    The range of the steps is cut into slots of equal width, and one more is for larger distances. The steps in slot *b* are
+    ``starts[b]:starts[b + 1]``. `slots` holds the slots of `TOGETHER` distances.
+    """
+
+    starts: Array
+    slots: Array
+
+
 @helper
-def _search_for_each(row: Array, mine: Array, order: Array, count: int, groups: Groups) -> None:
+def _slot(x: Any, lowest: Any, scale: Any, most: Any) -> Any:
+    """Return the slot of a distance; it never falls where the distance rises, since rounding keeps the order."""
+    return np.int32(min(max((x - lowest) * scale, 0.0), most))
+
+
+@helper
+def _fill(table: Table, steps: Array, count: int) -> Any:
+    """Fill the table for the first `count` steps; return the slots per unit of distance, 0 where there can be none."""
+    size = min(SLOTS * count, MOST_SLOTS)
+    starts, lowest, scale = table.starts, steps[0], (size - 0.5) / (steps[count - 1] - steps[0])
+    if not (scale > 0 and scale < np.inf):  # a step is infinite, or all are too near to each other
+        return 0.0
+    for b in range(size + 2):
+        starts[b] = 0
+    for g in range(count):
+        starts[_slot(steps[g], lowest, scale, size) + 1] += 1
+    for b in range(size + 1):
+        starts[b + 1] += starts[b]
+    return scale
+
+
+@helper
+def _search_for_each(row: Array, mine: Array, order: Array, count: int, groups: Groups, table: Table) -> None:
     """Count a row of distances item by item, as `_count_for_each` does."""
-    steps, turn, equal = groups.steps, groups.turn, groups.equal
-    for i in range(row.size):
-        x = row[i]
-        if x > steps[count - 1]:
-            continue
-        g = _place(steps, count, x)
-        if steps[g] != x:
-            groups.nearer[g] += 1
-            continue
-        j = turn[g]
-        if j < groups.bounds[g + 1] and mine[order[j]] == i:
-            groups.before[j] = equal[g]
-            turn[g] = j + 1
-        equal[g] += 1
+    steps, turn, equal, nearer = groups.steps, groups.turn, groups.equal, groups.nearer
+    scale, lowest, size = _fill(table, steps, count), steps[0], min(SLOTS * count, MOST_SLOTS)
+    for first in range(0, row.size, TOGETHER):
+        part = row[first : first + TOGETHER]
+        if scale > 0:
+            for i in range(part.size):
+                table.slots[i] = _slot(np.float64(part[i]), lowest, scale, size)
+        for i in range(part.size):
+            x = part[i]
+            low, high = 0, count
+            if scale > 0:
+                b = np.uint64(table.slots[i])
+                low, high = table.starts[b], table.starts[b + np.uint64(1)]
+            if high - low > SHORT:
+                low += _place(steps[low:high], high - low, x)
+            else:
+                while low < high and steps[low] < x:
+                    low += 1
+            if low == count:
+                continue
+            if steps[low] != x:
+                nearer[low] += 1
+                continue
+            j = turn[low]
+            if j < groups.bounds[low + 1] and mine[order[j]] == first + i:
+                groups.before[j] = equal[low]
+                turn[low] = j + 1
+            equal[low] += 1
 
 
 @helper
@@ -201,6 +252,11 @@ def rank_relevant(distances: Distances, relevant: Lists, junk: Lists, begin: int
         np.empty(most, np.int64),
         np.empty(most, np.int64),
     )
+    many = most > FEW
+    table = Table(
+        np.empty(min(SLOTS * most, MOST_SLOTS) + 2 if many else 0, np.int32),
+        np.empty(TOGETHER if many else 0, np.int32),
+    )
     for q in range(begin, end):
         row = distances.values[distances.rows[q - distances.first] : distances.rows[q - distances.first + 1]]
         first = relevant.starts[q]
@@ -220,7 +276,7 @@ def rank_relevant(distances: Distances, relevant: Lists, junk: Lists, begin: int
         if count <= FEW:
             _count_for_each(row, mine, order, count, groups)
         else:
-            _search_for_each(row, mine, order, count, groups)
+            _search_for_each(row, mine, order, count, groups, table)
         _take_out(row, left, mine, order, count, groups)
         ahead = 0
         for g in range(count):

@@ -159,27 +159,27 @@ def _longest_group(starts: Array, begin: int, end: int) -> int:
 
 
 class Placed(NamedTuple):
-    """The row at each position, in the order of cells, with its image, category, rank within the cell, and score."""
+    """The row at each position, in the order of cells, with its image, category, rank within the cell, and bits of score."""
 
     order: Array
     image: Array
     category: Array
     rank: Array
-    scores: Array
+    bits: Array
 
 
 @kernel
 def arrange_cells(
-    starts: Array, category: Array, scores: Array, merged: bool, begin: int, end: int, out: Placed, out_starts: Array
+    starts: Array, category: Array, bits: Array, merged: bool, begin: int, end: int, out: Placed, out_starts: Array
 ) -> int:
     """Cut the rows of images ``[begin, end)`` into cells of one category each, by descending score; return how many.
 
     Image *g* has the rows ``out.order[starts[g]:starts[g + 1]]``, which are sorted here. Written are the other columns of
     `out`, and from ``out_starts[starts[begin]]`` on where the cells start. Where categories are `merged` an image is one
-    cell, of category 0, whose rows still stand by category where scores are equal. Without `scores` (empty) the rows of a
-    category keep their order.
+    cell, of category 0, whose rows still stand by category where scores are equal. Without the `bits` of scores, uint64
+    (empty), the rows of a category keep their order. To view scores as bits here would take longer to compile than to sort.
     """
-    order, bits = out.order, scores.view(np.uint64)
+    order = out.order
     longest = _longest_group(starts, begin, end)
     keys, spare_keys = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
     spare_order = np.empty(longest, order.dtype)
@@ -189,7 +189,7 @@ def arrange_cells(
         start, stop = starts[g], starts[g + 1]
         # Detectors mostly write an image's detections by descending score: then every category is in order too.
         in_order = True
-        if scores.shape[0]:
+        if bits.shape[0]:
             in_order = not merged
             for i in range(start, stop):
                 keys[i - start] = _descending_key(bits[order[i]])
@@ -220,9 +220,9 @@ def arrange_cells(
             out_starts[starts[begin] + cells] = i  # the next position overwrites it unless a cell begins here
             cells += begins
             out.image[i], out.category[i], out.rank[i] = g, key, rank
-        if scores.shape[0]:
+        if bits.shape[0]:
             for i in range(start, stop):
-                out.scores[i] = scores[order[i]]
+                out.bits[i] = bits[order[i]]
     return cells
 
 
@@ -259,14 +259,14 @@ def scatter_rows(places: Array, begin: int, end: int, rows: Rows, out: Rows) -> 
 def sort_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array) -> None:
     """Stably sort the rows of groups ``[begin, end)`` by descending score, where they are, and write which group each is of.
 
-    Group *g* has rows ``[starts[g], starts[g + 1])``. A column is copied before its rows are put into their order: into
+    Group *g* has rows ``[starts[g], starts[g + 1])``. Scores are given as their bits, uint64. A column is copied before its rows are put into their order: into
     what the sort of the group leaves free.
     """
     longest = _longest_group(starts, begin, end)
     keys, spare_keys = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
     order, spare_order = np.empty(longest, np.int32), np.empty(longest, np.int32)
     counts = np.empty(256, np.int64)
-    bits = rows.scores.view(np.uint64)
+    bits = rows.scores
     for g in range(begin, end):
         first = starts[g]
         size = starts[g + 1] - first

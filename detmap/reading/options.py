@@ -108,6 +108,14 @@ class Reading:
         concerns=_TRUTH,
         allowed=YES_OR_NO,
     )
+    fields: Sequence[str] = option(
+        (),
+        "With ground truth: fields of its annotations, or columns, to read besides, which levels of difficulty are made of. "
+        "`detmap.evaluate` reads those of its levels itself.",
+        concerns=_TRUTH,
+        plain=lambda names: (names,) if isinstance(names, str) else tuple(map(str, names)),
+        some="reads fields of COCO's annotations and columns of tables (CSV, Parquet, Feather)",
+    )
     classes: Path | Sequence[str] | None = option(
         None,
         "Names of classes, for formats that hold their numbers: a list, a file with a name a line, or ``data.yaml``.",
@@ -264,6 +272,7 @@ class Options(FormatOptions, total=False):
 
     iou_type: str
     image_facts: bool
+    fields: Sequence[str]
     clusters: Path | Mapping[Any, Any] | None
     unknown_images: UnknownImages
     invalid_boxes: InvalidBoxes

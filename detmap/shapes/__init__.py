@@ -10,6 +10,8 @@ from detmap.shapes.kinds import (
     KEYPOINTS,
     KINDS,
     MASKS,
+    PROBIOU,
+    ROTATED,
     Column,
     Drawing,
     IouType,
@@ -42,3 +44,5 @@ register(boxes.KIND)
 KINDS.add_later(MASKS, "detmap.shapes.masks", "KIND")
 KINDS.add_later(KEYPOINTS, "detmap.shapes.keypoints", "KIND")
 KINDS.add_later(BOUNDARIES, "detmap.shapes.masks", "BOUNDARY")
+KINDS.add_later(ROTATED, "detmap.shapes.rotated", "KIND")
+KINDS.add_later(PROBIOU, "detmap.shapes.rotated", "PROBABLE")

@@ -270,10 +270,10 @@ KINDS = Registry(Kind, "iou_type")
 BOXES: Final = "bbox"
 
 #: The kinds that ship besides, for formats that hold some of them.
-MASKS, KEYPOINTS, BOUNDARIES = "segm", "keypoints", "boundary"
+MASKS, KEYPOINTS, BOUNDARIES, ROTATED, PROBIOU = "segm", "keypoints", "boundary", "rotated", "probiou"
 
 #: The names of kinds, for type checkers, which then find a typo.
-IouType = Literal["bbox", "segm", "keypoints", "boundary"] | PluginName
+IouType = Literal["bbox", "segm", "keypoints", "boundary", "rotated", "probiou"] | PluginName
 
 #: The field of COCO's records that holds the box, x, y, width, height.
 BOX_FIELD = "bbox"

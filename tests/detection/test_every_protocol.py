@@ -17,6 +17,7 @@ from detmap.cli import main
 from detmap.detection.protocols import PRESETS
 from detmap.diagnostics import PARTS
 from detmap.explanations.replay import trimmed
+from detmap.formats import files as written
 from detmap.statistics.bootstrap import replicated
 
 PROTOCOLS = tuple(PRESETS)
@@ -28,6 +29,8 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("every")
     document, results = lvis_scenes.scene(5, images=12, categories=5, crowded=1)
     document["annotations"] = [one for one in document["annotations"] if one["area"] > 0]
+    for one in document["categories"]:
+        one["name"] = one["name"].replace(" ", "-")  # DOTA's classes are words
     (folder / "truth.json").write_text(json.dumps(document))
     results = [one for one in results if one["area"] > 0]
     for place, one in enumerate(results):
@@ -39,13 +42,35 @@ def files(tmp_path_factory):
     for side in (0, 1):
         part = [one for one in results if one["image_id"] % 2 == side]
         (folder / "shards" / f"{side}.json").write_text(json.dumps(part))
+    truth = detmap.read(folder / "truth.json", "ground_truth")
+    written.write(truth, folder / "labelTxt", format="dota")
+    for name in ("one", "two"):
+        found = detmap.read(folder / f"{name}.json", ground_truth=truth)
+        written.write(found, folder / name, format="dota", ground_truth=truth)
     return folder
 
 
+def sources(files, name):
+    """The paths of ground truth and of two models' detections that hold what a protocol compares."""
+    if PRESETS[name].iou_type == "bbox":
+        return [files / f"{one}.json" for one in ("truth", "one", "two")]
+    return [files / one for one in ("labelTxt", "one", "two")]
+
+
 @pytest.fixture(scope="module")
-def tables(files):
-    truth = detmap.read(files / "truth.json", "ground_truth", image_facts=True)
-    return truth, *(detmap.read(files / f"{name}.json", ground_truth=truth) for name in ("one", "two"))
+def every_table(files):
+    made = {}
+    for name in ("coco", "dota"):
+        how = {"iou_type": PRESETS[name].iou_type}
+        truth, *found = sources(files, name)
+        truth = detmap.read(truth, "ground_truth", image_facts=True, **how)
+        made[how["iou_type"]] = truth, *(detmap.read(one, ground_truth=truth, **how) for one in found)
+    return made
+
+
+@pytest.fixture
+def tables(every_table, name):
+    return every_table[PRESETS[name].iou_type]
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -66,11 +91,17 @@ def test_the_evaluator(name, tables):
     truth, found, _ = tables
     result = detmap.evaluate(truth, found, name)
     names = dict(zip(truth.categories.ids.tolist(), truth.categories.names, strict=True))
-    frequencies = dict(zip(truth.categories.ids.tolist(), truth.categories.frequencies, strict=True))
-    lists = {
-        "neg_category_ids": truth.negatives.by_image(truth.images.ids, truth.categories.ids),
-        "not_exhaustive_category_ids": truth.not_exhaustive.by_image(truth.images.ids, truth.categories.ids),
-    }
+    kind, lists, frequencies = result.protocol.iou_type, {}, None
+    if truth.negatives is not None:
+        frequencies = dict(zip(truth.categories.ids.tolist(), truth.categories.frequencies, strict=True))
+        lists = {
+            "neg_category_ids": truth.negatives.by_image(truth.images.ids, truth.categories.ids),
+            "not_exhaustive_category_ids": truth.not_exhaustive.by_image(truth.images.ids, truth.categories.ids),
+        }
+
+    def shapes(table):
+        return {"boxes": table.boxes} if kind == "bbox" else {kind: table.shape(kind)}
+
     how = {"categories": names, "box_format": "xywh", "frequencies": frequencies}
     first, second = (detmap.Evaluator(name, **how) for _ in range(2))
     if result.protocol.ties == "file":  # an evaluator takes images in the order of their ids
@@ -79,7 +110,7 @@ def test_the_evaluator(name, tables):
     for n, image in enumerate(truth.images.ids.tolist()):
         own, sought = found.take(found.images.codes == n), truth.take(truth.images.codes == n)
         target = {
-            "boxes": sought.boxes,
+            **shapes(sought),
             "labels": sought.categories.ids[sought.categories.codes],
             "area": sought.areas,
             "iscrowd": sought.crowd,
@@ -87,7 +118,7 @@ def test_the_evaluator(name, tables):
             **{field: by_image[image] for field, by_image in lists.items()},
         }
         labels = own.categories.ids[own.categories.codes]
-        prediction = {"boxes": own.boxes, "scores": own.scores, "labels": labels}
+        prediction = {**shapes(own), "scores": own.scores, "labels": labels}
         (first, second)[n % 2].update(prediction, target, image_ids=image)
     merged = first.merge(pickle.loads(pickle.dumps(second)))
     made = merged.compute()
@@ -145,8 +176,9 @@ def test_matches_and_diagnoses(name, tables):
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_explanations(name, tables):
     truth, found, _ = tables
-    made = detmap.explain(truth, found, "coco", name, metric="AP")
-    of = [trimmed(PRESETS[one], "AP") for one in ("coco", name)]
+    kind = PRESETS[name].iou_type
+    made = detmap.explain(truth, found, "coco", name, metric="AP", iou_type=kind)
+    of = [trimmed(replace(PRESETS[one], iou_type=kind), "AP") for one in ("coco", name)]
     assert made.source_value == detmap.evaluate(truth, found, of[0])["AP"]
     assert made.target_value == detmap.evaluate(truth, found, of[1])["AP"]
     total = sum(share.value for share in made.shares)
@@ -157,7 +189,8 @@ def test_explanations(name, tables):
 def test_batch_and_shards(name, files, tables):
     truth, found, _ = tables
     result = detmap.evaluate(truth, found, name)
-    (scored,) = batch.score(files / "truth.json", [files / "one.json"], name)
+    gt, dt, _ = sources(files, name)
+    (scored,) = batch.score(gt, [dt], name)
     assert same_bits(list(scored.values()), list(result.values()))
     assert scored.notices == dict(result.notices)
     if result.protocol.ties == "image":
@@ -166,7 +199,8 @@ def test_batch_and_shards(name, files, tables):
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_cards_and_pages(name, files, tmp_path, capsys):
-    given = [str(files / "truth.json"), str(files / "one.json"), "--protocol", name]
+    paths = [str(path) for path in sources(files, name)]
+    given = [*paths[:2], "--protocol", name]
     card = str(tmp_path / "card.json")
     assert main(["eval", *given, "--card", card, "--quiet"]) == 0
     assert main(["verify", card, *given[:2]]) == 0
@@ -174,8 +208,7 @@ def test_cards_and_pages(name, files, tmp_path, capsys):
     assert main(["report", *given, "--out", str(page), "--quiet"]) == 0
     assert name in page.read_text("utf-8")
     out = tmp_path / "out"
-    files_given = [str(files / f"{model}.json") for model in ("one", "two")]
     for resumed in ([], ["--resume"]):
-        words = ["batch", given[0], *files_given, "--protocol", name, "--out", str(out), *resumed, "--quiet"]
+        words = ["batch", *paths, "--protocol", name, "--out", str(out), *resumed, "--quiet"]
         assert main(words) == 0
     capsys.readouterr()

@@ -41,7 +41,9 @@ def sorted_rows(values, starts, with_order=True):
     group = np.empty(len(values), np.int32)
     middle = (len(starts) - 1) // 2
     for begin, end in ((0, middle), (middle, len(starts) - 1)):
-        sorting.sort_rows(readonly(starts, np.int64), begin, end, rows, group)
+        sorting.sort_rows(
+            readonly(starts, np.int64), begin, end, rows._replace(scores=rows.scores.view(np.uint64)), group
+        )
     assert group.tolist() == [g for g, (a, b) in enumerate(itertools.pairwise(starts)) for _ in range(a, b)]
     for column, given_column in zip(rows, before, strict=True):
         if len(column):
@@ -169,10 +171,10 @@ def test_arrange_cells(content, merged, scored, falling, random):
             ranked = [cell[i] for i in naive.by_score([rows[i][2] for i in cell])] if scored else cell
             expected += [(i, g, 0 if merged else rows[i][1], rank) for rank, i in enumerate(ranked)]
     category = readonly([row[1] for row in rows], np.int32)
-    values = readonly([row[2] for row in rows] if scored else (), np.float64)
+    values = readonly([row[2] for row in rows] if scored else (), np.float64).view(np.uint64)
     out = [np.empty(len(rows), np.int32) for _ in range(3)]
-    out_scores, out_starts = np.empty(values.size), np.empty(len(rows), np.int64)
-    found, placed = [], sorting.Placed(order, *out, out_scores)
+    out_bits, out_starts = np.empty(values.size, np.uint64), np.empty(len(rows), np.int64)
+    found, placed = [], sorting.Placed(order, *out, out_bits)
     middle = len(content) // 2
     for begin, end in ((0, middle), (middle, len(content))):
         given = readonly(starts, np.int64), category, values
@@ -181,7 +183,7 @@ def test_arrange_cells(content, merged, scored, falling, random):
     columns = (column.tolist() for column in (order, *out))
     assert list(zip(*columns, strict=True)) == expected
     assert found == [i for i, row in enumerate(expected) if row[3] == 0]
-    assert np.array_equal(out_scores.view(np.uint64), values[order[: values.size]].view(np.uint64))
+    assert np.array_equal(out_bits, values[order[: values.size]])
 
 
 @pytest.mark.parametrize("values", [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.2, 0.3]])
@@ -189,8 +191,8 @@ def test_rows_of_one_category_by_falling_score(values):
     """Those that come in order stay, and those that rise are sorted."""
     order, out = np.arange(3, dtype=np.int32), [np.empty(3, np.int32) for _ in range(3)]
     starts, category = readonly([0, 3], np.int64), readonly([0, 0, 0], np.int32)
-    given = starts, category, readonly(values, np.float64)
-    placed = sorting.Placed(order, *out, np.empty(3))
+    given = starts, category, readonly(values, np.float64).view(np.uint64)
+    placed = sorting.Placed(order, *out, np.empty(3, np.uint64))
     assert sorting.arrange_cells(*given, False, 0, 1, placed, np.empty(3, np.int64)) == 1
     assert order.tolist() == naive.by_score(values)
 

@@ -121,7 +121,7 @@ KIND_WORDS = {*filter(KINDS.is_shipped, KINDS), BOX_FIELD, *FIELDS_OF_SHAPES}
 KIND_PLACES = ("shapes/", "pycocotools/", "lvis/", "masks.py")
 
 #: Formats that hold some kinds, which they name by these constants.
-KIND_CONSTANTS = {"MASKS", "KEYPOINTS", "BOUNDARIES"}
+KIND_CONSTANTS = {"MASKS", "KEYPOINTS", "BOUNDARIES", "PROBIOU"}
 
 
 def kinds_named(text):

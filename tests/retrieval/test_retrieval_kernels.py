@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from detmap import average_precision
-from detmap.kernels import cmc, curves, gains, hashing, packing, ranking, sorting
+from detmap.kernels import cmc, curves, gains, hashing, packing, ranking, readonly, sorting
 from detmap.kernels import ties as tied_kernels
 from detmap.retrieval import (
     average_precision_score,
@@ -78,3 +78,46 @@ def test_ranx_agrees_where_it_is_right():
     ours = evaluate_run(qrels, run, list(pairs.values()), "ranx")
     for name, key in pairs.items():
         assert np.allclose(np.asarray(theirs[name]), ours.per_query[key], rtol=0, atol=1e-13), name
+
+
+def _drawn_distances(shape, rng, count):
+    """Return distances of one query: evenly spread, with one far away, in few places, infinite, or hardly different."""
+    values = rng.random(count)
+    if shape == "skewed":
+        values[0], values[1] = 1e9, -1e9
+    elif shape == "tied":
+        values = rng.integers(0, 60, count) / 7
+    elif shape == "infinite":
+        values[rng.integers(0, count, 9)] = np.inf
+        values[rng.integers(0, count, 9)] = -np.inf
+    elif shape == "near":
+        values = 1 + rng.integers(0, 400, count) * 2.0**-52
+    elif shape == "subnormal":
+        values = rng.integers(0, 400, count) * 5e-324
+    elif shape == "huge":
+        values = (values - 0.5) * 3.5e308
+    return values
+
+
+@pytest.mark.parametrize("shape", ["even", "skewed", "tied", "infinite", "near", "subnormal", "huge"])
+@pytest.mark.parametrize("relevant", [3, ranking.FEW, ranking.FEW + 1, 300])
+def test_places_of_relevant_items_equal_sorting(shape, relevant):
+    """Whatever the distribution, and however many are relevant, ranks are those of a stable sort without the junk."""
+    rng = np.random.default_rng([relevant, len(shape)])
+    for count in (relevant + 5, 700, 2 * ranking.TOGETHER + 1):
+        values = _drawn_distances(shape, rng, count)
+        chosen = rng.permutation(values.size)
+        mine, junk = np.sort(chosen[:relevant]), np.sort(chosen[relevant : relevant + 5])
+        lists = [ranking.Lists(readonly([0, one.size], np.int64), readonly(one, np.int64)) for one in (mine, junk)]
+        distances = ranking.Distances(readonly(values, np.float64), readonly([0, values.size], np.int64), 0)
+        ranks, ahead, tied, which, items = (np.empty(n, np.int64) for n in (*[relevant] * 4, 1))
+        places = ranking.Places(ranks, ahead, tied, which, items)
+        assert ranking.rank_relevant(distances, *lists, 0, 1, places) == -1
+        kept = np.delete(np.arange(values.size), junk)
+        order = kept[np.argsort(values[kept], kind="stable")]
+        hits = np.flatnonzero(np.isin(order, mine))
+        assert ranks.tolist() == (hits + 1).tolist()
+        assert mine[which].tolist() == order[hits].tolist()
+        assert ahead.tolist() == [np.count_nonzero(values[kept] < values[i]) for i in order[hits]]
+        assert tied.tolist() == [np.count_nonzero(values[kept] == values[i]) for i in order[hits]]
+        assert items.tolist() == [kept.size]

@@ -129,8 +129,10 @@ def integers(cells: list[str]) -> list[Any]:
     return numbers if all(-(2**63) <= number < 2**63 for number in numbers) else cells
 
 
-def _read(source: Source, columns: Any, what: str) -> _Table:
-    """Read a file into cells by the names of `COLUMNS`; raises `InputError` where it is no such file."""
+def _read(source: Source, columns: Any, what: str, fields: Sequence[str] = ()) -> _Table:
+    """Read a file into cells by the names of `COLUMNS`, and by the titles that are `fields`; raises `InputError` where it is
+    no such file.
+    """
     data, name = read_bytes(source, what)
     try:
         text = bytes(data).decode("utf-8-sig")
@@ -163,6 +165,11 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
     places = _places(header, renamed, name)
     cells = {role: [row[place].strip() for row in rows] for role, place in places.items()}
     others = {title: place for place, title in enumerate(header) if title not in renamed}
+    for title in fields:
+        if title not in header:
+            have = ", ".join(shorten(one)[1:-1] for one in header[:20])
+            raise InputError(f"has no column {shorten(title)}", source=name, remedy=f"it has: {have}")
+        cells[_FIELD + title] = [row[header.index(title)].strip() for row in rows]
     groups = [place for title, place in others.items() if is_group(title)]
     notices = noted_of_titles(others, flagged([row[place] for row in rows] for place in groups))
     return _Table(cells, lines, name, header, notices)
@@ -245,7 +252,7 @@ def _boxes(table: _Table) -> tuple[str, NDArray[np.float64]]:
 
 def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     """Read ground truth of CSV; see the module."""
-    everything = _read(source, reading.columns, "ground truth")
+    everything = _read(source, reading.columns, "ground truth", reading.fields)
     id_column, images = everything.ids(("image_id", "image"), "images")
     rest = [cells for name, cells in everything.columns.items() if name not in _OF_IMAGES]
     alone = [not any(cells[row] for cells in rest) for row in range(len(everything.lines))]
@@ -259,6 +266,7 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
             table.columns[name] = [_FLAGS.get(cell.lower(), cell) for cell in table.columns[name]]
     flags = {name: table.numbers(name) for name in ("crowd", "difficult", "area") if name in table.columns}
     names = {} if by_name else table.names(categories, "category")
+    fields = {name: _field(table, _FIELD + name) for name in reading.fields}
     distinct = list(dict.fromkeys(images))
     made = GroundTruth.from_arrays(
         image_ids=_ids([images[row] for row in rows], table.source, "image_id"),
@@ -271,12 +279,26 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
         images=_ids(distinct, table.source, "image_id"),
         category_names=names,
         image_sizes=_sizes(everything, images, distinct),
+        fields=fields,
         invalid_boxes=reading.invalid_boxes,
         notices=everything.notices,
         source=everything.source,
     )
     files = {} if id_column == "image" else everything.names(images, "image")
     return with_image_names(made, files)  # type: ignore[no-any-return]
+
+
+#: What the names of columns that are fields begin with, so that they are not those of `COLUMNS`.
+_FIELD = "field:"
+
+
+def _field(table: _Table, name: str) -> NDArray[np.float64]:
+    """Return a column of numbers and flags, NaN where a cell is empty."""
+    cells = [_FLAGS.get(cell.lower(), cell) for cell in table.columns[name]]
+    given = [row for row, cell in enumerate(cells) if cell]
+    out = np.full(len(cells), np.nan)
+    out[given] = _Table({name: cells}, table.lines, table.source).take(given).numbers(name)
+    return out
 
 
 _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
@@ -409,7 +431,7 @@ def _tell(given: Given) -> Role:
 FORMAT = register(
     Format(
         name="csv",
-        takes=("columns",),
+        takes=("columns", "fields"),
         suffixes=_ENDINGS,
         sniff=_sniff,
         read_ground_truth=read_csv_ground_truth,

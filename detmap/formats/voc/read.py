@@ -67,7 +67,7 @@ def read_voc(
     InputError
         Where a file is not such XML, declares a document type or entities, or an image of the set has none.
     """
-    wanted = None if image_set is None else _image_set(image_set)
+    wanted = None if image_set is None else image_set_of(image_set)
     check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)
     images, image_ids, names, boxes, difficult, places = [], [], [], [], [], []
     facts: list[dict[str, str]] = []
@@ -114,7 +114,8 @@ def read_voc(
     return replace(made, images=replace(made.images, names=tuple(files[i] for i in order))) if any(files) else made
 
 
-def _image_set(image_set: str | PathLike[str] | Iterable[str]) -> set[str]:
+def image_set_of(image_set: str | PathLike[str] | Iterable[str]) -> set[str]:
+    """Return the images that a file lists, one a line, or that are given by their ids."""
     if not isinstance(image_set, str | PathLike):
         wanted = list(image_set) if isinstance(image_set, Iterable) else [None]
         if not all(isinstance(image, str) for image in wanted):

@@ -27,8 +27,8 @@ from detmap.reading.options import Path
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
     """Write a file of XML per image. Corners are those of the boxes: nothing is added for the width of a pixel."""
     stems, names = stems_of(table, None), category_names(table, None)
-    _check(names, table.source)
-    _check(stems, table.source)
+    check_names(names, table.source)
+    check_names(stems, table.source)
     boxes, rounded = corners(table)
     label = [escape(names[code]) for code in table.categories.codes.tolist()]
     difficult = table.difficult.tolist()
@@ -43,7 +43,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
             lines.append(f"\t<size><width>{width}</width><height>{height}</height></size>")
         for row in rows:
             places = zip(("xmin", "ymin", "xmax", "ymax"), boxes[row].tolist(), strict=True)
-            inside = "".join(f"<{corner}>{_digits(value)}</{corner}>" for corner, value in places)
+            inside = "".join(f"<{corner}>{digits(value)}</{corner}>" for corner, value in places)
             lines.append(
                 f"\t<object><name>{label[row]}</name><difficult>{int(difficult[row])}</difficult>"
                 f"<bndbox>{inside}</bndbox></object>"
@@ -68,8 +68,8 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
     """Write a file per class, each line image, score and corners; with ground truth also for classes without any."""
     stems, names = stems_of(table, writing.ground_truth), category_names(table, writing.ground_truth)
     known = [] if writing.ground_truth is None else category_names(writing.ground_truth, None)
-    _check([*names, *known], table.source, file=True)
-    _check(stems, table.source, words=True)
+    check_names([*names, *known], table.source, file=True)
+    check_names(stems, table.source, words=True)
     infinite = ~np.isfinite(table.scores)
     if infinite.any():
         row = int(np.argmax(infinite))
@@ -80,7 +80,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
     def content(rows: list[int]) -> bytes:
         parts = zip(table.images.codes[rows].tolist(), table.scores[rows].tolist(), boxes[rows].tolist(), strict=True)
-        lines = (f"{stems[image]} {' '.join(map(_digits, (score, *box)))}\n" for image, score, box in parts)
+        lines = (f"{stems[image]} {' '.join(map(digits, (score, *box)))}\n" for image, score, box in parts)
         return "".join(lines).encode()
 
     rows = {name: order[edges[i] : edges[i + 1]].tolist() for i, name in enumerate(names)}
@@ -94,15 +94,15 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
     }
 
 
-def _digits(value: float) -> str:
+def digits(value: float) -> str:
     """Return the fewest digits that give the number again; whole numbers have no point."""
     return str(int(value)) if value == int(value) and abs(value) < 2**53 and str(value) != "-0.0" else repr(value)
 
 
-def _check(names: list[str], source: str, *, file: bool = False, words: bool = False) -> None:
+def check_names(names: list[str], source: str, *, file: bool = False, words: bool = False) -> None:
     """Refuse names that would not be read as they are written."""
     for name in names:
         # XML 1.0 has no characters below the space, and what surrounds a name is not read.
         good = name.isprintable() and name == name.strip() and 0 < len(name) <= 256
         if not good or (file and ("/" in name or "\0" in name)) or (words and len(name.split()) != 1):
-            raise InputError("cannot be written as a name in VOC's format", source=source, value=name)
+            raise InputError("cannot be written as a name in this format", source=source, value=name)

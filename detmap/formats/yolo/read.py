@@ -31,7 +31,7 @@ from detmap.reading.lines import Lines, read_lines
 from detmap.reading.options import Reading, Role
 from detmap.reading.sources import name_of
 from detmap.shapes import find
-from detmap.shapes.kinds import BOUNDARIES, BOXES, KEYPOINTS, MASKS
+from detmap.shapes.kinds import BOUNDARIES, BOXES, KEYPOINTS, MASKS, PROBIOU, ROTATED
 
 #: Where most lines have shares beyond this, they are numbers of pixels.
 _FARTHEST = 2.0
@@ -109,9 +109,9 @@ def _parse(
     far[owner[inside & (np.abs(values) > _FARTHEST)]] = True
     if 2 * np.count_nonzero(far) > far.size:  # a few may lie far outside of their image
         raise lines.error(int(np.argmax(far)), "must be shares of the image's width and height, which pixels are not")
-    wanted = {MASKS: is_outline, KEYPOINTS: is_pose}.get(iou_type)
+    wanted = {MASKS: is_outline, KEYPOINTS: is_pose, ROTATED: is_outline & (flat == 8)}.get(iou_type)
     if wanted is not None and not wanted.all():
-        what = {MASKS: "a polygon", KEYPOINTS: "a box and keypoints"}[iou_type]
+        what = {MASKS: "a polygon", KEYPOINTS: "a box and keypoints", ROTATED: "the four corners of a box"}[iou_type]
         raise lines.error(
             int(np.argmin(wanted)), f"is not {what}", remedy="iou_type='bbox' (--iou-type bbox) scores the boxes"
         )
@@ -126,6 +126,9 @@ def _parse(
             return _Parsed(classes.astype(np.int64), scores, {"masks": Masks.from_polygons([], (1, 1))})
         masks = Masks.from_polygons([[one] for one in np.split(outlines, cuts)], sizes, source=lines.names[0])
         return _Parsed(classes.astype(np.int64), scores, {"masks": masks})
+    if iou_type == ROTATED:
+        corners = values[inside].reshape(-1, 4, 2) * scale[:, None, :]
+        return _Parsed(classes.astype(np.int64), scores, {find(ROTATED).argument: corners})
     boxes = np.zeros((len(counts), 4))
     given = is_box | is_pose
     for column in range(4):
@@ -500,7 +503,7 @@ FORMAT = register(
         read_detections=read_yolo_results,
         write_ground_truth=later("detmap.formats.yolo.write", "write_ground_truth"),
         write_detections=later("detmap.formats.yolo.write", "write_detections"),
-        holds=(BOXES, MASKS, BOUNDARIES, KEYPOINTS),
+        holds=(BOXES, MASKS, BOUNDARIES, KEYPOINTS, ROTATED, PROBIOU),
         words=("YOLO's data.yaml or folder of labels", "a folder of YOLO's predictions with scores"),
         members=".txt",
         inside="labels",

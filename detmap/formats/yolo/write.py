@@ -19,7 +19,7 @@ from detmap.formats.yolo.outlines import outlines
 from detmap.masks import Masks
 from detmap.reading.options import Path
 from detmap.shapes.keypoints import Keypoints
-from detmap.shapes.kinds import KEYPOINTS, MASKS, SHIPPED_FIELDS
+from detmap.shapes.kinds import KEYPOINTS, MASKS, ROTATED, SHIPPED_FIELDS
 from detmap.shapes.masks import MaskColumn
 
 
@@ -43,7 +43,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
         "crowd": int(table.crowd.sum()),
         "difficult": int(table.difficult.sum()),
         "areas": int(np.count_nonzero(made.areas != table.areas)),
-        "corners": 0 if table.box_sizes else len(table),
+        "corners": 0 if table.box_sizes or ROTATED in table.shapes else len(table),
         "rounded_boxes": made.rounded,
         "rounded_points": made.points_rounded,
         "boxes": made.boxes,
@@ -81,7 +81,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
     }
     write_folder(path, files)
     return {
-        "corners": 0 if table.box_sizes else len(table),
+        "corners": 0 if table.box_sizes or ROTATED in table.shapes else len(table),
         "rounded_boxes": made.rounded,
         "rounded_points": made.points_rounded,
         "boxes": made.boxes,
@@ -129,6 +129,13 @@ class _Lines:
             self._columns: list[list[float]] = self._outlines(table, column, scale)
             self.boxes = int(np.count_nonzero((column.bounds().table != boxes).any(axis=1)))
             self.areas = np.asarray(column.areas(), np.float64)
+        elif ROTATED in table.shapes:
+            quads = table.shapes[ROTATED]
+            self.others = shapes_lost(table, (ROTATED,))
+            corners, sides = quads.arrays()["corners"], np.tile(scale, (1, 4))
+            self.rounded = int(np.count_nonzero((corners / sides * sides != corners).any(axis=1)))
+            self.areas = np.asarray(quads.areas(), np.float64)
+            self._columns = (corners / sides).tolist()
         else:
             both = np.concatenate([scale, scale], axis=1)
             shares = np.concatenate([boxes[:, :2] + boxes[:, 2:] / 2, boxes[:, 2:]], axis=1) / both

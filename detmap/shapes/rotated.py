@@ -1,0 +1,309 @@
+"""Columns of rotated boxes, as quadrilaterals, and how much two of them overlap: exactly, or as Gaussians (probIoU)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap import columns
+from detmap.errors import InputError
+from detmap.kernels import Frozen, readonly
+from detmap.kernels import rotated as kernels
+from detmap.shapes.boxes import FARTHEST, Boxes, over_rows
+from detmap.shapes.kinds import PROBIOU, ROTATED, Drawing, Kind, Pairs
+from detmap.system import parallel
+
+if TYPE_CHECKING:
+    from detmap.data.tables import Detections, GroundTruth
+    from detmap.detection.protocols import Protocol
+
+#: Pairs compared between two looks at whether to stop.
+_PAIRS = 1 << 13
+
+#: How tables call what users give them.
+_ARGUMENT = "rotated"
+
+
+@dataclass(frozen=True, eq=False)
+class Rotated(Frozen):
+    """Rotated boxes as a table keeps them, by their corners; a `detmap.shapes.Column`.
+
+    Attributes
+    ----------
+    quads : detmap.kernels.rotated.Quads
+        Read-only corners (n, 8) as x1, y1, x2, y2, x3, y3, x4, y4 in pixels, areas (n,) in square pixels, and turns (n,).
+    boxes : ndarray of float64, shape (n, 4)
+        The upright boxes around them: x1, y1, x2, y2.
+    """
+
+    quads: kernels.Quads
+    boxes: NDArray[np.float64]
+
+    @classmethod
+    def from_corners(cls, corners: Any, source: str = "rotated boxes") -> Rotated:
+        """Return a column of quadrilaterals.
+
+        Parameters
+        ----------
+        corners : array_like of float, shape (n, 4, 2) or (n, 8)
+            x and y of the corners in pixels, in the order of the outline; where it begins and which way it turns does not
+            matter. Concave ones are as good as others. Of an outline that crosses itself the two parts count with opposite
+            signs, as in DOTA's development kit.
+        source : str
+            Where they come from, for messages.
+
+        Raises
+        ------
+        InputError
+            For another shape, or a coordinate that is not finite or beyond 1e150.
+        """
+        table = _table(corners, source, (8,))
+        _check(table, np.ones(len(table), np.bool_), source)
+        return cls._of(table)
+
+    @classmethod
+    def from_angles(
+        cls, boxes: Any, *, degrees: bool = False, clockwise: bool = True, source: str = "rotated boxes"
+    ) -> Rotated:
+        """Return a column of rectangles.
+
+        Parameters
+        ----------
+        boxes : array_like of float, shape (n, 5)
+            Centre x, y, width, height in pixels, and angle. The sides lie along x and y at the angle 0.
+        degrees : bool
+            Whether angles are in degrees; radians by default.
+        clockwise : bool
+            Whether positive angles turn clockwise on the screen, from x to y with y pointing down, as those of OpenCV from
+            4.5.1 on, MMRotate and Ultralytics do. Those of Detectron2 do not.
+        source : str
+            Where they come from, for messages.
+
+        Raises
+        ------
+        InputError
+            For another shape, a number that is not finite or beyond 1e150, or a negative width or height.
+        """
+        table = _table(boxes, source, (5,))
+        _check(table, (table[:, 2:4] >= 0).all(axis=1), source)
+        x, y, width, height, angle = table.T
+        cosines, sines = np.array([_direction(one, degrees) for one in angle.tolist()]).reshape(-1, 2).T
+        if not clockwise:
+            sines = -sines
+        along = np.stack([cosines * width, sines * width], axis=1) / 2
+        across = np.stack([-sines * height, cosines * height], axis=1) / 2
+        centre = np.stack([x, y], axis=1)
+        sides = ((-1, -1), (1, -1), (1, 1), (-1, 1))
+        return cls._of(np.concatenate([centre + a * along + b * across for a, b in sides], axis=1))
+
+    @classmethod
+    def _of(cls, corners: NDArray[np.float64]) -> Rotated:
+        count = len(corners)
+        table = readonly(corners, np.float64)
+        areas, turns, boxes = np.empty(count), np.empty(count, np.int8), np.empty((count, 4))
+        over_rows(lambda begin, end: kernels.measure(table, begin, end, areas, turns, boxes), count)
+        quads = kernels.Quads(table, readonly(areas, np.float64), readonly(turns, np.int8))
+        return cls(quads, readonly(boxes, np.float64))
+
+    def __len__(self) -> int:
+        """Return the number of boxes."""
+        return len(self.quads.areas)
+
+    @property
+    def corners(self) -> NDArray[np.float64]:
+        """x1, y1, x2, y2, x3, y3, x4, y4 in pixels, shape (n, 8)."""
+        return self.quads.corners
+
+    def take(self, rows: NDArray[Any]) -> Rotated:
+        """Return some of the boxes."""
+        taken = (readonly(column[rows], column.dtype) for column in self.quads)
+        return Rotated(kernels.Quads(*taken), readonly(self.boxes[rows], np.float64))
+
+    def bounds(self) -> Boxes:
+        """Return the upright boxes around them."""
+        return Boxes(self.boxes, sizes=False)
+
+    def areas(self) -> NDArray[np.float64]:
+        """Return the areas in square pixels; of outlines that cross themselves, the difference of the two parts."""
+        return self.quads.areas
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the corners."""
+        return {"corners": self.corners}
+
+
+def _table(values: Any, source: str, widths: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return numbers as rows of one of some widths."""
+    numbers = columns.numbers(values, source=source, field=_ARGUMENT)
+    if not numbers.size and numbers.ndim:
+        return np.empty((0, widths[0]))
+    if numbers.ndim == 3 and numbers.shape[1:] == (4, 2):
+        numbers = numbers.reshape(-1, 8)
+    if numbers.ndim != 2 or numbers.shape[1] not in widths:
+        expected = {5: "n x 5 (centre x, y, width, height, angle)", 8: "n x 8 or n x 4 x 2 (corners)"}
+        problem = f"shape {numbers.shape} where {' or '.join(expected[one] for one in widths)} was expected"
+        raise InputError(problem, source=source, field=_ARGUMENT)
+    return np.array(numbers, np.float64)
+
+
+def _check(table: NDArray[np.float64], good: NDArray[np.bool_], source: str) -> None:
+    """Refuse numbers that are not finite, and rows that are not good."""
+    finite = (np.abs(table) <= FARTHEST).all(axis=1)
+    bad = ~(finite & good)
+    if bad.any():
+        row = int(np.argmax(bad))
+        problem = "width and height must not be negative"
+        if not finite[row]:
+            problem = f"a rotated box must be finite numbers of at most {FARTHEST:g}"
+        raise InputError(problem, source=source, record=row, field=_ARGUMENT, value=table[row].tolist())
+
+
+def _direction(angle: float, degrees: bool) -> tuple[float, float]:
+    """Return cosine and sine; of multiples of 90 degrees they are exact."""
+    if not degrees:
+        return math.cos(angle), math.sin(angle)
+    quarter = round(math.fmod(angle, 360.0) / 90.0)
+    rest = math.radians(math.fmod(angle, 360.0) - 90.0 * quarter)
+    cosine, sine = math.cos(rest), math.sin(rest)
+    return ((cosine, sine), (-sine, cosine), (-cosine, -sine), (sine, -cosine))[quarter % 4]
+
+
+def _given(values: Any, source: str) -> Rotated:
+    """Return a column of what a user gives: rows of five numbers, with angles in radians, or corners."""
+    if isinstance(values, Rotated):
+        return values
+    table = _table(values, source, (8, 5))
+    made = Rotated.from_angles if table.shape[1] == 5 else Rotated.from_corners
+    return made(table, source=source)
+
+
+def _join(given_columns: Sequence[Rotated]) -> Rotated:
+    """Return one column of the boxes of several."""
+    return Rotated._of(np.concatenate([*(column.corners for column in given_columns), np.empty((0, 8))]))
+
+
+def _refine(detections: Rotated, ground_truth: Rotated, pairs: Pairs, out: NDArray[np.float64]) -> None:
+    """Write intersections over unions."""
+    compared = kernels.Compared(*pairs)
+    for begin in range(0, len(out), _PAIRS):
+        if parallel.stop_flag()[0]:
+            return
+        kernels.overlaps(detections.quads, ground_truth.quads, compared, begin, min(begin + _PAIRS, len(out)), out)
+
+
+def _draw(column: Rotated) -> list[Drawing]:
+    """Return the outlines."""
+    return [Drawing([row.reshape(4, 2)], np.empty((0, 2))) for row in column.corners]
+
+
+KIND = Kind(
+    name=ROTATED,
+    column=Rotated,
+    field=_ARGUMENT,
+    refine=_refine,
+    argument=_ARGUMENT,
+    given=_given,
+    join=_join,
+    draw=_draw,
+)
+
+
+# --------------------------------------------------------------------------------------------------------------- probIoU
+
+
+class _Gaussians(NamedTuple):
+    """Centres (n, 2), variances along both axes of the rectangles (n, 2), and unit vectors of the first axis (n, 2)."""
+
+    centres: NDArray[np.float64]
+    variances: NDArray[np.float64]
+    units: NDArray[np.float64]
+
+
+#: What Ultralytics adds, and the distance from which on shapes do not overlap.
+_EPSILON, _FARTHEST_APART = 1e-7, 100.0
+
+#: All pairs of corners; one of them is a side of the least rectangle around all four.
+_PAIRED = ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3))
+
+
+def _gaussians(column: Rotated) -> _Gaussians:
+    """Return Gaussians with the variances of uniform rectangles: the least ones around the corners, as OpenCV fits them."""
+    corners = column.corners.reshape(-1, 4, 2)
+    points = corners - corners[:, :1]
+    count = len(points)
+    least = np.full(count, np.inf)
+    out = _Gaussians(np.empty((count, 2)), np.empty((count, 2)), np.empty((count, 2)))
+    for a, b in _PAIRED:
+        side = points[:, b] - points[:, a]
+        length = np.hypot(side[:, 0], side[:, 1])[:, None]
+        unit = np.divide(side, length, out=np.tile([1.0, 0.0], (count, 1)), where=length > 0)
+        normal = np.stack([-unit[:, 1], unit[:, 0]], axis=1)
+        placed = np.stack([(points * axis[:, None]).sum(axis=2) for axis in (unit, normal)], axis=2)
+        low, high = placed.min(axis=1), placed.max(axis=1)
+        sizes, middle = high - low, (low + high) / 2
+        area = sizes[:, 0] * sizes[:, 1]
+        better = area < least
+        least[better] = area[better]
+        centre = unit * middle[:, :1] + normal * middle[:, 1:]
+        for column_of, value in zip(out, (centre + corners[:, 0], sizes**2 / 12, unit), strict=True):
+            column_of[better] = value[better]
+    return out
+
+
+def _prepare(
+    detections: Detections, ground_truth: GroundTruth, protocol: Protocol
+) -> tuple[_Gaussians, _Gaussians, dict[str, int]]:
+    """Return both sides as Gaussians."""
+    found, truth = detections.shape(PROBIOU), ground_truth.shape(PROBIOU)
+    assert isinstance(found, Rotated)
+    assert isinstance(truth, Rotated)
+    return _gaussians(found), _gaussians(truth), {}
+
+
+def _probable(detections: _Gaussians, ground_truth: _Gaussians, pairs: Pairs, out: NDArray[np.float64]) -> None:
+    """Write 1 minus the Hellinger distances of Gaussians (Llerena et al., 2021), with what Ultralytics adds for stability.
+
+    Everything is a sum of squares, so that nothing cancels where boxes are thin.
+    """
+    left, right = (
+        [column[rows] for column in side]
+        for side, rows in ((detections, pairs.detections), (ground_truth, pairs.ground_truth))
+    )
+    (x, y), (p, q), (r, s) = (left[0] - right[0]).T, left[1].T, right[1].T
+    (cosine, sine), (other_cosine, other_sine) = left[2].T, right[2].T
+    apart = p * (y * cosine - x * sine) ** 2 + q * (x * cosine + y * sine) ** 2
+    apart += r * (y * other_cosine - x * other_sine) ** 2 + s * (x * other_cosine + y * other_sine) ** 2
+    along = (cosine * other_cosine + sine * other_sine) ** 2
+    across = (cosine * other_sine - sine * other_cosine) ** 2
+    shared = p * q + r * s + (p * s + q * r) * along + (p * r + q * s) * across
+    own = np.sqrt(p * q) * np.sqrt(r * s)
+    distance = apart / (shared + _EPSILON) / 4 + np.log(shared / (4 * own + _EPSILON) + _EPSILON) / 2
+    out[:] = 1 - np.sqrt(1 - np.exp(-np.clip(distance, _EPSILON, _FARTHEST_APART)) + _EPSILON)
+
+
+def _reach(detections: _Gaussians, ground_truth: _Gaussians, lowest: float) -> tuple[Boxes, Boxes] | None:
+    """Return boxes that touch where two Gaussians may overlap by `lowest`."""
+    if lowest <= 0:
+        return None
+    # The squared distance of the centres, in units of both variances together, is at most four times that of Bhattacharyya.
+    limit = -math.log(1 - (1 - lowest) ** 2) if lowest < 1 else 0.0
+    return _around(detections, limit), _around(ground_truth, limit)
+
+
+def _around(gaussians: _Gaussians, limit: float) -> Boxes:
+    """Return boxes as large as the distance allows; without an end for shapes so small that what is added decides."""
+    centres, (p, q), (x, y) = gaussians.centres, gaussians.variances.T, gaussians.units.T**2
+    variances = np.stack([p * x + q * y, p * y + q * x], axis=1)
+    reach = 2 * np.sqrt((limit + 1e-5) * variances) * (1 + 1e-6) + 1e-6 * (1 + np.abs(centres))
+    reach[p * q < 1] = FARTHEST
+    return Boxes(readonly(np.concatenate([centres - reach, centres + reach], axis=1), np.float64), sizes=False)
+
+
+PROBABLE = replace(
+    KIND, name=PROBIOU, stored=ROTATED, refine=_probable, prepare=_prepare, reach=_reach, same_bits=False
+)

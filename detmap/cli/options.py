@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from detmap.errors import DetmapError, OptionError
+from detmap.errors import DetmapError, OptionError, check_integer
 
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
@@ -193,7 +193,7 @@ def check_confidence(options: argparse.Namespace) -> None:
     permutations = getattr(options, "permutations", None)
     if replicated or options.seed != 0 or permutations is not None:
         # This takes 15 ms, for which most runs need not wait.
-        from detmap.statistics.draws import check_integer, check_replicates, check_seed
+        from detmap.statistics.draws import check_replicates, check_seed
 
         if replicated:
             check_replicates(options.bootstrap)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.ids import locate
-from detmap.errors import InputError, shorten
+from detmap.errors import InputError, is_integer, shorten
 from detmap.reading.options import Path
 from detmap.reading.sources import read_bytes
 
@@ -50,7 +50,7 @@ def image_key(image: Any, ids: NDArray[Any]) -> Any:
     if ids.dtype.kind == "i":
         if isinstance(image, str) and _WHOLE.fullmatch(image):
             image = int(image)
-        if isinstance(image, bool) or not isinstance(image, int | np.integer):
+        if not is_integer(image):
             return None
         found = -(2**63) <= image < 2**63 and locate(np.array([image]), ids)[0] >= 0
     else:

@@ -91,6 +91,7 @@ ABSENT = {
     "torchmetrics": ("could not import 'torchmetrics'", "could not import 'torchvision'"),
     "ultralytics": ("could not import 'ultralytics'",),
     "supervision": ("could not import 'supervision'",),
+    "rfdetr": ("could not import 'rfdetr'", "could not import 'pytorch_lightning'"),
 }
 
 

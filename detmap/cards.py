@@ -123,9 +123,7 @@ def beside_digest(source: Any, opened: Iterable[str]) -> str:
 
 
 def file_digest(source: Any) -> str:
-    """Return the hash (SHA-256) of a file's bytes; of a folder that of the names and contents of all files in it.
-    Raises `InputError` where it cannot be read.
-    """
+    """Return the hash (SHA-256) of a file's bytes; of a folder that of the names and contents of all files in it."""
     if isinstance(source, bytes):
         return hashlib.sha256(source).hexdigest()
     whole, root = hashlib.sha256(), Path(source)

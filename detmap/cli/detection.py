@@ -38,6 +38,7 @@ from detmap.cli.options import (
     add_input_options,
     add_list_format,
     add_output_options,
+    draws_of,
     protocol_of,
 )
 from detmap.cli.output import (
@@ -58,6 +59,7 @@ from detmap.system.interrupts import before_end
 from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
+    from detmap.batch.finding import Entry
     from detmap.detection.protocols import Protocol
     from detmap.detection.result import DetectionResult
     from detmap.formats.inputs import Input
@@ -242,13 +244,7 @@ def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[st
         found = len(given.held)
         result = scored(ground_truth, given, protocol, threads=options.threads)
     named += files_of(options, "eval") if options.card else []
-    counts = {
-        "detections": found,
-        "objects": len(ground_truth),
-        "images": int(ground_truth.images.ids.size),
-        "categories": int(ground_truth.categories.ids.size),
-    }
-    return Scored(result, named, counts)
+    return Scored(result, named, {"detections": found, **cards.counts_of(ground_truth)})
 
 
 def _write_arrays(path: str, result: DetectionResult) -> None:
@@ -293,20 +289,11 @@ def _batch(options: argparse.Namespace) -> int:
     from detmap import batch
     from detmap.batch import finding, publishing
     from detmap.batch.leaderboard import default_metric
-    from detmap.formats.files import check_outputs, once
     from detmap.results import printable
 
-    entries = batch.find(options.predictions)
-    paths = [entry.path for entry in entries]
-    inputs = [*read_by(options, apart="predictions"), *paths]
-    once(inputs)
     folders = [folder for folder in (options.out, options.publish) if folder]
     written = [os.path.join(folder, name) for folder in folders for name in finding.WRITTEN]
-    check_outputs(written, [*options.predictions, *inputs])
-    if options.scheduler and "-" in paths:
-        raise OptionError("the workers of --scheduler cannot read standard input (-): write it to a file")
-    reading = reading_of(options, "detections", protocol.iou_type)
-    of_truth = read_truth(options, protocol, [entry.input(reading) for entry in entries])
+    entries, reading, of_truth = read_several(options, protocol, written)
     ground_truth = of_truth.table
     challenge = challenge_of(options, ground_truth)
     splits = challenge["splits"]
@@ -335,10 +322,8 @@ def _batch(options: argparse.Namespace) -> int:
                 entries,
                 protocol,
                 reading=reading,
-                replicates=options.bootstrap,
-                seed=options.seed,
+                **draws_of(options),
                 method=options.interval,
-                level=options.confidence,
                 out=options.out,
                 resume=options.resume,
                 **challenge,
@@ -430,15 +415,7 @@ def _compare(options: argparse.Namespace) -> int:
         raise OptionError("give --under all or --why, not both")
     if options.under or options.why:
         check_tests(options)
-    from detmap.batch import find
-    from detmap.formats.files import check_outputs, once
-
-    entries = find(options.predictions)
-    inputs = [*read_by(options, apart="predictions"), *(entry.path for entry in entries)]
-    once(inputs)
-    check_outputs([options.out], inputs)
-    reading = reading_of(options, "detections", protocol.iou_type)
-    of_truth = read_truth(options, protocol, [entry.input(reading) for entry in entries])
+    entries, reading, of_truth = read_several(options, protocol, [options.out])
     ground_truth = of_truth.table
     if options.under or options.why:
         found = {entry.name: entry.input(reading).detections(ground_truth) for entry in entries}
@@ -537,15 +514,31 @@ def compare_entries(
             advance()
         return compare(
             tallies,
-            options.bootstrap,
-            options.seed,
+            **draws_of(options),
             metric=options.metric,
-            level=options.confidence,
             permutations=options.permutations,
             correction=options.correction,
             method=options.interval,
             threads=options.threads,
         )
+
+
+def read_several(
+    options: argparse.Namespace, protocol: Protocol, written: Sequence[str | None] = ()
+) -> tuple[list[Entry], Reading, Truth]:
+    """Find the files of several models, none of which is `written`, and read the ground truth."""
+    from detmap.batch import find
+    from detmap.formats.files import check_outputs, once
+
+    entries = find(options.predictions)
+    paths = [entry.path for entry in entries]
+    inputs = [*read_by(options, apart="predictions"), *paths]
+    once(inputs)
+    check_outputs(written, [*options.predictions, *inputs])
+    if getattr(options, "scheduler", None) and "-" in paths:
+        raise OptionError("the workers of --scheduler cannot read standard input (-): write it to a file")
+    reading = reading_of(options, "detections", protocol.iou_type)
+    return entries, reading, read_truth(options, protocol, [entry.input(reading) for entry in entries])
 
 
 def read_truth(options: argparse.Namespace, protocol: Protocol, found: Sequence[Input]) -> Truth:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from detmap.cli.help import HelpAll, Parser
-from detmap.errors import DetmapError, OptionError
+from detmap.errors import DetmapError, OptionError, check_integer
 
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
@@ -146,9 +146,7 @@ def add_decisions(group: Any, of: type, names: tuple[str, ...], *, others: bool 
 
 
 def decided(options: argparse.Namespace, of: type) -> dict[str, Any]:
-    """Return the decisions that the flags of `add_decisions` ask for, by name; raises `OptionError` for a value that
-    cannot be read.
-    """
+    """Return the decisions that the flags of `add_decisions` ask for, by name."""
     from detmap.decisions import decisions_of
 
     found = {}
@@ -200,7 +198,7 @@ def check_confidence(options: argparse.Namespace) -> None:
     permutations = getattr(options, "permutations", None)
     if replicated or options.seed != 0 or permutations is not None:
         # This takes 15 ms, for which most runs need not wait.
-        from detmap.statistics.draws import check_integer, check_replicates, check_seed
+        from detmap.statistics.draws import check_replicates, check_seed
 
         if replicated:
             check_replicates(options.bootstrap)
@@ -217,6 +215,11 @@ def check_confidence(options: argparse.Namespace) -> None:
             and getattr(options, name, default) != default
         ):
             raise OptionError(f"--{name} needs --bootstrap N")
+
+
+def draws_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options of `add_bootstrap_options` say of draws, by the names of parameters."""
+    return {"replicates": options.bootstrap, "seed": options.seed, "level": options.confidence}
 
 
 def add_bootstrap_options(

@@ -359,9 +359,7 @@ def pair(
     iou_type: str | None,
     *tables: GroundTruth | Detections,
 ) -> tuple[Protocol, Protocol]:
-    """Return two protocols for two tables, trimmed for a metric; raises `OptionError` where they compare other shapes,
-    or have no such metric.
-    """
+    """Return two protocols for two tables, trimmed for a metric."""
     both = [trimmed(decided(one, iou_type, *tables), metric) for one in (source, target)]
     if both[0].iou_type != both[1].iou_type:
         raise OptionError(

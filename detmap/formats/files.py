@@ -30,9 +30,7 @@ def words(role: Role) -> str:
 
 
 def once(paths: Iterable[Path | None]) -> None:
-    """Make sure that what can be read only once is given once; raises `OptionError` where standard input, or one pipe,
-    is given twice.
-    """
+    """Make sure that what can be read only once is given once."""
     seen: set[object] = set()
     for path in paths:
         key = None if path is None else sources.stream(path)
@@ -191,9 +189,7 @@ def write(
 
 
 def read_small(path: Path) -> bytes:
-    """Return the bytes of a file of settings; raises `InputError` where it cannot be read, or is no such file for its
-    size.
-    """
+    """Return the bytes of a file of settings."""
     with sources.Opened(path, os.fspath(path)) as opened:
         if len(opened) > 1 << 20:
             raise InputError("is larger than 1 MiB, which no such file is", source=opened.name)

@@ -155,9 +155,7 @@ def records(column: Keypoints) -> list[dict[str, Any]]:
 
 
 def given(values: Any, source: str) -> Keypoints:
-    """Return a column of what a user gives: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility; raises
-    `InputError` for another shape, or a coordinate that is not finite.
-    """
+    """Return a column of what a user gives: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility."""
     if isinstance(values, Keypoints):
         return values
     points = columns.numbers(values, source=source, field="keypoints")

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap.data.ids import Clusters
 from detmap.detection.tally import Tally
-from detmap.errors import OptionError
+from detmap.errors import OptionError, check_integer
 from detmap.kernels import readonly
 from detmap.statistics.bootstrap import alpha_of, check_level
 from detmap.statistics.clusters import clustered, units_of
-from detmap.statistics.draws import check_integer, check_seed, exchanged
+from detmap.statistics.draws import check_seed, exchanged
 from detmap.statistics.intervals import FEWEST
 from detmap.statistics.reweighting import Reweighted, column_names, find_column, metric_names, support
 

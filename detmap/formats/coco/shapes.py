@@ -19,9 +19,7 @@ from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 
 def reader_of(iou_type: str, size: int) -> tuple[Kind, tuple[str, Reader] | None]:
-    """Return a kind, and what reads its shapes from a document of so many bytes: None where they are the boxes; raises
-    `InputError` where COCO's records do not hold such shapes.
-    """
+    """Return a kind, and what reads its shapes from a document of so many bytes: None where they are the boxes."""
     kind = find(iou_type)
     if kind.reader is None:
         if kind.column_name != BOXES:
@@ -60,9 +58,7 @@ def result_shapes(
 
 
 def boxes_around(columns: dict[str, Any], kind: Kind) -> dict[str, Any]:
-    """Return what `result_shapes` does, with the boxes around the shapes in place of these, and their areas; raises
-    `InputError` where some of the results have boxes of their own.
-    """
+    """Return what `result_shapes` does, with the boxes around the shapes in place of these, and their areas."""
     column = columns["shapes"][kind.column_name]
     if columns["boxes"] is not None:
         raise InputError("some results have boxes, and the first has none", source="", field=BOX_FIELD)

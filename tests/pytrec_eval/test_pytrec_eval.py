@@ -162,8 +162,7 @@ def test_options_end_alike(options):
         (QRELS, ["P_0"], RUN, "P: a cutoff must be at least 1, not 0"),
         (QRELS, ["P_5", "P_5.0"], RUN, "P: a cutoff is there twice: 5,5.0"),
         (QRELS, ["ndcg.10"], RUN, "ndcg.10: detmap takes gains of grades above 0 for ndcg"),
-        (QRELS, ["utility.4,3"], RUN, "utility takes four numbers"),
-        (QRELS, ["iprec_at_recall.1.5"], RUN, "the depth must be a recall from 0 to 1"),
+        (QRELS, ["iprec_at_recall.1.05"], RUN, "the depth must be a recall from 0 to 1"),
         (QRELS, ["map"], {"q1": {"a": float("nan")}}, "run: query 'q1', document 'a', field 'scores': a score is NaN"),
         (QRELS, ["map"], {"q1": {"a\0b": 1.0}}, "an id holds a zero byte"),
         (QRELS, ["map"], {"q1\0": {"a": 1.0}}, "an id holds a zero byte"),
@@ -361,3 +360,11 @@ def test_an_id_may_be_long_where_it_is_tied():
     )
     with pytest.raises(InputError, match="more than 1024 bytes"):
         detmap.retrieval.evaluate_run(qrels, run, "map")
+
+
+@pytest.mark.parametrize("names", [["utility.4,3", "map"], ["utility_1"], ["iprec_at_recall.0.5,1.5,2", "P.5"]])
+def test_parameters_that_give_0_whatever_was_found(names):
+    theirs = pytest.importorskip("pytrec_eval")
+    found = ours.RelevanceEvaluator(QRELS, names).evaluate(RUN)
+    assert found == theirs.RelevanceEvaluator(QRELS, names).evaluate(RUN)
+    assert 0.0 in {value for values in found.values() for name, value in values.items() if name[0] in "ui"}

@@ -92,6 +92,7 @@ ABSENT = {
     "ultralytics": ("could not import 'ultralytics'",),
     "supervision": ("could not import 'supervision'",),
     "sentence_transformers": ("could not import 'sentence_transformers'",),
+    "rfdetr": ("could not import 'rfdetr'", "could not import 'pytorch_lightning'"),
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.arrow_columns import Coded, array_of, ids_of, plain, pyarrow, taken
-from detmap.data.benchmarks import flagged, is_group, noted_of_titles
+from detmap.data.benchmarks import flagged, is_flag, is_group, noted_of_titles
 from detmap.data.column_names import BOXES, COLUMNS, role_of_title
 from detmap.data.notices import added
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
@@ -100,6 +100,8 @@ def columns_of(
     for name, argument in (("area", "areas"), ("crowd", "crowd"), ("difficult", "difficult")):
         if name in found:
             out[argument] = array_of(found[name], name, source)
+    if "group_of" in found:  # -1 is unknown, which is no group
+        out["group_of"] = np.array([is_flag(one) for one in found["group_of"].to_pylist()], np.bool_)
     if category == "category_id" and "category" in found:
         out["category_names"] = _names(found["category_id"], found["category"], source)
     others = [title for title in titles if title not in (columns or {}).values()]
@@ -468,6 +470,8 @@ def _boxes_to_arrow(table: Any) -> Any:
     columns["area"] = _filled(pa.array(table.areas), more)
     for name in ("crowd", "difficult"):
         columns[name] = _filled(pa.array(getattr(table, name)), more)
+    if table.group_of is not None:
+        columns["IsGroupOf"] = _filled(pa.array(table.group_of), more)
     if table.images.sizes is not None:
         for place, name in enumerate(("image_height", "image_width")):
             columns[name] = pa.array(np.ascontiguousarray(table.images.sizes[images, place]))

@@ -21,12 +21,13 @@ NOTICES = {
     "zero_id_effect": "with annotations of id 0 found, or missed as in pycocotools (--id-zero): {names}",
     "foreign_fields": "{n} fields of another benchmark, which this protocol does not read, so that the number is not that "
     "benchmark's: {names}{advice}",
-    "missing_neg_category_ids": "{n} images without neg_category_ids: there only detections of categories with objects "
-    "are scored",
+    "missing_neg_category_ids": "{n} images without neg_category_ids or verified labels: there only detections of "
+    "categories with objects are scored",
     "missing_not_exhaustive_category_ids": "{n} images without not_exhaustive_category_ids: taken as exhaustive",
     "missing_frequency": "{n} categories with ground truth, but without frequency: in no AP of a group by frequency",
     "missing_level_fields": "{n} objects lack a field that a level of difficulty reads: they are ignored there",
-    "group_boxes": "{n} boxes stand for groups of objects, by a column that is not read: each is scored as one object",
+    "group_boxes": "{n} boxes stand for groups of objects, by a column that this protocol does not read: each is scored as "
+    "one object",
     "zero_sized_boxes": "{n} boxes of no width or height",
     "missed_boxes": "{n} boxes of negative width or height: they overlap nothing",
     "dropped_boxes": "{n} boxes of negative width or height, or not of finite numbers: dropped",

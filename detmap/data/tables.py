@@ -264,10 +264,16 @@ class GroundTruth(_Shaped, Frozen):
     zero_ids : ndarray of bool, shape (n,), or None
         Whether the annotation of an object has the id 0, which `Protocol.id_zero` asks for. None: none has; so it is for
         all that is not read from COCO's JSON, where objects have no ids of their own.
+    group_of : ndarray of bool, shape (n,), or None
+        Whether a box stands for a group of objects, Open Images' ``IsGroupOf``; `Protocol.group_of` asks for it. None: none
+        does.
     negatives, not_exhaustive : CategoryLists, or None
         LVIS's ``neg_category_ids``, the categories that are known not to be on an image, and its
         ``not_exhaustive_category_ids``, those of which objects may not be annotated there; `Protocol.judged` and
         `Protocol.not_exhaustive` ask for them. None: no image has such a list.
+    present : CategoryLists, or None
+        The categories that are known to be on an image, with or without boxes: Open Images' verified labels of confidence 1.
+        `Protocol.judged` asks for them. None: no image has such a list.
     fields : mapping of str to ndarray of float64, shape (n,)
         Other fields of the objects by name, as occlusion, which `Protocol.levels` read; NaN where an object has no value.
     within_unit : bool
@@ -289,8 +295,10 @@ class GroundTruth(_Shaped, Frozen):
     crowd: NDArray[np.bool_]
     difficult: NDArray[np.bool_]
     zero_ids: NDArray[np.bool_] | None = None
+    group_of: NDArray[np.bool_] | None = None
     negatives: CategoryLists | None = None
     not_exhaustive: CategoryLists | None = None
+    present: CategoryLists | None = None
     fields: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     within_unit: bool = False
     notices: Mapping[str, int] = field(default_factory=dict)
@@ -325,6 +333,7 @@ class GroundTruth(_Shaped, Frozen):
         crowd: ArrayLike | None = None,
         difficult: ArrayLike | None = None,
         zero_ids: ArrayLike | None = None,
+        group_of: ArrayLike | None = None,
         images: ArrayLike | Ids | None = None,
         categories: ArrayLike | Ids | None = None,
         category_names: Mapping[Any, str] | None = None,
@@ -332,6 +341,7 @@ class GroundTruth(_Shaped, Frozen):
         image_sizes: ArrayLike | None = None,
         neg_category_ids: Lists | None = None,
         not_exhaustive_category_ids: Lists | None = None,
+        pos_category_ids: Lists | None = None,
         frequencies: Mapping[Any, str] | None = None,
         fields: Mapping[str, ArrayLike] | None = None,
         notices: Mapping[str, int] | None = None,
@@ -369,6 +379,8 @@ class GroundTruth(_Shaped, Frozen):
             False by default; numbers must be 0 or 1.
         zero_ids : array_like of bool, shape (n,), optional
             Whether the annotation of an object has the id 0; none has by default.
+        group_of : array_like of bool, shape (n,), optional
+            Whether a box stands for a group of objects; none does by default.
         images, categories : array_like of int or str, optional
             All ids there are; by default those that objects have. Images without objects matter: what is detected there is
             false.
@@ -382,6 +394,8 @@ class GroundTruth(_Shaped, Frozen):
         neg_category_ids, not_exhaustive_category_ids : mapping of image id to sequence of category ids, optional
             Of federated data such as LVIS: categories that are known not to be on an image, and those of which objects may
             not be annotated there. Categories that are not among `categories` are left out.
+        pos_category_ids : mapping of image id to sequence of category ids, optional
+            Categories that are known to be on an image, with or without boxes, as Open Images' verified labels say.
         frequencies : mapping of category id to {"r", "c", "f"}, optional
             Whether a category is rare, common or frequent, for the metrics APr, APc and APf.
         fields : mapping of str to array_like of float or bool, shape (n,), optional
@@ -418,7 +432,7 @@ class GroundTruth(_Shaped, Frozen):
                 value=float(area[_first(bad)]),
                 remedy="leave out the areas: they are width times height then",
             )
-        given_flags = (("crowd", crowd), ("difficult", difficult), ("zero_ids", zero_ids))
+        given_flags = (("crowd", crowd), ("difficult", difficult), ("zero_ids", zero_ids), ("group_of", group_of))
         flags = [_flags(value, count, source, name) for name, value in given_flags]
         image_codes, category_codes, *flags = _of(checked.kept, image.codes, category.codes, *flags)
         zero = bool(flags[2].any())
@@ -447,8 +461,10 @@ class GroundTruth(_Shaped, Frozen):
             crowd=flags[0],
             difficult=flags[1],
             zero_ids=flags[2] if zero else None,
+            group_of=flags[3] if flags[3].any() else None,
             negatives=lists(neg_category_ids, "neg_category_ids"),
             not_exhaustive=lists(not_exhaustive_category_ids, "not_exhaustive_category_ids"),
+            present=lists(pos_category_ids, "pos_category_ids"),
             fields={
                 str(name): _of(checked.kept, _optional(values, count, source, str(name)))[0]
                 for name, values in (fields or {}).items()
@@ -476,6 +492,7 @@ class GroundTruth(_Shaped, Frozen):
             crowd=readonly(self.crowd[chosen], np.bool_),
             difficult=readonly(self.difficult[chosen], np.bool_),
             zero_ids=None if self.zero_ids is None else readonly(self.zero_ids[chosen], np.bool_),
+            group_of=None if self.group_of is None else readonly(self.group_of[chosen], np.bool_),
             fields={name: readonly(values[chosen], np.float64) for name, values in self.fields.items()},
         )
 

@@ -19,6 +19,7 @@ from detmap.data.notices import added
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection import pair_limits
 from detmap.detection.federated import Judgement, either, fields_read, missing_fields, without_area
+from detmap.detection.group_boxes import groups_of
 from detmap.detection.measures import Measured, Measures, outside_of
 from detmap.detection.preparation import left_out, prepared
 from detmap.detection.protocols import UNLIMITED, Protocol
@@ -59,10 +60,12 @@ class Side:
         threads: int | None,
         scores: NDArray[np.float64] | None = None,
         cap: int = UNLIMITED,
+        reverse: bool = False,
     ) -> Side:
         """Arrange rows; those with a category or image of -1 are left out.
 
-        `merged` treats all categories as one. With `scores` a cell's rows stand by descending score, cut at the `cap`.
+        `merged` treats all categories as one. With `scores` a cell's rows stand by descending score, cut at the `cap`; with
+        `reverse` the last of equals stands first.
         """
         kept = (category >= 0) & (image >= 0)
         count = int(np.count_nonzero(kept))
@@ -71,7 +74,9 @@ class Side:
         )
         order, cells, starts = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(images + 1, np.int64)
         # An empty list stands for every row; where none is kept the keys are empty too.
-        rows = readonly(() if count == kept.size else np.flatnonzero(kept), np.int32)
+        rows = readonly(() if count == kept.size and not reverse else np.flatnonzero(kept), np.int32)
+        if reverse:
+            rows = readonly(rows[::-1], np.int32)
         sorting.group_by(readonly(image if count else (), np.int32), rows, order, starts)
         starts = readonly(starts, np.int64)
         given = readonly(() if scores is None else scores, np.float64).view(np.uint64)
@@ -177,6 +182,10 @@ class Arrangement:
             **unusual,
             **missing_fields(ground_truth, protocol, image_of >= 0),
         }
+        if protocol.group_of != "object":
+            notices.pop("group_boxes", None)
+        if len(protocol.area_ranges) == 1 and not protocol.inclusive_pixels:  # overlaps of shares are right
+            notices.pop("shares_of_images", None)
         if "crowd" not in (*protocol.ignore, *protocol.left_out):
             notices.pop("missing_iscrowd", None)
         if protocol.inclusive_pixels:  # where a box from a pixel to the same one is a pixel wide
@@ -215,7 +224,8 @@ class Arrangement:
             merged,
             threads,
         )
-        found = Side.of(det_category, det_image, images.size, merged, threads, detections.scores, protocol.max_dets[-1])
+        cap, backwards = protocol.max_dets[-1], protocol.ties == "reversed"
+        found = Side.of(det_category, det_image, images.size, merged, threads, detections.scores, cap, backwards)
         del det_image, det_category
 
         ignored_flag = np.zeros(len(ground_truth), np.bool_)
@@ -225,6 +235,10 @@ class Arrangement:
             ignored_flag |= kind.ignored(shapes[1])
         # A crowd that is not ignored is an object like any other: it is found once.
         crowd = ground_truth.crowd & ignored_flag if protocol.crowd_overlap else np.zeros_like(ignored_flag)
+        group = groups_of(ground_truth, protocol)
+        if group is not None:
+            crowd = crowd & ~group
+            ignored_flag |= group & (protocol.group_of == "ignored")
         pixel = 1.0 if protocol.inclusive_pixels else 0.0
         by_kind = None if kind.areas is None else kind.areas(ground_truth, protocol)
         areas = ground_truth.areas if by_kind is None else by_kind
@@ -259,6 +273,7 @@ class Arrangement:
                 measures,
                 readonly(ignored_flag[truth.order], np.bool_),
                 readonly(crowd[truth.order], np.bool_),
+                readonly(() if group is None else group[truth.order], np.bool_),
             ),
             zero=None if zero is None or not zero.any() else zero,
             clusters=None if clusters is None else readonly(clusters[image_of >= 0], clusters.dtype),
@@ -277,7 +292,7 @@ class Arrangement:
             else (_nowhere(reach[0].placed(found.order, 1.0), unscored), reach[1].placed(truth.order, 1.0)),
             _least=least,
             _bounds=(_bounds(kind, shapes[0], found, pixel, unscored), _bounds(kind, shapes[1], truth, pixel)),
-            _crowd=readonly(crowd, np.bool_),
+            _crowd=readonly(crowd if group is None else crowd | group, np.bool_),
         )
 
     def detection_areas(self, begin: int, end: int) -> NDArray[np.float64]:

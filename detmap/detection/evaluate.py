@@ -13,6 +13,7 @@ from detmap.data.tables import Detections, GroundTruth
 from detmap.detection import zero_ids
 from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.detection.given import Found, Owned, Truth, owned, tables_of
+from detmap.detection.group_boxes import settle, tie_order
 from detmap.detection.measures import outside_of
 from detmap.detection.protocols import AnyProtocol, Decisions, Protocol, resolve
 from detmap.detection.result import DetectionResult
@@ -98,6 +99,11 @@ def _match(
     arranged = Arrangement.of(ground_truth, detections, protocol, image_ids, category_ids, threads)
     words, otherwise = _match_cells(arranged, threads)
     found, truth = arranged.found, arranged.truth
+    columns = {"order": found.order, "scores": found.scores, **words._asdict()}
+    settled = settle(words, found.scores) if arranged.objects.group.size else np.zeros(found.order.size, np.bool_)
+    by_ties = tie_order(protocol, found, settled)
+    if by_ties is not None:
+        columns = {name: column[by_ties] for name, column in columns.items()}
     outside = arranged.objects.ignored[:, None] | outside_of(arranged.objects.measures, arranged.ranges)
     positives = np.add.reduceat(~outside, truth.starts[:-1], dtype=np.int32) if truth.order.size else outside
     truth_image, truth_category = truth.cells()
@@ -108,10 +114,10 @@ def _match(
         category=found.category,
         image=found.image,
         rank=found.rank,
-        order=readonly(found.order if in_file_order(protocol) else (), np.int64),
-        scores=found.scores,
-        hit=words.hit,
-        ignored=words.ignored,
+        order=readonly(columns["order"] if in_file_order(protocol) else (), np.int64),
+        scores=readonly(columns["scores"], np.float64),
+        hit=readonly(columns["hit"], np.uint64),
+        ignored=readonly(columns["ignored"], np.uint64),
         positive_category=truth_category,
         positive_image=truth_image,
         positive_counts=readonly(positives, np.int32),
@@ -146,4 +152,4 @@ def _match_cells(arranged: Arrangement, threads: int | None) -> tuple[matching.W
     lowest = float(thresholds.min())
     over_cells(pair, cells, threads)
     otherwise = zero_ids.carry_out(arranged, levels, out)
-    return matching.Words(readonly(hit, np.uint64), readonly(ignored, np.uint64)), otherwise
+    return out, otherwise

@@ -24,6 +24,7 @@ from detmap.detection.updates import (
     FOUND,
     TRUE,
     Image,
+    ids_of_targets,
     kind_of_images,
     kinds_given,
     notices_of,
@@ -186,12 +187,14 @@ class Evaluator:
             of them ``boxes`` may be left out.
         targets : mapping or sequence of mappings
             For each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks`` or ``keypoints`` likewise. Optional are
-            ``iscrowd`` and ``difficult`` (m,), False by default, and ``area`` (m,), by default the area of the box, or of
-            the shape where there are no boxes; and LVIS's ``neg_category_ids`` and ``not_exhaustive_category_ids``, lists of
-            labels. Levels of difficulty ask for the fields that they name (m,), and ranges in percent for ``image_size``,
-            height and width.
+            ``iscrowd``, ``difficult`` and ``group_of`` (m,), False by default, and ``area`` (m,), by default the area of the
+            box, or of the shape where there are no boxes; and LVIS's ``neg_category_ids`` and
+            ``not_exhaustive_category_ids``, and ``pos_category_ids``, which with the first are Open Images' verified
+            labels: lists of labels. Levels of difficulty ask for the fields that they
+            name (m,), and ranges in percent for ``image_size``, height and width.
         image_ids : int, str, or sequence or tensor of them, optional
-            The id of each image. Give them with every update, or with none.
+            The id of each image; by default the ``image_id`` of its target, as torchvision's data sets have it. There are
+            ids with every update, or with none.
 
         Raises
         ------
@@ -217,6 +220,9 @@ class Evaluator:
         image_ids: Any,
         alone: bool,
     ) -> None:
+        image_ids = ids_of_targets(targets) if image_ids is None else image_ids
+        if image_ids is None and not len(targets):
+            return
         numbered = image_ids is None
         if numbered:
             ids: list[Any] = list(range(len(self._seen), len(self._seen) + len(predictions)))
@@ -336,6 +342,7 @@ class Evaluator:
             ),
             crowd=joined.crowd,
             difficult=joined.difficult,
+            group_of=joined.group_of,
             images=given,
             categories=labels if self._names is None else list(self._names),
             category_names=self._names,
@@ -343,6 +350,7 @@ class Evaluator:
             frequencies=self._frequencies,
             neg_category_ids=self._listed("neg_category_ids"),
             not_exhaustive_category_ids=self._listed("not_exhaustive_category_ids"),
+            pos_category_ids=self._listed("pos_category_ids"),
             fields={
                 name: np.concatenate([image.fields[name] for image in images])
                 for name in fields_of(self.protocol.levels)

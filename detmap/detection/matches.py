@@ -72,6 +72,8 @@ class Matches(Frozen):
         ``across_categories``.
     other, other_overlap, other_category : ndarray, shape (n,), or None
         Likewise of all other categories that are evaluated; `other_category` is an index into `categories`.
+    in_group : ndarray of bool, shape (n,), or None
+        Whether the object that it takes stands for a group. None: no object does.
     missed : ndarray of int32, shape (m,)
         Rows in the table of ground truth that count and that no detection took, ascending.
     notices : mapping of str to int
@@ -91,6 +93,7 @@ class Matches(Frozen):
     ground_truth: NDArray[np.int32]
     overlap: NDArray[np.float64]
     missed: NDArray[np.int32]
+    in_group: NDArray[np.bool_] | None = None
     same: NDArray[np.int32] | None = None
     same_overlap: NDArray[np.float64] | None = None
     other: NDArray[np.int32] | None = None
@@ -101,6 +104,18 @@ class Matches(Frozen):
     def __len__(self) -> int:
         """Return the number of detections."""
         return int(self.detection.size)
+
+    def tie_keys(self) -> NDArray[np.int64]:
+        """Return a key for each detection, by which equal scores of a category ascend in the ranking, shape (n,)."""
+        rows = np.arange(len(self))
+        if self.protocol.ties == "file":
+            return self.detection.astype(np.int64)
+        if self.protocol.ties == "reversed":
+            group = np.zeros(rows.size, np.bool_) if self.in_group is None else self.in_group & (self.outcome == HIT)
+            keys = np.empty(rows.size, np.int64)
+            keys[np.lexsort((self.detection, ~group, -self.image))] = rows
+            return keys
+        return rows
 
     def __repr__(self) -> str:
         hits, ignored = ((self.outcome == what).sum() for what in (HIT, IGNORED))
@@ -187,6 +202,11 @@ def matches_of(
     outside = objects.ignored | outside_of(objects.measures, arranged.ranges)[:, at]
     objects = objects._replace(ignored=readonly(outside, np.bool_))
     taken = _taken(arranged, objects, float(iou), at, threads)
+    group = None
+    if objects.group.size:
+        group = np.append(objects.group, False)[taken.ground_truth]
+        unseen = (taken.outcome == HIT) & group & ~(found.scores > 0)  # see `group_boxes.settle`
+        taken.outcome[unseen] = IGNORED
     best = None if floor is None else _nearest(arranged, objects, float(floor), threads)
     hit = np.zeros(truth.order.size, np.bool_)
     hit[taken.ground_truth[taken.outcome == HIT]] = True
@@ -212,6 +232,7 @@ def matches_of(
         outcome=readonly(taken.outcome, np.uint8),
         ground_truth=_at(truth.order, taken.ground_truth),
         overlap=readonly(taken.overlap, np.float64),
+        in_group=None if group is None else readonly(group, np.bool_),
         missed=readonly(np.sort(truth.order[~(outside | hit)]), np.int32),
         notices=arranged.notices,
         **more,

@@ -15,10 +15,10 @@ from detmap.choices import UNLIMITED as UNLIMITED
 from detmap.choices import WHOLE
 from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
-from detmap.detection import federated, ranges
+from detmap.detection import federated, group_boxes, ranges
 from detmap.detection import file_decisions as in_files
 from detmap.errors import OptionError, did_you_mean, shorten
-from detmap.hits import GRIDS, INTERPOLATIONS, LINEAR, Interpolation, Linear
+from detmap.hits import GRIDS, INTERPOLATIONS, LINEAR, PAIRWISE, Interpolation, Linear
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
@@ -29,7 +29,7 @@ Levels = Mapping[str, str | Iterable[str]]
 OksArea = Literal["area", "bbox*0.53", "bbox*0.53, ranges by area"]
 Sigmas = Sequence[float] | Mapping[Any, Sequence[float]]
 
-_INTERPOLATIONS = ("grid", *INTERPOLATIONS, *LINEAR)
+_INTERPOLATIONS = ("grid", *INTERPOLATIONS, PAIRWISE, *LINEAR)
 
 
 @decisions.documented
@@ -178,16 +178,21 @@ class Protocol:
             ),
         ),
     )
-    ties: Literal["image", "file"] = field(
+    ties: Literal["image", "file", "reversed"] = field(
         default="image",
         metadata=decision(
-            "The order of equal scores: by image id and then input order within it (COCO), or input order alone (VOC).",
+            "The order of equal scores: by image id and then input order within it (COCO), or input order alone (VOC); or "
+            "by image id descending and then input order, and matched in reversed input order (TensorFlow's Object "
+            "Detection API).",
+            "matching",
             "ranking",
-            allowed=("image", "file"),
+            allowed=("image", "file", "reversed"),
             phrase=lambda protocol: f"ties by {protocol.ties}",
             always=True,
             flag=Flag(
-                name="--ties", help="order of equal scores: by image and then input order, or by input order alone"
+                name="--ties",
+                help="order of equal scores: by image and then input order, by input order alone, or by image from the last "
+                "on",
             ),
         ),
     )
@@ -336,9 +341,10 @@ class Protocol:
     box_offset: float = field(default=0.0, metadata=in_files.BOX_OFFSET)
     judged: Literal["all", "verified"] = field(default="all", metadata=federated.JUDGED)
     not_exhaustive: Literal["wrong", "ignored"] = field(default="wrong", metadata=federated.NOT_EXHAUSTIVE)
-    without_area: Literal["scored", "dropped"] = field(default="scored", metadata=federated.WITHOUT_AREA)
+    without_area: Literal["scored", "dropped", "undetected"] = field(default="scored", metadata=federated.WITHOUT_AREA)
     groups: tuple[str, ...] = field(default=(), metadata=federated.GROUPS)
     pooled: bool = field(default=False, metadata=federated.POOLED)
+    group_of: Literal["object", "found", "ignored"] = field(default="object", metadata=group_boxes.GROUP_OF)
     levels: tuple[tuple[str, str], ...] = field(default=(), metadata=ranges.LEVELS)
 
     def __post_init__(self) -> None:
@@ -430,6 +436,21 @@ LVIS = replace(
 #: Of Dave et al., "Evaluating Large-Vocabulary Object Detectors: The Devil is in the Details" (2021).
 LVIS_FIXED = replace(LVIS, name="lvis-fixed", max_per_image=None, max_per_category=10_000)
 
+#: The challenge of 2019, as TensorFlow's Object Detection API evaluates it, which leaves out scores of -10 and below.
+OPEN_IMAGES = replace(
+    VOC2012,
+    name="openimages",
+    max_dets=(10_000,),
+    inclusive_pixels=False,
+    interpolation="all-point-pairwise",
+    ignore=(),
+    ties="reversed",
+    min_score=float(np.nextafter(-10.0, 0.0)),
+    judged="verified",
+    without_area="undetected",
+    group_of="found",
+)
+
 #: The development kit of DOTA honours difficult objects in v1.0; of v1.5 it takes none as difficult.
 DOTA = replace(VOC2007, name="dota", strict=True, inclusive_pixels=False, iou_type=ROTATED)
 DOTA_AREA = replace(DOTA, name="dota-area", recall_thresholds=COCO.recall_thresholds, interpolation="all-point")
@@ -499,7 +520,7 @@ AUTO = "auto"
 
 #: Every named protocol.
 PRESETS = Registry(Protocol, "protocol")
-for _preset in (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, DOTA, DOTA_AREA, *_TOOLS.values()):
+for _preset in (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, OPEN_IMAGES, DOTA, DOTA_AREA, *_TOOLS.values()):
     register(_preset)
 
 
@@ -512,6 +533,7 @@ ProtocolName = Literal[
     "voc2012",
     "lvis",
     "lvis-fixed",
+    "openimages",
     "dota",
     "dota-area",
     "ultralytics",
@@ -544,7 +566,7 @@ class Decisions(TypedDict, total=False):
     interpolation: Interpolation | Linear | Literal["grid"] | None
     ignore: Iterable[str] | None
     crowd_overlap: bool | None
-    ties: Literal["image", "file"] | None
+    ties: Literal["image", "file", "reversed"] | None
     epsilon: float | None
     use_categories: bool | None
     per_class_metrics: bool | None
@@ -566,9 +588,10 @@ class Decisions(TypedDict, total=False):
     box_offset: float | None
     judged: Literal["all", "verified"] | None
     not_exhaustive: Literal["wrong", "ignored"] | None
-    without_area: Literal["scored", "dropped"] | None
+    without_area: Literal["scored", "dropped", "undetected"] | None
     groups: Iterable[str] | None
     pooled: bool | None
+    group_of: Literal["object", "found", "ignored"] | None
     levels: Levels | None
 
 

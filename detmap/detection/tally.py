@@ -341,6 +341,9 @@ class Tally(Frozen):
         ):  # two files may use one position: then images decide, as where ties go by image
             given = order if order.size else np.arange(len(self))
             order = readonly(given[np.argsort(self.order[given], kind="stable")], np.int32)
+        elif self.protocol.ties == "reversed":
+            given = order if order.size else np.arange(len(self))
+            order = readonly(given[np.argsort(-self.image[given], kind="stable")], np.int32)
         places, starts = np.empty(len(self), np.int32), np.empty(len(self.categories) + 1, np.int64)
         sorting.place_by(self.category, order, places, starts)
         return readonly(places, np.int32), readonly(starts, np.int64)
@@ -509,7 +512,7 @@ def _merged_frequencies(parts: Sequence[Tally]) -> dict[Any, str]:
 def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
     """Return the tally of a header and its columns, every value of them checked."""
     images, detections, pairs = header.rows
-    areas, by_file = len(protocol.range_names), protocol.ties == "file"
+    areas = len(protocol.range_names)
     if min(header.rows) < 0:
         raise StateError("not a tally: a number of rows is negative")
     rows = {"detection": detections, "pair": pairs}
@@ -543,8 +546,11 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
         }
     categories = len(header.categories)
     shape = (categories, areas, len(protocol.max_dets), len(protocol.iou_thresholds), len(protocol.recall_thresholds))
-    category, scores, place = columns["category"], columns["scores"], columns["image"].astype(np.int64)
-    key = columns["order"] if by_file else (place << 32) | columns["rank"]
+    category, scores = columns["category"], columns["scores"]
+    place = columns["image"].astype(np.int64)
+    key = {"file": columns["order"], "image": (place << 32) | columns["rank"]}.get(
+        protocol.ties, ((images - 1 - place) << 32) | columns["rank"]
+    )
     tied = (category[1:] == category[:-1]) & (scores[1:] == scores[:-1])
     identities = [identity for identity, _ in header.categories]
     sizes_of = {"categories": categories, "image_ids": images}

@@ -18,11 +18,15 @@ from detmap.shapes.kinds import BOXES
 _NOWHERE = np.zeros(1)
 #: The fields of an `Image` that have a value per detection, and per object.
 FOUND = ("boxes", "scores", "labels", "own_areas")
-TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult")
+TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult", "group_of")
 
 
-#: The lists of categories that LVIS has for an image.
-LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
+#: The lists of categories that LVIS and Open Images have for an image.
+LISTS = ("neg_category_ids", "not_exhaustive_category_ids", "pos_category_ids")
+
+
+#: A list that stands in for another one where it is missing.
+_OR = {"neg_category_ids": "pos_category_ids"}
 
 
 class Image(NamedTuple):
@@ -37,6 +41,7 @@ class Image(NamedTuple):
     areas: NDArray[np.float64]  # NaN: of the box
     crowd: NDArray[np.bool_]
     difficult: NDArray[np.bool_]
+    group_of: NDArray[np.bool_]
     dropped: int  # boxes
     shapes: Any = None  # columns, where these are not the boxes
     true_shapes: Any = None
@@ -102,14 +107,15 @@ def read_image(
                 value=float(areas[bad]),
                 remedy="leave out the areas: they are width times height then",
             )
-    crowd, difficult = _flags(target, "iscrowd", count, i), _flags(target, "difficult", count, i)
+    crowd, difficult, group_of = (_flags(target, name, count, i) for name in ("iscrowd", "difficult", "group_of"))
     own = _unknown(len(boxes))
     if shapes is not None and "boxes" in prediction:
         sides = boxes[:, 2:] - boxes[:, :2] if box_format == "xyxy" else boxes[:, 2:]
         own = sides[:, 0] * sides[:, 1]
     lists = {name: _category_list(target[name], name, i) for name in LISTS if target.get(name) is not None}
     image = Image(
-        boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, 0, shapes, true_shapes, 0, lists
+        boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, group_of,
+        0, shapes, true_shapes, 0, lists,
     )  # fmt: skip
     if needs:
         fields = {name: _optional(target, name, count, i) for name in needs.get("fields", ())}
@@ -152,7 +158,7 @@ def _category_list(value: Any, name: str, i: int) -> list[Any]:
 
 
 #: What records of images hold besides shapes.
-_NO_SHAPES = frozenset(("scores", "labels", "category_ids", "area", "iscrowd", "difficult"))
+_NO_SHAPES = frozenset(("scores", "labels", "category_ids", "area", "iscrowd", "difficult", "group_of"))
 
 
 def kinds_given(prediction: object, target: object) -> list[str]:
@@ -273,6 +279,19 @@ def _read_boxes(
     return boxes, None
 
 
+def ids_of_targets(targets: Sequence[Any]) -> list[Any] | None:
+    """Return what targets, as torchvision's, have for ``image_id``; None where none has one."""
+    found = [target["image_id"] for target in targets if isinstance(target, Mapping) and "image_id" in target]
+    if found and len(found) < len(targets):
+        raise InputError(
+            f"{len(targets) - len(found)} of {len(targets)} targets have none",
+            source="update",
+            field="image_id",
+            remedy="give image_ids=..., one per image",
+        )
+    return found or None
+
+
 def read_ids(image_ids: Any, alone: bool) -> list[Any]:
     """Return image ids as Python's own integers or strings; the id of a single image (`alone`) need not be in a list."""
     if type(image_ids) is list and set(map(type, image_ids)) == {int} and max(map(abs, image_ids)) < 1 << 63:
@@ -344,7 +363,7 @@ def notices_of(
 ) -> dict[str, int]:
     """Return what the notices of a batch say of one image: a merge may find that it was seen before.
 
-    `fields` are those of LVIS that the protocol reads.
+    `fields` are those of other benchmarks that the protocol reads.
     """
     empty, missed = 0, 0
     for boxes in (image.boxes, image.true_boxes):
@@ -358,7 +377,11 @@ def notices_of(
         "dropped_boxes": image.dropped,
         "unknown_category": unknown,
         "unscored_shapes": image.unscored,
-        **{f"missing_{name}": int(name not in image.lists) for name in LISTS if name in fields},
+        **{
+            f"missing_{name}": int(name not in image.lists and _OR.get(name) not in image.lists)
+            for name in LISTS[:2]
+            if name in fields
+        },
     }
     return {code: count for code, count in counts.items() if count}
 

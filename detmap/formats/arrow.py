@@ -132,6 +132,7 @@ for _form in FORMS:
             write_ground_truth=partial(_write, _form),
             write_detections=partial(_write, _form),
             written=_ENDINGS[_form],
+            grouped=True,
             tell=partial(_tell, _form),
             words=(f"{_form.capitalize()} files", f"{_form.capitalize()} files"),
             needs_images=True,

@@ -10,18 +10,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import helper, kernel
+from detmap.kernels import helper, kernel, readonly
 from detmap.kernels.overlap import Candidates, Cells, longest_run
 
 Array = NDArray[Any]
 
+_NONE = readonly((), np.bool_)
+
 
 class Objects(NamedTuple):
-    """What matching asks of the ground truth, by position: ``measures``, (n, M), and flags ``ignored`` and ``crowd``."""
+    """What matching asks of the ground truth, by position: ``measures``, (n, M); flags ``ignored``, ``crowd``, ``group``.
+
+    A group absorbs detections that hit no other object. ``group`` is empty where there is none.
+    """
 
     measures: Array
     ignored: Array
     crowd: Array
+    group: Array = _NONE
 
 
 class Ranges(NamedTuple):
@@ -164,15 +170,42 @@ def _free(objects: Objects, start: int, count: int, ranges: Ranges, inside: Arra
 
 
 @helper
-def _best(candidates: Candidates, first: int, last: int) -> int:
-    """Return which of a detection's candidates overlaps most; of equals the first ground truth."""
-    found = first
-    for i in range(first + 1, last):
-        best = candidates.iou[found]
+def best_of(candidates: Candidates, first: int, last: int, groups: Array, start: int, group: bool) -> Any:
+    """Return which candidate overlaps most, of the groups or of all others; of equals the first ground truth, -1: none."""
+    found = np.int64(-1)
+    for i in range(first, last):
+        if groups.shape[0] and groups[start + candidates.ground_truth[i]] != group:
+            continue
+        if found < 0 or candidates.iou[i] > candidates.iou[found]:
+            found = i
+            continue
         earlier = candidates.ground_truth[i] < candidates.ground_truth[found]
-        if candidates.iou[i] > best or (candidates.iou[i] == best and earlier):
+        if candidates.iou[i] == candidates.iou[found] and earlier:
             found = i
     return found
+
+
+@helper
+def _without_groups(candidates: Candidates, groups: Array, start: int, rising: Array, count: int) -> Any:
+    """Leave groups out of `count` candidates, which keep their order; return how many are left."""
+    kept = np.int64(0)
+    for j in range(count):
+        if not groups[start + candidates.ground_truth[rising[j]]]:
+            rising[kept] = rising[j]
+            kept += 1
+    return kept
+
+
+@helper
+def _reached(iou: float, thresholds: Array, reaches: Array, w: int) -> Any:
+    """Return the bits of word *w* at which an overlap is large enough."""
+    enough = np.uint64(0)
+    skip = 64 * w if thresholds.shape[0] > 64 else 0
+    for k in range(reaches.shape[0]):
+        t = (skip + k) % thresholds.shape[0] if skip else k
+        if not iou < thresholds[t]:
+            enough |= reaches[k, w]
+    return enough
 
 
 @kernel
@@ -193,9 +226,10 @@ def match(
     the first among equals: if that is ignored so is the detection, if it is taken already the detection is a miss.
 
     All thresholds and area ranges are matched at once, a bit each: candidates are offered from the best down, and each
-    takes the bits at which it is good enough and free and which no better one took. Once `stop` is set the rest is left
-    undone. `out` comes as `mark_misses` leaves it. The loop over thresholds is not a function of its own: even compiled into
-    its place that takes 5 % longer.
+    takes the bits at which it is good enough and free and which no better one took. A detection that finds nothing falls to
+    the group that it overlaps most: the first one is its hit, which is marked by both bits, and others are ignored. Once
+    `stop` is set the rest is left undone. `out` comes as `mark_misses` leaves it. The loop over thresholds is not a function
+    of its own: even compiled into its place that takes 5 % longer.
     """
     thresholds, ranges, words = levels.thresholds, levels.ranges, out.hit.shape[1]
     widest, most = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end), 0
@@ -207,7 +241,7 @@ def match(
     _range_bits(thresholds.shape[0], inside)
     outside, taken = np.empty((widest, words), np.uint64), np.empty((widest, words), np.uint64)
     rising = np.empty(most, np.int64)  # a detection's candidates by ascending overlap, the first among equals first
-    row = 0
+    row, grouped, group = 0, objects.group.shape[0] > 0, np.int64(-1)
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
         _free(objects, start, cells.ground_truth_stops[c] - start, ranges, inside, Words(taken, outside))
@@ -220,9 +254,14 @@ def match(
             if count == 0:
                 continue
             if levels.only_best:
-                rising[0], count = _best(candidates, first, last), 1
+                rising[0] = best_of(candidates, first, last, objects.group, start, False)
+                count = np.int64(rising[0] >= 0)
             else:
                 _rise(candidates, first, count, rising)
+            if grouped:
+                group = best_of(candidates, first, last, objects.group, start, True)
+                if not levels.only_best:
+                    count = _without_groups(candidates, objects.group, start, rising, count)
             for w in range(words):
                 done, passed = np.uint64(0), np.uint64(0)
                 for real in (True, False):
@@ -247,8 +286,16 @@ def match(
                             done |= offered
                         else:
                             passed |= offered
+                out.ignored[d, w] &= ~done
+                if group >= 0:
+                    g = candidates.ground_truth[group]
+                    fallen = _reached(candidates.iou[group], thresholds, reaches, w) & ~(done | passed)
+                    first_in = fallen & ~(taken[g, w] | outside[g, w])
+                    taken[g, w] |= first_in
+                    done |= first_in
+                    passed |= fallen
                 out.hit[d, w] = done
-                out.ignored[d, w] = (out.ignored[d, w] & ~done) | passed
+                out.ignored[d, w] |= passed
 
 
 @kernel

@@ -178,6 +178,34 @@ class Reading:
             "for all",
         ),
     )
+    image_labels: Path | None = option(
+        None,
+        "With ground truth: verified labels of its images, Open Images' CSV with the columns ``ImageID``, ``LabelName`` and "
+        "``Confidence``, 1 where a label is there and 0 where it is not. Its images and labels are added.",
+        "images",
+        concerns=_TRUTH,
+        is_path=True,
+        flag=_flag(
+            "--image-labels",
+            "FILE",
+            "verified labels of images, Open Images' CSV: ImageID, LabelName, Confidence (1: there, 0: not there)",
+        ),
+    )
+    hierarchy: Path | None = option(
+        None,
+        "A hierarchy of labels, Open Images' JSON: each box is repeated for every label above its own; of ground truth also "
+        "verified labels that are there, and those that are not there for every label below.",
+        "formats",
+        is_path=True,
+        flag=_flag(
+            "--hierarchy", "FILE", "of the detections: repeat each for every label above its own, by Open Images' JSON"
+        ),
+        truth_flag=_flag(
+            "--gt-hierarchy",
+            "FILE",
+            "of the ground truth: repeat each box and verified label for every label above its own, by Open Images' JSON",
+        ),
+    )
     clusters: Path | Mapping[Any, Any] | None = option(
         None,
         "With ground truth: which images depend on each other, as the frames of a video do. A CSV file with the columns "
@@ -265,6 +293,8 @@ class FormatOptions(TypedDict, total=False):
     columns: str | Sequence[str | None] | Mapping[str, str] | None
     box_format: Literal["xywh", "xyxy", "cxcywh"] | None
     image_sizes: Path | Mapping[str, Any] | None
+    image_labels: Path | None
+    hierarchy: Path | None
 
 
 class Options(FormatOptions, total=False):
@@ -292,6 +322,9 @@ class SidesOptions(TypedDict, total=False):
     gt_box_format: Literal["xywh", "xyxy", "cxcywh"] | None
     box_format: Literal["xywh", "xyxy", "cxcywh"] | None
     image_sizes: Path | Mapping[str, Any] | None
+    image_labels: Path | None
+    gt_hierarchy: Path | None
+    hierarchy: Path | None
 
 
 class Flagged(NamedTuple):

@@ -131,6 +131,7 @@ GIVEN = {
     "without_area": (["--without-area", "dropped"], "dropped"),
     "groups": (["--groups", "r,c"], ("r", "c")),
     "pooled": (["--pooled"], True),
+    "group_of": (["--group-of", "found"], "found"),
 }
 
 

@@ -25,7 +25,7 @@ from detmap.data.ids import Ids, coded, index_ids, zeros
 from detmap.data.tables import Detections, GroundTruth, complete
 from detmap.errors import InputError
 from detmap.formats.coco.check import FIELDS, BoxlessError, checked_ground_truth, checked_results
-from detmap.formats.coco.federated import federated_columns, federated_columns_in, federated_columns_of
+from detmap.formats.coco.federated import federated_columns, federated_columns_in, federated_columns_of, groups_in
 from detmap.formats.coco.fields import annotation_fields
 from detmap.formats.coco.inspection import holds_lines, image_field, inspect, kinds_in, with_facts
 from detmap.formats.coco.shapes import boxes_around, read_values, reader_of, result_shapes, truth_shapes
@@ -159,6 +159,8 @@ def read_coco(
                 columns["notices"] |= foreign_fields(opened.whole())
             if scanned is None:
                 columns |= federated_columns_in(opened.whole(), columns["notices"], name)
+            if any(code.startswith("foreign_fields:") for code in columns["notices"]):
+                columns |= groups_in(opened.whole(), columns["notices"])
             if fields:
                 columns["fields"] = annotation_fields(opened.whole(), fields, name)
     return GroundTruth.from_arrays(**columns, kinds=(kind.name,), invalid_boxes=invalid_boxes, source=name)
@@ -613,6 +615,7 @@ FORMAT = register(
         salvage=later("detmap.formats.coco.salvage", "salvage"),
         holds=None,  # whatever kind has a reader
         federated=True,
+        grouped=True,
         words=("COCO JSON", "COCO result JSON"),
     )
 )

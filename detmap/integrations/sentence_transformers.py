@@ -1,4 +1,4 @@
-"""sentence-transformers' `InformationRetrievalEvaluator` with detmap's measures: the same names, from lists or from tensors."""
+"""sentence-transformers' `InformationRetrievalEvaluator` on detmap: the same names, from lists or from tensors."""
 
 from __future__ import annotations
 

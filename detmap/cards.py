@@ -85,6 +85,11 @@ def table_digest(table: Any) -> str:
             add(name, column)
     if getattr(table.categories, "frequencies", None) is not None:
         add("categories.frequencies", np.array(table.categories.frequencies, object))
+    if getattr(table.images, "crowd_index", None) is not None:
+        add("images.crowd_index", table.images.crowd_index)
+    for named in ("more_scores", "part_flags"):
+        for name, column in sorted(getattr(table, named, {}).items()):
+            add(f"{named}.{name}", column)
     for name in ("negatives", "not_exhaustive", "present"):
         lists = getattr(table, name, None)
         for part in () if lists is None else ("images", "categories", "listed"):

@@ -69,9 +69,9 @@ examples:
   detmap eval instances_val.json detections.json --per-class --format markdown
   detmap eval instances_val.json masks.json --iou-type segm
   detmap eval person_keypoints_val.json poses.json --iou-type keypoints
+  detmap eval coco_wholebody_val.json poses.json --protocol wholebody --parts
   detmap eval Annotations/ results/ --protocol voc2007 --image-set ImageSets/Main/test.txt
   detmap eval gt.json dt.json --iou-thresholds 0.5 --max-dets 1,10,500 --out result.json
-  detmap eval gt.json dt.json --bootstrap 1000
   detmap eval gt.json 'shards/*.json' --sharded
   detmap eval gt.json dt.json --fail-under AP=0.42 --max-drop AP=0.005 --against card.json
 
@@ -104,6 +104,9 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
     add_bootstrap_options(parser)
     add_cluster_options(parser)
     add_output_options(parser, rows="--per-class", what="a row per category")
+    parser.add_argument(
+        "--parts", action="store_true", help="score each part of a skeleton too, as of --protocol wholebody"
+    )
     parser.add_argument("--arrays", metavar="FILE.npz", help="write the arrays precision, recall and scores")
     add_card(parser)
     add_gates(parser)
@@ -116,6 +119,8 @@ def _eval(options: argparse.Namespace) -> int:
         raise OptionError("--scheduler needs --sharded: a single file is scored here")
     if options.card and options.sharded and options.detections == "-":
         raise OptionError("--sharded takes a folder or pattern of files, and not standard input (-)")
+    if options.parts:
+        return _eval_parts(options, protocol)
     from detmap.cli.second_process import second_process
 
     with stages(options) as stage, _executor(options) as executor, second_process(protocol):
@@ -160,6 +165,44 @@ def _chance(options: argparse.Namespace, protocol: Protocol, gates: Gates, tally
         return f"{path} does not give the card's {metric} with the options of this run"
     test = permute(before.tally, tally, seed=options.seed, metric=metric, threads=options.threads)
     return float(test.p_values()[test.columns[metric]])
+
+
+def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
+    """Score each part of a skeleton, and show a row per part."""
+    for name in ("sharded", "bootstrap", "card", "arrays", "plot", "rows", "fail_under", "max_drop", "against"):
+        if getattr(options, name):
+            flag = {"rows": "per-class"}.get(name, name.replace("_", "-"))
+            raise OptionError(
+                f"--parts shows a row per part, without --{flag}: score one part, as --protocol NAME-PART"
+            )
+    from detmap.cli.options import decided
+    from detmap.detection.protocols import Protocol, parts_of
+    from detmap.evaluation import evaluate_parts
+
+    parts_of(protocol.name)  # refused before anything is read
+    with stages(options) as stage:
+        stage("reading the ground truth")
+        found = found_of(options, protocol.iou_type)
+        truth = read_truth(options, protocol, [found]).table
+        stage("reading the detections")
+        detections = found.detections(truth)
+        stage("matching")
+        decisions = decided(options, Protocol)
+        results = evaluate_parts(truth, detections, protocol.name, threads=options.threads, **decisions)
+    note(options, {part: result.notices for part, result in results.items()})
+    document = {part: result.to_dict() for part, result in results.items()}
+    if options.out:
+        import json
+
+        from detmap.results import without_nan
+
+        write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
+    rows = [{"part": part, **result} for part, result in results.items()]
+    title = (
+        f"{protocol.title}: {len(detections):,} detections, {len(truth):,} objects, {truth.images.ids.size:,} images"
+    )
+    print_tables([rows], options, title, document, rows)
+    return 0
 
 
 def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
@@ -563,8 +606,19 @@ COMMANDS = {
         "score detections against ground truth",
         _fill_eval,
         _eval,
-        "Score detections against ground truth under the rules of COCO or PASCAL VOC.",
+        "Score detections against ground truth under the rules of a benchmark, by default those of COCO.",
         _EPILOG,
+        first=(
+            "--protocol",
+            "--iou-type",
+            "--bootstrap",
+            "--per-class",
+            "--format",
+            "--out",
+            "--plot",
+            "--card",
+            "--fail-under",
+        ),
     ),
     "batch": Command(
         "score many files against one ground truth: a leaderboard",
@@ -573,6 +627,17 @@ COMMANDS = {
         "Score many files against one ground truth and rank them. A file that cannot be scored gets a row that says "
         "why.",
         _BATCH_EPILOG,
+        first=(
+            "--protocol",
+            "--iou-type",
+            "--rank-by",
+            "--bootstrap",
+            "--format",
+            "--out",
+            "--resume",
+            "--splits",
+            "--publish",
+        ),
     ),
     "compare": Command(
         "test which models differ by more than chance",
@@ -582,6 +647,7 @@ COMMANDS = {
         "as much if it were chance which of them made the detections of an image? The interval of a difference agrees with "
         "its test; that of a model's own value comes from resampled images. A category is tested if enough images hold it.",
         multiplies=True,
+        first=("--protocol", "--iou-type", "--metric", "--why", "--under", "--trec", "--format", "--out", "--max-drop"),
     ),
     "protocols": Command(
         "list the protocols of detections and what they decide",

@@ -63,7 +63,7 @@ def kind_of(options: argparse.Namespace) -> str | None:
         ("distance", ("reid",), "euclidean"),
     ):
         if getattr(options, name) != default and kind not in of:
-            raise OptionError(f"--{name} goes with --{' or --'.join(of)}")
+            raise OptionError(f"--{name.replace('_', '-')} goes with --{' or --'.join(of)}")
     return kind
 
 
@@ -110,7 +110,8 @@ def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) ->
         return []
     depths = [depth for depth in _DEPTHS if options.depth is None or depth < options.depth]
     made = [
-        Variant("caps", f"depth {depth}", _runs(options, paths[0], paths[1:], options.relevance_level, depth)) for depth in depths
+        Variant("caps", f"depth {depth}", _runs(options, paths[0], paths[1:], options.relevance_level, depth))
+        for depth in depths
     ]
     for level in _LEVELS:
         if level != (options.relevance_level or 1):

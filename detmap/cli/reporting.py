@@ -257,5 +257,6 @@ COMMANDS = {
         "and where to look; of several models side by side.",
         _EPILOG,
         instead={f"--{kind}": partial(_fill_rankings, kind) for kind in ("trec", "reid", "hashing")},
+        first=("--out", "--protocol", "--iou-type", "--iou", "--score", "--images", "--attributes", "--bootstrap"),
     )
 }

@@ -597,6 +597,17 @@ COMMANDS = {
         _trec,
         "Score TREC runs against judgements, as trec_eval does.",
         settle=_settle_trec,
+        first=(
+            "--metrics",
+            "--convention",
+            "--level",
+            "--depth",
+            "--per-query",
+            "--compare",
+            "--format",
+            "--out",
+            "--fail-under",
+        ),
     ),
     "reid": Command(
         "score re-identification",
@@ -606,6 +617,7 @@ COMMANDS = {
         "indices (the nearest neighbours, as places in the gallery) with or without their distances, or as faiss calls them "
         "I and D; query_ids and gallery_ids; and, if cameras count, query_cameras and gallery_cameras.",
         multiplies=True,
+        first=("--metrics", "--convention", "--metric", "--gallery", "--per-query", "--format", "--out"),
     ),
     "hashing": Command(
         "score binary codes",
@@ -613,6 +625,7 @@ COMMANDS = {
         _hashing,
         "Score rankings by Hamming distance. The file holds the arrays query_codes, gallery_codes, query_labels and "
         "gallery_labels.",
+        first=("--metrics", "--convention", "--k", "--per-query", "--format", "--out"),
     ),
     "conventions": Command(
         "list the conventions of rankings, their formulas and users",

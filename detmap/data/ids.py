@@ -69,12 +69,15 @@ class Images(Ids):
     clusters : ndarray of int64 or str, shape (i,), or None
         The cluster of each image: images that depend on each other, as frames of a video, are in one. Intervals and tests
         draw and exchange clusters as a whole. None: images are independent.
+    crowd_index : ndarray of float64, shape (i,), or None
+        How crowded each image is, CrowdPose's ``crowdIndex``, NaN where it is not known; None where none is.
     """
 
     sizes: NDArray[np.int64] | None = None
     names: tuple[str, ...] | None = None
     order: NDArray[np.int64] | None = None
     clusters: NDArray[Any] | None = None
+    crowd_index: NDArray[np.float64] | None = None
 
     @property
     def heights(self) -> NDArray[np.int64] | None:

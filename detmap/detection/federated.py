@@ -16,6 +16,7 @@ from detmap.data.federated import FREQUENCIES, among
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import YES_OR_NO, Flag, decision
 from detmap.detection.group_boxes import FIELDS
+from detmap.shapes import find
 
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
@@ -101,17 +102,19 @@ _FIELDS = {
     "not_exhaustive": ("wrong", ("not_exhaustive_category_ids",)),
     "groups": ((), ("frequency",)),
     "group_of": ("object", FIELDS),
+    "crowd_groups": ((), ("crowdIndex",)),
 }
 
 
 def fields_read(protocol: Protocol) -> list[str]:
-    """Return which fields of LVIS and Open Images a protocol reads, or need not: frequency only adds metrics."""
+    """Return which fields of other benchmarks a protocol reads, or need not: frequency only adds metrics."""
     read = [field for name, (default, own) in _FIELDS.items() if getattr(protocol, name) != default for field in own]
-    return list(dict.fromkeys([*read, "frequency"])) if read else []
+    read += find(protocol.iou_type).lists
+    return list(dict.fromkeys([*read, *(["frequency"] if {*LISTS} & {*read} else [])]))
 
 
 def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArray[np.bool_]) -> dict[str, int]:
-    """Return notices on images, of those selected, that lack a list that the protocol reads."""
+    """Return notices on images, of those selected, that lack a list or a crowd index that the protocol reads."""
     lists = dict(
         zip(LISTS, ((ground_truth.negatives, ground_truth.present), (ground_truth.not_exhaustive,)), strict=True)
     )
@@ -122,6 +125,9 @@ def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArra
             missing = missing if own is None else missing & ~own.listed
         if field in lists:
             made[f"missing_{field}"] = int(missing.sum())
+    if protocol.crowd_groups:
+        index = ground_truth.images.crowd_index
+        made["missing_crowdIndex"] = int(images.sum() if index is None else (images & np.isnan(index)).sum())
     return made
 
 

@@ -316,7 +316,9 @@ def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:
     even = np.arange(0, 2 * first.image_ids.size, 2)
     ids = readonly(np.arange(2 * first.image_ids.size), np.int64)
     both = first.beside((second,), (even, even + 1))
-    return replace(both, image_ids=ids, notices={}, clusters=None).in_ranking_order(threads)
+    crowding = None if first.crowd_index is None else readonly(np.repeat(first.crowd_index, 2), np.float64)
+    made = replace(both, image_ids=ids, notices={}, clusters=None, crowd_index=crowding)
+    return made.in_ranking_order(threads)
 
 
 def _only(tally: Tally, category: int) -> Tally:

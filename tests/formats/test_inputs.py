@@ -167,7 +167,7 @@ def test_a_new_option_is_one_field_and_the_line_that_uses_it(files, monkeypatch,
     (files / "one.dots").touch()
     words = [str(files / "truth.json"), str(files / "one.dots")]
     with pytest.raises(SystemExit):
-        main(["eval", "--help"])
+        main(["eval", "--help-all"])
     assert "--shift {0,1,2}" in capsys.readouterr().out
     values = []
     for shift in ("0", "2"):

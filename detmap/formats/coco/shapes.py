@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -142,12 +142,17 @@ def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
     """Return a reader, and its parts of values that are parsed already."""
     assert kind.reader is not None
     texts = [b"" if value is None else msgspec.json.encode(plain(value)) for value in values]
+    return read_texts(kind.reader, texts)
+
+
+def read_texts(make: Callable[[int], Reader], texts: Sequence[bytes]) -> tuple[Reader, list[Any]]:
+    """Return a reader, and its parts of JSON values; an empty one is none."""
     lengths = np.array([len(text) for text in texts], np.int64)
     stops = np.cumsum(lengths)
     spans = np.stack([stops - lengths, stops], axis=1)
     spans[lengths == 0] = -1
     data = readonly(np.frombuffer(b"".join([*texts, b" " * 8]), np.uint8), np.uint8)
-    reader: Reader = kind.reader(data.size)
+    reader = make(data.size)
     return reader, [reader.read(data, 0, readonly(spans, np.int64))]
 
 

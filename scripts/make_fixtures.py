@@ -587,11 +587,7 @@ def turned(box, tangent):
     x, y, w, h = box
     cosine, sine = (1 - tangent * tangent) / (1 + tangent * tangent), 2 * tangent / (1 + tangent * tangent)
     sides = [(a * w / 2, b * h / 2) for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
-    return [
-        value
-        for p, q in sides
-        for value in (x + w / 2 + p * cosine - q * sine, y + h / 2 + p * sine + q * cosine)
-    ]
+    return [value for p, q in sides for value in (x + w / 2 + p * cosine - q * sine, y + h / 2 + p * sine + q * cosine)]
 
 
 def make_dota():

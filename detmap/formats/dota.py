@@ -166,9 +166,7 @@ def _ids(values: list[Any]) -> Any:
     return coded(values) if not values or isinstance(values[0], str) else np.array(values, np.int64)
 
 
-def _images(
-    lines: Lines, ground_truth: GroundTruth | None, reading: Reading, name: str
-) -> tuple[list[Any], list[int]]:
+def _images(lines: Lines, ground_truth: GroundTruth | None, reading: Reading, name: str) -> tuple[list[Any], list[int]]:
     """Return the id of each line's image, and the lines on images of the ground truth.
 
     Raises

@@ -302,7 +302,7 @@ def _is_number(word: bytes) -> bool:
 FORMAT = register(
     Format(
         name="dota",
-        takes=("image_set",),
+        takes=("image_set", "missing_classes"),
         suffixes=(),
         sniff=_sniff,
         read_ground_truth=read_ground_truth,

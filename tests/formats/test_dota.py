@@ -194,7 +194,7 @@ def task1(folder):
             if len(words) >= 9:
                 truth.append((path.stem, words[8], [float(word) for word in words[:8]], len(words) > 9 and words[9] != "0"))
     for path in sorted((folder / "Task1").glob("*.txt")):
-        for words in (line.split() for line in path.read_text().splitlines()):
+        for words in filter(None, (line.split() for line in path.read_text().splitlines())):
             found.append((words[0], path.stem[6:], [float(word) for word in words[2:]], float(words[1])))
     return truth, found
 

@@ -3,7 +3,8 @@
     python scripts/make_fixtures.py [DIRECTORY]
 
 `coco` holds boxes, `people` masks and poses, `lvis` other ground truth for the detections of `coco`, `voc` and `dota` the
-folders of PASCAL VOC and DOTA. Only sums, products and quotients of `random.Random.random()` go into them, so that neither a platform's libm nor a version of Python or numpy shows. The files
+folders of PASCAL VOC and DOTA. Only sums, products and quotients of `random.Random.random()` go into them, so that neither a
+platform's libm nor a version of Python or numpy shows. The files
 `expected*.json` hold pycocotools' numbers; they are left as they are where pycocotools is not installed.
 """
 
@@ -530,11 +531,7 @@ def turned(box, tangent):
     x, y, w, h = box
     cosine, sine = (1 - tangent * tangent) / (1 + tangent * tangent), 2 * tangent / (1 + tangent * tangent)
     sides = [(a * w / 2, b * h / 2) for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
-    return [
-        value
-        for p, q in sides
-        for value in (x + w / 2 + p * cosine - q * sine, y + h / 2 + p * sine + q * cosine)
-    ]
+    return [value for p, q in sides for value in (x + w / 2 + p * cosine - q * sine, y + h / 2 + p * sine + q * cosine)]
 
 
 def make_dota():

@@ -59,9 +59,7 @@ def exact_overlap(one, other, crowd=False):
     if min(sizes) <= Fraction(2e-280):
         return Fraction(0)
     parts = [[(quad, 1)] if convex(quad) else list(triangles(quad)) for quad in quads]
-    shared = sum(
-        p * q * area(part) for left, p in parts[0] for right, q in parts[1] if (part := clipped(left, right))
-    )
+    shared = sum(p * q * area(part) for left, p in parts[0] for right, q in parts[1] if (part := clipped(left, right)))
     union = sizes[0] if crowd else sizes[0] + sizes[1] - shared
     return min(Fraction(shared) / union, Fraction(1)) if shared > 0 and union > 0 else Fraction(0)
 
@@ -131,7 +129,9 @@ def _thin(rng):
     x, y = rng.uniform(-1e3, 1e3, 2)
     one = rectangle(x, y, size, size * thin, angle)
     off = rng.uniform(-1, 1) * thin * size
-    return one, rectangle(x - math.sin(angle) * off, y + math.cos(angle) * off, size, size * thin, angle + thin * rng.normal())
+    return one, rectangle(
+        x - math.sin(angle) * off, y + math.cos(angle) * off, size, size * thin, angle + thin * rng.normal()
+    )
 
 
 def _inside(rng):

@@ -75,11 +75,11 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
             if not words[9].isdigit():
                 raise lines.error(row, "difficult must be a whole number, 0 for objects that are not", words[9])
             difficult[row] = int(words[9]) > 0
-    quads = _numbers(lines, slice(0, 8))
+    quads = lines._replace(fields=[words[:8] for words in lines.fields]).floats()[0].reshape(-1, 8)
     with lines.named():
         return GroundTruth.from_arrays(
             image_ids=coded([images[file] for file in lines.files]),
-            category_ids=coded([_text(lines, row, 8) for row in range(len(lines.fields))]),
+            category_ids=coded(_texts(lines, 8)),
             **_shapes(quads, reading, name),
             difficult=difficult,
             images=np.array(images, str),
@@ -110,24 +110,23 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
             raise lines.error(row, f"has {len(words)} fields where {2 + width} are expected", remedy=_RESULT)
     ids, kept = _images(lines, ground_truth, reading, name)
     dropped = len(ids) - len(kept)
-    lines = lines.take(kept)
+    if len(kept) < len(ids):
+        lines = lines.take(kept)
+    numbers = lines.floats(skip=1)[0].reshape(-1, 1 + width)
     own = classes if ground_truth is None else resolve_categories(classes, ground_truth)
     if width == 4 and reading.iou_type != BOXES:
         raise InputError("holds upright boxes, as Task2 asks for", source=name, remedy="give the results of Task1")
+    shapes: dict[str, Any]
     with lines.named():
         if width == 4:
-            shapes = {
-                "boxes": _numbers(lines, slice(2, 6), 4),
-                "box_format": "xyxy",
-                "invalid_boxes": reading.invalid_boxes,
-            }
+            shapes = {"boxes": numbers[:, 1:], "box_format": "xyxy", "invalid_boxes": reading.invalid_boxes}
         else:
-            shapes = _shapes(_numbers(lines, slice(2, 10)), reading, name)
+            shapes = _shapes(numbers[:, 1:], reading, name)
         notices = {**shapes.pop("notices", {}), "unread_files": unread, "unknown_image": dropped}
         made = Detections.from_arrays(
             image_ids=_ids([ids[row] for row in kept]),
             category_ids=_ids([own[file] for file in lines.files]),
-            scores=_numbers(lines, slice(1, 2), 1)[:, 0],
+            scores=numbers[:, 0],
             **shapes,
             notices=notices,
             source=name,
@@ -149,26 +148,23 @@ def _is_header(words: list[bytes]) -> bool:
     return words[0].lower().startswith(_HEADERS)
 
 
-def _numbers(lines: Lines, columns: slice, width: int = 8) -> NDArray[np.float64]:
-    """Return some words of each line as numbers."""
-    values, _ = lines._replace(fields=[words[columns] for words in lines.fields]).floats()
-    return values.reshape(-1, width)
-
-
-def _text(lines: Lines, row: int, place: int) -> str:
-    try:
-        return lines.fields[row][place].decode()
-    except UnicodeDecodeError:
-        raise lines.error(row, "is not text in UTF-8") from None
+def _texts(lines: Lines, place: int) -> list[str]:
+    """Return a word of each line as text."""
+    words = [line[place] for line in lines.fields]
+    texts: dict[bytes, str] = {}
+    for word in set(words):
+        try:
+            texts[word] = word.decode()
+        except UnicodeDecodeError:
+            raise lines.error(words.index(word), "is not text in UTF-8") from None
+    return [texts[word] for word in words]
 
 
 def _ids(values: list[Any]) -> Any:
     return coded(values) if not values or isinstance(values[0], str) else np.array(values, np.int64)
 
 
-def _images(
-    lines: Lines, ground_truth: GroundTruth | None, reading: Reading, name: str
-) -> tuple[list[Any], list[int]]:
+def _images(lines: Lines, ground_truth: GroundTruth | None, reading: Reading, name: str) -> tuple[list[Any], list[int]]:
     """Return the id of each line's image, and the lines on images of the ground truth.
 
     Raises
@@ -176,7 +172,7 @@ def _images(
     InputError
         For another image, unless these are to be dropped.
     """
-    names = [_text(lines, row, 0) for row in range(len(lines.fields))]
+    names = _texts(lines, 0)
     if ground_truth is None:
         return names, list(range(len(names)))
     distinct = list(dict.fromkeys(names))

@@ -270,7 +270,9 @@ KINDS = Registry(Kind, "iou_type")
 BOXES: Final = "bbox"
 
 #: The kinds that ship besides, for formats that hold some of them.
-MASKS, KEYPOINTS, BOUNDARIES, ROTATED, PROBIOU = "segm", "keypoints", "boundary", "rotated", "probiou"
+MASKS, KEYPOINTS, BOUNDARIES = "segm", "keypoints", "boundary"
+ROTATED: Final = "rotated"
+PROBIOU: Final = "probiou"
 
 #: The names of kinds, for type checkers, which then find a typo.
 IouType = Literal["bbox", "segm", "keypoints", "boundary", "rotated", "probiou"] | PluginName

@@ -69,13 +69,22 @@ def test_eval_knows_the_files_and_the_kind(both, capsys, tmp_path):
     assert result["mAP"] == result["AP_ship"]  # no plane is to be found
     names = tmp_path / "imageset.txt"
     names.write_text("P0001\n")
-    words = ["eval", *map(str, both), "--protocol", "dota-area", "--image-set", str(names), "--unknown-images", "ignore"]
+    words = [
+        "eval",
+        *map(str, both),
+        "--protocol",
+        "dota-area",
+        "--image-set",
+        str(names),
+        "--unknown-images",
+        "ignore",
+    ]
     assert main([*words, "--quiet"]) == 0
     assert "dota-area rotated: 1 detections, 2 objects, 1 images" in capsys.readouterr().out
     truth = detmap.read(both[0], iou_type="rotated", image_set=names)
     assert truth.images.ids.tolist() == ["P0001"]
     names.write_text("P0001\nP9\n")
-    with pytest.raises(detmap.InputError, match="1 images of the image set have no labels.*P9"):
+    with pytest.raises(detmap.InputError, match=r"1 images of the image set have no labels.*P9"):
         detmap.read(both[0], iou_type="rotated", image_set=names)
 
 
@@ -125,10 +134,20 @@ def test_horizontal_results(both, tmp_path):
         (0, "P0001", "1 2 3 4 5 6 7 8 ship -1\n", "line 1.*difficult must be a whole number"),
         (0, "P0001", "1 2 3 4 5 6 7 8 ship yes\n", "line 1.*difficult must be a whole number"),
         (0, "P0001", b"1 2 3 4 5 6 7 8 \xff 0\n", "line 1.*is not text in UTF-8"),
-        (1, "Task1_ship", "P0001 0.5 1 2 3 4\nP0001 1 2 3 4 5 6 7 8 9\n", "line 2: has 10 fields where 6|line 2.*has 10 fields"),
+        (
+            1,
+            "Task1_ship",
+            "P0001 0.5 1 2 3 4\nP0001 1 2 3 4 5 6 7 8 9\n",
+            "line 2: has 10 fields where 6|line 2.*has 10 fields",
+        ),
         (1, "Task1_ship", "P0001 0.5 1 2 3 4 5 6 7\n", "Task1_ship.txt: line 1: has 9 fields where 10 are expected"),
         (1, "Task1_ship", "P0001 nan 1 2 3 4 5 6 7 8\n", "line 1.*must be a finite number"),
-        (1, "Task1_ship", "P0009 0.5 1 2 3 4 5 6 7 8\n", "Task1_ship.txt: line 1: is not an image of the ground truth .*P0009"),
+        (
+            1,
+            "Task1_ship",
+            "P0009 0.5 1 2 3 4 5 6 7 8\n",
+            "Task1_ship.txt: line 1: is not an image of the ground truth .*P0009",
+        ),
         (1, "Task2_ship", "P0001 0.5 1 2 3 4\n", "Task2_ship.txt: is a second file for class ship"),
     ],
 )
@@ -150,7 +169,9 @@ def test_images_that_are_not_there_and_classes_without_files(both):
 
 
 def test_swapped_sides_are_refused(both):
-    with pytest.raises(detmap.InputError, match=r"looks like detections \(format dota\) where ground truth was expected"):
+    with pytest.raises(
+        detmap.InputError, match=r"looks like detections \(format dota\) where ground truth was expected"
+    ):
         detmap.evaluate(*both[::-1], "dota")
 
 
@@ -159,7 +180,9 @@ def test_swapped_sides_are_refused(both):
 
 @pytest.fixture
 def oriented(tmp_path):
-    labels = written(tmp_path / "labels", {"img1": "0 0.25 0.5 0.5 0.25 0.75 0.5 0.5 0.75\n1 .1 .1 .2 .1 .2 .2 .1 .2\n", "img3": ""})
+    labels = written(
+        tmp_path / "labels", {"img1": "0 0.25 0.5 0.5 0.25 0.75 0.5 0.5 0.75\n1 .1 .1 .2 .1 .2 .2 .1 .2\n", "img3": ""}
+    )
     return labels, written(tmp_path / "predictions", {"img1": "0 0.25 0.5 0.5 0.25 0.75 0.5 0.5 0.75 0.875\n"})
 
 
@@ -173,7 +196,9 @@ def test_oriented_boxes_of_yolo(oriented, tmp_path):
     assert detmap.evaluate(truth, found, iou_type="probiou")["AP"] == pytest.approx(0.5)
     files.write(truth, tmp_path / "out", format="yolo")
     again = detmap.read(tmp_path / "out", "ground_truth", iou_type="rotated")
-    assert np.allclose(again.shapes["rotated"].arrays()["corners"], truth.shapes["rotated"].arrays()["corners"], atol=1e-9)
+    assert np.allclose(
+        again.shapes["rotated"].arrays()["corners"], truth.shapes["rotated"].arrays()["corners"], atol=1e-9
+    )
     files.write(found, tmp_path / "found", format="yolo", ground_truth=truth)
     assert (tmp_path / "found" / "img1.txt").read_text() == "0 0.25 0.5 0.5 0.25 0.75 0.5 0.5 0.75 0.875\n"
     files.write(truth, tmp_path / "dota", format="dota")
@@ -192,7 +217,9 @@ def task1(folder):
     for path in sorted((folder / "labelTxt").glob("*.txt")):
         for words in (line.split() for line in path.read_text().splitlines()):
             if len(words) >= 9:
-                truth.append((path.stem, words[8], [float(word) for word in words[:8]], len(words) > 9 and words[9] != "0"))
+                truth.append(
+                    (path.stem, words[8], [float(word) for word in words[:8]], len(words) > 9 and words[9] != "0")
+                )
     for path in sorted((folder / "Task1").glob("*.txt")):
         for words in filter(None, (line.split() for line in path.read_text().splitlines())):
             found.append((words[0], path.stem[6:], [float(word) for word in words[2:]], float(words[1])))

@@ -59,7 +59,9 @@ def test_overlaps_are_the_floats_nearest_to_the_exact_ones():
         part = slice(None) if not crowd else slice(0, count // 10)
         pairs = zip(one[part].tolist(), other[part].tolist(), made[part].tolist(), strict=True)
         wrong = [
-            (a, b, value) for a, b, value in pairs if abs(float(twin.exact_overlap(a, b, crowd)) - value) > math.ulp(value) / 2
+            (a, b, value)
+            for a, b, value in pairs
+            if abs(float(twin.exact_overlap(a, b, crowd)) - value) > math.ulp(value) / 2
         ]
         assert wrong == []
 
@@ -183,7 +185,9 @@ def test_boxes_that_touch_along_a_side_are_candidates_of_nothing():
     far = 2.0**40
     one = [[far, far, far + 1, far, far + 1, far + 1, far, far + 1]]
     cells = overlap.Cells(*(readonly([n], np.int64) for n in (0, 1, 0, 1)))
-    made = [Rotated.from_corners(rows).bounds().placed(readonly([0], np.int32), 0.0) for rows in (one, np.array(one) + 1)]
+    made = [
+        Rotated.from_corners(rows).bounds().placed(readonly([0], np.int32), 0.0) for rows in (one, np.array(one) + 1)
+    ]
     found = overlap.candidates(cells, *made, readonly([0], np.bool_), 1e-300, 0, 1)
     assert found.last.tolist() == [0]
 
@@ -194,8 +198,12 @@ def test_boxes_that_touch_along_a_side_are_candidates_of_nothing():
 def test_gaussians_overlap_as_in_their_formula():
     rng = np.random.default_rng(1)
     count = examples(1000)
-    one = np.array([twin.rectangle(*rng.uniform(0, 50, 2), *rng.uniform(1, 60, 2), t) for t in rng.uniform(-4, 4, count)])
-    other = np.array([twin.rectangle(*rng.uniform(0, 50, 2), *rng.uniform(1, 60, 2), t) for t in rng.uniform(-4, 4, count)])
+    one = np.array(
+        [twin.rectangle(*rng.uniform(0, 50, 2), *rng.uniform(1, 60, 2), t) for t in rng.uniform(-4, 4, count)]
+    )
+    other = np.array(
+        [twin.rectangle(*rng.uniform(0, 50, 2), *rng.uniform(1, 60, 2), t) for t in rng.uniform(-4, 4, count)]
+    )
     expected = [twin.probable_overlap(a, b) for a, b in zip(one.tolist(), other.tolist(), strict=True)]
     assert np.allclose(overlaps(one, other, "probiou"), expected, rtol=0, atol=1e-9)
     assert overlaps(one, one, "probiou").min() > 0.999
@@ -245,7 +253,9 @@ def test_columns_are_tables_of_corners():
     rows = np.array([twin.rectangle(9, 8, 7, 6, 5), twin.rectangle(1, 2, 3, 4, 5)])
     column = Rotated.from_corners(rows)
     assert same_bits(column.arrays()["corners"], rows)
-    assert same_bits(column.bounds().table, np.concatenate([rows.reshape(-1, 4, 2).min(1), rows.reshape(-1, 4, 2).max(1)], 1))
+    assert same_bits(
+        column.bounds().table, np.concatenate([rows.reshape(-1, 4, 2).min(1), rows.reshape(-1, 4, 2).max(1)], 1)
+    )
     assert column.areas() == pytest.approx([42, 12])
     again = pickle.loads(pickle.dumps(column))
     assert not again.corners.flags.writeable
@@ -277,7 +287,9 @@ def test_what_is_wrong_is_said(given, message):
 def test_boxes_alone_are_no_rotated_boxes():
     truth = detmap.GroundTruth.from_arrays(image_ids=[1], category_ids=[1], boxes=[[0, 0, 1, 1]])
     found = detmap.Detections.from_arrays(image_ids=[1], category_ids=[1], boxes=[[0, 0, 1, 1]], scores=[1])
-    with pytest.raises(detmap.InputError, match="no shapes of the kind 'rotated' here, only: bbox; give them as rotated"):
+    with pytest.raises(
+        detmap.InputError, match="no shapes of the kind 'rotated' here, only: bbox; give them as rotated"
+    ):
         detmap.evaluate(truth, found, "dota")
 
 
@@ -302,9 +314,15 @@ def scene(seed, images=4, categories=2):
 
 def tables(truth, found):
     def columns(rows):
-        return {"image_ids": [r[0] for r in rows], "category_ids": [r[1] for r in rows], "rotated": [r[2] for r in rows]}
+        return {
+            "image_ids": [r[0] for r in rows],
+            "category_ids": [r[1] for r in rows],
+            "rotated": [r[2] for r in rows],
+        }
 
-    objects = detmap.GroundTruth.from_arrays(**columns(truth), crowd=[r[3] for r in truth], images=range(4), categories=[1, 2])
+    objects = detmap.GroundTruth.from_arrays(
+        **columns(truth), crowd=[r[3] for r in truth], images=range(4), categories=[1, 2]
+    )
     return objects, detmap.Detections.from_arrays(**columns(found), scores=[r[3] for r in found])
 
 
@@ -348,8 +366,16 @@ def test_the_evaluator_equals_evaluate(kind, protocol):
     first, second = (detmap.Evaluator(protocol, categories=[1, 2]) for _ in range(2))
     for image in range(4):
         dts, gts = ([one for one in rows if one[0] == image] for rows in (found, truth))
-        prediction = {"rotated": [one[2] for one in dts], "scores": [one[3] for one in dts], "labels": [one[1] for one in dts]}
-        target = {"rotated": [one[2] for one in gts], "labels": [one[1] for one in gts], "iscrowd": [one[3] for one in gts]}
+        prediction = {
+            "rotated": [one[2] for one in dts],
+            "scores": [one[3] for one in dts],
+            "labels": [one[1] for one in dts],
+        }
+        target = {
+            "rotated": [one[2] for one in gts],
+            "labels": [one[1] for one in gts],
+            "iscrowd": [one[3] for one in gts],
+        }
         (first, second)[image % 2].update(prediction, target, image_ids=image)
     merged = first.merge(pickle.loads(pickle.dumps(second)))
     assert_same_result(merged.compute(), whole)

@@ -67,10 +67,9 @@ class Evaluator:
     invalid_boxes : {"error", "miss", "drop"}
         What becomes of boxes of negative width or height, see `Detections.from_arrays` and `GroundTruth.from_arrays`.
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
-        See `detmap.evaluate`. With "segm" or "boundary" updates have ``masks``, with "keypoints" ``keypoints``, with "rotated" or
-        "probiou" ``rotated``. By default
-        boxes are scored where predictions and targets have them. Images with masks or keypoints as well are counted in the
-        notices. Where all images have masks alone, or keypoints alone, these are scored. Images with boxes and images
+        See `detmap.evaluate`. With "segm" or "boundary" updates have ``masks``, with "keypoints" ``keypoints``, with
+        "rotated" or "probiou" ``rotated``. By default boxes are scored where predictions and targets have them. Images with
+        masks or keypoints as well are counted in the notices. Where all images have masks alone, or keypoints alone, these are scored. Images with boxes and images
         without are not mixed.
     frequencies : mapping of category id to {"r", "c", "f"}, optional
         Whether a category is rare, common or frequent, for the metrics APr, APc and APf of LVIS.
@@ -186,9 +185,9 @@ class Evaluator:
             rotated boxes are scored, also ``rotated`` (n, 5), (n, 8) or (n, 4, 2), as for `Detections.from_arrays`. With any
             of them ``boxes`` may be left out.
         targets : mapping or sequence of mappings
-            For each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks``, ``keypoints`` or ``rotated`` likewise. Optional are
-            ``iscrowd`` and ``difficult`` (m,), False by default, and ``area`` (m,), by default the area of the box, or of
-            the shape where there are no boxes; and LVIS's ``neg_category_ids`` and ``not_exhaustive_category_ids``, lists of
+            For each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks``, ``keypoints`` or ``rotated`` likewise.
+            Optional are ``iscrowd`` and ``difficult`` (m,), False by default, and ``area`` (m,), by default the area of the
+            box, or of the shape where there are no boxes; and LVIS's ``neg_category_ids`` and ``not_exhaustive_category_ids``, lists of
             labels.
         image_ids : int, str, or sequence or tensor of them, optional
             The id of each image. Give them with every update, or with none.

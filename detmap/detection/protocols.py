@@ -245,9 +245,8 @@ class Protocol:
     iou_type: IouType = field(
         default=BOXES,
         metadata=decision(
-            'The kind of shape whose overlap counts: "bbox", "segm" (masks), "keypoints", "boundary" (contours of masks), "rotated" (boxes), '
-            '"probiou" (these as Gaussians), '
-            "or one given to `detmap.register`.",
+            'The kind of shape whose overlap counts: "bbox", "segm" (masks), "keypoints", "boundary" (contours of masks), '
+            '"rotated" (boxes), "probiou" (these as Gaussians), or one given to `detmap.register`.',
             "matching",
             allowed=KINDS,
             plain=lambda name: KINDS.find(name).name,
@@ -255,8 +254,8 @@ class Protocol:
             flag=Flag(
                 name="--iou-type",
                 metavar="KIND",
-                help="what is compared: bbox (default), segm (masks), keypoints, boundary (contours of masks), rotated (boxes), or "
-                "probiou (these as Gaussians)",
+                help="what is compared: bbox (default), segm (masks), keypoints, boundary (contours of masks), "
+                "rotated (boxes), or probiou (these as Gaussians)",
             ),
             since="0.2",
         ),

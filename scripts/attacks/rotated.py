@@ -1,4 +1,4 @@
-"""Rotated boxes of all shapes and sizes in DOTA's files, as they are or damaged: AP comes out bit for bit, or it is refused."""
+"""Rotated boxes of all sorts in DOTA's files, as they are or damaged: AP comes out bit for bit, or it is refused."""
 
 from __future__ import annotations
 

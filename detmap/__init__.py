@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from detmap.formats.files import read, write
     from detmap.formats.voc.read import read_voc, read_voc_results
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
+    from detmap.integrations.patches import patch_rfdetr, patch_torchmetrics
     from detmap.plugins import register
     from detmap.pycocotools.patch import patch_pycocotools
     from detmap.pytrec_eval.patch import patch_pytrec_eval
@@ -55,6 +56,7 @@ _HOMES = {
     "formats.voc.read": ("read_voc", "read_voc_results"),
     "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
     "detection.matches": ("HIT", "IGNORED", "MISS", "Matches", "match_pairs"),
+    "integrations.patches": ("patch_rfdetr", "patch_torchmetrics"),
     "retrieval": ("average_precision_score",),
     "plugins": ("register",),
     "reports.detectors": ("report",),
@@ -92,6 +94,8 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "Evaluator",
     "patch_pycocotools",
     "patch_pytrec_eval",
+    "patch_rfdetr",
+    "patch_torchmetrics",
     "Patch",
     "read",
     "write",
@@ -134,6 +138,7 @@ _PARTS = (
     "plugins",
     "pycocotools",
     "pytrec_eval",
+    "ranx",
     "reports",
     "retrieval",
     "shapes",

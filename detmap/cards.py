@@ -79,16 +79,18 @@ def table_digest(table: Any) -> str:
         add(f"{of}.ids", ids.ids)
         add(f"{of}.codes", ids.codes)
     add("categories.names", np.array(getattr(table.categories, "names", ()), object))
-    for name in ("scores", "areas", "crowd", "difficult"):
+    for name in ("scores", "areas", "crowd", "difficult", "group_of"):
         column = getattr(table, name, None)
         if column is not None:
             add(name, column)
     if getattr(table.categories, "frequencies", None) is not None:
         add("categories.frequencies", np.array(table.categories.frequencies, object))
-    for name in ("negatives", "not_exhaustive"):
+    for name in ("negatives", "not_exhaustive", "present"):
         lists = getattr(table, name, None)
         for part in () if lists is None else ("images", "categories", "listed"):
             add(f"{name}.{part}", getattr(lists, part))
+    for name, values in sorted(getattr(table, "fields", {}).items()):
+        add(f"fields.{name}", values)
     for name, column in sorted(table.shapes.items()):
         for part, array in sorted(column.arrays().items()):
             add(f"{name}.{part}", array)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -40,21 +40,6 @@ def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
     if not 1 <= count <= 10_000 or abs(start + (count - 1) * step - stop) > 1e-9:
         raise OptionError(f"{spec!r} does not reach its stop in whole steps")
     return tuple(np.linspace(start, stop, count).tolist())
-
-
-def parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return area ranges from ``"NAME:LO:HI"``, and the range of all areas, so that AP still means all objects."""
-    ranges: dict[str, tuple[float, float]] = {}
-    for text in given:
-        try:
-            name, low, high = text.rsplit(":", 2)
-            limits = (decimal(low), decimal(high))
-        except ValueError:
-            raise ValueError(f"must be NAME:LO:HI, not {shorten(text)}") from None
-        if not name or name in ranges:
-            raise ValueError(f"{shorten(text)} has {'a name given before' if name else 'no name'}")
-        ranges[name] = limits
-    return ranges if next(iter(ranges)) == "all" else {"all": WHOLE[1:], **ranges}
 
 
 def decimal(text: str | bytes) -> float:
@@ -101,18 +86,6 @@ def wrong_thresholds(name: str, values: tuple[float, ...]) -> str | None:
     if name == "iou_thresholds" and len(set(values)) != len(values):
         return f"{name} repeat a value"
     return None
-
-
-def wrong_area_ranges(ranges: tuple[tuple[str, float, float], ...]) -> str | None:
-    """Return what is wrong with area ranges."""
-    if not ranges:
-        return "at least one area range is needed; the first one must hold all objects"
-    for name, low, high in ranges:
-        if not low <= high:
-            return f"area range {name!r} must be low:high with low <= high, not {low}:{high}"
-        if not name or name.isdigit():
-            return f"an area range cannot be called {name!r}: caps give metrics such names"
-    return "two area ranges have one name" if len({name for name, _, _ in ranges}) != len(ranges) else None
 
 
 def wrong_caps(caps: tuple[Any, ...]) -> str | None:
@@ -172,11 +145,6 @@ def say_thresholds(values: tuple[float, ...]) -> str:
         even = np.allclose(steps, steps[0], rtol=0, atol=1e-9)
         return f"{values[0]:g}:{values[-1]:g}:{steps.mean():g}" + ("" if even else " in single precision")
     return "/".join(f"{value:g}" for value in values)
-
-
-def say_area_ranges(ranges: tuple[tuple[str, float, float], ...]) -> str:
-    """Return area ranges in words."""
-    return "/".join(f"{name}:{low:g}:{high:g}" for name, low, high in ranges)
 
 
 def say_caps(caps: tuple[int, ...]) -> str:

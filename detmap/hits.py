@@ -20,6 +20,7 @@ Interpolation = Literal["step", "all-point", "trapezoid", "trapezoid-hits", "11-
 RULES = {
     "step": curves.STEP,
     "all-point": curves.ALL_POINT,
+    "all-point-pairwise": curves.PAIRWISE,  # `PAIRWISE`
     "trapezoid": curves.TRAPEZOID,
     "trapezoid-hits": curves.TRAPEZOID_OF_HITS,
 }
@@ -28,7 +29,10 @@ RULES = {
 #: and 0.7 lie just above the decimals; the 101-point grid is COCO's ``linspace(0, 1, 101)``.
 GRIDS = {"11-point": np.arange(0.0, 1.1, 0.1), "101-point": np.linspace(0.0, 1.0, 101)}
 
-INTERPOLATIONS = (*RULES, *GRIDS)
+#: An interpolation of detectors alone.
+PAIRWISE = "all-point-pairwise"
+
+INTERPOLATIONS = (*(rule for rule in RULES if rule != PAIRWISE), *GRIDS)
 
 #: Interpolations of detectors alone: straight lines between the points of the envelope are read at COCO's recalls, and
 #: integrated by trapezoids. The value says whether the curve falls from its last point to (1, 0) in a slanted line, which
@@ -39,7 +43,7 @@ _MANY_HITS = 1 << 16
 _NONE = readonly((), np.float64)
 _NO_COUNTS = readonly((), np.int64)
 
-Linear = Literal["101-linear", "101-linear-tail"]
+Linear = Literal["101-linear", "101-linear-tail", "all-point-pairwise"]
 
 TieRule = Literal["index", "reversed", "docid", "docid-ascending", "collapsed", "expected", "best", "worst"]
 
@@ -253,11 +257,12 @@ class Hits(Frozen):
 
         Parameters
         ----------
-        interpolation : {"step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point", "101-linear", \
-"101-linear-tail"}
+        interpolation : {"step", "all-point", "all-point-pairwise", "trapezoid", "trapezoid-hits", "11-point", \
+"101-point", "101-linear", "101-linear-tail"}
             ``step`` is the mean over the positives of the precision at each hit (trec_eval's map, scikit-learn);
-            ``all-point`` the area under the envelope (VOC from 2010), its terms added from first to last; ``trapezoid``
-            Oxford's and Market-1501's rule, the mean of the precision at a hit and at the rank before it;
+            ``all-point`` the area under the envelope (VOC from 2010), its terms added from first to last, or with
+            ``all-point-pairwise`` as numpy adds, which differs in the last bit (TensorFlow's Object Detection API);
+            ``trapezoid`` Oxford's and Market-1501's rule, the mean of the precision at a hit and at the rank before it;
             ``trapezoid-hits`` takes the hit before instead, a known mistake, to reproduce numbers published with it;
             ``11-point`` and ``101-point`` the mean of the envelope at fixed recalls (VOC2007, COCO). ``101-linear`` and
             ``101-linear-tail`` are Ultralytics' rules: the trapezoid over 101 recalls of straight lines between the
@@ -282,7 +287,7 @@ class Hits(Frozen):
             return out
         if interpolation in LINEAR:
             return self._linear(LINEAR[interpolation], epsilon, threads)
-        check_choice("interpolation", interpolation, (*INTERPOLATIONS, *LINEAR))
+        check_choice("interpolation", interpolation, (*INTERPOLATIONS, PAIRWISE, *LINEAR))
         grid = GRIDS[interpolation]
         precision, _ = self.interpolate(grid, epsilon, threads=threads)
         if interpolation == "101-point":

@@ -55,6 +55,7 @@ COMPLETE = (
     "detmap.masks",
     "detmap.diagnostics",
     "detmap.pytrec_eval",
+    "detmap.ranx",
     "detmap.retrieval",
     "detmap.shapes",
     "detmap.statistics",

@@ -9,10 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 Row = dict[str, object]
+Qrels = dict[str, dict[str, int]]
+Run = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -187,27 +190,72 @@ def runs() -> list[Case]:
     ]
 
 
+def drawn(scores: Callable[[np.random.Generator], np.ndarray]) -> tuple[Qrels, Run]:
+    """Judgements and a run of 1,500 queries with 1,000 documents each, as dicts."""
+    rng = np.random.default_rng(6)
+    run, qrels = {}, {}
+    for q in range(1500):
+        documents = [f"doc{d}" for d in rng.choice(8_800_000, 1000, replace=False).tolist()]
+        run[f"q{q}"] = dict(zip(documents, scores(rng).tolist(), strict=True))
+        qrels[f"q{q}"] = {f"doc{9_000_000 + q}": 1, **dict.fromkeys(rng.choice(documents, 10).tolist(), 1)}
+    return qrels, run
+
+
+#: Scores of a query: in any order, in descending order, and rounded, so that about 17 documents have one.
+SCORES = {
+    "": lambda rng: rng.normal(size=1000),
+    ", sorted": lambda rng: -np.sort(-rng.normal(size=1000)),
+    ", tied": lambda rng: np.round(rng.normal(size=1000), 1),
+}
+
+
 def evaluators() -> list[Case]:
     import pytrec_eval as theirs
 
     from detmap import pytrec_eval as ours
 
-    rng = np.random.default_rng(6)
-    run, qrels = {}, {}
-    for q in range(1500):
-        documents = [f"doc{d}" for d in rng.choice(8_800_000, 1000, replace=False).tolist()]
-        run[f"q{q}"] = dict(zip(documents, rng.normal(size=1000).tolist(), strict=True))
-        qrels[f"q{q}"] = {f"doc{9_000_000 + q}": 1, **dict.fromkeys(rng.choice(documents, 10).tolist(), 1)}
     cuts = "1,3,5,10,20,100,1000"
     measures = {f"{name}.{cuts}" for name in ("map_cut", "ndcg_cut", "recall", "P")}
+
+    def evaluated(package: Any, qrels: Qrels, run: Run) -> object:
+        return package.RelevanceEvaluator(qrels, measures).evaluate(run)
+
+    cases = []
+    for kind, scores in SCORES.items():
+        given = drawn(scores)
+        title = f"RelevanceEvaluator, 1,500 x 1,000 documents, 28 measures{kind} / pytrec_eval"
+        calls = partial(evaluated, ours, *given), partial(evaluated, theirs, *given)
+        cases.append(Case(title, "" if kind else "at least 4", *calls, same=True))
+    return cases
+
+
+def of_ranx() -> list[Case]:
+    """Cases beside ranx, where it is installed."""
+    try:
+        import ranx as theirs
+    except ImportError:
+        return []
+    from detmap import ranx as ours
+
+    qrels, run = drawn(SCORES[""])
+    names = ["map", "ndcg@10", "mrr"]
+
+    def built(package: Any) -> object:
+        return package.evaluate(package.Qrels(qrels), package.Run(run), names)
+
     return [
         Case(
-            "RelevanceEvaluator, 1,500 x 1,000 documents, 28 measures / pytrec_eval",
-            "at least 4",
-            lambda: ours.RelevanceEvaluator(qrels, measures).evaluate(run),
-            lambda: theirs.RelevanceEvaluator(qrels, measures).evaluate(run),
-            same=True,
-        )
+            "ranx: Qrels, Run and evaluate, 1,500 x 1,000 documents / ranx",
+            "at least 5",
+            lambda: built(ours),
+            lambda: built(theirs),
+        ),
+        Case(
+            "ranx: evaluate of dicts, 1,500 x 1,000 documents / ranx",
+            "at least 5",
+            lambda: ours.evaluate(qrels, run, names),
+            lambda: theirs.evaluate(qrels, run, names),
+        ),
     ]
 
 
@@ -303,7 +351,7 @@ def samples() -> list[Case]:
 
 
 #: Each returns the cases of one kind of ranking.
-CASES = (distances, features, runs, evaluators, files, codes, samples)
+CASES = (distances, features, runs, evaluators, of_ranx, files, codes, samples)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,11 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return None if collection_path.is_dir() or legs.runs(collection_path.name) else True
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left = [one for one in items if legs.has_jit_alone(one.path.name) and not one.get_closest_marker("jit")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [one for one in items if one not in set(left)]
     skips = {}
     if not REAL_DATA.is_dir():
         skips["real_data"] = "../shared/data, beside the checkout, is absent"

@@ -5,7 +5,8 @@ A leg is chosen by the environment, before numba is imported: ``NUMBA_DISABLE_JI
 ``DETMAP_KERNELS=ahead`` takes kernels from the object of ``scripts/build-kernels``, and without them numba compiles kernels,
 whether there is an object or not. ``DETMAP_TESTS=full`` runs every file in every leg, with many examples;
 ``DETMAP_TESTS=quick`` leaves out tests that are marked as slow. Those that are marked as long run in full alone.
-``DETMAP_TESTS=ci`` runs every file with kernels from the object, and with compiled ones the files that concern kernels.
+``DETMAP_TESTS=ci`` runs every file with kernels from the object. With those that numba compiles it runs the files that
+concern kernels: the others compute the same with the same machine code, and the leg with checked indices runs most of them.
 """
 
 from __future__ import annotations
@@ -50,9 +51,12 @@ FILES = {
     "checked": ["kernels", "hits", "scanning", "masks", "shapes", "matches", "coco", "voc", "retrieval"],
     "plain": ["kernel_cache", "hits"],
 }
+#: Files of which a leg runs only the tests marked ``jit``, which ask numba what it has compiled.
+JIT_ALONE: list[str] = []
 if CI:
-    FILES["compiled"] = [*FILES["checked"], "kernel_cache", "compiling_told", "second_process", "growth", "statistics"]
-    FILES["compiled"] += ["dropin", "interrupts", "batch_executors", "cluster", "cli"]
+    JIT_ALONE = ["dropin", "statistics", "cli", "batch_executors"]
+    FILES["compiled"] = ["kernels", "hits", "scanning", "masks", "shapes", "matches", "kernel_cache", "interrupts"]
+    FILES["compiled"] += ["compiling_told", "second_process", "growth", *JIT_ALONE]
 
 #: Files that a leg does not run even so: there numba compiles nothing.
 LEFT_OUT = {"ahead": ("test_kernel_cache", "test_compiling_told", "test_second_process")}
@@ -87,7 +91,13 @@ ABSENT = {
     "torchmetrics": ("could not import 'torchmetrics'", "could not import 'torchvision'"),
     "ultralytics": ("could not import 'ultralytics'",),
     "supervision": ("could not import 'supervision'",),
+    "rfdetr": ("could not import 'rfdetr'", "could not import 'pytorch_lightning'"),
 }
+
+
+def has_jit_alone(name: str) -> bool:
+    """Whether this leg runs only those tests of the file `name` that are marked ``jit``."""
+    return LEG == "compiled" and name.startswith(tuple(f"test_{f}" for f in JIT_ALONE))
 
 
 def foreseen() -> list[str]:

@@ -111,9 +111,20 @@ def coco_rankings(
     Returns one entry per category in the order of `categories` (a single one when `use_categories` is false): None
     where no image has anything of it, else a dict of `scores` (N,), `image` (N,), `rank` (N,) the 0-based place within
     its image, `hit` (T, N), `ignored` (T, N) in ranking order (score, then image, then place), and `positives`.
-    `missed` are ids of annotations: what matches one has no match.
+    `missed` are ids of annotations: what matches one has no match. An `area_range` may also be two functions, which say of
+    a record of ground truth and of one of a detection whether it is inside.
     """
     low, high = area_range
+    if callable(low):
+        truth_inside, inside = area_range
+    else:
+
+        def truth_inside(record):
+            return low <= record["area"] <= high
+
+        def inside(record):
+            return low <= record["bbox"][2] * record["bbox"][3] <= high
+
     gts, dts = defaultdict(list), defaultdict(list)
     for record in ground_truth:
         gts[record["image_id"], record["category_id"]].append(record)
@@ -131,7 +142,7 @@ def coco_rankings(
             seen = True
             dt = [dt[i] for i in by_score([record["score"] for record in dt])][:max_det]
             crowd = [bool(record.get("iscrowd", 0)) for record in gt]
-            ignore = [c or record["area"] < low or record["area"] > high for c, record in zip(crowd, gt, strict=True)]
+            ignore = [c or not truth_inside(record) for c, record in zip(crowd, gt, strict=True)]
             positives += ignore.count(False)
             ious = box_iou([record["bbox"] for record in dt], [record["bbox"] for record in gt], crowd)
             matched, ignored = coco_match_cell(ious, [record["score"] for record in dt], ignore, crowd, iou_thresholds)
@@ -139,8 +150,7 @@ def coco_rankings(
                 if record.get("id") in missed:
                     matched[matched == g] = -1
             for i, record in enumerate(dt):
-                area = record["bbox"][2] * record["bbox"][3]
-                outside = area < low or area > high
+                outside = not inside(record)
                 scores.append(record["score"])
                 image_of.append(image)
                 rank_of.append(i)

@@ -26,6 +26,7 @@ from detmap.data.tables import Detections, GroundTruth, MissingClasses
 from detmap.detection.evaluate import match
 from detmap.detection.given import Owned
 from detmap.detection.protocols import AUTO, COCO, AnyProtocol, EveryDecision, Protocol, resolve
+from detmap.detection.ranges import needs
 from detmap.detection.result import DetectionResult
 from detmap.detection.scored_kinds import asked_protocol, scored_kind
 from detmap.detection.tally import Tally
@@ -443,7 +444,8 @@ def read_truth(ground_truth: GroundTruth | PathLike, options: Options, found: It
     """Return ground truth, which is read unless it has been already, with what the detections `found` on it ask of it."""
     if isinstance(ground_truth, GroundTruth):
         return ground_truth
-    reading = Reading(invalid_boxes=options.reading.invalid_boxes, iou_type=options.protocol.iou_type)
+    kind, more = options.protocol.iou_type, needs(options.protocol)
+    reading = Reading(invalid_boxes=options.reading.invalid_boxes, iou_type=kind, **more)
     return Input(ground_truth, "ground_truth", reading).ground_truth(found)
 
 

@@ -233,12 +233,16 @@ def fingerprint(ground_truth: GroundTruth) -> str:
         whole.update(json.dumps(ground_truth.images.clusters.tolist()).encode())
     if ground_truth.categories.frequencies is not None:
         whole.update(json.dumps(ground_truth.categories.frequencies).encode())
-    for name in ("negatives", "not_exhaustive"):
+    for name in ("negatives", "not_exhaustive", "present"):
         lists = getattr(ground_truth, name)
         for column in () if lists is None else (lists.images, lists.categories, lists.listed):
             whole.update(name.encode() + column.tobytes())
     for column in (ground_truth.boxes, ground_truth.areas, ground_truth.crowd, ground_truth.difficult):
         whole.update(column.tobytes())
+    if ground_truth.group_of is not None:
+        whole.update(b"group_of" + ground_truth.group_of.tobytes())
+    for name, column in sorted(ground_truth.fields.items()):
+        whole.update(name.encode() + column.tobytes())
     for kind, shapes in ground_truth.shapes.items():
         for name, column in shapes.arrays().items() if kind != BOXES else ():
             whole.update(f"{kind}.{name}".encode())

@@ -46,9 +46,12 @@ def warm(options: argparse.Namespace) -> None:
     os.environ.pop("NUMBA_DISABLE_JIT", None)
     if options.cpu is not None:  # before anything imports numba, here and in the processes that are started
         os.environ["NUMBA_CPU_NAME"], os.environ["NUMBA_CPU_FEATURES"] = options.cpu, ""
-    folder, tasks, compiled = compile_all(options.cpu, lambda count: progress(options, count, "kernels"))
+    folder, tasks, costs = compile_all(options.cpu, lambda count: progress(options, count, "kernels"))
     seconds = time.perf_counter() - started
-    print(f"{len(tasks)} kernels, {compiled} of them compiled now, in {seconds:.1f} s")
+    print(f"{len(tasks)} kernels, {len(costs)} of them compiled now, in {seconds:.1f} s")
+    if options.verbose:
+        for label, cost in sorted(costs.items(), key=lambda item: -item[1]):
+            print(f"{cost:8.2f} s  {label}")
     print(folder)
     if options.cpu is not None:
         print(f"They are found where NUMBA_CPU_NAME={options.cpu} and NUMBA_CPU_FEATURES= (empty) are set.")
@@ -56,20 +59,20 @@ def warm(options: argparse.Namespace) -> None:
 
 def compile_all(
     cpu: str | None, shown: Callable[[int], contextlib.AbstractContextManager[Callable[[], None]]] | None = None
-) -> tuple[str, list[Task], int]:
+) -> tuple[str, list[Task], dict[str, float]]:
     """Compile every kernel that is not in the cache, in processes.
 
     `shown` gives, for the number of kernels, what is called after each. Returned are the folder of the cache, all kernels,
-    and how many of them were compiled.
+    and the processor time in seconds that each took that was compiled.
     """
     folder, tasks = survey(cpu)
     show: Any = shown or (lambda count: contextlib.nullcontext(lambda: None))
     with _processes(_cores(), {"DETMAP_KERNELS": "jit"}) as pool, show(len(tasks)) as advance:
-        compiled = 0
+        costs: dict[str, float] = {}
         for done in as_completed(pool.start(_compile, tasks)):
-            compiled += done.result()
+            costs.update(done.result())
             advance()
-    return folder, tasks, compiled
+    return folder, tasks, costs
 
 
 def survey(cpu: str | None) -> tuple[str, list[Task]]:
@@ -210,16 +213,19 @@ def _check_cpu(name: str | None) -> None:
             raise OptionError(f"--cpu {shorten(name)}: LLVM knows no such processor; 'generic' runs on every machine")
 
 
-def _compile(task: Task) -> bool:
-    """Compile a kernel unless it is there, and return whether it was compiled."""
+def _compile(task: Task) -> dict[str, float]:
+    """Compile a kernel unless it is there, and return its label with the processor time in seconds, or nothing."""
     from detmap.kernels import _numba
 
     module, name, types = task
     function = getattr(importlib.import_module(module), name)
+    started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("error", _numba.CacheWarning)
         try:
             function.compile(types)
         except _numba.CacheWarning as warning:
             raise OptionError(str(warning)) from None
-    return not function.stats.cache_hits
+    if function.stats.cache_hits:
+        return {}
+    return {f"{module.rpartition('.')[2]}.{name}": time.process_time() - started}

@@ -509,7 +509,7 @@ def read_truth(options: argparse.Namespace, protocol: Protocol, found: Sequence[
     """Read the ground truth of these inputs of detections."""
     from detmap.formats.files import noted
 
-    truth = truth_of(options, protocol.iou_type, found)
+    truth = truth_of(options, protocol.iou_type, found, protocol)
     with noted() as opened:
         table = truth.ground_truth(found)
     suggest_clusters(options, table, truth)

@@ -102,7 +102,7 @@ def _diagnose(options: argparse.Namespace) -> None:
     with stages(options) as stage:
         stage("reading the ground truth")
         found = found_of(options, protocol.iou_type)
-        truth = truth_of(options, protocol.iou_type, [found])
+        truth = truth_of(options, protocol.iou_type, [found], protocol)
         ground_truth = truth.ground_truth([found], image_facts=True)
         suggest_clusters(options, ground_truth, truth)
         truth.release()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from detmap.cli.inputs import found_of, truth_of
 from detmap.cli.options import (
@@ -16,6 +16,9 @@ from detmap.cli.options import (
 from detmap.cli.output import during, finish, note
 from detmap.cli.ranking_files import CONCERNING, DEFAULTS, add_rankings, check_concerns, evaluators, kind_of, metric_of
 from detmap.errors import OptionError
+
+if TYPE_CHECKING:
+    from detmap.detection.protocols import Protocol
 
 _EPILOG = """\
 examples:
@@ -119,7 +122,7 @@ def _explain(options: argparse.Namespace) -> None:
         _show_search(search, options, options.metric)
         return
     source, target = (parse(text, options.iou_type) for text in (options.source, options.target or "coco"))
-    tables = _read_pair(options, options.iou_type or source.iou_type)
+    tables = _read_pair(options, options.iou_type or source.iou_type, source, target)
     made = during(
         options,
         "replaying rules",
@@ -136,10 +139,10 @@ def _explain(options: argparse.Namespace) -> None:
     _show_explanation(made, options)
 
 
-def _read_pair(options: argparse.Namespace, iou_type: str) -> tuple[Any, Any]:
+def _read_pair(options: argparse.Namespace, iou_type: str, *protocols: Protocol) -> tuple[Any, Any]:
     """Read ground truth and detections."""
     found = found_of(options, iou_type)
-    ground_truth = truth_of(options, iou_type, [found]).ground_truth([found])
+    ground_truth = truth_of(options, iou_type, [found], *protocols).ground_truth([found])
     return ground_truth, found.detections(ground_truth)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from detmap.detection.protocols import Protocol
     from detmap.formats.inputs import Input
     from detmap.reading.options import Reading, Role
 
@@ -56,13 +57,20 @@ def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Readin
     return of_role(vars(options), role, iou_type=iou_type)
 
 
-def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input]) -> Input:
-    """Return the ground truth that the options name; raises `OptionError` for an option of reading that concerns
-    neither it nor the inputs `found`.
+def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input], *protocols: Protocol) -> Input:
+    """Return the ground truth that the options name, with what `protocols` need of it; raises `OptionError` for an option
+    of reading that concerns neither it nor the inputs `found`.
     """
+    from dataclasses import replace
+
+    from detmap.detection.ranges import needs
     from detmap.formats.inputs import Input, check_taken
 
-    made = Input(options.ground_truth, "ground_truth", reading_of(options, "ground_truth", iou_type))
+    reading = reading_of(options, "ground_truth", iou_type)
+    for protocol in protocols:
+        more = needs(protocol)
+        reading = replace(reading, **{**more, "fields": (*reading.fields, *more.get("fields", ()))})
+    made = Input(options.ground_truth, "ground_truth", reading)
     check_taken([made, *found])
     return made
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DEFAULTS = {"trec": "trec", "reid": "reid", "hashing": "hits_topk"}
 
 #: The options of `add_rankings`, and of a command's output.
-CONCERNING = frozenset(["trec", "reid", "hashing", "level", "depth", "distance", "format", "quiet", "out"])
+CONCERNING = frozenset(["trec", "reid", "hashing", "relevance_level", "depth", "distance", "format", "quiet", "out"])
 
 #: So many ranks are also tried as the depth of a run, and so many grades as the least relevant one.
 _DEPTHS, _LEVELS = (10, 100, 1000), (1, 2, 3)
@@ -39,7 +39,7 @@ def add_rankings(parser: argparse.ArgumentParser, runs: str) -> None:
     group.add_argument(
         "--hashing", action="store_true", help="the files are arrays (.npz) as for detmap hashing; likewise"
     )
-    group.add_argument("--level", type=float, metavar="N", help="with --trec: as for detmap trec")
+    group.add_argument("--relevance-level", type=float, metavar="N", help="with --trec: as --level of detmap trec")
     group.add_argument("--depth", type=int, metavar="N", help="with --trec: as for detmap trec; with --hashing its --k")
     group.add_argument(
         "--distance",
@@ -58,7 +58,7 @@ def kind_of(options: argparse.Namespace) -> str | None:
         raise OptionError(f"give one of --{' and --'.join(kinds)}")
     kind = kinds[0] if kinds else None
     for name, of, default in (
-        ("level", ("trec",), None),
+        ("relevance_level", ("trec",), None),
         ("depth", ("trec", "hashing"), None),
         ("distance", ("reid",), "euclidean"),
     ):
@@ -98,7 +98,7 @@ def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> 
 
     once(list(paths))
     if kind == "trec":
-        return _runs(options, paths[0], paths[1:], options.level, options.depth)
+        return _runs(options, paths[0], paths[1:], options.relevance_level, options.depth)
     return {name: _arrays(kind, options, path) for name, path in named(paths).items()}
 
 
@@ -110,10 +110,10 @@ def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) ->
         return []
     depths = [depth for depth in _DEPTHS if options.depth is None or depth < options.depth]
     made = [
-        Variant("caps", f"depth {depth}", _runs(options, paths[0], paths[1:], options.level, depth)) for depth in depths
+        Variant("caps", f"depth {depth}", _runs(options, paths[0], paths[1:], options.relevance_level, depth)) for depth in depths
     ]
     for level in _LEVELS:
-        if level != (options.level or 1):
+        if level != (options.relevance_level or 1):
             systems = _runs(options, paths[0], paths[1:], level, options.depth)
             made.append(Variant("relevance levels", f"relevant from grade {level}", systems))
     return made

@@ -143,7 +143,7 @@ def _tables(
     stage("reading the ground truth")
     reading = reading_of(options, "detections", protocol.iou_type)
     found = [entry.input(reading) for entry in entries]
-    truth = truth_of(options, protocol.iou_type, found)
+    truth = truth_of(options, protocol.iou_type, found, protocol)
     ground_truth = truth.ground_truth(found, image_facts=True)
     suggest_clusters(options, ground_truth, truth)
     inputs = [input_of("ground_truth", options.ground_truth, truth.source)]

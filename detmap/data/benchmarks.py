@@ -29,7 +29,14 @@ BENCHMARKS = (
     ),
     Benchmark("CrowdPose", {"images": ("crowdIndex",)}),
     Benchmark("COCO-WholeBody", {"annotations": ("foot_kpts", "face_kpts", "lefthand_kpts", "righthand_kpts")}),
-    Benchmark("Open Images", {"annotations": ("IsGroupOf", "isgroupof", "is_group_of", "IsDepiction", "IsInside")}),
+    Benchmark(
+        "Open Images",
+        {
+            "images": ("pos_category_ids",),
+            "annotations": ("IsGroupOf", "isgroupof", "is_group_of", "IsDepiction", "IsInside"),
+        },
+        protocol="openimages",
+    ),
     Benchmark("PoseTrack", {"images": ("ignore_regions_x", "ignore_regions_y")}),
 )
 
@@ -52,16 +59,19 @@ def fields_of(section: str) -> dict[str, str]:
 
 
 def protocol_for(notices: Mapping[str, int]) -> str | None:
-    """Return the protocol that reads the fields that are noted; None where none does."""
-    named = [one.protocol for one in BENCHMARKS if one.protocol and any(_of_benchmark(code, one) for code in notices)]
-    return named[0] if named else None
+    """Return the protocol that reads most of the fields that are noted, of equals the first; None where none reads any."""
+    counts = {one.protocol: sum(_of_benchmark(code, one) for code in notices) for one in BENCHMARKS if one.protocol}
+    best = max(counts, key=lambda name: counts[name])
+    return best if counts[best] else None
 
 
 def advice(names: Iterable[str]) -> str:
     """Return how to score by fields that are named with their benchmarks: "; LVIS's rules: --protocol lvis"."""
     codes = [_FOREIGN + name for name in names]
     known = [one for one in BENCHMARKS if one.protocol and any(_of_benchmark(code, one) for code in codes)]
-    return "".join(f"; {one.name}'s rules: --protocol {one.protocol}" for one in known)
+    return "".join(
+        f"; {one.name}'{'' if one.name[-2:] == 'es' else 's'} rules: --protocol {one.protocol}" for one in known
+    )
 
 
 def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:
@@ -110,10 +120,11 @@ def is_group(title: str) -> bool:
 
 def flagged(columns: Iterable[Iterable[Any]]) -> int:
     """Return the number of rows that are flagged, as 1 or true in any spelling, in at least one of these columns."""
-    return sum(any(map(_is_flag, row)) for row in zip(*columns, strict=True))
+    return sum(any(map(is_flag, row)) for row in zip(*columns, strict=True))
 
 
-def _is_flag(value: Any) -> bool:
+def is_flag(value: Any) -> bool:
+    """Return whether a cell is 1 or true, in any spelling."""
     return value.strip().lower() in _TRUE if isinstance(value, str) else value == 1
 
 

@@ -24,6 +24,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "area": (),
     "crowd": ("iscrowd",),
     "difficult": ("ignore",),
+    "group_of": ("isgroupof",),
     "image_width": (),
     "image_height": (),
 }

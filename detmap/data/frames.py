@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.arrow_columns import Coded, array_of, ids_of, plain, pyarrow, taken
-from detmap.data.benchmarks import flagged, is_group, noted_of_titles
+from detmap.data.benchmarks import flagged, is_flag, is_group, noted_of_titles
 from detmap.data.column_names import BOXES, COLUMNS, role_of_title
 from detmap.data.notices import added
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
@@ -79,6 +79,7 @@ def columns_of(
     out: dict[str, Any] = {}
     if not scored:
         out.update(_of_images(found, image, source))
+        found |= _fields(table, columns)
         if found[category].null_count:
             rest = _objects(found, category, source)
             found = {name: column.filter(rest) for name, column in found.items()}
@@ -88,9 +89,19 @@ def columns_of(
     if scored:
         out["scores"] = array_of(found["score"], "score", source)
         return out
+    fields = [name for name in found if name.startswith(_FIELD)]
+    if fields:
+        out["fields"] = {
+            name.removeprefix(_FIELD): np.where(
+                array_of(found[name].is_null(), name, source), np.nan, array_of(found[name], name, source)
+            ).astype(np.float64)
+            for name in fields
+        }
     for name, argument in (("area", "areas"), ("crowd", "crowd"), ("difficult", "difficult")):
         if name in found:
             out[argument] = array_of(found[name], name, source)
+    if "group_of" in found:  # -1 is unknown, which is no group
+        out["group_of"] = np.array([is_flag(one) for one in found["group_of"].to_pylist()], np.bool_)
     if category == "category_id" and "category" in found:
         out["category_names"] = _names(found["category_id"], found["category"], source)
     others = [title for title in titles if title not in (columns or {}).values()]
@@ -124,6 +135,23 @@ def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
             remedy = f"give the category, or leave {name} empty too: then the row is an image without objects"
             raise InputError("is missing", source=source, record=int(np.argmax(lost)), field=category, remedy=remedy)
     return pyarrow().array(~empty)
+
+
+#: What the names of columns that mean nothing else begin with, while they are among those that do.
+_FIELD = "field:"
+
+
+def _fields(table: Any, columns: Mapping[str, str] | None) -> dict[str, Any]:
+    """Return the columns of numbers and booleans that mean nothing else: levels of difficulty may be made of them."""
+    types = pyarrow().types
+    given = {*LISTS, *(columns or {}).values()}
+    return {
+        _FIELD + title: table.column(place)
+        for place, title in enumerate(table.column_names)
+        if title not in given
+        and role_of_title(title) is None
+        and any(check(table.column(place).type) for check in (types.is_integer, types.is_floating, types.is_boolean))
+    }
 
 
 def _by_role(table: Any, columns: Mapping[str, str] | None, source: str, titles: Sequence[str]) -> dict[str, Any]:
@@ -442,6 +470,8 @@ def _boxes_to_arrow(table: Any) -> Any:
     columns["area"] = _filled(pa.array(table.areas), more)
     for name in ("crowd", "difficult"):
         columns[name] = _filled(pa.array(getattr(table, name)), more)
+    if table.group_of is not None:
+        columns["IsGroupOf"] = _filled(pa.array(table.group_of), more)
     if table.images.sizes is not None:
         for place, name in enumerate(("image_height", "image_width")):
             columns[name] = pa.array(np.ascontiguousarray(table.images.sizes[images, place]))

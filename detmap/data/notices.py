@@ -21,11 +21,13 @@ NOTICES = {
     "zero_id_effect": "with annotations of id 0 found, or missed as in pycocotools (--id-zero): {names}",
     "foreign_fields": "{n} fields of another benchmark, which this protocol does not read, so that the number is not that "
     "benchmark's: {names}{advice}",
-    "missing_neg_category_ids": "{n} images without neg_category_ids: there only detections of categories with objects "
-    "are scored",
+    "missing_neg_category_ids": "{n} images without neg_category_ids or verified labels: there only detections of "
+    "categories with objects are scored",
     "missing_not_exhaustive_category_ids": "{n} images without not_exhaustive_category_ids: taken as exhaustive",
     "missing_frequency": "{n} categories with ground truth, but without frequency: in no AP of a group by frequency",
-    "group_boxes": "{n} boxes stand for groups of objects, by a column that is not read: each is scored as one object",
+    "missing_level_fields": "{n} objects lack a field that a level of difficulty reads: they are ignored there",
+    "group_boxes": "{n} boxes stand for groups of objects, by a column that this protocol does not read: each is scored as "
+    "one object",
     "zero_sized_boxes": "{n} boxes of no width or height",
     "missed_boxes": "{n} boxes of negative width or height: they overlap nothing",
     "dropped_boxes": "{n} boxes of negative width or height, or not of finite numbers: dropped",
@@ -76,6 +78,10 @@ NOTICES = {
     "missing_queries": "{n} judged queries that the run does not have: left out, or 0 where the convention says so",
     "extra_queries": "{n} queries of the run that nobody judged: left out",
     "empty_queries": "{n} queries without relevant items: they count as the convention says",
+    "paired_by_id": "{n} queries are paired by their ids, where ranx pairs dicts by place: {names}",
+    "order_of_ranx": "{n} queries have a relevant document that is tied with another: equal scores are in the order in "
+    "which they came, and ranx's sort has them in another one",
+    "bpref_of_ranx": "{n} queries have no relevant document: there ranx's bpref fails, and is 0 for some other queries too",
     "comment_lines": "{n} lines begin with # and lack fields of a record: taken for comments",
     "marked_records": "{n} lines begin with # and have all fields: read as records, of queries with such ids (trec_eval 10 "
     "leaves them out)",

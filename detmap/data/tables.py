@@ -63,6 +63,15 @@ def _numbers(values: Any, count: int, source: str, name: str, tail: tuple[int, .
     return column
 
 
+def _optional(values: Any, count: int, source: str, name: str) -> NDArray[np.float64]:
+    """Return a column of numbers or flags, NaN where there is none."""
+    if isinstance(values, list | tuple) or getattr(getattr(values, "dtype", None), "kind", "") == "O":
+        values = [np.nan if value is None else value for value in values]
+    made = columns.numbers(values, source=source, field=name, booleans=True)
+    column: NDArray[np.float64] = _column(made, values, count, source, name)
+    return column
+
+
 def _flags(values: Any, count: int, source: str, name: str) -> NDArray[np.bool_]:
     if values is None:
         return readonly(np.zeros(count, np.bool_), np.bool_)
@@ -255,10 +264,18 @@ class GroundTruth(_Shaped, Frozen):
     zero_ids : ndarray of bool, shape (n,), or None
         Whether the annotation of an object has the id 0, which `Protocol.id_zero` asks for. None: none has; so it is for
         all that is not read from COCO's JSON, where objects have no ids of their own.
+    group_of : ndarray of bool, shape (n,), or None
+        Whether a box stands for a group of objects, Open Images' ``IsGroupOf``; `Protocol.group_of` asks for it. None: none
+        does.
     negatives, not_exhaustive : CategoryLists, or None
         LVIS's ``neg_category_ids``, the categories that are known not to be on an image, and its
         ``not_exhaustive_category_ids``, those of which objects may not be annotated there; `Protocol.judged` and
         `Protocol.not_exhaustive` ask for them. None: no image has such a list.
+    present : CategoryLists, or None
+        The categories that are known to be on an image, with or without boxes: Open Images' verified labels of confidence 1.
+        `Protocol.judged` asks for them. None: no image has such a list.
+    fields : mapping of str to ndarray of float64, shape (n,)
+        Other fields of the objects by name, as occlusion, which `Protocol.levels` read; NaN where an object has no value.
     within_unit : bool
         Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
     notices : mapping of str to int
@@ -278,8 +295,11 @@ class GroundTruth(_Shaped, Frozen):
     crowd: NDArray[np.bool_]
     difficult: NDArray[np.bool_]
     zero_ids: NDArray[np.bool_] | None = None
+    group_of: NDArray[np.bool_] | None = None
     negatives: CategoryLists | None = None
     not_exhaustive: CategoryLists | None = None
+    present: CategoryLists | None = None
+    fields: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     within_unit: bool = False
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "ground truth"
@@ -313,6 +333,7 @@ class GroundTruth(_Shaped, Frozen):
         crowd: ArrayLike | None = None,
         difficult: ArrayLike | None = None,
         zero_ids: ArrayLike | None = None,
+        group_of: ArrayLike | None = None,
         images: ArrayLike | Ids | None = None,
         categories: ArrayLike | Ids | None = None,
         category_names: Mapping[Any, str] | None = None,
@@ -320,7 +341,9 @@ class GroundTruth(_Shaped, Frozen):
         image_sizes: ArrayLike | None = None,
         neg_category_ids: Lists | None = None,
         not_exhaustive_category_ids: Lists | None = None,
+        pos_category_ids: Lists | None = None,
         frequencies: Mapping[Any, str] | None = None,
+        fields: Mapping[str, ArrayLike] | None = None,
         notices: Mapping[str, int] | None = None,
         source: str = "ground truth",
     ) -> GroundTruth:
@@ -356,6 +379,8 @@ class GroundTruth(_Shaped, Frozen):
             False by default; numbers must be 0 or 1.
         zero_ids : array_like of bool, shape (n,), optional
             Whether the annotation of an object has the id 0; none has by default.
+        group_of : array_like of bool, shape (n,), optional
+            Whether a box stands for a group of objects; none does by default.
         images, categories : array_like of int or str, optional
             All ids there are; by default those that objects have. Images without objects matter: what is detected there is
             false.
@@ -369,8 +394,13 @@ class GroundTruth(_Shaped, Frozen):
         neg_category_ids, not_exhaustive_category_ids : mapping of image id to sequence of category ids, optional
             Of federated data such as LVIS: categories that are known not to be on an image, and those of which objects may
             not be annotated there. Categories that are not among `categories` are left out.
+        pos_category_ids : mapping of image id to sequence of category ids, optional
+            Categories that are known to be on an image, with or without boxes, as Open Images' verified labels say.
         frequencies : mapping of category id to {"r", "c", "f"}, optional
             Whether a category is rare, common or frequent, for the metrics APr, APc and APf.
+        fields : mapping of str to array_like of float or bool, shape (n,), optional
+            Other fields of the objects that levels of difficulty read, as ``{"occlusion": [0, 2, 1]}``; None or NaN is no
+            value.
 
         Raises
         ------
@@ -402,7 +432,7 @@ class GroundTruth(_Shaped, Frozen):
                 value=float(area[_first(bad)]),
                 remedy="leave out the areas: they are width times height then",
             )
-        given_flags = (("crowd", crowd), ("difficult", difficult), ("zero_ids", zero_ids))
+        given_flags = (("crowd", crowd), ("difficult", difficult), ("zero_ids", zero_ids), ("group_of", group_of))
         flags = [_flags(value, count, source, name) for name, value in given_flags]
         image_codes, category_codes, *flags = _of(checked.kept, image.codes, category.codes, *flags)
         zero = bool(flags[2].any())
@@ -431,8 +461,14 @@ class GroundTruth(_Shaped, Frozen):
             crowd=flags[0],
             difficult=flags[1],
             zero_ids=flags[2] if zero else None,
+            group_of=flags[3] if flags[3].any() else None,
             negatives=lists(neg_category_ids, "neg_category_ids"),
             not_exhaustive=lists(not_exhaustive_category_ids, "not_exhaustive_category_ids"),
+            present=lists(pos_category_ids, "pos_category_ids"),
+            fields={
+                str(name): _of(checked.kept, _optional(values, count, source, str(name)))[0]
+                for name, values in (fields or {}).items()
+            },
             within_unit=checked.within_unit,
             notices=added(added(notices, {"zero_id": int(flags[2].sum())} if zero else {}), checked.notices),
             source=source,
@@ -456,6 +492,8 @@ class GroundTruth(_Shaped, Frozen):
             crowd=readonly(self.crowd[chosen], np.bool_),
             difficult=readonly(self.difficult[chosen], np.bool_),
             zero_ids=None if self.zero_ids is None else readonly(self.zero_ids[chosen], np.bool_),
+            group_of=None if self.group_of is None else readonly(self.group_of[chosen], np.bool_),
+            fields={name: readonly(values[chosen], np.float64) for name, values in self.fields.items()},
         )
 
     def with_clusters(self, clusters: Clusters | None) -> GroundTruth:

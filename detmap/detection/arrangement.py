@@ -19,6 +19,8 @@ from detmap.data.notices import added
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection import pair_limits
 from detmap.detection.federated import Judgement, either, fields_read, missing_fields, without_area
+from detmap.detection.group_boxes import groups_of
+from detmap.detection.measures import Measured, Measures, outside_of
 from detmap.detection.preparation import left_out, prepared
 from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.errors import InputError
@@ -58,10 +60,12 @@ class Side:
         threads: int | None,
         scores: NDArray[np.float64] | None = None,
         cap: int = UNLIMITED,
+        reverse: bool = False,
     ) -> Side:
         """Arrange rows; those with a category or image of -1 are left out.
 
-        `merged` treats all categories as one. With `scores` a cell's rows stand by descending score, cut at the `cap`.
+        `merged` treats all categories as one. With `scores` a cell's rows stand by descending score, cut at the `cap`; with
+        `reverse` the last of equals stands first.
         """
         kept = (category >= 0) & (image >= 0)
         count = int(np.count_nonzero(kept))
@@ -70,7 +74,9 @@ class Side:
         )
         order, cells, starts = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(images + 1, np.int64)
         # An empty list stands for every row; where none is kept the keys are empty too.
-        rows = readonly(() if count == kept.size else np.flatnonzero(kept), np.int32)
+        rows = readonly(() if count == kept.size and not reverse else np.flatnonzero(kept), np.int32)
+        if reverse:
+            rows = readonly(rows[::-1], np.int32)
         sorting.group_by(readonly(image if count else (), np.int32), rows, order, starts)
         starts = readonly(starts, np.int64)
         given = readonly(() if scores is None else scores, np.float64).view(np.uint64)
@@ -124,6 +130,8 @@ class Arrangement:
     truth: Side
     #: The cells that hold both; most hold detections alone.
     cells: overlap.Cells
+    #: The area ranges and levels.
+    ranges: matching.Ranges
     #: What matching needs to know of the ground truth, by position.
     objects: matching.Objects
     #: By position, whether an object's annotation has the id 0; None where none has; shape (objects,).
@@ -137,6 +145,8 @@ class Arrangement:
     _columns: tuple[Column, Column]
     _compared: tuple[Any, Any]
     _own_areas: NDArray[np.float64] | None
+    _measuring: Measures
+    _measured: Measured
     _lenient: NDArray[np.bool_] | None
     _bounds: tuple[overlap.Boxes, overlap.Boxes]
     _reach: tuple[overlap.Boxes, overlap.Boxes] | None
@@ -172,6 +182,10 @@ class Arrangement:
             **unusual,
             **missing_fields(ground_truth, protocol, image_of >= 0),
         }
+        if protocol.group_of != "object":
+            notices.pop("group_boxes", None)
+        if len(protocol.area_ranges) == 1 and not protocol.inclusive_pixels:  # overlaps of shares are right
+            notices.pop("shares_of_images", None)
         if "crowd" not in (*protocol.ignore, *protocol.left_out):
             notices.pop("missing_iscrowd", None)
         if protocol.inclusive_pixels:  # where a box from a pixel to the same one is a pixel wide
@@ -210,7 +224,8 @@ class Arrangement:
             merged,
             threads,
         )
-        found = Side.of(det_category, det_image, images.size, merged, threads, detections.scores, protocol.max_dets[-1])
+        cap, backwards = protocol.max_dets[-1], protocol.ties == "reversed"
+        found = Side.of(det_category, det_image, images.size, merged, threads, detections.scores, cap, backwards)
         del det_image, det_category
 
         ignored_flag = np.zeros(len(ground_truth), np.bool_)
@@ -220,6 +235,10 @@ class Arrangement:
             ignored_flag |= kind.ignored(shapes[1])
         # A crowd that is not ignored is an object like any other: it is found once.
         crowd = ground_truth.crowd & ignored_flag if protocol.crowd_overlap else np.zeros_like(ignored_flag)
+        group = groups_of(ground_truth, protocol)
+        if group is not None:
+            crowd = crowd & ~group
+            ignored_flag |= group & (protocol.group_of == "ignored")
         pixel = 1.0 if protocol.inclusive_pixels else 0.0
         by_kind = None if kind.areas is None else kind.areas(ground_truth, protocol)
         areas = ground_truth.areas if by_kind is None else by_kind
@@ -233,6 +252,13 @@ class Arrangement:
         if zero is not None and "zero_id" in notices:  # of the images chosen, so that those of merged tallies add up
             notices["zero_id"] = int(zero.sum())
         names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
+        measuring = Measures(protocol, _sizes(ground_truth, image_of), images, ground_truth.source)
+        sides = [
+            Measured(table.shapes[BOXES], side.order, side.image, pixel)  # type: ignore[arg-type]
+            for table, side in ((ground_truth, truth), (detections, found))
+        ]
+        measures, lacking = measuring.of_objects(ground_truth, areas[truth.order], sides[0])
+        notices |= lacking
         least = float(least_overlaps(protocol, protocol.iou_thresholds).min())
         reach = None if kind.reach is None else kind.reach(*compared, least)
         return cls(
@@ -242,10 +268,12 @@ class Arrangement:
             found=found,
             truth=truth,
             cells=_joined(found, truth),
+            ranges=measuring.ranges,
             objects=matching.Objects(
-                readonly(areas[truth.order], np.float64),
+                measures,
                 readonly(ignored_flag[truth.order], np.bool_),
                 readonly(crowd[truth.order], np.bool_),
+                readonly(() if group is None else group[truth.order], np.bool_),
             ),
             zero=None if zero is None or not zero.any() else zero,
             clusters=None if clusters is None else readonly(clusters[image_of >= 0], clusters.dtype),
@@ -255,6 +283,8 @@ class Arrangement:
             _columns=shapes,
             _compared=compared,
             _own_areas=detections.areas if protocol.result_areas == "own" else None,
+            _measuring=measuring,
+            _measured=sides[1],
             _lenient=None if lenient is None else lenient[found.order],
             # Of corners that are less than a pixel apart boxes of inclusive pixels touch: so do those without width.
             _reach=None
@@ -262,7 +292,7 @@ class Arrangement:
             else (_nowhere(reach[0].placed(found.order, 1.0), unscored), reach[1].placed(truth.order, 1.0)),
             _least=least,
             _bounds=(_bounds(kind, shapes[0], found, pixel, unscored), _bounds(kind, shapes[1], truth, pixel)),
-            _crowd=readonly(crowd, np.bool_),
+            _crowd=readonly(crowd if group is None else crowd | group, np.bool_),
         )
 
     def detection_areas(self, begin: int, end: int) -> NDArray[np.float64]:
@@ -278,12 +308,17 @@ class Arrangement:
             areas = np.maximum(areas, 0.0)
         return readonly(areas, np.float64)
 
-    def unmatched_areas(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Return the areas by which detections without a match are ignored: no area range holds -inf."""
+    def unmatched_measures(self, begin: int, end: int) -> NDArray[np.float64]:
+        """Return the measures by which detections without a match are ignored, (n, M): no range holds -inf."""
         areas = self.detection_areas(begin, end)
-        if self._lenient is None or not self._lenient[begin:end].any():
-            return areas
-        return readonly(np.where(self._lenient[begin:end], -np.inf, areas), np.float64)
+        measures = self._measuring.of_detections(areas, self._measured, begin, end)
+        if self._lenient is not None:
+            measures[self._lenient[begin:end]] = -np.inf
+        return readonly(measures, np.float64)
+
+    def unmatched_outside(self, at: int) -> NDArray[np.bool_]:
+        """Return which detections are ignored without a match in a range, by position."""
+        return outside_of(self.unmatched_measures(0, self.found.order.size), self.ranges)[:, at]
 
     def _shape_areas(self, begin: int, end: int) -> NDArray[np.float64]:
         shapes, bounds = self._columns[0], self._bounds[0]
@@ -323,6 +358,12 @@ class Arrangement:
             lowest,
         )
         refine(*self._compared, given, found.iou[:count])
+
+
+def _sizes(ground_truth: GroundTruth, image_of: NDArray[np.int32]) -> NDArray[np.int64] | None:
+    """Return height and width of the evaluated images; None where none is known."""
+    sizes = ground_truth.images.sizes
+    return None if sizes is None else sizes[image_of >= 0]
 
 
 def _frequencies(ground_truth: GroundTruth, protocol: Protocol, wanted: NDArray[Any]) -> dict[Any, str]:

@@ -13,6 +13,8 @@ from detmap.data.tables import Detections, GroundTruth
 from detmap.detection import zero_ids
 from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.detection.given import Found, Owned, Truth, owned, tables_of
+from detmap.detection.group_boxes import settle, tie_order
+from detmap.detection.measures import outside_of
 from detmap.detection.protocols import AnyProtocol, Decisions, Protocol, resolve
 from detmap.detection.result import DetectionResult
 from detmap.detection.scored_kinds import asked_protocol, scored_kind
@@ -78,7 +80,7 @@ def _tally(
     **decisions: Any,
 ) -> Tally:
     """Return the tally of what is given; tables that were read for it, or handed over, are gone after it."""
-    truth, found = tables_of(ground_truth, detections, protocol, iou_type)
+    truth, found = tables_of(ground_truth, detections, protocol, iou_type, decisions.get("levels"))
     protocol = asked_protocol(protocol, truth)
     kind = scored_kind(protocol, iou_type, truth, found)
     decided = resolve(protocol, iou_type=kind, caller=caller, **decisions)
@@ -97,11 +99,12 @@ def _match(
     arranged = Arrangement.of(ground_truth, detections, protocol, image_ids, category_ids, threads)
     words, otherwise = _match_cells(arranged, threads)
     found, truth = arranged.found, arranged.truth
-    ranges = np.array([(low, high) for _, low, high in protocol.area_ranges])
-    objects = arranged.objects
-    outside = (
-        objects.ignored[:, None] | (objects.areas[:, None] < ranges[:, 0]) | (objects.areas[:, None] > ranges[:, 1])
-    )
+    columns = {"order": found.order, "scores": found.scores, **words._asdict()}
+    settled = settle(words, found.scores) if arranged.objects.group.size else np.zeros(found.order.size, np.bool_)
+    by_ties = tie_order(protocol, found, settled)
+    if by_ties is not None:
+        columns = {name: column[by_ties] for name, column in columns.items()}
+    outside = arranged.objects.ignored[:, None] | outside_of(arranged.objects.measures, arranged.ranges)
     positives = np.add.reduceat(~outside, truth.starts[:-1], dtype=np.int32) if truth.order.size else outside
     truth_image, truth_category = truth.cells()
     return Tally(
@@ -111,10 +114,10 @@ def _match(
         category=found.category,
         image=found.image,
         rank=found.rank,
-        order=readonly(found.order if in_file_order(protocol) else (), np.int64),
-        scores=found.scores,
-        hit=words.hit,
-        ignored=words.ignored,
+        order=readonly(columns["order"] if in_file_order(protocol) else (), np.int64),
+        scores=readonly(columns["scores"], np.float64),
+        hit=readonly(columns["hit"], np.uint64),
+        ignored=readonly(columns["ignored"], np.uint64),
         positive_category=truth_category,
         positive_image=truth_image,
         positive_counts=readonly(positives, np.int32),
@@ -130,13 +133,15 @@ def _match_cells(arranged: Arrangement, threads: int | None) -> tuple[matching.W
     protocol, cells = arranged.protocol, arranged.cells
     count, words = arranged.found.order.size, word_count(protocol)
     thresholds = least_overlaps(protocol, protocol.iou_thresholds)
-    ranges = readonly([(low, high) for _, low, high in protocol.area_ranges], np.float64)
     hit, ignored = allocate(*[((count, words), np.uint64)] * 2)
-    levels, out = matching.Levels(thresholds, ranges, protocol.matching == "best"), matching.Words(hit, ignored)
+    levels, out = (
+        matching.Levels(thresholds, arranged.ranges, protocol.matching == "best"),
+        matching.Words(hit, ignored),
+    )
 
     def miss(begin: int, end: int) -> None:
-        areas = arranged.unmatched_areas(begin, end)
-        matching.mark_misses(areas, ranges, thresholds.size, begin, end, hit, ignored)
+        measures = arranged.unmatched_measures(begin, end)
+        matching.mark_misses(measures, arranged.ranges, thresholds.size, begin, end, hit, ignored)
 
     def pair(begin: int, end: int) -> None:
         stop = parallel.stop_flag()
@@ -147,4 +152,4 @@ def _match_cells(arranged: Arrangement, threads: int | None) -> tuple[matching.W
     lowest = float(thresholds.min())
     over_cells(pair, cells, threads)
     otherwise = zero_ids.carry_out(arranged, levels, out)
-    return matching.Words(readonly(hit, np.uint64), readonly(ignored, np.uint64)), otherwise
+    return out, otherwise

@@ -17,12 +17,14 @@ from detmap.data.tables import Detections, GroundTruth
 from detmap.detection.evaluate import match
 from detmap.detection.federated import fields_read
 from detmap.detection.protocols import COCO, AnyProtocol, Decisions, Protocol, resolve
+from detmap.detection.ranges import fields_of, needs
 from detmap.detection.result import DetectionResult
 from detmap.detection.tally import Tally
 from detmap.detection.updates import (
     FOUND,
     TRUE,
     Image,
+    ids_of_targets,
     kind_of_images,
     kinds_given,
     notices_of,
@@ -69,8 +71,8 @@ class Evaluator:
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
         See `detmap.evaluate`. With "segm" or "boundary" updates have ``masks``, with "keypoints" ``keypoints``, with
         "rotated" or "probiou" ``rotated``. By default boxes are scored where predictions and targets have them. Images with
-        masks or keypoints as well are counted in the notices. Where all images have masks alone, or keypoints alone, these are scored. Images with boxes and images
-        without are not mixed.
+        masks or keypoints as well are counted in the notices. Where all images have masks alone, or keypoints alone, these
+        are scored. Images with boxes and images without are not mixed.
     frequencies : mapping of category id to {"r", "c", "f"}, optional
         Whether a category is rare, common or frequent, for the metrics APr, APc and APf of LVIS.
     threads : int, optional
@@ -120,7 +122,7 @@ class Evaluator:
             if (known := getattr(decided, name)) is None or value is not None
         }
         if own.get("area_ranges") is not None:
-            own["area_ranges"] = {name: (low, high) for name, low, high in decided.area_ranges}
+            own["area_ranges"] = decided.area_ranges
         self._rules = partial(resolve, protocol, **own) if self._undecided else None
         check_allowed("box_format", box_format, BOX_FORMATS)
         check_allowed("duplicates", duplicates, ("error", "first"))
@@ -186,11 +188,14 @@ class Evaluator:
             of them ``boxes`` may be left out.
         targets : mapping or sequence of mappings
             For each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks``, ``keypoints`` or ``rotated`` likewise.
-            Optional are ``iscrowd`` and ``difficult`` (m,), False by default, and ``area`` (m,), by default the area of the
-            box, or of the shape where there are no boxes; and LVIS's ``neg_category_ids`` and ``not_exhaustive_category_ids``, lists of
-            labels.
+            Optional are ``iscrowd``, ``difficult`` and ``group_of`` (m,), False by default, and ``area`` (m,), by default
+            the area of the box, or of the shape where there are no boxes; and LVIS's ``neg_category_ids`` and
+            ``not_exhaustive_category_ids``, and ``pos_category_ids``, which with the first are Open Images' verified
+            labels: lists of labels. Levels of difficulty ask for the fields that they
+            name (m,), and ranges in percent for ``image_size``, height and width.
         image_ids : int, str, or sequence or tensor of them, optional
-            The id of each image. Give them with every update, or with none.
+            The id of each image; by default the ``image_id`` of its target, as torchvision's data sets have it. There are
+            ids with every update, or with none.
 
         Raises
         ------
@@ -216,6 +221,9 @@ class Evaluator:
         image_ids: Any,
         alone: bool,
     ) -> None:
+        image_ids = ids_of_targets(targets) if image_ids is None else image_ids
+        if image_ids is None and not len(targets):
+            return
         numbered = image_ids is None
         if numbered:
             ids: list[Any] = list(range(len(self._seen), len(self._seen) + len(predictions)))
@@ -244,9 +252,10 @@ class Evaluator:
         given = {i: kinds_given(predictions[i], targets[i]) for i in fresh.values()} if self._inferred else {}
         protocol = self._protocol_of(given)
         kind = find(protocol.iou_type)
+        how = kind, self.box_format, self.invalid_boxes, self._names, needs(protocol)
         batch: dict[Any, Image] = {}
         for identity, i in fresh.items():
-            image = read_image(predictions[i], targets[i], i, kind, self.box_format, self.invalid_boxes, self._names)
+            image = read_image(predictions[i], targets[i], i, *how)
             batch[identity] = image._replace(unscored=1) if len(given.get(i, ())) > 1 else image
         self._check_kind(batch)
         if batch:
@@ -334,6 +343,7 @@ class Evaluator:
             ),
             crowd=joined.crowd,
             difficult=joined.difficult,
+            group_of=joined.group_of,
             images=given,
             categories=labels if self._names is None else list(self._names),
             category_names=self._names,
@@ -341,6 +351,12 @@ class Evaluator:
             frequencies=self._frequencies,
             neg_category_ids=self._listed("neg_category_ids"),
             not_exhaustive_category_ids=self._listed("not_exhaustive_category_ids"),
+            pos_category_ids=self._listed("pos_category_ids"),
+            fields={
+                name: np.concatenate([image.fields[name] for image in images])
+                for name in fields_of(self.protocol.levels)
+            },
+            image_sizes=[image.size for image in images] if "image_facts" in needs(self.protocol) else None,
             source="targets",
         )
         found = Detections.from_arrays(

@@ -15,6 +15,7 @@ from detmap.choices import parse_names
 from detmap.data.federated import FREQUENCIES, among
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import YES_OR_NO, Flag, decision
+from detmap.detection.group_boxes import FIELDS
 
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
@@ -23,14 +24,14 @@ _SINCE = "0.2"
 
 JUDGED = decision(
     "Which detections are scored: all, or on each image those of the categories that were looked for there, which are the "
-    "categories with objects and those of LVIS's `neg_category_ids`.",
+    "categories with objects, those of LVIS's `neg_category_ids`, and those of Open Images' verified labels.",
     "matching",
     allowed=("all", "verified"),
     phrase=lambda protocol: "categories that were looked for",
     flag=Flag(
         name="--judged",
         help="score all detections (default), or on each image those of the categories that were looked for there: those "
-        "with objects, and those of neg_category_ids",
+        "with objects, those of neg_category_ids, and those of verified labels",
     ),
     since=_SINCE,
     group="federated",
@@ -51,12 +52,15 @@ NOT_EXHAUSTIVE = decision(
 )
 
 WITHOUT_AREA = decision(
-    "Objects and detections whose area is not above 0: scored like others, or dropped, as by lvis-api.",
+    "Objects and detections whose area is not above 0: scored like others; dropped, as by lvis-api; or detections alone are "
+    "dropped, whose width or height is not above 0, as by TensorFlow's Object Detection API.",
     "matching",
-    allowed=("scored", "dropped"),
+    allowed=("scored", "dropped", "undetected"),
     phrase=lambda protocol: f"shapes without area {protocol.without_area}",
     flag=Flag(
-        name="--without-area", help="objects and detections whose area is not above 0: scored (default), or dropped"
+        name="--without-area",
+        help="objects and detections whose area is not above 0: scored (default), dropped, or undetected: such detections "
+        "are dropped, and the objects are to be found",
     ),
     since=_SINCE,
 )
@@ -91,28 +95,33 @@ POOLED = decision(
 #: The fields of images that list categories.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
 
-#: The fields of LVIS's JSON that each decision reads, where it is not as by default.
+#: The fields of JSON that each decision reads, where it is not as by default.
 _FIELDS = {
-    "judged": ("all", "neg_category_ids"),
-    "not_exhaustive": ("wrong", "not_exhaustive_category_ids"),
-    "groups": ((), "frequency"),
+    "judged": ("all", ("neg_category_ids", "pos_category_ids")),
+    "not_exhaustive": ("wrong", ("not_exhaustive_category_ids",)),
+    "groups": ((), ("frequency",)),
+    "group_of": ("object", FIELDS),
 }
 
 
 def fields_read(protocol: Protocol) -> list[str]:
-    """Return which of LVIS's fields a protocol reads, or need not: frequency only adds metrics."""
-    read = [field for name, (default, field) in _FIELDS.items() if getattr(protocol, name) != default]
+    """Return which fields of LVIS and Open Images a protocol reads, or need not: frequency only adds metrics."""
+    read = [field for name, (default, own) in _FIELDS.items() if getattr(protocol, name) != default for field in own]
     return list(dict.fromkeys([*read, "frequency"])) if read else []
 
 
 def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArray[np.bool_]) -> dict[str, int]:
     """Return notices on images, of those selected, that lack a list that the protocol reads."""
-    lists = dict(zip(LISTS, (ground_truth.negatives, ground_truth.not_exhaustive), strict=True))
+    lists = dict(
+        zip(LISTS, ((ground_truth.negatives, ground_truth.present), (ground_truth.not_exhaustive,)), strict=True)
+    )
     made = {}
     for field in fields_read(protocol):
+        missing = images
+        for own in lists.get(field, ()):
+            missing = missing if own is None else missing & ~own.listed
         if field in lists:
-            own = lists[field]
-            made[f"missing_{field}"] = int(images.sum() if own is None else (images & ~own.listed).sum())
+            made[f"missing_{field}"] = int(missing.sum())
     return made
 
 
@@ -130,6 +139,13 @@ def without_area(table: Detections | GroundTruth, protocol: Protocol) -> NDArray
     """Return which rows of a table the decision leaves out; None: none."""
     if protocol.without_area == "scored":
         return None
+    if protocol.without_area == "undetected":
+        if isinstance(table, GroundTruth):
+            return None
+        bounds = table.shape(protocol.iou_type).bounds()
+        sides = bounds.table[:, 2:] if bounds.sizes else bounds.table[:, 2:] - bounds.table[:, :2]
+        flat: NDArray[np.bool_] = ~np.asarray((sides > 0).all(axis=1))
+        return flat if flat.any() else None
     rule = protocol.object_areas if isinstance(table, GroundTruth) else protocol.result_areas
     flags = ~(areas_of(table, protocol.iou_type, rule == "own") > 0)
     return flags if flags.any() else None
@@ -177,8 +193,9 @@ class Judgement:
             rows: Any = slice(None) if left_out is None else ~left_out
             there = ground_truth.images.codes[rows], ground_truth.categories.codes[rows]
             known = among(there, (images, categories), (ground_truth.images.ids.size, count))
-            if ground_truth.negatives is not None:
-                known |= ground_truth.negatives.holds(images, categories, count)
+            for lists in (ground_truth.negatives, ground_truth.present):
+                if lists is not None:
+                    known |= lists.holds(images, categories, count)
             unjudged = ~known & (categories >= 0)
             self.unjudged = unjudged if unjudged.any() else None
         if protocol.not_exhaustive == "ignored" and ground_truth.not_exhaustive is not None:

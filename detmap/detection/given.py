@@ -11,6 +11,7 @@ from detmap.data.benchmarks import protocol_for
 from detmap.data.mismatches import check_pair
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection.protocols import AUTO, COCO, Protocol, preset, resolve
+from detmap.detection.ranges import fields_of, plain_levels
 from detmap.errors import OptionError, shorten
 from detmap.reading.opening import Held
 from detmap.reading.options import Reading
@@ -101,10 +102,15 @@ def owned(detections: Found | Owned) -> Owned:
 
 
 def tables_of(
-    ground_truth: Truth, detections: Found | Owned, protocol: str | Protocol, iou_type: str | None
+    ground_truth: Truth,
+    detections: Found | Owned,
+    protocol: str | Protocol,
+    iou_type: str | None,
+    levels: Any = None,
 ) -> tuple[GroundTruth, Detections]:
     """Return tables of ground truth and detections; files and dictionaries are read for the kind of shape that is
-    scored. Raises `InputError` for anything else, for swapped arguments, and as readers do.
+    scored, with the fields of `levels`, by default those of the protocol. Raises `InputError` for anything else, for
+    swapped arguments, and as readers do.
     """
     detections = detections.take() if isinstance(detections, Owned) else detections
     if isinstance(ground_truth, GroundTruth) and isinstance(detections, Detections):
@@ -116,11 +122,14 @@ def tables_of(
         tables = [one for one in (ground_truth, detections) if isinstance(one, GroundTruth | Detections)]
         decided = protocol if isinstance(protocol, Protocol) else COCO if protocol == AUTO else preset(protocol)
         kind = tables[0].kinds[0] if tables and len(tables[0].kinds) == 1 else decided.iou_type
-    truth, found = _truth(ground_truth, kind), detections
+    if levels is None and protocol != AUTO:
+        levels = (protocol if isinstance(protocol, Protocol) else preset(protocol)).levels
+    fields = fields_of(plain_levels(levels or ()))
+    truth, found = _truth(ground_truth, kind, fields), detections
     if protocol == AUTO and iou_type is None and isinstance(truth, GroundTruth):
         asked = preset(protocol_for(truth.notices) or COCO.name).iou_type
         if truth is not ground_truth and asked not in (COCO.iou_type, kind):
-            truth, kind = _truth(ground_truth, asked), asked
+            truth, kind = _truth(ground_truth, asked, fields), asked
     if isinstance(truth, GroundTruth):
         found = _found(detections, truth, kind)
     check_pair(truth, found)
@@ -129,13 +138,13 @@ def tables_of(
     return truth, found
 
 
-def _truth(given: Truth, kind: str) -> Truth:
+def _truth(given: Truth, kind: str, fields: tuple[str, ...]) -> Truth:
     """Read ground truth; what cannot be read is returned as it is."""
     if not isinstance(given, str | os.PathLike | Held | Mapping):
         return given
     from detmap.formats.inputs import Input
 
-    return Input(given, "ground_truth", Reading(iou_type=kind, image_facts=True)).ground_truth()
+    return Input(given, "ground_truth", Reading(iou_type=kind, image_facts=True, fields=fields)).ground_truth()
 
 
 def _found(given: Found, truth: GroundTruth, kind: str) -> Found:

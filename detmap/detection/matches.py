@@ -14,6 +14,7 @@ from detmap.data.ids import categories_given
 from detmap.detection import zero_ids
 from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.detection.given import Found, Truth, tables_of
+from detmap.detection.measures import outside_of
 from detmap.detection.protocols import AnyProtocol, Decisions, Protocol, resolve
 from detmap.detection.scored_kinds import asked_protocol, scored_kind
 from detmap.errors import OptionError
@@ -71,6 +72,8 @@ class Matches(Frozen):
         ``across_categories``.
     other, other_overlap, other_category : ndarray, shape (n,), or None
         Likewise of all other categories that are evaluated; `other_category` is an index into `categories`.
+    in_group : ndarray of bool, shape (n,), or None
+        Whether the object that it takes stands for a group. None: no object does.
     missed : ndarray of int32, shape (m,)
         Rows in the table of ground truth that count and that no detection took, ascending.
     notices : mapping of str to int
@@ -90,6 +93,7 @@ class Matches(Frozen):
     ground_truth: NDArray[np.int32]
     overlap: NDArray[np.float64]
     missed: NDArray[np.int32]
+    in_group: NDArray[np.bool_] | None = None
     same: NDArray[np.int32] | None = None
     same_overlap: NDArray[np.float64] | None = None
     other: NDArray[np.int32] | None = None
@@ -100,6 +104,18 @@ class Matches(Frozen):
     def __len__(self) -> int:
         """Return the number of detections."""
         return int(self.detection.size)
+
+    def tie_keys(self) -> NDArray[np.int64]:
+        """Return a key for each detection, by which equal scores of a category ascend in the ranking, shape (n,)."""
+        rows = np.arange(len(self))
+        if self.protocol.ties == "file":
+            return self.detection.astype(np.int64)
+        if self.protocol.ties == "reversed":
+            group = np.zeros(rows.size, np.bool_) if self.in_group is None else self.in_group & (self.outcome == HIT)
+            keys = np.empty(rows.size, np.int64)
+            keys[np.lexsort((self.detection, ~group, -self.image))] = rows
+            return keys
+        return rows
 
     def __repr__(self) -> str:
         hits, ignored = ((self.outcome == what).sum() for what in (HIT, IGNORED))
@@ -134,7 +150,7 @@ def match_pairs(
     iou : float
         The threshold; it need not be one of the protocol's.
     area : str
-        The name of one of the protocol's area ranges.
+        The name of one of the protocol's area ranges or levels.
     across_categories : bool
         Also find the object that each detection overlaps most, in its own category and in all others.
     floor : float
@@ -162,7 +178,7 @@ def match_pairs(
     OptionError
         For decisions that cannot be carried out.
     """
-    truth, found = tables_of(ground_truth, detections, protocol, iou_type)
+    truth, found = tables_of(ground_truth, detections, protocol, iou_type, decisions.get("levels"))
     protocol = asked_protocol(protocol, truth)
     kind = scored_kind(protocol, iou_type, truth, found)
     decided = resolve(protocol, iou_type=kind, caller=match_pairs, **decisions)
@@ -179,14 +195,18 @@ def matches_of(
 ) -> Matches:
     """Return what `match_pairs` does of tables that are arranged; across categories where there is a `floor`."""
     decided = arranged.protocol
-    ranges = {name: (low, high) for name, low, high in decided.area_ranges}
-    if area not in ranges:
-        raise OptionError(f"no area range is called {area!r}; these are: {', '.join(ranges)}")
-    low, high = ranges[area]
+    if area not in decided.range_names:
+        raise OptionError(f"no area range is called {area!r}; these are: {', '.join(decided.range_names)}")
+    at = decided.range_names.index(area)
     found, truth, objects = arranged.found, arranged.truth, arranged.objects
-    outside = objects.ignored | (objects.areas < low) | (objects.areas > high)
+    outside = objects.ignored | outside_of(objects.measures, arranged.ranges)[:, at]
     objects = objects._replace(ignored=readonly(outside, np.bool_))
-    taken = _taken(arranged, objects, float(iou), low, high, threads)
+    taken = _taken(arranged, objects, float(iou), at, threads)
+    group = None
+    if objects.group.size:
+        group = np.append(objects.group, False)[taken.ground_truth]
+        unseen = (taken.outcome == HIT) & group & ~(found.scores > 0)  # see `group_boxes.settle`
+        taken.outcome[unseen] = IGNORED
     best = None if floor is None else _nearest(arranged, objects, float(floor), threads)
     hit = np.zeros(truth.order.size, np.bool_)
     hit[taken.ground_truth[taken.outcome == HIT]] = True
@@ -212,6 +232,7 @@ def matches_of(
         outcome=readonly(taken.outcome, np.uint8),
         ground_truth=_at(truth.order, taken.ground_truth),
         overlap=readonly(taken.overlap, np.float64),
+        in_group=None if group is None else readonly(group, np.bool_),
         missed=readonly(np.sort(truth.order[~(outside | hit)]), np.int32),
         notices=arranged.notices,
         **more,
@@ -227,16 +248,14 @@ def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.i
     return readonly(np.append(column, np.int32(-1))[positions], np.int32)
 
 
-def _taken(
-    arranged: Arrangement, objects: Objects, iou: float, low: float, high: float, threads: int | None
-) -> pairs.Taken:
+def _taken(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
     """Match at one threshold, and return outcomes and positions."""
     count = arranged.found.order.size
     protocol = arranged.protocol
     rule = pairs.Rule(float(least_overlaps(protocol, [iou])[0]), protocol.matching == "best")
-    areas = arranged.unmatched_areas(0, count)
+    outside = arranged.unmatched_outside(at)
     out = pairs.Taken(
-        np.where((areas < low) | (areas > high), IGNORED, MISS).astype(np.uint8),
+        np.where(outside, IGNORED, MISS).astype(np.uint8),
         np.full(count, -1, np.int32),
         np.full(count, np.nan),
         np.zeros(arranged.truth.order.size, np.bool_),
@@ -249,7 +268,7 @@ def _taken(
 
     over_cells(assign, arranged.cells, threads)
     if arranged.zero is not None and protocol.id_zero == zero_ids.MISSED:
-        zero_ids.unmatch(out, arranged.zero, (areas < low) | (areas > high))
+        zero_ids.unmatch(out, arranged.zero, outside)
     return out
 
 

@@ -17,7 +17,7 @@ Row = tuple[str, float | None, int, int, int | str | None]
 def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> list[tuple[str, Row]]:
     """Return the metrics of a protocol, each with a distinct name and with what it is the mean over."""
     last = len(protocol.max_dets) - 1
-    areas = [(f"_{name}" if a else "", a) for a, (name, _, _) in enumerate(protocol.area_ranges)]
+    areas = [(f"_{name}" if a else "", a) for a, name in enumerate(protocol.range_names)]
     pooled: list[tuple[str, Row]] = []
     if protocol.pooled:
         pooled.append(("AP_pooled", ("pooled", None, 0, last, None)))
@@ -109,7 +109,7 @@ def find_metric(name: str, protocol: Protocol, table: list[tuple[str, Row]]) -> 
             return None
     a = 0
     if area is not None:
-        named = [a for a, (one, _, _) in enumerate(protocol.area_ranges) if area.lower() in (one, one[:1])]
+        named = [a for a, one in enumerate(protocol.range_names) if area.lower() in (one, one[:1])]
         if len(named) != 1:
             return None
         (a,) = named

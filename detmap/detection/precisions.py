@@ -84,7 +84,7 @@ class Curves(Frozen):
     def of(cls, tally: Tally, caps: tuple[int, ...], scored: bool, threads: int | None) -> Curves:
         """Make them of a tally in ranking order; `scored` asks for the scores."""
         protocol = tally.protocol
-        shape = (len(tally.categories), len(protocol.area_ranges), len(caps), len(protocol.iou_thresholds))
+        shape = (len(tally.categories), len(protocol.range_names), len(caps), len(protocol.iou_thresholds))
         rankings = Rankings(tally, caps, scored)
         grid = readonly(protocol.recall_thresholds, np.float64)
         precision, scores = (np.empty((rows, grid.size)) for rows in (len(rankings), len(rankings) if scored else 0))

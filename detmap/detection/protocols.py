@@ -15,20 +15,21 @@ from detmap.choices import UNLIMITED as UNLIMITED
 from detmap.choices import WHOLE
 from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
-from detmap.detection import federated
+from detmap.detection import federated, group_boxes, ranges
 from detmap.detection import file_decisions as in_files
 from detmap.errors import OptionError, did_you_mean, shorten
-from detmap.hits import GRIDS, INTERPOLATIONS, LINEAR, Interpolation, Linear
+from detmap.hits import GRIDS, INTERPOLATIONS, LINEAR, PAIRWISE, Interpolation, Linear
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
 from detmap.shapes.kinds import BOXES, ROTATED
 
-AreaRanges = Mapping[str, Sequence[float]]
+AreaRanges = Mapping[str, Sequence[float | str] | str]
+Levels = Mapping[str, str | Iterable[str]]
 OksArea = Literal["area", "bbox*0.53", "bbox*0.53, ranges by area"]
 Sigmas = Sequence[float] | Mapping[Any, Sequence[float]]
 
-_INTERPOLATIONS = ("grid", *INTERPOLATIONS, *LINEAR)
+_INTERPOLATIONS = ("grid", *INTERPOLATIONS, PAIRWISE, *LINEAR)
 
 
 @decisions.documented
@@ -72,26 +73,7 @@ class Protocol:
             ),
         ),
     )
-    area_ranges: tuple[tuple[str, float, float], ...] = field(
-        default=(WHOLE,),
-        metadata=decision(
-            "Name, least and largest area in square pixels, both included. The first range must hold all objects; its "
-            "metrics have no suffix (AP, not AP_all).",
-            "matching",
-            plain=lambda ranges: tuple((str(name), float(low), float(high)) for name, low, high in ranges),
-            wrong=choices.wrong_area_ranges,
-            words=choices.say_area_ranges,
-            phrase=lambda protocol: f"areas {'/'.join(name for name, _, _ in protocol.area_ranges)}",
-            flag=Flag(
-                name="--area-range",
-                metavar="NAME:LO:HI",
-                help="an area range in square pixels, reported as AP_NAME; may be repeated; "
-                "replaces small, medium and large",
-                read=choices.parse_area_ranges,
-                repeated=True,
-            ),
-        ),
-    )
+    area_ranges: tuple[tuple[Any, ...], ...] = field(default=(WHOLE,), metadata=ranges.AREA_RANGES)
     max_dets: tuple[int, ...] = field(
         default=(UNLIMITED,),
         metadata=decision(
@@ -196,16 +178,21 @@ class Protocol:
             ),
         ),
     )
-    ties: Literal["image", "file"] = field(
+    ties: Literal["image", "file", "reversed"] = field(
         default="image",
         metadata=decision(
-            "The order of equal scores: by image id and then input order within it (COCO), or input order alone (VOC).",
+            "The order of equal scores: by image id and then input order within it (COCO), or input order alone (VOC); or "
+            "by image id descending and then input order, and matched in reversed input order (TensorFlow's Object "
+            "Detection API).",
+            "matching",
             "ranking",
-            allowed=("image", "file"),
+            allowed=("image", "file", "reversed"),
             phrase=lambda protocol: f"ties by {protocol.ties}",
             always=True,
             flag=Flag(
-                name="--ties", help="order of equal scores: by image and then input order, or by input order alone"
+                name="--ties",
+                help="order of equal scores: by image and then input order, by input order alone, or by image from the last "
+                "on",
             ),
         ),
     )
@@ -355,9 +342,11 @@ class Protocol:
     box_offset: float = field(default=0.0, metadata=in_files.BOX_OFFSET)
     judged: Literal["all", "verified"] = field(default="all", metadata=federated.JUDGED)
     not_exhaustive: Literal["wrong", "ignored"] = field(default="wrong", metadata=federated.NOT_EXHAUSTIVE)
-    without_area: Literal["scored", "dropped"] = field(default="scored", metadata=federated.WITHOUT_AREA)
+    without_area: Literal["scored", "dropped", "undetected"] = field(default="scored", metadata=federated.WITHOUT_AREA)
     groups: tuple[str, ...] = field(default=(), metadata=federated.GROUPS)
     pooled: bool = field(default=False, metadata=federated.POOLED)
+    group_of: Literal["object", "found", "ignored"] = field(default="object", metadata=group_boxes.GROUP_OF)
+    levels: tuple[tuple[str, str], ...] = field(default=(), metadata=ranges.LEVELS)
 
     def __post_init__(self) -> None:
         decisions.settle(self)
@@ -366,6 +355,10 @@ class Protocol:
                 "max_per_category is a cap on each category, and use_categories=False (--ignore-categories) makes them one: "
                 "leave out one of the two"
             )
+        names = [*self.range_names, *(["pooled"] if self.pooled else [])]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise OptionError(f"{twice!r} is the name of two area ranges or levels: AP_{twice} would be two metrics")
 
     def describe(self) -> str:
         """Return the decisions in one line, to stand beside a number."""
@@ -375,6 +368,11 @@ class Protocol:
     def title(self) -> str:
         """Its name and the kind of shape that it compares, to stand beside a number: "coco segm"."""
         return f"{self.name} {self.iou_type}"
+
+    @property
+    def range_names(self) -> tuple[str, ...]:
+        """The names of the area ranges, and then of the levels."""
+        return ranges.names_of(self)
 
     def find_threshold(self, iou: float) -> int | None:
         """Return the index of the threshold that equals `iou`, up to rounding; None if there is none."""
@@ -438,6 +436,21 @@ LVIS = replace(
 
 #: Of Dave et al., "Evaluating Large-Vocabulary Object Detectors: The Devil is in the Details" (2021).
 LVIS_FIXED = replace(LVIS, name="lvis-fixed", max_per_image=None, max_per_category=10_000)
+
+#: The challenge of 2019, as TensorFlow's Object Detection API evaluates it, which leaves out scores of -10 and below.
+OPEN_IMAGES = replace(
+    VOC2012,
+    name="openimages",
+    max_dets=(10_000,),
+    inclusive_pixels=False,
+    interpolation="all-point-pairwise",
+    ignore=(),
+    ties="reversed",
+    min_score=float(np.nextafter(-10.0, 0.0)),
+    judged="verified",
+    without_area="undetected",
+    group_of="found",
+)
 
 #: The development kit of DOTA honours difficult objects in v1.0; of v1.5 it takes none as difficult.
 DOTA = replace(VOC2007, name="dota", strict=True, inclusive_pixels=False, iou_type=ROTATED)
@@ -508,7 +521,7 @@ AUTO = "auto"
 
 #: Every named protocol.
 PRESETS = Registry(Protocol, "protocol")
-for _preset in (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, DOTA, DOTA_AREA, *_TOOLS.values()):
+for _preset in (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, OPEN_IMAGES, DOTA, DOTA_AREA, *_TOOLS.values()):
     register(_preset)
 
 
@@ -521,6 +534,7 @@ ProtocolName = Literal[
     "voc2012",
     "lvis",
     "lvis-fixed",
+    "openimages",
     "dota",
     "dota-area",
     "ultralytics",
@@ -553,7 +567,7 @@ class Decisions(TypedDict, total=False):
     interpolation: Interpolation | Linear | Literal["grid"] | None
     ignore: Iterable[str] | None
     crowd_overlap: bool | None
-    ties: Literal["image", "file"] | None
+    ties: Literal["image", "file", "reversed"] | None
     epsilon: float | None
     use_categories: bool | None
     per_class_metrics: bool | None
@@ -575,9 +589,11 @@ class Decisions(TypedDict, total=False):
     box_offset: float | None
     judged: Literal["all", "verified"] | None
     not_exhaustive: Literal["wrong", "ignored"] | None
-    without_area: Literal["scored", "dropped"] | None
+    without_area: Literal["scored", "dropped", "undetected"] | None
     groups: Iterable[str] | None
     pooled: bool | None
+    group_of: Literal["object", "found", "ignored"] | None
+    levels: Levels | None
 
 
 class EveryDecision(Decisions, total=False):
@@ -605,7 +621,8 @@ def resolve(
     protocol : str or Protocol
         A name of `PRESETS`, or the protocol itself.
     area_ranges : mapping of str to (float, float), optional
-        Name to least and largest area; the first one must hold all objects.
+        Name to least and largest area in square pixels; the first one must hold all objects. Others may be shares of the
+        image's area, as ``(0, "1%")``, or of another measure, as ``("height", 0, 32)``.
     max_dets : int or iterable of int or None, optional
         Caps in any order; None among them is no cap.
     use_categories : bool, optional
@@ -652,7 +669,7 @@ def resolve(
             if name in changes:
                 changes[name] = choices.parse_thresholds(changes[name])
         if area_ranges is not None:
-            changes["area_ranges"] = tuple((str(k), float(low), float(high)) for k, (low, high) in area_ranges.items())
+            changes["area_ranges"] = ranges.plain_area_ranges(area_ranges)
         if max_dets is not None:
             caps = [max_dets] if isinstance(max_dets, int | np.integer) else list(max_dets)
             changes["max_dets"] = tuple(sorted({UNLIMITED if cap is None else cap for cap in caps}))

@@ -344,7 +344,7 @@ class DetectionResult(Result):
                 "value": self[name],
                 "mean of": {"AP": "precision", "AR": "recall", "pooled": "one ranking"}[kind],
                 f"{protocol.iou_type} IoU": every if iou is None else f"{iou:g}",
-                "area": protocol.area_ranges[area][0],
+                "area": protocol.range_names[area],
                 "max detections": self._cap_in_words() if most == UNLIMITED else str(most),
             }
             rows.append(row)

@@ -24,8 +24,9 @@ def asked_protocol(protocol: T, ground_truth: GroundTruth) -> T | PluginName:
 
 
 def readable(presets: Mapping[str, Protocol], ground_truth: GroundTruth) -> dict[str, Protocol]:
-    """Return named protocols but for those that read LVIS's lists, where ground truth has none."""
-    federated = ground_truth.negatives is not None or ground_truth.not_exhaustive is not None
+    """Return named protocols but for those that read lists of categories, where ground truth has none."""
+    lists = ground_truth.negatives, ground_truth.not_exhaustive, ground_truth.present
+    federated = any(one is not None for one in lists)
     return {name: one for name, one in presets.items() if federated or not {*LISTS} & {*fields_read(one)}}
 
 

@@ -34,7 +34,7 @@ class Column(NamedTuple):
     per: Literal["detection", "pair"]
     #: The list that its values are indices of.
     index_of: Literal["", "categories", "image_ids"] = ""
-    #: The meaning of its second axis: words of bits, or area ranges.
+    #: The meaning of its second axis: words of bits, or area ranges and levels.
     width: Literal["", "words", "areas"] = ""
     #: ``where(protocol)`` returns whether the column is there; elsewhere it is empty. None: always.
     where: Callable[[Protocol], bool] | None = None
@@ -42,7 +42,7 @@ class Column(NamedTuple):
     def shape(self, protocol: Protocol, rows: int) -> tuple[int, ...]:
         """Return its shape in a tally with so many detections or pairs."""
         rows = rows if self.where is None or self.where(protocol) else 0
-        width = {"": (), "words": (word_count(protocol),), "areas": (len(protocol.area_ranges),)}[self.width]
+        width = {"": (), "words": (word_count(protocol),), "areas": (len(protocol.range_names),)}[self.width]
         return (rows, *width)
 
     def native(self) -> np.dtype[Any]:
@@ -107,7 +107,8 @@ class Tally(Frozen):
     scores : ndarray of float64, shape (n,)
         As given.
     hit, ignored : ndarray of uint64, shape (n, w)
-        Bit ``a * T + t`` says that the detection is a hit, or does not count, in area range *a* at IoU threshold *t*.
+        Bit ``a * T + t`` says that the detection is a hit, or does not count, in area range *a* at IoU threshold *t*; the
+        levels of the protocol follow its area ranges.
     positive_category, positive_image : ndarray of int32, shape (p,)
         The pairs of category and image that hold ground truth.
     positive_counts : ndarray of int32, shape (p, A)
@@ -340,6 +341,9 @@ class Tally(Frozen):
         ):  # two files may use one position: then images decide, as where ties go by image
             given = order if order.size else np.arange(len(self))
             order = readonly(given[np.argsort(self.order[given], kind="stable")], np.int32)
+        elif self.protocol.ties == "reversed":
+            given = order if order.size else np.arange(len(self))
+            order = readonly(given[np.argsort(-self.image[given], kind="stable")], np.int32)
         places, starts = np.empty(len(self), np.int32), np.empty(len(self.categories) + 1, np.int64)
         sorting.place_by(self.category, order, places, starts)
         return readonly(places, np.int32), readonly(starts, np.int64)
@@ -367,7 +371,7 @@ class Tally(Frozen):
     def hits_within(self) -> NDArray[np.int64]:
         """The numbers of hits within each cap, shape (K, M, A, T), of a tally in ranking order."""
         protocol = self.protocol
-        shape = (len(protocol.max_dets), len(protocol.area_ranges), len(protocol.iou_thresholds))
+        shape = (len(protocol.max_dets), len(protocol.range_names), len(protocol.iou_thresholds))
         counts = np.zeros((len(self.categories), shape[0], 64 * self.hit.shape[1]), np.int64)
         matching.count_hits(self.columns(), readonly(protocol.max_dets, np.int64), counts)
         return counts[:, :, : shape[1] * shape[2]].reshape(-1, *shape)
@@ -399,7 +403,7 @@ class Tally(Frozen):
         return self._count(readonly(self.ignored & mask, np.uint64))[:, area]
 
     def _count(self, words: NDArray[np.uint64]) -> NDArray[np.int64]:
-        shape = (len(self.categories), len(self.protocol.area_ranges), len(self.protocol.iou_thresholds))
+        shape = (len(self.categories), len(self.protocol.range_names), len(self.protocol.iou_thresholds))
         counts = np.zeros((shape[0], 64 * words.shape[1]), np.int64)
         matching.count_bits(self.class_starts, words, counts)
         return counts[:, : shape[1] * shape[2]].reshape(shape)
@@ -508,7 +512,7 @@ def _merged_frequencies(parts: Sequence[Tally]) -> dict[Any, str]:
 def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
     """Return the tally of a header and its columns, every value of them checked."""
     images, detections, pairs = header.rows
-    areas, by_file = len(protocol.area_ranges), protocol.ties == "file"
+    areas = len(protocol.range_names)
     if min(header.rows) < 0:
         raise StateError("not a tally: a number of rows is negative")
     rows = {"detection": detections, "pair": pairs}
@@ -542,8 +546,11 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
         }
     categories = len(header.categories)
     shape = (categories, areas, len(protocol.max_dets), len(protocol.iou_thresholds), len(protocol.recall_thresholds))
-    category, scores, place = columns["category"], columns["scores"], columns["image"].astype(np.int64)
-    key = columns["order"] if by_file else (place << 32) | columns["rank"]
+    category, scores = columns["category"], columns["scores"]
+    place = columns["image"].astype(np.int64)
+    key = {"file": columns["order"], "image": (place << 32) | columns["rank"]}.get(
+        protocol.ties, ((images - 1 - place) << 32) | columns["rank"]
+    )
     tied = (category[1:] == category[:-1]) & (scores[1:] == scores[:-1])
     identities = [identity for identity, _ in header.categories]
     sizes_of = {"categories": categories, "image_ids": images}
@@ -597,7 +604,7 @@ def _cells(tally: Tally, prefix: str = "", rows: Any = slice(None)) -> NDArray[n
 
 def _beyond_thresholds(tally: Tally) -> bool:
     """Return whether a bit is set that belongs to no area range and threshold."""
-    used = len(tally.protocol.area_ranges) * len(tally.protocol.iou_thresholds)
+    used = len(tally.protocol.range_names) * len(tally.protocol.iou_thresholds)
     rest = np.uint64(0) if used % 64 == 0 else ~np.uint64((1 << used % 64) - 1)
     return any(bool((words[:, -1] & rest).any()) for words in (tally.hit, tally.ignored))
 
@@ -628,7 +635,7 @@ def _too_many_hits(tally: Tally) -> bool:
     if pairs.size and pairs[0] < 0:  # no ground truth at all
         return True
     words, starts = readonly(tally.hit[rows[order]], np.uint64), np.append(first, rows.size)
-    areas, thresholds = len(tally.protocol.area_ranges), len(tally.protocol.iou_thresholds)
+    areas, thresholds = len(tally.protocol.range_names), len(tally.protocol.iou_thresholds)
     step = 1 + _COUNTED // (64 * words.shape[1])
     for begin in range(0, pairs.size, step):
         some = pairs[begin : begin + step]
@@ -654,4 +661,4 @@ def _product(shape: Sequence[int]) -> int:
 
 def word_count(protocol: Protocol) -> int:
     """Return how many 64-bit words hold the bits of a detection."""
-    return -(-len(protocol.area_ranges) * len(protocol.iou_thresholds) // 64)
+    return -(-len(protocol.range_names) * len(protocol.iou_thresholds) // 64)

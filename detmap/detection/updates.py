@@ -18,11 +18,15 @@ from detmap.shapes.kinds import BOXES
 _NOWHERE = np.zeros(1)
 #: The fields of an `Image` that have a value per detection, and per object.
 FOUND = ("boxes", "scores", "labels", "own_areas")
-TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult")
+TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult", "group_of")
 
 
-#: The lists of categories that LVIS has for an image.
-LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
+#: The lists of categories that LVIS and Open Images have for an image.
+LISTS = ("neg_category_ids", "not_exhaustive_category_ids", "pos_category_ids")
+
+
+#: A list that stands in for another one where it is missing.
+_OR = {"neg_category_ids": "pos_category_ids"}
 
 
 class Image(NamedTuple):
@@ -37,11 +41,14 @@ class Image(NamedTuple):
     areas: NDArray[np.float64]  # NaN: of the box
     crowd: NDArray[np.bool_]
     difficult: NDArray[np.bool_]
+    group_of: NDArray[np.bool_]
     dropped: int  # boxes
     shapes: Any = None  # columns, where these are not the boxes
     true_shapes: Any = None
     unscored: int = 0  # 1 where masks or keypoints were given beside the boxes, and no `iou_type`
     lists: Mapping[str, list[Any]] = {}  # those of `LISTS` that were given: ids of categories
+    fields: Mapping[str, NDArray[np.float64]] = {}  # of its objects, those that levels read
+    size: tuple[int, int] = (0, 0)  # height and width, where ranges are shares of them
 
 
 def read_image(
@@ -52,9 +59,12 @@ def read_image(
     box_format: BoxFormat,
     invalid_boxes: InvalidBoxes,
     names: Mapping[Any, str] | None,
+    needs: Mapping[str, Any],
 ) -> Image:
     """Return image `i` of an update, checked; `names` are the categories, if they are given. Raises `InputError` for
     data that cannot be scored.
+
+    `needs` are what `detmap.detection.ranges.needs` says of the protocol.
 
     Where other shapes are given, boxes may be left out: then they are the boxes around the shapes.
     """
@@ -97,16 +107,46 @@ def read_image(
                 value=float(areas[bad]),
                 remedy="leave out the areas: they are width times height then",
             )
-    crowd, difficult = _flags(target, "iscrowd", count, i), _flags(target, "difficult", count, i)
+    crowd, difficult, group_of = (_flags(target, name, count, i) for name in ("iscrowd", "difficult", "group_of"))
     own = _unknown(len(boxes))
     if shapes is not None and "boxes" in prediction:
         sides = boxes[:, 2:] - boxes[:, :2] if box_format == "xyxy" else boxes[:, 2:]
         own = sides[:, 0] * sides[:, 1]
     lists = {name: _category_list(target[name], name, i) for name in LISTS if target.get(name) is not None}
     image = Image(
-        boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, 0, shapes, true_shapes, 0, lists
+        boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, group_of,
+        0, shapes, true_shapes, 0, lists,
     )  # fmt: skip
+    if needs:
+        fields = {name: _optional(target, name, count, i) for name in needs.get("fields", ())}
+        image = image._replace(fields=fields, size=_size(target, i) if "image_facts" in needs else (0, 0))
     return image if kept is None and true_kept is None else _without(image, kept, true_kept)
+
+
+def _optional(target: Mapping[str, Any], name: str, count: int, i: int) -> NDArray[np.float64]:
+    """Return a field of objects; None and NaN are no value."""
+    if not count:
+        return np.empty(0)
+    value = _field(target, name, "targets", i)
+    if isinstance(value, list | tuple):
+        value = [np.nan if one is None else float(one) if isinstance(one, bool | np.bool_) else one for one in value]
+    elif array(value).dtype.kind == "b":
+        value = array(value).astype(np.float64)
+    column: NDArray[np.float64] = _column({name: value}, name, count, "targets", i)
+    return column
+
+
+def _size(target: Mapping[str, Any], i: int) -> tuple[int, int]:
+    """Return height and width of the image of a target."""
+    sides = array(_field(target, "image_size", "targets", i))
+    if sides.shape != (2,) or sides.dtype.kind not in "iuf" or not ((sides >= 1) & (sides == np.floor(sides))).all():
+        raise InputError(
+            "must be the height and width of the image in pixels",
+            source="targets",
+            record=f"image {i}",
+            field="image_size",
+        )
+    return int(sides[0]), int(sides[1])
 
 
 def _category_list(value: Any, name: str, i: int) -> list[Any]:
@@ -118,7 +158,7 @@ def _category_list(value: Any, name: str, i: int) -> list[Any]:
 
 
 #: What records of images hold besides shapes.
-_NO_SHAPES = frozenset(("scores", "labels", "category_ids", "area", "iscrowd", "difficult"))
+_NO_SHAPES = frozenset(("scores", "labels", "category_ids", "area", "iscrowd", "difficult", "group_of"))
 
 
 def kinds_given(prediction: object, target: object) -> list[str]:
@@ -239,6 +279,19 @@ def _read_boxes(
     return boxes, None
 
 
+def ids_of_targets(targets: Sequence[Any]) -> list[Any] | None:
+    """Return what targets, as torchvision's, have for ``image_id``; None where none has one."""
+    found = [target["image_id"] for target in targets if isinstance(target, Mapping) and "image_id" in target]
+    if found and len(found) < len(targets):
+        raise InputError(
+            f"{len(targets) - len(found)} of {len(targets)} targets have none",
+            source="update",
+            field="image_id",
+            remedy="give image_ids=..., one per image",
+        )
+    return found or None
+
+
 def read_ids(image_ids: Any, alone: bool) -> list[Any]:
     """Return image ids as Python's own integers or strings; the id of a single image (`alone`) need not be in a list."""
     if type(image_ids) is list and set(map(type, image_ids)) == {int} and max(map(abs, image_ids)) < 1 << 63:
@@ -310,7 +363,7 @@ def notices_of(
 ) -> dict[str, int]:
     """Return what the notices of a batch say of one image: a merge may find that it was seen before.
 
-    `fields` are those of LVIS that the protocol reads.
+    `fields` are those of other benchmarks that the protocol reads.
     """
     empty, missed = 0, 0
     for boxes in (image.boxes, image.true_boxes):
@@ -324,7 +377,11 @@ def notices_of(
         "dropped_boxes": image.dropped,
         "unknown_category": unknown,
         "unscored_shapes": image.unscored,
-        **{f"missing_{name}": int(name not in image.lists) for name in LISTS if name in fields},
+        **{
+            f"missing_{name}": int(name not in image.lists and _OR.get(name) not in image.lists)
+            for name in LISTS[:2]
+            if name in fields
+        },
     }
     return {code: count for code, count in counts.items() if count}
 
@@ -391,4 +448,6 @@ def _without(image: Image, kept: NDArray[np.bool_] | None, true_kept: NDArray[np
             changes.update((name, getattr(image, name)[rows]) for name in names)
             column = getattr(image, shapes)
             changes[shapes] = None if column is None else column.take(rows)
+    if true_kept is not None:
+        changes["fields"] = {name: values[true_kept] for name, values in image.fields.items()}
     return image._replace(**changes, dropped=dropped)

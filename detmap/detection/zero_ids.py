@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.ids import locate
+from detmap.detection.measures import outside_of
 from detmap.kernels import Frozen, matching, overlap, pairs, readonly
 from detmap.system import parallel
 
@@ -115,10 +116,13 @@ def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Wo
         cells, float(levels.thresholds.min()), 0, cells.detection_starts.size, parallel.stop_flag()
     )
     spans = list(zip(cells.detection_starts.tolist(), cells.detection_stops.tolist(), strict=True))
-    none = np.empty(0)
-    rows = np.concatenate([none.astype(np.int64), *(np.arange(*span) for span in spans)])
-    areas = np.concatenate([none, *(arranged.unmatched_areas(*span) for span in spans)])[:, None]
-    outside = (areas < levels.ranges[:, 0]) | (areas > levels.ranges[:, 1])
+    rows = np.concatenate([np.empty(0, np.int64), *(np.arange(*span) for span in spans)])
+    outside = np.concatenate(
+        [
+            np.empty((0, levels.ranges.measure.size), np.bool_),
+            *(outside_of(arranged.unmatched_measures(*span), levels.ranges) for span in spans),
+        ]
+    )
     stops = np.cumsum(cells.detection_stops - cells.detection_starts)
     numbered = cells._replace(
         detection_starts=readonly(np.concatenate(([0], stops))[:-1], np.int64),
@@ -173,16 +177,16 @@ def unmatched_words(
     """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 as detections without a match.
 
     In `cells` detections are numbered from 0, one cell after the other. By position, `zero` says whether an object's
-    annotation has the id 0, and `outside`, shape (d, A), in which area ranges a detection is ignored without a match;
+    annotation has the id 0, and `outside`, shape (d, A), in which ranges a detection is ignored without a match;
     `words` is what was matched, shape (d, words) each.
     """
     thresholds, found = levels.thresholds, np.zeros((len(outside), 64 * words.hit.shape[1]), np.bool_)
     ignored = np.zeros_like(found)
 
     def assign(begin: int, end: int) -> None:
-        for a, (low, high) in enumerate(levels.ranges.tolist()):
-            own = objects.ignored | (objects.areas < low) | (objects.areas > high)
-            in_range = objects._replace(ignored=readonly(own, np.bool_))
+        beyond = outside_of(objects.measures, levels.ranges)
+        for a in range(levels.ranges.measure.size):
+            in_range = objects._replace(ignored=readonly(objects.ignored | beyond[:, a], np.bool_))
             for t, threshold in enumerate(thresholds.tolist()):
                 taken = pairs.Taken(
                     np.full(len(outside), pairs.MISS, np.uint8),

@@ -15,6 +15,7 @@ from detmap.data.notices import describe
 from detmap.detection.arrangement import Arrangement
 from detmap.detection.given import Found, Truth, tables_of
 from detmap.detection.matches import Matches, matches_of
+from detmap.detection.measures import outside_of
 from detmap.detection.metric_names import distinct_names
 from detmap.detection.protocols import AnyProtocol, Decisions, resolve
 from detmap.detection.scored_kinds import asked_protocol, scored_kind
@@ -122,7 +123,7 @@ class Diagnosis:
         threads: int | None = None,
         **decisions: Unpack[Decisions],
     ) -> None:
-        truth, found = tables_of(ground_truth, detections, protocol, iou_type)
+        truth, found = tables_of(ground_truth, detections, protocol, iou_type, decisions.get("levels"))
         self.ground_truth = truth
         self.detections = found.on_images_of(truth)
         protocol = asked_protocol(protocol, truth)
@@ -163,8 +164,8 @@ class Diagnosis:
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
         """Which objects are to be found, by position: those that are neither ignored nor outside of the area range."""
-        objects, (_, low, high) = self.arranged.objects, self.protocol.area_ranges[0]
-        return np.asarray(~(objects.ignored | (objects.areas < low) | (objects.areas > high)))
+        objects = self.arranged.objects
+        return np.asarray(~(objects.ignored | outside_of(objects.measures, self.arranged.ranges)[:, 0]))
 
     @cached_property
     def places(self) -> NDArray[np.int64]:

@@ -73,7 +73,7 @@ class Ranking:
         """Rank the rows of matches. They stand by image, category and score, which is the tie order of COCO."""
         # By score within a category, in three steps that each find runs in order: a sort of them all takes twice as long.
         size = len(matches.categories)
-        given = matches.detection.astype(np.int64) if matches.protocol.ties == "file" else None
+        given = None if matches.protocol.ties == "image" else matches.tie_keys()
         rows = np.argsort(given, kind="stable") if given is not None else None
         category = matches.category if rows is None else matches.category[rows]
         order = np.argsort(category.astype(np.int16 if size < 2**15 else np.int32), kind="stable")

@@ -72,6 +72,7 @@ def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[
             protocol,
             iou_thresholds=(diagnosis.iou,),
             area_ranges=protocol.area_ranges[:1],
+            levels=(),
             max_dets=protocol.max_dets[-1:],
         ),
         categories=arranged.categories,

@@ -107,9 +107,7 @@ def slices(
     rematch = Rematch.of(diagnosis.arranged, diagnosis.iou, diagnosis.threads)
     ranking, error, ap = diagnosis.ranking, errors(diagnosis), diagnosis.ap
     # Beyond the area range of all objects (COCO's ends at 1e10) nothing counts, in a slice as elsewhere.
-    _, low, high = diagnosis.protocol.area_ranges[0]
-    areas = diagnosis.arranged.unmatched_areas(0, len(diagnosis.matches))
-    nothing = (areas < low) | (areas > high)
+    nothing = diagnosis.arranged.unmatched_outside(0)
     category = diagnosis.arranged.truth.category
     whole = _bootstrap(diagnosis, diagnosis.matches.outcome, diagnosis.counted)
     rows: Rows = []
@@ -224,7 +222,7 @@ def _values(diagnosis: Diagnosis, by: str) -> tuple[NDArray[np.float64], NDArray
     """Return what slices are made of: of every object and of every detection, by position; NaN is in no slice."""
     arranged, matches = diagnosis.arranged, diagnosis.matches
     if by == "area":
-        return arranged.objects.areas, arranged.detection_areas(0, len(matches))
+        return arranged.objects.measures[:, 0], arranged.detection_areas(0, len(matches))
     if by == "crowding":
         count = np.bincount(arranged.truth.image[diagnosis.counted], minlength=matches.image_ids.size).astype(
             np.float64

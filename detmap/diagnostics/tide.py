@@ -184,7 +184,7 @@ class Mending:
         # The points: all detections in ranking order, and among them a copy of each best Cls in its object's category.
         moved = best[error[best] == CLS]
         to = truth[places[target[moved]]].astype(np.int64)
-        tie = matches.detection if matches.protocol.ties == "file" else np.arange(len(matches))
+        tie = matches.tie_keys()
         at = _insertions(ranking.starts, ranking.scores, tie[ranking.order], to, matches.score[moved], tie[moved])
         order = np.lexsort((tie[moved], -matches.score[moved], to))
         at, moved, to = at[order], moved[order], to[order]

@@ -19,8 +19,8 @@ from detmap.kernels import readonly
 
 @dataclass(eq=False)
 class Whole:
-    """Two tables that are scored as `detmap.evaluate` does, each protocol with one area range and one cap; `matchings`
-    counts how often was matched.
+    """Two tables that are scored as `detmap.evaluate` does, each protocol by its last area range or level, with one cap;
+    `matchings` counts how often was matched.
 
     It answers what `Lean` answers, in the same form, and takes longer.
     """
@@ -58,7 +58,7 @@ class Whole:
 
         The overlap is that with the object that it takes, NaN without one.
         """
-        area = protocol.area_ranges[0][0]
+        area = protocol.range_names[-1]
         made = match_pairs(
             self.ground_truth,
             self.detections,
@@ -74,7 +74,7 @@ class Whole:
 
     def positives(self, protocol: Protocol) -> NDArray[np.int64]:
         """Return how many objects of each category are to be found."""
-        return np.asarray(self._tally(protocol).positives[:, 0])
+        return np.asarray(self._tally(protocol).positives[:, -1])
 
     def _tally(self, protocol: Protocol) -> Tally:
         if self._last is None or self._last.protocol != protocol:
@@ -85,11 +85,12 @@ class Whole:
         return self._last
 
     def _values(self, tally: Tally) -> NDArray[np.float64]:
-        return DetectionResult(tally, threads=self.threads)._values("AP", None, 0, 0)
+        return DetectionResult(tally, threads=self.threads)._values("AP", None, len(tally.protocol.range_names) - 1, 0)
 
     def _reordered(self, tally: Tally, threshold: int, hits_first: bool) -> NDArray[np.float64]:
         """Return the values at one threshold with the hits first, or last, among equal scores of a category."""
-        columns = {name: tally.bit(getattr(tally, name), 0, threshold) for name in ("hit", "ignored")}
+        ranges = len(tally.protocol.range_names)
+        columns = {name: tally.bit(getattr(tally, name), ranges - 1, threshold) for name in ("hit", "ignored")}
         order = np.lexsort((columns["hit"] != hits_first, -tally.scores, tally.category))
         flags: dict[str, Any] = {name: readonly(column[order, None], np.uint64) for name, column in columns.items()}
         one = replace(tally.protocol, iou_thresholds=tally.protocol.iou_thresholds[threshold : threshold + 1])

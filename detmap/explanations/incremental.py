@@ -98,7 +98,8 @@ _TAME = 3e4
 
 def knows(protocol: Protocol) -> bool:
     """Return whether `Lean` carries out all that a protocol decides otherwise than by default."""
-    return all(getattr(protocol, name) == _PLAIN[name] for name in _UNKNOWN)
+    known = len(protocol.range_names) == 1 and all(getattr(protocol, name) == _PLAIN[name] for name in _UNKNOWN)
+    return known and protocol.ties != "reversed"  # which changes what is matched
 
 
 @dataclass(eq=False)
@@ -169,7 +170,7 @@ class Lean:
             np.zeros(celled.live.size, np.uint8),
             np.full(celled.live.size, -1, np.int32),
             np.full(celled.live.size, np.nan),
-            np.zeros(objects.areas.size, np.bool_),
+            np.zeros(objects.ignored.size, np.bool_),
         )
         if outside is not None:
             taken.outcome[outside[celled.live]] = pairs.IGNORED
@@ -372,7 +373,7 @@ class Lean:
         )
         scored = self._codes[1][of_truth] >= 0
         object_areas, by_nature = np.full(len(self.ground_truth), np.nan), np.zeros(len(self.ground_truth), np.bool_)
-        object_areas[truth.order], by_nature[truth.order] = arranged.objects.areas, arranged.objects.ignored
+        object_areas[truth.order], by_nature[truth.order] = arranged.objects.measures[:, 0], arranged.objects.ignored
         areas = None
         if not near_only:
             areas = np.full(len(self.detections), np.nan)
@@ -424,7 +425,7 @@ class Lean:
         flags = flags | (found.object_areas < low) | (found.object_areas > high)
         rows = self._truth(protocol).order
         columns = (
-            readonly(found.object_areas[rows], np.float64),
+            readonly(found.object_areas[rows, None], np.float64),
             readonly(flags[rows], np.bool_),
             readonly(crowd[rows], np.bool_),
         )
@@ -448,7 +449,8 @@ class Lean:
             hit, ignored = np.zeros((2, celled.live.size, words), np.uint64)
             if outside is not None:
                 ignored[outside[celled.live]] = ~np.uint64(0)
-            ranges = readonly([protocol.area_ranges[0][1:]], np.float64)
+            limits = readonly([protocol.area_ranges[0][1:]], np.float64)
+            ranges = matching.Ranges(limits, readonly([0], np.int64))
             levels = matching.Levels(thresholds, ranges, protocol.matching == "best")
             out = matching.Words(hit, ignored)
 

@@ -80,29 +80,34 @@ def _read(made: Any, text: str) -> Any:
         except ValueError:
             raise ValueError(f"must be a number, not {shorten(text)}") from None
     if made.flag.repeated:
-        return tuple((name, low, high) for name, (low, high) in made.flag.read(text.split("/")).items())
+        return made.plain(made.flag.read(text.split("/")))
     return text if made.flag.read is None else made.flag.read(text)
 
 
 def trimmed(protocol: Protocol, metric: str) -> Protocol:
     """Return a protocol that decides what one metric needs and nothing else.
 
-    The metric is "AP" (mAP is another name of it), "AP50", "AP75", or "AP_" and the name of an area range;
-    `OptionError` is raised where the protocol has no such metric.
+    The metric is "AP" (mAP is another name of it), "AP50", "AP75", or "AP_" and the name of an area range or level, which is
+    then the last of the protocol; `OptionError` is raised where the protocol has no such metric.
     """
-    ranges = {name: (name, low, high) for name, low, high in protocol.area_ranges}
-    area = protocol.area_ranges[0]
+    whole = protocol.area_ranges[0]
+    ranges = {one[0]: one for one in (*protocol.area_ranges, *protocol.levels)}
+    of: dict[str, Any] = {"area_ranges": (whole,), "levels": ()}
     thresholds = protocol.iou_thresholds
     if metric in AT:
         thresholds = (AT[metric],)
     elif metric.startswith("AP_") and metric[3:] in ranges:
-        area = ranges[metric[3:]]
+        one = ranges[metric[3:]]
+        if one in protocol.levels:
+            of["levels"] = (one,)
+        else:  # one that is not of square pixels is not the first
+            of["area_ranges"] = (one,) if len(one) == 3 else (whole, one)
     elif metric not in ("AP", "mAP"):
         known = ["AP", *AT, *(f"AP_{name}" for name in list(ranges)[1:])]
         raise OptionError(
             f"{shorten(metric)} is no AP of {protocol.name} that can be explained; one of: {', '.join(known)}"
         )
-    changes: dict[str, Any] = {"iou_thresholds": thresholds, "area_ranges": (area,), "max_dets": protocol.max_dets[-1:]}
+    changes: dict[str, Any] = {"iou_thresholds": thresholds, **of, "max_dets": protocol.max_dets[-1:]}
     return replace(protocol, per_class_metrics=False, **changes)
 
 

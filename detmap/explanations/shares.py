@@ -14,7 +14,7 @@ from detmap.decisions import decisions_of
 from detmap.detection.given import Found, Truth, tables_of
 from detmap.detection.protocols import PRESETS, Protocol
 from detmap.errors import OptionError
-from detmap.explanations.replay import Replay, Value, is_late, pair, players, said
+from detmap.explanations.replay import Replay, Value, is_late, pair, parse, players, said
 from detmap.kernels.pairs import HIT, IGNORED, MISS
 from detmap.results import fragment, signed
 from detmap.shapes import IouType
@@ -325,7 +325,9 @@ def explain(
             "explain needs two protocols, as in explain(ground_truth, detections, 'coco', 'ultralytics'); there are: "
             f"{', '.join(PRESETS)}"
         )
-    truth, found = tables_of(ground_truth, detections, source if isinstance(source, Protocol) else "coco", iou_type)
+    levels = [level for one in (source, target) for level in (parse(one) if isinstance(one, str) else one).levels]
+    plain = source if isinstance(source, Protocol) else "coco"
+    truth, found = tables_of(ground_truth, detections, plain, iou_type, levels)
     both = pair(source, target, metric, iou_type, truth, found)
     replay = Replay(truth, found, metric, threads)
     differ = players(*both)

@@ -16,6 +16,7 @@ from detmap.detection.evaluate import match
 from detmap.detection.protocols import COCO, AnyProtocol, Protocol
 from detmap.detection.result import DetectionResult
 from detmap.detection.tally import Tally
+from detmap.errors import OptionError
 from detmap.explanations.replay import decided, trimmed, undefined
 from detmap.results import fragment, signed
 from detmap.shapes import IouType
@@ -293,6 +294,8 @@ def contrast(
     check_level(level)
     named = decided(protocol, iou_type, ground_truth, first, second)
     base = trimmed(named, metric)
+    if len(base.range_names) > 1:
+        raise OptionError(f"{metric} cannot be split: give the metric of a range of square pixels, or AP")
     wide = replace(base, area_ranges=_ranges(named, base))
     tallies = [match(ground_truth, found, wide, iou_type=base.iou_type, threads=threads) for found in (first, second)]
     results = [DetectionResult(tally, threads=threads) for tally in tallies]
@@ -305,7 +308,7 @@ def contrast(
     exact, classes = _classes(results, ends[drawn.category_columns("AP")])
     splits = [classes]
     if len(wide.area_ranges) > 1:
-        of_sizes = [f"AP_{name}" for name, _, _ in wide.area_ranges[1:]]
+        of_sizes = [f"AP_{name}" for name, *_ in wide.area_ranges[1:]]
         splits.append(_sizes(results, of_sizes, ends[[drawn.columns[name] for name in of_sizes]]))
     iou = 0.5 if base.find_threshold(0.5) is not None else base.iou_thresholds[0]
     if iou > BACKGROUND:

@@ -205,7 +205,7 @@ class ByImage:
             lists = CategoryLists.of_pairs(self.images[rows], rows, distinct.size, lists.listed)
         self.tables = (
             # Every new class has objects on its image, and detections on no other.
-            replace(truth, categories=categories, negatives=None, not_exhaustive=lists),
+            replace(truth, categories=categories, negatives=None, not_exhaustive=lists, present=None),
             replace(found, categories=used(found_codes, np.arange(len(found)))),
         )
 

@@ -15,7 +15,7 @@ from detmap.data.column_names import role_of_title
 from detmap.data.frames import LISTS, columns_of, image_names, with_image_names
 from detmap.data.ids import Ids
 from detmap.data.tables import Detections, GroundTruth
-from detmap.errors import MissingDependencyError, OptionError
+from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
 from detmap.formats.file_names import matched, shapes_lost
 from detmap.formats.registry import Format, Given, Writing
 from detmap.plugins import register
@@ -40,12 +40,15 @@ def _named(reading: Reading) -> Mapping[str, str] | None:
 def _columns(form: str, source: Source, role: Role, reading: Reading) -> tuple[dict[str, Any], Mapping[Any, str]]:
     """Return what ``from_arrays`` takes, and of ground truth the names of images that have ids besides."""
     given = _named(reading)
-    titles = {*LISTS, *({} if given is None else given.values())}
+    titles = {*LISTS, *({} if given is None else given.values()), *reading.fields}
 
     def wanted(title: str) -> bool:
         return title in titles or is_group(title) or role_of_title(title) is not None
 
     table, every, name = table_of(form, source, role.replace("_", " "), wanted)
+    absent = next((title for title in reading.fields if title not in every), None)
+    if absent is not None:
+        raise InputError(f"has no column {shorten(absent)}", source=name, remedy=f"it has: {', '.join(every[:20])}")
     found = columns_of(table, role == "detections", given, reading.box_format, name, every)
     for key, value in found.items():
         if isinstance(value, Coded):
@@ -121,7 +124,7 @@ for _form in FORMS:
     register(
         Format(
             name=_form,
-            takes=("columns", "box_format"),
+            takes=("columns", "box_format", "fields"),
             suffixes=_ENDINGS[_form],
             sniff=partial(_sniff, _form),
             read_ground_truth=partial(_read_ground_truth, _form),
@@ -129,6 +132,7 @@ for _form in FORMS:
             write_ground_truth=partial(_write, _form),
             write_detections=partial(_write, _form),
             written=_ENDINGS[_form],
+            grouped=True,
             tell=partial(_tell, _form),
             words=(f"{_form.capitalize()} files", f"{_form.capitalize()} files"),
             needs_images=True,

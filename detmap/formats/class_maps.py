@@ -92,7 +92,7 @@ def without_classes(ground_truth: GroundTruth) -> GroundTruth:
     none = ground_truth.take(np.empty(0, np.int64))
     names: Any = np.empty(0, "U1")
     categories = Categories(readonly(names, names.dtype), readonly((), np.int32), ())
-    return replace(none, categories=categories, negatives=None, not_exhaustive=None)
+    return replace(none, categories=categories, negatives=None, not_exhaustive=None, present=None)
 
 
 def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_truth: GroundTruth | None) -> Detections:
@@ -177,6 +177,7 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
         notices=notices,
         negatives=_mapped_lists(table.negatives, places, len(listed), every=True),
         not_exhaustive=_mapped_lists(table.not_exhaustive, places, len(listed), every=False),
+        present=_mapped_lists(table.present, places, len(listed), every=False),
     )
 
 

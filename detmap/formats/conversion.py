@@ -52,7 +52,9 @@ class Converted:
         return registry.describe_lost(self.lost)
 
 
-@takes_options("format", "image_sizes", "classes", "class_map", "columns", "box_format", "image_set")
+@takes_options(
+    "format", "image_sizes", "classes", "class_map", "columns", "box_format", "image_set", "image_labels", "hierarchy"
+)
 def convert(
     source: Path,
     target: Path,
@@ -132,11 +134,7 @@ def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str
     if iou_type is not None:
         kinds = [iou_type]
     else:
-        kinds = [
-            kind
-            for kind, count in counts.items()
-            if count and count == total and _holds(target, kind)
-        ]
+        kinds = [kind for kind, count in counts.items() if count and count == total and _holds(target, kind)]
     left = [count for kind, count in counts.items() if kind not in kinds]
     return kinds or [BOXES], max(left, default=0)
 

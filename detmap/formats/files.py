@@ -168,8 +168,12 @@ def write(
             lost = dict(found.write_ground_truth(table, path, writing))
         if table.zero_ids is not None:  # a table holds no other ids of annotations, so that no format can write them
             lost["zero_ids"] = int(table.zero_ids.sum())
+        if table.group_of is not None and not found.grouped:
+            lost["groups"] = int(table.group_of.sum())
         if not found.federated:
-            lists = [one.listed.tolist() for one in (table.negatives, table.not_exhaustive) if one is not None]
+            lists = [
+                one.listed.tolist() for one in (table.negatives, table.not_exhaustive, table.present) if one is not None
+            ]
             lost["category_lists"] = sum(map(any, zip(*lists, strict=True)))
     else:
         assert found.write_detections is not None

@@ -33,7 +33,7 @@ from detmap.formats.coco import read as _coco  # noqa: F401
 from detmap.formats.voc import read as _voc  # noqa: F401
 from detmap.formats.yolo import read as _yolo  # noqa: F401
 from detmap.formats.delimited import read as _delimited  # noqa: F401
-from detmap.formats import text_lines, arrow, dota  # noqa: F401
+from detmap.formats import text_lines, arrow, dota, open_images  # noqa: F401
 
 # isort: on
 
@@ -196,6 +196,7 @@ class Input:
         with registry.asked(form, self.source):
             table = _read_for(form.read_ground_truth(self.source, reading), reading.iou_type)
         table = table if mapping is None else mapped_ground_truth(table, mapping)
+        table = _with_labels(table, reading)
         table = table if clusters is None else with_clusters(table, clusters, self.field_of_images)
         return table if reading.image_sizes is None else _with_sizes(table, reading.image_sizes)
 
@@ -211,7 +212,8 @@ class Input:
         assert form.read_detections is not None
         with registry.asked(form, self.source):
             own = _read_for(form.read_detections(self.source, among, reading), reading.iou_type)
-        return own if mapping is None else mapped_detections(own, mapping, ground_truth)
+        own = own if mapping is None else mapped_detections(own, mapping, ground_truth)
+        return own if reading.hierarchy is None else _expanded(own, reading.hierarchy)
 
     def table(self, ground_truth: GroundTruth | None = None) -> GroundTruth | Detections:
         """Read what it is."""
@@ -368,6 +370,23 @@ def _read_for(table: T, iou_type: str) -> T:
     if not isinstance(table, GroundTruth | Detections) or table.kinds == (kind.name,):
         return table
     return replace(table, kinds=(kind.name,)) if kind.column_name in table.shapes else table
+
+
+def _with_labels(table: GroundTruth, reading: Reading) -> GroundTruth:
+    """Return ground truth with the labels of its images, and with what the hierarchy of labels adds to both."""
+    if reading.image_labels is not None:
+        from detmap.data.hierarchy import with_image_labels
+
+        table = with_image_labels(
+            table, *open_images.image_labels(reading.image_labels), os.fspath(reading.image_labels)
+        )
+    return table if reading.hierarchy is None else _expanded(table, reading.hierarchy)
+
+
+def _expanded(table: Any, path: Path) -> Any:
+    from detmap.data.hierarchy import expanded
+
+    return expanded(table, open_images.hierarchy(path))
 
 
 def _with_sizes(table: GroundTruth, image_sizes: Path | Mapping[str, Any]) -> GroundTruth:

@@ -182,6 +182,7 @@ Salvaged = tuple[GroundTruth | Detections, NDArray[np.int64] | None, Sequence[Re
 LOST = {
     "crowd": "{n} objects are crowds, which the format has no field for: they are written as plain objects",
     "difficult": "{n} objects are difficult, which the format has no field for: they are written as plain objects",
+    "groups": "{n} boxes stand for groups, which the format has no field for: they are written as plain objects",
     "zero_ids": "{n} annotations have the id 0, which is not kept: the decision id_zero no longer concerns them",
     "areas": "{n} areas are not those of the box or mask, and the format has no field for them",
     "corners": "{n} boxes by corners are written with sizes, which do not count the last pixel as VOC's own protocols do",
@@ -196,8 +197,8 @@ LOST = {
     "category_names": "{n} categories have names besides their ids, which the format has no field for",
     "image_names": "{n} images have files with names besides their ids, which the format has no field for",
     "image_sizes": "{n} images have a size, which the format has no field for",
-    "category_lists": "{n} images list categories that were looked for, or not annotated in full, as LVIS's do: the format "
-    "has no field for that",
+    "category_lists": "{n} images list categories that were looked for, or not annotated in full, as LVIS's and Open "
+    "Images' do: the format has no field for that",
 }
 
 
@@ -225,7 +226,9 @@ class Format:
     holds : tuple of str, or None
         The kinds of shape that it has fields for, by their `iou_type`. None: its readers say what they cannot read.
     federated : bool
-        Whether it has fields for LVIS's lists of categories, and their frequencies.
+        Whether it has fields for lists of categories of each image, as LVIS's and Open Images', and for frequencies.
+    grouped : bool
+        Whether it has a field for boxes that stand for groups.
     words : tuple of str
         What help calls a source of ground truth and one of detections.
     members : str
@@ -266,6 +269,7 @@ class Format:
     written: tuple[str, ...] = ()
     holds: tuple[str, ...] | None = (BOXES,)
     federated: bool = False
+    grouped: bool = False
     words: tuple[str, str] = ("", "")
     members: str = ""
     inside: str = ""

@@ -18,10 +18,14 @@ from detmap.kernels.sorting import _longest_group
 
 Array = NDArray[Any]
 
-STEP, ALL_POINT, TRAPEZOID, TRAPEZOID_OF_HITS = 0, 1, 2, 3
+STEP, ALL_POINT, TRAPEZOID, TRAPEZOID_OF_HITS, PAIRWISE = 0, 1, 2, 3, 4
 
 # Orders of the items of a tied group; see `detmap.kernels.ties`, which only rankings load.
 KEEP, REVERSE, FIRST, LAST, COLLAPSE = 0, 1, 2, 3, 4
+
+
+#: Room for the halves of a sum that wait for each other: two for each bit of its length.
+_HALVES = 128
 
 
 class Rankings(NamedTuple):
@@ -51,6 +55,48 @@ def _envelope(ranks: Array, first: int, hits: int, epsilon: float, out: Array) -
         out[j] = best
 
 
+@helper
+def _block_sum(values: Array, start: int, size: int) -> Any:
+    """Add up at most 128 values as numpy does: in eight sums, which are joined two by two; the rest one after the other."""
+    if size < 8:
+        total = 0.0
+        for i in range(size):
+            total += values[start + i]
+        return total
+    a, b, c, d = values[start], values[start + 1], values[start + 2], values[start + 3]
+    e, f, g, h = values[start + 4], values[start + 5], values[start + 6], values[start + 7]
+    for i in range(start + 8, start + size - size % 8, 8):
+        a, b, c, d = a + values[i], b + values[i + 1], c + values[i + 2], d + values[i + 3]
+        e, f, g, h = e + values[i + 4], f + values[i + 5], g + values[i + 6], h + values[i + 7]
+    total = ((a + b) + (c + d)) + ((e + f) + (g + h))
+    for i in range(size - size % 8, size):
+        total += values[start + i]
+    return total
+
+
+@helper
+def _pairwise_sum(values: Array, size: int, starts: Array, sizes: Array, sums: Array) -> Any:
+    """Add up values in the order in which numpy's ``sum`` does, halving those of more than 128; the rest is room."""
+    tasks, made = 1, 0
+    starts[0], sizes[0] = 0, size
+    while tasks:
+        tasks -= 1
+        start, count = starts[tasks], sizes[tasks]
+        if count < 0:  # both halves are there
+            made -= 1
+            sums[made - 1] += sums[made]
+        elif count <= 128:
+            sums[made] = _block_sum(values, start, count)
+            made += 1
+        else:
+            half = count // 2 - count // 2 % 8
+            sizes[tasks] = -1
+            starts[tasks + 1], sizes[tasks + 1] = start + half, count - half
+            starts[tasks + 2], sizes[tasks + 2] = start, half
+            tasks += 3
+    return sums[0]
+
+
 @kernel
 def average_precision(
     starts: Array, ranks: Array, positives: Array, rule: int, epsilon: float, begin: int, end: int, out: Array
@@ -60,22 +106,26 @@ def average_precision(
     `rule` STEP adds the precisions at the hits; TRAPEZOID replaces each by its mean with the precision one rank earlier (at
     rank 1: with 1); TRAPEZOID_OF_HITS by its mean with the precision at the hit before (at the first: with 1), a known
     mistake. These add in rank order and divide once, by the positives. ALL_POINT adds, in rank order, each hit's gain in
-    recall times the largest precision at that recall or later, as VOC's development kit does, and divides nothing.
+    recall times the largest precision at that recall or later, as VOC's development kit does, and divides nothing. PAIRWISE
+    adds the same terms as numpy's ``sum`` does, with a last one of 0 where recall does not reach 1.
     """
-    envelope = np.empty(_longest_group(starts, begin, end))
+    area = rule in (ALL_POINT, PAIRWISE)
+    envelope = np.empty(_longest_group(starts, begin, end) + 1)
+    tasks, sizes, sums = np.empty(_HALVES, np.int64), np.empty(_HALVES, np.int64), np.empty(_HALVES)
     for q in range(begin, end):
         first, hits = starts[q], starts[q + 1] - starts[q]
         if positives[q] <= 0:
             out[q] = np.nan
             continue
-        if rule == ALL_POINT:
+        if area:
             _envelope(ranks, first, hits, epsilon, envelope)
         total, before_hit = 0.0, 0.0
         for j in range(hits):
             rank = ranks[first + j]
-            if rule == ALL_POINT:
+            if area:
                 recall = (j + 1) / positives[q]
-                total += (recall - before_hit) * envelope[j]
+                envelope[j] *= recall - before_hit
+                total += envelope[j]
                 before_hit = recall
                 continue
             value = (j + 1) / (rank + epsilon)
@@ -85,7 +135,10 @@ def average_precision(
             elif rule == TRAPEZOID_OF_HITS:
                 value = (value + (j / (ranks[first + j - 1] + epsilon) if j else 1.0)) / 2
             total += value
-        out[q] = total if rule == ALL_POINT else total / positives[q]
+        if rule == PAIRWISE:
+            envelope[hits] = 0.0
+            total = _pairwise_sum(envelope, hits + (hits < positives[q]), tasks, sizes, sums)
+        out[q] = total if area else total / positives[q]
 
 
 @kernel

@@ -10,27 +10,40 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import helper, kernel
+from detmap.kernels import helper, kernel, readonly
 from detmap.kernels.overlap import Candidates, Cells, longest_run
 
 Array = NDArray[Any]
 
+_NONE = readonly((), np.bool_)
+
 
 class Objects(NamedTuple):
-    """What matching asks of the ground truth, by position: ``areas``, and flags ``ignored`` and ``crowd``."""
+    """What matching asks of the ground truth, by position: ``measures``, (n, M); flags ``ignored``, ``crowd``, ``group``.
 
-    areas: Array
+    A group absorbs detections that hit no other object. ``group`` is empty where there is none.
+    """
+
+    measures: Array
     ignored: Array
     crowd: Array
+    group: Array = _NONE
+
+
+class Ranges(NamedTuple):
+    """The least and the largest value in each range, ``limits`` (A, 2), of which ``measure``, (A,)."""
+
+    limits: Array
+    measure: Array
 
 
 class Levels(NamedTuple):
-    """What is asked of a match: the least overlap at each of the ``thresholds``, (T,); the least and the largest area in
-    each of the ``ranges``, (A, 2); and whether a detection looks at the best object alone (``only_best``, VOC's rule).
+    """What is asked of a match: the least overlap at each of the ``thresholds``, (T,); the ``ranges``; and whether a
+    detection looks at the best object alone (``only_best``, VOC's rule).
     """
 
     thresholds: Array
-    ranges: Array
+    ranges: Ranges
     only_best: bool
 
 
@@ -89,18 +102,20 @@ def _range_bits(thresholds: int, out: Array) -> None:
 
 
 @kernel
-def mark_misses(areas: Array, ranges: Array, thresholds: int, begin: int, end: int, hit: Array, ignored: Array) -> None:
-    """Start detections ``[begin, end)``, of these `areas`, as misses, ignored in the ranges that they are outside of."""
+def mark_misses(
+    measures: Array, ranges: Ranges, thresholds: int, begin: int, end: int, hit: Array, ignored: Array
+) -> None:
+    """Start detections ``[begin, end)``, of these `measures`, as misses, ignored in the ranges that they are outside of."""
     words = ignored.shape[1]
-    bits = np.empty((ranges.shape[0], words), np.uint64)
+    bits = np.empty((ranges.limits.shape[0], words), np.uint64)
     _range_bits(thresholds, bits)
     for d in range(begin, end):
-        area = areas[d - begin]
         for w in range(words):
             hit[d, w] = np.uint64(0)
             outside = np.uint64(0)
-            for a in range(ranges.shape[0]):
-                outside |= np.uint64((area < ranges[a, 0]) | (area > ranges[a, 1])) * bits[a, w]
+            for a in range(ranges.limits.shape[0]):
+                value = measures[d - begin, ranges.measure[a]]
+                outside |= np.uint64((value < ranges.limits[a, 0]) | (value > ranges.limits[a, 1])) * bits[a, w]
             ignored[d, w] = outside
 
 
@@ -142,28 +157,55 @@ def _rise(candidates: Candidates, first: int, count: int, rising: Array) -> None
 
 
 @helper
-def _free(objects: Objects, start: int, count: int, ranges: Array, inside: Array, words: Words) -> None:
+def _free(objects: Objects, start: int, count: int, ranges: Ranges, inside: Array, words: Words) -> None:
     """Make the `count` objects of a cell free; `words` are those at which each is taken (``hit``) and ignored."""
     for g in range(count):
-        area = objects.areas[start + g]
         for w in range(inside.shape[1]):
             words.hit[g, w] = np.uint64(0)
             words.ignored[g, w] = np.uint64(0)
-            for a in range(ranges.shape[0]):
-                if objects.ignored[start + g] or area < ranges[a, 0] or area > ranges[a, 1]:
+            for a in range(inside.shape[0]):
+                value = objects.measures[start + g, ranges.measure[a]]
+                if objects.ignored[start + g] or value < ranges.limits[a, 0] or value > ranges.limits[a, 1]:
                     words.ignored[g, w] |= inside[a, w]
 
 
 @helper
-def _best(candidates: Candidates, first: int, last: int) -> int:
-    """Return which of a detection's candidates overlaps most; of equals the first ground truth."""
-    found = first
-    for i in range(first + 1, last):
-        best = candidates.iou[found]
+def best_of(candidates: Candidates, first: int, last: int, groups: Array, start: int, group: bool) -> Any:
+    """Return which candidate overlaps most, of the groups or of all others; of equals the first ground truth, -1: none."""
+    found = np.int64(-1)
+    for i in range(first, last):
+        if groups.shape[0] and groups[start + candidates.ground_truth[i]] != group:
+            continue
+        if found < 0 or candidates.iou[i] > candidates.iou[found]:
+            found = i
+            continue
         earlier = candidates.ground_truth[i] < candidates.ground_truth[found]
-        if candidates.iou[i] > best or (candidates.iou[i] == best and earlier):
+        if candidates.iou[i] == candidates.iou[found] and earlier:
             found = i
     return found
+
+
+@helper
+def _without_groups(candidates: Candidates, groups: Array, start: int, rising: Array, count: int) -> Any:
+    """Leave groups out of `count` candidates, which keep their order; return how many are left."""
+    kept = np.int64(0)
+    for j in range(count):
+        if not groups[start + candidates.ground_truth[rising[j]]]:
+            rising[kept] = rising[j]
+            kept += 1
+    return kept
+
+
+@helper
+def _reached(iou: float, thresholds: Array, reaches: Array, w: int) -> Any:
+    """Return the bits of word *w* at which an overlap is large enough."""
+    enough = np.uint64(0)
+    skip = 64 * w if thresholds.shape[0] > 64 else 0
+    for k in range(reaches.shape[0]):
+        t = (skip + k) % thresholds.shape[0] if skip else k
+        if not iou < thresholds[t]:
+            enough |= reaches[k, w]
+    return enough
 
 
 @kernel
@@ -184,21 +226,22 @@ def match(
     the first among equals: if that is ignored so is the detection, if it is taken already the detection is a miss.
 
     All thresholds and area ranges are matched at once, a bit each: candidates are offered from the best down, and each
-    takes the bits at which it is good enough and free and which no better one took. Once `stop` is set the rest is left
-    undone. `out` comes as `mark_misses` leaves it. The loop over thresholds is not a function of its own: even compiled into
-    its place that takes 5 % longer.
+    takes the bits at which it is good enough and free and which no better one took. A detection that finds nothing falls to
+    the group that it overlaps most: the first one is its hit, which is marked by both bits, and others are ignored. Once
+    `stop` is set the rest is left undone. `out` comes as `mark_misses` leaves it. The loop over thresholds is not a function
+    of its own: even compiled into its place that takes 5 % longer.
     """
     thresholds, ranges, words = levels.thresholds, levels.ranges, out.hit.shape[1]
     widest, most = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end), 0
     for r in range(candidates.first.shape[0]):
         most = max(most, candidates.last[r] - candidates.first[r])
     reaches = np.empty((min(thresholds.shape[0], 64), words), np.uint64)
-    _threshold_bits(ranges.shape[0], thresholds.shape[0], reaches)
-    inside = np.empty((ranges.shape[0], words), np.uint64)
+    _threshold_bits(ranges.limits.shape[0], thresholds.shape[0], reaches)
+    inside = np.empty((ranges.limits.shape[0], words), np.uint64)
     _range_bits(thresholds.shape[0], inside)
     outside, taken = np.empty((widest, words), np.uint64), np.empty((widest, words), np.uint64)
     rising = np.empty(most, np.int64)  # a detection's candidates by ascending overlap, the first among equals first
-    row = 0
+    row, grouped, group = 0, objects.group.shape[0] > 0, np.int64(-1)
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
         _free(objects, start, cells.ground_truth_stops[c] - start, ranges, inside, Words(taken, outside))
@@ -211,9 +254,14 @@ def match(
             if count == 0:
                 continue
             if levels.only_best:
-                rising[0], count = _best(candidates, first, last), 1
+                rising[0] = best_of(candidates, first, last, objects.group, start, False)
+                count = np.int64(rising[0] >= 0)
             else:
                 _rise(candidates, first, count, rising)
+            if grouped:
+                group = best_of(candidates, first, last, objects.group, start, True)
+                if not levels.only_best:
+                    count = _without_groups(candidates, objects.group, start, rising, count)
             for w in range(words):
                 done, passed = np.uint64(0), np.uint64(0)
                 for real in (True, False):
@@ -238,8 +286,16 @@ def match(
                             done |= offered
                         else:
                             passed |= offered
+                out.ignored[d, w] &= ~done
+                if group >= 0:
+                    g = candidates.ground_truth[group]
+                    fallen = _reached(candidates.iou[group], thresholds, reaches, w) & ~(done | passed)
+                    first_in = fallen & ~(taken[g, w] | outside[g, w])
+                    taken[g, w] |= first_in
+                    done |= first_in
+                    passed |= fallen
                 out.hit[d, w] = done
-                out.ignored[d, w] = (out.ignored[d, w] & ~done) | passed
+                out.ignored[d, w] |= passed
 
 
 @kernel

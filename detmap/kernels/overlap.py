@@ -268,7 +268,9 @@ def box_candidates(
             used = _compare_all(detections, run, truth, objects, (lowest, hopeless), row, used, out)
             row += count
             continue
-        _place(detections, cells.detection_starts[c], count, sweep, left, left_names, keys)  # of True it is compiled again
+        _place(
+            detections, cells.detection_starts[c], count, sweep, left, left_names, keys
+        )  # of True it is compiled again
         live = entered = np.int64(0)  # of a plain 0 `_swept` is compiled again, for the literal
         for at in range(count):
             if stop[0]:

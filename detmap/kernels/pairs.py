@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
-from detmap.kernels.matching import Objects
+from detmap.kernels.matching import Objects, best_of
 from detmap.kernels.overlap import Candidates, Cells
 
 Array = NDArray[Any]
@@ -104,16 +105,19 @@ def assign(
     ``objects.ignored`` includes what lies outside of the area range. `out` comes with ``outcome`` as it is without a match,
     nothing in ``ground_truth`` (-1), and nothing ``taken``. Once `stop` is set the rest is left undone.
     """
-    row = 0
+    row, grouped = 0, objects.group.shape[0] > 0
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
         for d in range(cells.detection_starts[c], cells.detection_stops[c]):
             if stop[0]:
                 return
-            chosen = -1
+            chosen, group = -1, np.int64(-1)
+            if grouped:
+                span = candidates.first[row], candidates.last[row]
+                group = best_of(candidates, span[0], span[1], objects.group, start, True)
             for i in range(candidates.first[row], candidates.last[row]):
                 g = start + candidates.ground_truth[i]
-                if candidates.iou[i] < rule.overlap:
+                if candidates.iou[i] < rule.overlap or (grouped and objects.group[g]):
                     continue
                 if not rule.only_best and out.taken[g] and not objects.crowd[g]:
                     continue
@@ -126,13 +130,18 @@ def assign(
                         continue
                 chosen = i
             row += 1
+            if chosen >= 0:
+                g = start + candidates.ground_truth[chosen]
+                if out.taken[g] and not (objects.crowd[g] or objects.ignored[g]):  # VOC: the best one was found before
+                    chosen = -1
+            falls = chosen < 0 and group >= 0 and not candidates.iou[group] < rule.overlap
+            if falls:
+                chosen = group
             if chosen < 0:
                 continue
             g = start + candidates.ground_truth[chosen]
-            if out.taken[g] and not (objects.crowd[g] or objects.ignored[g]):  # VOC: the best one was found before
-                continue
+            out.outcome[d] = IGNORED if objects.ignored[g] or (falls and out.taken[g]) else HIT
             out.taken[g] = True
-            out.outcome[d] = IGNORED if objects.ignored[g] else HIT
             out.ground_truth[d] = g
             out.overlap[d] = candidates.iou[chosen]
 

@@ -290,6 +290,65 @@ def rank_relevant(distances: Distances, relevant: Lists, junk: Lists, begin: int
     return -1
 
 
+@kernel
+def count_nearer(
+    values: Array, rows: Array, own: Array, starts: Array, begin: int, end: int, ahead: Array, tied: Array
+) -> None:
+    """Count for items that are known by their distances alone how many of their query's are nearer, and how many as near.
+
+    The distances of query *q* are ``values[rows[q]:rows[q + 1]]``, its items' ``own[starts[q]:starts[q + 1]]``.
+    """
+    most = _longest_group(starts, begin, end)
+    orders, scratch = np.empty(most, np.int64), np.empty(most, np.int64)
+    groups = Groups(
+        np.empty(most),
+        np.empty(most + 1, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+    )
+    for q in range(begin, end):
+        row, mine, first = values[rows[q] : rows[q + 1]], own[starts[q] : starts[q + 1]], starts[q]
+        order = orders[: mine.size]
+        for j in range(mine.size):
+            order[j] = j
+        _sort_by_value(mine, order, scratch)
+        count = _group(mine, order, groups)
+        if count <= FEW:
+            _count(row, groups.steps, count, groups.nearer, groups.equal)
+        else:
+            for i in range(row.size):
+                g = _place(groups.steps, count, row[i])
+                if g < count and groups.steps[g] == row[i]:
+                    groups.equal[g] += 1
+                elif g < count:
+                    groups.nearer[g] += 1
+            for g in range(1, count):
+                groups.nearer[g] += groups.nearer[g - 1] + groups.equal[g - 1]
+        for g in range(count):
+            for j in range(groups.bounds[g], groups.bounds[g + 1]):
+                ahead[first + order[j]] = groups.nearer[g]
+                tied[first + order[j]] = groups.equal[g]
+
+
+@kernel
+def list_equal(
+    values: Array, rows: Array, own: Array, starts: Array, bounds: Array, begin: int, end: int, out: Array
+) -> None:
+    """Write which distances of its query equal that of item *j* to ``out[bounds[j]:bounds[j + 1]]``; that many do, or none
+    is wanted. Other columns as in `count_nearer`.
+    """
+    for q in range(begin, end):
+        for j in range(starts[q], starts[q + 1]):
+            at, i = bounds[j], rows[q]
+            while at < bounds[j + 1]:
+                if values[i] == own[j]:
+                    out[at] = i - rows[q]
+                    at += 1
+                i += 1
+
+
 @helper
 def _bits(x: Any) -> Any:
     """Return the number of bits set: the idiom that compilers turn into one instruction."""

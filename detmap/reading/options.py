@@ -108,6 +108,14 @@ class Reading:
         concerns=_TRUTH,
         allowed=YES_OR_NO,
     )
+    fields: Sequence[str] = option(
+        (),
+        "With ground truth: fields of its annotations, or columns, to read besides, which levels of difficulty are made of. "
+        "`detmap.evaluate` reads those of its levels itself.",
+        concerns=_TRUTH,
+        plain=lambda names: (names,) if isinstance(names, str) else tuple(map(str, names)),
+        some="reads fields of COCO's annotations and columns of tables (CSV, Parquet, Feather)",
+    )
     classes: Path | Sequence[str] | None = option(
         None,
         "Names of classes, for formats that hold their numbers: a list, a file with a name a line, or ``data.yaml``.",
@@ -168,6 +176,34 @@ class Reading:
             "FILE",
             "where boxes are shares of an image whose size nothing says: lines of name,width,height, or 640x480 "
             "for all",
+        ),
+    )
+    image_labels: Path | None = option(
+        None,
+        "With ground truth: verified labels of its images, Open Images' CSV with the columns ``ImageID``, ``LabelName`` and "
+        "``Confidence``, 1 where a label is there and 0 where it is not. Its images and labels are added.",
+        "images",
+        concerns=_TRUTH,
+        is_path=True,
+        flag=_flag(
+            "--image-labels",
+            "FILE",
+            "verified labels of images, Open Images' CSV: ImageID, LabelName, Confidence (1: there, 0: not there)",
+        ),
+    )
+    hierarchy: Path | None = option(
+        None,
+        "A hierarchy of labels, Open Images' JSON: each box is repeated for every label above its own; of ground truth also "
+        "verified labels that are there, and those that are not there for every label below.",
+        "formats",
+        is_path=True,
+        flag=_flag(
+            "--hierarchy", "FILE", "of the detections: repeat each for every label above its own, by Open Images' JSON"
+        ),
+        truth_flag=_flag(
+            "--gt-hierarchy",
+            "FILE",
+            "of the ground truth: repeat each box and verified label for every label above its own, by Open Images' JSON",
         ),
     )
     clusters: Path | Mapping[Any, Any] | None = option(
@@ -257,6 +293,8 @@ class FormatOptions(TypedDict, total=False):
     columns: str | Sequence[str | None] | Mapping[str, str] | None
     box_format: Literal["xywh", "xyxy", "cxcywh"] | None
     image_sizes: Path | Mapping[str, Any] | None
+    image_labels: Path | None
+    hierarchy: Path | None
 
 
 class Options(FormatOptions, total=False):
@@ -264,6 +302,7 @@ class Options(FormatOptions, total=False):
 
     iou_type: str
     image_facts: bool
+    fields: Sequence[str]
     clusters: Path | Mapping[Any, Any] | None
     unknown_images: UnknownImages
     invalid_boxes: InvalidBoxes
@@ -283,6 +322,9 @@ class SidesOptions(TypedDict, total=False):
     gt_box_format: Literal["xywh", "xyxy", "cxcywh"] | None
     box_format: Literal["xywh", "xyxy", "cxcywh"] | None
     image_sizes: Path | Mapping[str, Any] | None
+    image_labels: Path | None
+    gt_hierarchy: Path | None
+    hierarchy: Path | None
 
 
 class Flagged(NamedTuple):

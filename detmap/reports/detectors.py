@@ -151,7 +151,7 @@ def report(
     )
     name, first = next(iter(named.items()))
     sources = _source_of(ground_truth), _source_of(first)
-    truth, found = tables_of(*sources, protocol, iou_type)
+    truth, found = tables_of(*sources, protocol, iou_type, decisions.get("levels"))
     kind = scored_kind(protocol, iou_type, truth, found)
     decided = resolve(protocol, iou_type=kind, caller=report, **decisions)
     inputs = [_input_of("ground_truth", sources[0], truth), _input_of("detections", sources[1], found)]

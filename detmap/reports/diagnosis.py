@@ -158,7 +158,8 @@ def _summary(model: Model, metric: str, level: float) -> dict[str, Any]:
             f"{int(model.bootstrap.support[column]):,} {model.bootstrap.unit} with something to find; estimated bias "
             f"{float(model.bootstrap.bias()[column]):.4f}, not taken off; {independent(model.bootstrap.unit)}."
         )
-    others = [(name, cell(model.result[name])) for name in ("AP50", "AP75") if name in model.result]
+    named = ("AP50", "AP75", *(f"AP_{level}" for level, _ in model.diagnosis.protocol.levels))
+    others = [(name, cell(model.result[name])) for name in named if name in model.result]
     cards = [_costs(model.diagnosis), Card("Where to cut", _threshold(model))]
     about = "" if math.isnan(low) else printable(about)
     shown = (model.name, metric, cell(value), value, (low, high), why, level)

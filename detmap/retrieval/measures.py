@@ -228,7 +228,12 @@ _HIGHEST_POWER = 1000
 
 
 def _gains(grades: NDArray[Any], request: Request) -> NDArray[Any]:
-    """Return the gains of grades: these themselves, 2 ** grade - 1, or those that the request names grade by grade."""
+    """Return the gains of grades: these themselves, 2 ** grade - 1, or those that the request names grade by grade.
+
+    Grades below the lowest one that the request names have none.
+    """
+    if request.level is not None:
+        grades = np.where(grades >= request.level, grades, 0.0)
     if "exp" in request.options:
         request.flag("exp")  # which refuses others beside it
         if grades.size and grades.max() > _HIGHEST_POWER:
@@ -290,11 +295,13 @@ def expected_reciprocal_rank(ranked: Ranked, request: Request) -> Values:
 
 
 def rank_biased(ranked: Ranked, request: Request) -> Values:
-    """RBP: rank-biased precision; with ``rel`` the gains are 1 from that grade on."""
+    """RBP: rank-biased precision; with ``rel`` the gains are 1 from that grade on, or, as ranx has it, the grades."""
     p = persistence(request)
-    hits, grades = (
-        (ranked.gained, ranked.gains) if request.level is None else (ranked.hits, np.ones(ranked.hits.ranks.size))
-    )
+    hits, grades = ranked.gained, ranked.gains
+    if request.level is not None and ranked.convention.names == "ranx":
+        grades = np.where(grades >= request.level, grades, 0.0)
+    elif request.level is not None:
+        hits, grades = ranked.hits, np.ones(ranked.hits.ranks.size)
     relative = ranked.convention.relative_rbp and request.level is None
     if relative and ranked.ideal is not None and ranked.ideal_starts is not None:
         highest = np.ones(len(hits))

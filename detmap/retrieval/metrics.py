@@ -117,11 +117,10 @@ METRICS = (
         "nDCG",
         measures.ndcg,
         "sum of gain / log2(rank + 1) over that of the best ranking; gain = grade, (exp): 2 ** grade - 1, (1=3,2=9): those "
-        "of grades 1 and 2",
+        "of grades 1 and 2, (rel=2): 0 below that grade",
         aliases=("ndcg", "ndcg_cut"),
         expected=True,
         options=True,
-        levels=False,
         graded=True,
     ),
     Metric(
@@ -130,7 +129,6 @@ METRICS = (
         "sum of gain / log2(rank + 1)",
         aliases=("dcg",),
         options=True,
-        levels=False,
     ),
     Metric(
         "ERR",
@@ -434,14 +432,22 @@ def _depth(metric: Metric, name: str, text: str) -> float:
 
 
 def _of_ranx(name: str) -> Request:
-    """Read a name as ranx does: a number behind rbp is p, its decimals; ``-burges`` has exponential gains."""
-    text = name.strip()
+    """Read a name as ranx does: ``rbp.95`` has p, ``-burges`` exponential gains, ``-l2`` a lowest grade; ``@0`` is all."""
+    text, _, level = name.strip().partition("-l")
     found = re.fullmatch(r"(?i)rbp[.@]([0-9]+)", text)
     if found:
-        return _read(f"RBP(p=0.{found[1]})")
-    if re.fullmatch(r"(?i)rbp", text):
+        text = f"RBP(p=0.{found[1]})"
+    elif re.fullmatch(r"(?i)rbp", text):
         raise OptionError("ranx's rbp needs p, as in rbp.95")
-    return _read(re.sub(r"^(n?dcg)_burges(@[0-9]+)?$", r"\1(exp)\2", text))
+    text = re.sub(r"@0+$", "", re.sub(r"^(n?dcg)_burges(@[0-9]+)?$", r"\1(exp)\2", text))
+    text = re.sub(r"^(r-precision|bpref)@[0-9]+$", r"\1", text)  # ranx reads no depth there
+    whole = _BY_ALIAS.get(text.lower())
+    request = Request(whole) if whole is not None and whole.name == "success" else _read(text)
+    if not level:
+        return request
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", level) or not request.metric.levels or request.level is not None:
+        raise OptionError(f"{shorten(name)}: -l takes a grade above 0, of a metric of ranx's, as in map-l2")
+    return replace(request, level=float(level))
 
 
 @dataclass(frozen=True)
@@ -501,6 +507,7 @@ def _of_ir_measures(name: str, convention: Convention) -> Request:
     providers = IR_MEASURES.get("nDCG(exp)" if metric == "nDCG" and request.options else metric, (None, None))
     provider = providers[request.depth is not None]
     known = all(option.startswith(_IR_OPTIONS.get(metric, "-")) for option in request.options)
+    known &= metric != "nDCG" or request.level is None
     if provider is None or not known:
         raise OptionError(
             f"{shorten(name)}: this is no measure of ir_measures, or detmap does not reproduce it: evaluate it under "

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from struct import error as PackError
+from struct import pack_into
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -25,7 +27,7 @@ from detmap.retrieval import document_ids
 from detmap.retrieval.conventions import Convention, RunChoices, convention_of
 from detmap.retrieval.document_ids import Keys, Located
 from detmap.retrieval.locating import RepeatedError, located
-from detmap.retrieval.lookups import Scores, found_in, greater_ids, places_of, scores_of
+from detmap.retrieval.lookups import Order, Scores, found_in, places_of, scores_of
 from detmap.retrieval.metrics import DEEPEST, able, parse_all
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked, Request, stored_level
@@ -254,11 +256,7 @@ def table_of_dicts(
     for begin, end, query, one in zip(
         bounds, bounds[1:], data, mappings, strict=False
     ):  # once over all that a query has
-        numbers = one.values()
-        types = set(map(type, numbers))
-        if types != {float} and not all(issubclass(each, float | int) for each in types):
-            raise TypeError("a value is neither float nor integer")
-        values[begin:end] = np.fromiter(numbers, np.float64, end - begin)
+        _write_numbers(one.values(), values[begin:end])
         if "\0" in query or "\0" in "".join(one):
             bad = next(text for text in (query, *one) if "\0" in text)
             raise InputError("an id holds a zero byte", source=kind, record=f"query {shorten(query)}", value=bad)
@@ -267,6 +265,21 @@ def table_of_dicts(
     if sought is not None:
         listed.found = np.array(found, np.float64)
     return Table(list(data), listed.starts, listed, _values(values, kind, values.size, listed.name))
+
+
+def _write_numbers(numbers: ValuesView[Any], out: NDArray[np.float64]) -> None:
+    """Write the values of a dict, floats and integers, to `out`, or raise TypeError."""
+    try:
+        if (
+            type(sum(numbers, 0.0)) is float
+        ):  # the quickest way to ask: nearly all other numbers make the sum one of theirs
+            pack_into(f"{out.size}d", out.data, 0, *numbers)
+            return
+    except (TypeError, OverflowError, PackError):
+        pass
+    if not all(issubclass(each, float | int) for each in set(map(type, numbers))):
+        raise TypeError("a value is neither float nor integer")
+    out[:] = np.fromiter(numbers, np.float64, out.size)
 
 
 def _values_of_mappings(mappings: list[Mapping[Any, Any]], kind: str, listed: Keys) -> NDArray[Any]:
@@ -642,7 +655,7 @@ def _can_look_up(judged: Table, ranked: Table, convention: Convention) -> bool:
         and isinstance(ranked.documents, Keys)
         and ranked.documents.checked
         and convention.order == "score"
-        and convention.ties == "docid"
+        and convention.ties != "docid-ascending"
         and not convention.positive_scores
         and not convention.drop_same_id
     )
@@ -659,21 +672,14 @@ def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Po
     owner = np.repeat(np.arange(count), np.diff(judged.starts))
     got = np.flatnonzero(~np.isnan(scores))
     hit_starts = _starts_of(owner[got], count)
-    every, own = ranked.values, scores[got]
-    if convention.single:
-        with np.errstate(over="ignore"):  # what is too large for single precision becomes infinite, as in C
-            every, own = every.astype(np.float32), own.astype(np.float32)
-    ranks, ahead, tied, which = places_of(Scores(every, ranked.starts), Scores(own, hit_starts))
-    if np.any(tied > 1):
-        whose, listed = owner[got], {query: list(wanted[query]) for query in np.unique(owner[got][tied > 1]).tolist()}
-        for query, documents in listed.items():
-            begin, end = int(hit_starts[query]), int(hit_starts[query + 1])
-            some = begin + np.flatnonzero(tied[begin:end] > 1)
-            names = [documents[place] for place in (got[which[some]] - judged.starts[query]).tolist()]
-            row = every[ranked.starts[query] : ranked.starts[query + 1]]
-            ranks[some] += greater_ids(list(mappings[query]), row, names, own[which[some]])
-        by_rank = np.lexsort((ranks, whose))
-        ranks, ahead, tied, which = (column[by_rank] for column in (ranks, ahead, tied, which))
+    listed = list(chain.from_iterable(wanted))
+    ranks, ahead, tied, which = places_of(
+        Scores(ranked.values, ranked.starts),
+        Scores(scores[got], hit_starts),
+        Order(convention.single, convention.ties == "docid"),
+        mappings,
+        [listed[place] for place in got.tolist()],
+    )
     return Pool(hit_starts, ranks, judged.values[got][which], np.diff(ranked.starts), ahead, tied), 0, got.size
 
 

@@ -156,7 +156,7 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
     check_level(level)
     truth, tallies = cast("Truth", models), {}
     for name, one in named.items():
-        truth, found = tables_of(truth, one, protocol, iou_type)
+        truth, found = tables_of(truth, one, protocol, iou_type, decisions.get("levels"))
         tallies[name] = match(truth, found, protocol, iou_type=iou_type, threads=threads, **decisions)
         del found
     return compare_tallies(tallies, replicates, seed, **how)

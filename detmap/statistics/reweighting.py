@@ -351,7 +351,7 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
     pattern = pattern.reshape(-1)
 
     starts_run = np.ones(kept.size, np.bool_)
-    if protocol.ties == "image":
+    if protocol.ties != "file":
         # An image's detections of one score change places with nobody: the copies of such a run follow each other whole.
         starts_run[1:] = (category[1:] != category[:-1]) | (image[1:] != image[:-1]) | (score[1:] != score[:-1])
     run = np.cumsum(starts_run) - 1

@@ -63,8 +63,8 @@ def main() -> None:
     os.environ.update(NUMBA_CPU_NAME=options.cpu, NUMBA_CPU_FEATURES="", DETMAP_KERNELS="jit")
     from detmap.cli import compiling
 
-    _, tasks, compiled = compiling.compile_all(options.cpu)
-    print(f"{len(tasks)} kernels, {compiled} of them compiled now, {time.perf_counter() - started:.0f} s", flush=True)
+    _, tasks, costs = compiling.compile_all(options.cpu)
+    print(f"{len(tasks)} kernels, {len(costs)} of them compiled now, {time.perf_counter() - started:.0f} s", flush=True)
     kernels = [_load(task) for task in sorted(tasks)]
     for target in options.target:
         print(build(TARGETS[target], options.cpu, kernels, options.linker, Path(options.out)), flush=True)

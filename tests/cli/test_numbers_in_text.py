@@ -7,7 +7,8 @@ import pytest
 
 import detmap
 from detmap.batch import Splits
-from detmap.choices import decimal, parse_area_ranges, parse_caps, parse_number, parse_thresholds, whole
+from detmap.choices import decimal, parse_caps, parse_number, parse_thresholds, whole
+from detmap.detection.ranges import parse_area_ranges
 from detmap.errors import DetmapError, InputError
 from detmap.formats.ranking_tables import other_layout
 

@@ -99,6 +99,7 @@ GIVEN = {
     "iou_thresholds": (["--iou-thresholds", "0.5:0.7:0.1"], (0.5, 0.6, 0.7)),
     "recall_thresholds": (["--recall-thresholds", "0,1"], (0.0, 1.0)),
     "area_ranges": (["--area-range", "tiny:0:9"], (("all", 0.0, 1e10), ("tiny", 0.0, 9.0))),
+    "levels": (["--level", "tall:height>=9,iscrowd=0"], (("tall", "height>=9,iscrowd=0"),)),
     "max_dets": (["--max-dets", "5,1"], (1, 5)),
     "matching": (["--matching", "best"], "best"),
     "strict": (["--strict-thresholds"], True),
@@ -130,6 +131,7 @@ GIVEN = {
     "without_area": (["--without-area", "dropped"], "dropped"),
     "groups": (["--groups", "r,c"], ("r", "c")),
     "pooled": (["--pooled"], True),
+    "group_of": (["--group-of", "found"], "found"),
 }
 
 

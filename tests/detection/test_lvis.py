@@ -304,7 +304,7 @@ def test_fields_that_are_missing_are_noticed():
     assert_as_the_twin(result, naive_lvis.evaluate(document, results))
     said = describe(result.notices)
     assert said[:3] == [
-        "2 images without neg_category_ids: there only detections of categories with objects are scored",
+        "2 images without neg_category_ids or verified labels: there only detections of categories with objects are scored",
         "1 image without not_exhaustive_category_ids: taken as exhaustive",
         "1 category with ground truth, but without frequency: in no AP of a group by frequency",
     ]

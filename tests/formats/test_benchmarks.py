@@ -78,7 +78,8 @@ def test_fields_of_benchmarks_are_noticed_in_every_record(section, field, name, 
                     found = detmap.read_coco_results(FOUND, truth, iou_type=iou_type)
                     result = detmap.evaluate(truth, found, iou_type=iou_type)
                     assert {code: n for code, n in result.notices.items() if "foreign" in code} == expected
-    advice = "; LVIS's rules: --protocol lvis" if name == "LVIS" else ""
+    rules = {"LVIS": "; LVIS's rules: --protocol lvis", "Open Images": "; Open Images' rules: --protocol openimages"}
+    advice = rules.get(name, "")
     assert describe(expected) == [
         "1 field of another benchmark, which this protocol does not read, so that the number is not that benchmark's: "
         f"{field} ({name}){advice}"
@@ -155,7 +156,8 @@ def test_columns_of_open_images_are_noticed_and_groups_counted(tmp_path):
     found = detmap.Detections.from_arrays(image_ids=["a"], category_ids=["/m/00"], boxes=[[0, 0, 9, 7]], scores=[1])
     assert expected.items() <= detmap.evaluate(truth, found).notices.items()
     assert describe(expected)[1] == (
-        "3 boxes stand for groups of objects, by a column that is not read: each is scored as one object"
+        "3 boxes stand for groups of objects, by a column that this protocol does not read: each is scored as "
+        "one object"
     )
     arrow = pytest.importorskip("pyarrow.csv")
     from pyarrow import parquet

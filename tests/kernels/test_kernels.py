@@ -96,7 +96,8 @@ out = np.zeros((2, 64), np.int64)
 matching.count_bits(readonly([0, 1, 3], np.int64), readonly([[3], [1], [5]], np.uint64), out)
 assert out[:, :3].tolist() == [[1, 1, 0], [2, 0, 1]], out
 hit, ignored = np.ones((2, 1), np.uint64), np.zeros((2, 1), np.uint64)  # a kernel that allocates
-matching.mark_misses(readonly([1, 5], np.float64), readonly([[0, 9], [0, 3]], np.float64), 1, 0, 2, hit, ignored)
+ranges = matching.Ranges(readonly([[0, 9], [0, 3]], np.float64), readonly([0, 0], np.int64))
+matching.mark_misses(readonly([[1], [5]], np.float64), ranges, 1, 0, 2, hit, ignored)
 assert (hit.tolist(), ignored.tolist()) == ([[0], [0]], [[0], [2]]), (hit, ignored)
 print(len(matching.count_bits.stats.cache_hits), len(refreshed), int("numba.np.arrayobj" in sys.modules))
 other = threading.Thread(target=lambda: matching.count_bits(np.array([0, 1]), np.ones((1, 1), np.uint64), out[:1]))

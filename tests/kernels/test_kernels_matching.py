@@ -100,13 +100,15 @@ def run_match(found, truth, areas, ignore, crowd, thresholds, ranges, *, only_be
     """mark_misses, box_candidates and match on cells given as lists of boxes: the hit and ignored bits."""
     cells = cells_of([len(cell) for cell in found], [len(cell) for cell in truth])
     sides = [boxes_of([box for cell in side for box in cell], sizes, pixel) for side in (found, truth)]
-    objects = matching.Objects(readonly(areas, np.float64), readonly(ignore, np.bool_), readonly(crowd, np.bool_))
+    measures = readonly(np.array(areas, float)[:, None], np.float64)
+    objects = matching.Objects(measures, readonly(ignore, np.bool_), readonly(crowd, np.bool_))
     count, bits = sum(map(len, found)), len(thresholds) * len(ranges)
     hit, ignored = (np.full((count, -(-bits // 64)), 2**64 - 1, np.uint64) for _ in range(2))
     own, lowest = np.empty(count), float(min(thresholds))
     overlap.box_areas(sides[0], 0, count, own)
-    bounds, levels = readonly(np.array(ranges, float), np.float64), readonly(thresholds, np.float64)
-    matching.mark_misses(readonly(own, np.float64), bounds, len(thresholds), 0, count, hit, ignored)
+    bounds = matching.Ranges(readonly(np.array(ranges, float), np.float64), readonly(np.zeros(len(ranges)), np.int64))
+    levels = readonly(thresholds, np.float64)
+    matching.mark_misses(readonly(own[:, None], np.float64), bounds, len(thresholds), 0, count, hit, ignored)
     given = objects, matching.Levels(levels, bounds, only_best)
     for begin, end in ((0, len(found) // 2), (len(found) // 2, len(found))):
         candidates = overlap.candidates(cells, *sides, readonly(crowd, np.bool_), lowest, begin, end)

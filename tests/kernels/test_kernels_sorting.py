@@ -41,7 +41,9 @@ def sorted_rows(values, starts, with_order=True):
     group = np.empty(len(values), np.int32)
     middle = (len(starts) - 1) // 2
     for begin, end in ((0, middle), (middle, len(starts) - 1)):
-        sorting.sort_rows(readonly(starts, np.int64), begin, end, rows._replace(scores=rows.scores.view(np.uint64)), group)
+        sorting.sort_rows(
+            readonly(starts, np.int64), begin, end, rows._replace(scores=rows.scores.view(np.uint64)), group
+        )
     assert group.tolist() == [g for g, (a, b) in enumerate(itertools.pairwise(starts)) for _ in range(a, b)]
     for column, given_column in zip(rows, before, strict=True):
         if len(column):

@@ -118,7 +118,7 @@ FIELDS_OF_SHAPES = {*SHIPPED_FIELDS.values(), *SHIPPED_COUNTS}
 KIND_WORDS = {*filter(KINDS.is_shipped, KINDS), BOX_FIELD, *FIELDS_OF_SHAPES}
 
 #: Where kinds of shape are named: where they are defined, what masks are made of, and in what other libraries' callers see.
-KIND_PLACES = ("shapes/", "pycocotools/", "lvis/", "masks.py")
+KIND_PLACES = ("shapes/", "pycocotools/", "lvis/", "integrations/", "masks.py")
 
 #: Formats that hold some kinds, which they name by these constants.
 KIND_CONSTANTS = {"MASKS", "KEYPOINTS", "BOUNDARIES", "PROBIOU"}

@@ -1,4 +1,6 @@
-"""LVIS's fields of images and categories in COCO's JSON: which categories were looked for, and how frequent they are."""
+"""Fields of LVIS and Open Images in COCO's JSON: which categories were looked for on an image, how frequent categories are,
+and which boxes stand for groups.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +9,27 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from detmap.data.benchmarks import has_field
+from detmap.data.benchmarks import has_field, is_flag
 from detmap.errors import InputError
 from detmap.reading.sources import Buffer
 
 #: The fields of an image that list categories.
-LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
+LISTS = ("neg_category_ids", "not_exhaustive_category_ids", "pos_category_ids")
+
+#: Spellings of the field of an annotation that marks a group.
+GROUPS = ("is_group_of", "IsGroupOf", "isgroupof")
 
 _NOTED = tuple(f"foreign_fields:{field} (" for field in (*LISTS, "frequency"))
+_NOTED_GROUPS = tuple(f"foreign_fields:{field} (" for field in GROUPS)
 
 
 class _Image(msgspec.Struct, gc=False):
     id: int | str
     neg_category_ids: Any = None
     not_exhaustive_category_ids: Any = None
+    pos_category_ids: Any = None
 
 
 class _Category(msgspec.Struct, gc=False):
@@ -34,12 +42,38 @@ class _Document(msgspec.Struct, gc=False):
     categories: list[_Category] = []
 
 
+class _Annotation(msgspec.Struct, gc=False):
+    is_group_of: Any = None
+    IsGroupOf: Any = None
+    isgroupof: Any = None
+
+
+class _Annotations(msgspec.Struct, gc=False):
+    annotations: list[_Annotation] = []
+
+
+_decode_groups = msgspec.json.Decoder(_Annotations).decode
 _decode = msgspec.json.Decoder(_Document).decode
 
 
 def federated_columns(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return what a parsed document says, as arguments of `GroundTruth.from_arrays`."""
-    return _columns(document["images"], document["categories"], name)
+    annotations = document["annotations"]
+    groups = [[one.get(field) for field in GROUPS] for one in annotations]
+    return {**_columns(document["images"], document["categories"], name), **_groups(groups)}
+
+
+def groups_in(data: Buffer, notices: Mapping[str, int]) -> dict[str, Any]:
+    """Return which annotations of a valid document stand for groups; it is looked at only where the `notices` say so."""
+    if not any(code.startswith(_NOTED_GROUPS) and count for code, count in notices.items()):
+        return {}
+    found = _decode_groups(data[3:] if data[:3] == BOM_UTF8 else data).annotations
+    return _groups([[getattr(one, field) for field in GROUPS] for one in found])
+
+
+def _groups(values: Iterable[Iterable[Any]]) -> dict[str, Any]:
+    flags = np.array([any(map(is_flag, own)) for own in values], np.bool_)
+    return {"group_of": flags} if flags.any() else {}
 
 
 def federated_columns_in(data: Buffer, notices: Mapping[str, int], name: str) -> dict[str, Any]:

@@ -25,7 +25,8 @@ from detmap.data.ids import Ids, coded, index_ids, zeros
 from detmap.data.tables import Detections, GroundTruth, complete
 from detmap.errors import InputError
 from detmap.formats.coco.check import FIELDS, BoxlessError, checked_ground_truth, checked_results
-from detmap.formats.coco.federated import federated_columns, federated_columns_in, federated_columns_of
+from detmap.formats.coco.federated import federated_columns, federated_columns_in, federated_columns_of, groups_in
+from detmap.formats.coco.fields import annotation_fields
 from detmap.formats.coco.inspection import holds_lines, image_field, inspect, kinds_in, with_facts
 from detmap.formats.coco.shapes import boxes_around, read_values, reader_of, result_shapes, truth_shapes
 from detmap.formats.registry import Format, Given, packed
@@ -98,7 +99,11 @@ _ESCAPED_LETTER = re.compile(rb"\\u00[67]")
 
 
 def read_coco(
-    source: Source | Mapping[str, Any], *, iou_type: str = BOXES, invalid_boxes: InvalidBoxes = "error"
+    source: Source | Mapping[str, Any],
+    *,
+    iou_type: str = BOXES,
+    invalid_boxes: InvalidBoxes = "error",
+    fields: Sequence[str] = (),
 ) -> GroundTruth:
     """Read ground truth in COCO's JSON.
 
@@ -112,6 +117,9 @@ def read_coco(
         ``keypoints``. An annotation without ``bbox`` then gets the box around its shape.
     invalid_boxes : {"error", "miss", "drop"}
         What becomes of boxes of negative width or height, see `GroundTruth.from_arrays`.
+    fields : sequence of str
+        Fields of the annotations to read besides, numbers or booleans, which `Protocol.levels` name; one of an object that
+        is a value itself as "attributes.occluded".
 
     Returns
     -------
@@ -133,6 +141,7 @@ def read_coco(
             columns = _ground_truth_columns(_records(checked_ground_truth(source, name)), name)
         columns["notices"] |= noted_in(source)
         columns |= federated_columns(source, name)
+        columns["fields"] = annotation_fields(source, fields, name)
     else:
         with Opened(source, "ground truth") as opened:
             name = opened.name
@@ -150,6 +159,10 @@ def read_coco(
                 columns["notices"] |= foreign_fields(opened.whole())
             if scanned is None:
                 columns |= federated_columns_in(opened.whole(), columns["notices"], name)
+            if any(code.startswith("foreign_fields:") for code in columns["notices"]):
+                columns |= groups_in(opened.whole(), columns["notices"])
+            if fields:
+                columns["fields"] = annotation_fields(opened.whole(), fields, name)
     return GroundTruth.from_arrays(**columns, kinds=(kind.name,), invalid_boxes=invalid_boxes, source=name)
 
 
@@ -566,11 +579,12 @@ def _tell(given: Given) -> Role:
 
 
 def _read_ground_truth(source: Source | Mapping[str, Any], reading: Reading) -> GroundTruth:
+    how: dict[str, Any] = {name: getattr(reading, name) for name in ("iou_type", "invalid_boxes", "fields")}
     if not reading.image_facts or isinstance(source, Mapping):
-        return read_coco(source, iou_type=reading.iou_type, invalid_boxes=reading.invalid_boxes)
+        return read_coco(source, **how)
     data, name = read_bytes(source, "ground truth")
     held = Held.of(bytes(data), name)
-    return with_facts(read_coco(held, iou_type=reading.iou_type, invalid_boxes=reading.invalid_boxes), held)
+    return with_facts(read_coco(held, **how), held)
 
 
 def _read_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
@@ -586,7 +600,7 @@ def _read_detections(source: Source, ground_truth: GroundTruth | None, reading: 
 FORMAT = register(
     Format(
         name="coco",
-        takes=(),
+        takes=("fields",),
         suffixes=_SUFFIXES,
         sniff=_sniff,
         read_ground_truth=_read_ground_truth,
@@ -601,6 +615,7 @@ FORMAT = register(
         salvage=later("detmap.formats.coco.salvage", "salvage"),
         holds=None,  # whatever kind has a reader
         federated=True,
+        grouped=True,
         words=("COCO JSON", "COCO result JSON"),
     )
 )

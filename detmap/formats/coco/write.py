@@ -111,7 +111,7 @@ def _images(table: GroundTruth) -> Iterator[list[dict[str, Any]]]:
         for record, (height, width) in zip(records, table.images.sizes.tolist(), strict=True):
             if height and width:
                 record["height"], record["width"] = height, width
-    for field, lists in zip(LISTS, (table.negatives, table.not_exhaustive), strict=True):
+    for field, lists in zip(LISTS, (table.negatives, table.not_exhaustive, table.present), strict=True):
         own = {} if lists is None else lists.by_image(table.images.ids, table.categories.ids)
         for record in records:
             if record["id"] in own:
@@ -155,6 +155,9 @@ def _annotations(table: GroundTruth, boxes: NDArray[np.float64]) -> Iterator[lis
         ]
         for row in np.flatnonzero(table.difficult[rows]).tolist():
             records[row]["ignore"] = 1
+        if table.group_of is not None:
+            for record, flag in zip(records, table.group_of[rows].tolist(), strict=True):
+                record["is_group_of"] = int(flag)
         yield _with_shapes(records, table, rows)
 
 

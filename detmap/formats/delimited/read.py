@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.choices import decimal
-from detmap.data.benchmarks import flagged, is_group, noted_of_titles
+from detmap.data.benchmarks import flagged, is_flag, is_group, noted_of_titles
 from detmap.data.column_names import BOXES, COLUMNS, role_of_title
 from detmap.data.frames import with_image_names
 from detmap.data.ids import Ids, coded
@@ -32,7 +32,7 @@ from detmap.reading.opening import Held
 from detmap.reading.options import Reading, Role
 from detmap.reading.sources import Source, read_bytes
 
-_ENDINGS = packed(".csv", ".tsv")
+ENDINGS = packed(".csv", ".tsv")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 #: As data frames write integers where a column lacks some.
 _WIDENED = re.compile(r"(0|-?[1-9][0-9]{0,15})\.0")
@@ -41,14 +41,17 @@ _FLAGS = {"true": "1", "false": "0"}
 _LONGEST = 256
 
 
-class _Table(NamedTuple):
-    """The cells of a file by column, the number of each row's line, what messages call the file, and all titles."""
+class Table(NamedTuple):
+    """The cells of a file by column, the number of each row's line, what messages call the file, all titles, and cells of
+    `others` that were asked for by their titles.
+    """
 
     columns: dict[str, list[str]]
     lines: list[int]
     source: str
     titles: Sequence[str] = ()
     notices: Mapping[str, int] = {}
+    others: Mapping[str, list[str]] = {}
 
     def error(self, row: int, field: str, problem: str, remedy: str | None = None) -> InputError:
         """Return the error about a cell."""
@@ -99,6 +102,11 @@ class _Table(NamedTuple):
                 raise self.error(row, column, f"is another name of the {column} {shorten(key)} than before")
         return names
 
+    def groups(self) -> NDArray[np.bool_] | None:
+        """Return which rows are flagged as groups, where there is such a column: 1 is, and -1, unknown, is not."""
+        cells = self.columns.get("group_of")
+        return None if cells is None else np.fromiter(map(is_flag, cells), np.bool_, len(cells))
+
     def missing(self, name: str, what: str) -> InputError:
         """Return the error that says that there is no column for something."""
         have = ", ".join(shorten(one)[1:-1] for one in self.titles[:20])
@@ -115,10 +123,10 @@ class _Table(NamedTuple):
             remedy=f"it has: {have}. Name what they hold: columns={{{name!r}: '…'}} (--columns {name}=…)",
         )
 
-    def take(self, rows: list[int]) -> _Table:
+    def take(self, rows: list[int]) -> Table:
         """Return some of the rows."""
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
-        return _Table(columns, [self.lines[row] for row in rows], self.source, self.titles)
+        return Table(columns, [self.lines[row] for row in rows], self.source, self.titles)
 
 
 def integers(cells: list[str]) -> list[Any]:
@@ -131,8 +139,12 @@ def integers(cells: list[str]) -> list[Any]:
     return numbers if all(-(2**63) <= number < 2**63 for number in numbers) else cells
 
 
-def _read(source: Source, columns: Any, what: str) -> _Table:
-    """Read a file into cells by the names of `COLUMNS`; raises `InputError` where it is no such file."""
+def read_table(
+    source: Source, columns: Any, what: str, fields: Sequence[str] = (), others: Collection[str] = ()
+) -> Table:
+    """Read a file into cells by the names of `COLUMNS`, by the titles that are `fields`, and those of `others` that it
+    has; raises `InputError` where it is no such file.
+    """
     data, name = read_bytes(source, what)
     try:
         text = bytes(data).decode("utf-8-sig")
@@ -164,10 +176,16 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
             )
     places = _places(header, renamed, name)
     cells = {role: [row[place].strip() for row in rows] for role, place in places.items()}
-    others = {title: place for place, title in enumerate(header) if title not in renamed}
-    groups = [place for title, place in others.items() if is_group(title)]
-    notices = noted_of_titles(others, flagged([row[place] for row in rows] for place in groups))
-    return _Table(cells, lines, name, header, notices)
+    own = {title: place for place, title in enumerate(header) if title not in renamed}
+    groups = [place for title, place in own.items() if is_group(title)]
+    notices = noted_of_titles(own, flagged([row[place] for row in rows] for place in groups))
+    for title in fields:
+        if title not in header:
+            have = ", ".join(shorten(one)[1:-1] for one in header[:20])
+            raise InputError(f"has no column {shorten(title)}", source=name, remedy=f"it has: {have}")
+        cells[_FIELD + title] = [row[header.index(title)].strip() for row in rows]
+    rest = {title: [row[header.index(title)].strip() for row in rows] for title in others if title in header}
+    return Table(cells, lines, name, header, notices, rest)
 
 
 def _delimiter_of(line: str) -> str:
@@ -230,7 +248,7 @@ def _ways(columns: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
     return [(form, names) for form, names in fits if names in [choices[0] for choices in BOXES.values()]] or fits
 
 
-def _boxes(table: _Table) -> tuple[str, NDArray[np.float64]]:
+def _boxes(table: Table) -> tuple[str, NDArray[np.float64]]:
     """Return how boxes are written, and them."""
     exact = _ways(table.columns)
     if not exact:
@@ -247,7 +265,7 @@ def _boxes(table: _Table) -> tuple[str, NDArray[np.float64]]:
 
 def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     """Read ground truth of CSV; see the module."""
-    everything = _read(source, reading.columns, "ground truth")
+    everything = read_table(source, reading.columns, "ground truth", reading.fields)
     id_column, images = everything.ids(("image_id", "image"), "images")
     rest = [cells for name, cells in everything.columns.items() if name not in _OF_IMAGES]
     alone = [not any(cells[row] for cells in rest) for row in range(len(everything.lines))]
@@ -261,6 +279,7 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
             table.columns[name] = [_FLAGS.get(cell.lower(), cell) for cell in table.columns[name]]
     flags = {name: table.numbers(name) for name in ("crowd", "difficult", "area") if name in table.columns}
     names = {} if by_name else table.names(categories, "category")
+    fields = {name: _field(table, _FIELD + name) for name in reading.fields}
     distinct = list(dict.fromkeys(images))
     made = GroundTruth.from_arrays(
         image_ids=_ids([images[row] for row in rows], table.source, "image_id"),
@@ -270,9 +289,11 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
         areas=flags.get("area"),
         crowd=flags.get("crowd"),
         difficult=flags.get("difficult"),
+        group_of=table.groups(),
         images=_ids(distinct, table.source, "image_id"),
         category_names=names,
         image_sizes=_sizes(everything, images, distinct),
+        fields=fields,
         invalid_boxes=reading.invalid_boxes,
         notices=everything.notices,
         source=everything.source,
@@ -281,10 +302,23 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     return with_image_names(made, files)  # type: ignore[no-any-return]
 
 
+#: What the names of columns that are fields begin with, so that they are not those of `COLUMNS`.
+_FIELD = "field:"
+
+
+def _field(table: Table, name: str) -> NDArray[np.float64]:
+    """Return a column of numbers and flags, NaN where a cell is empty."""
+    cells = [_FLAGS.get(cell.lower(), cell) for cell in table.columns[name]]
+    given = [row for row, cell in enumerate(cells) if cell]
+    out = np.full(len(cells), np.nan)
+    out[given] = Table({name: cells}, table.lines, table.source).take(given).numbers(name)
+    return out
+
+
 _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
 
 
-def _sizes(table: _Table, images: list[Any], distinct: list[Any]) -> NDArray[np.int64] | None:
+def _sizes(table: Table, images: list[Any], distinct: list[Any]) -> NDArray[np.int64] | None:
     """Return height and width of each image, where there are columns of them."""
     if not {"image_width", "image_height"} <= set(table.columns):
         return None
@@ -312,7 +346,7 @@ def read_csv_detections(source: Source, ground_truth: GroundTruth | None, readin
             if found is not None:
                 found |= {"invalid_boxes": reading.invalid_boxes, "source": name}
                 return Detections.from_arrays(**matched(found, ground_truth, reading.unknown_images))
-    table = _read(Held.of(bytes(data), name), reading.columns, "detections")
+    table = read_table(Held.of(bytes(data), name), reading.columns, "detections")
     if "score" not in table.columns:
         raise table.missing("score", "scores")
     _, images = table.ids(("image_id", "image"), "images")
@@ -385,6 +419,16 @@ def _ids(values: list[Any], source: str, field: str) -> Any:
     return coded(values, source, field) if values and isinstance(values[0], str) else np.array(values, np.int64)
 
 
+def of_open_images(titles: Sequence[str]) -> bool:
+    """Return whether titles are those of Open Images' boxes, masks or submissions, which have a format of their own."""
+    there = {title.strip(' "\r') for title in titles}
+    return (
+        {"ImageID", "LabelName", "XMin", "YMax"} <= there
+        or ("PredictionString" in there and bool({"ImageID", "ImageId"} & there))
+        or {"ImageID", "LabelName", "Mask"} <= there
+    )
+
+
 def _roles(given: Given) -> set[str | None]:
     """Return what the first line's titles say that columns are."""
     first = given.head.partition(b"\n")[0].decode("utf-8", "replace")
@@ -393,9 +437,9 @@ def _roles(given: Given) -> set[str | None]:
 
 def _sniff(given: Given) -> bool:
     """A name that says so, or a first line that names columns of images and of boxes."""
-    if given.is_folder:
+    if given.is_folder or of_open_images(re.split("[,;\t]", given.head.partition(b"\n")[0].decode("utf-8", "replace"))):
         return False
-    if given.name.lower().endswith(_ENDINGS):
+    if given.name.lower().endswith(ENDINGS):
         return True
     if os.path.splitext(unpacked_name(given.name))[1] not in ("", ".txt"):
         return False
@@ -411,14 +455,15 @@ def _tell(given: Given) -> Role:
 FORMAT = register(
     Format(
         name="csv",
-        takes=("columns",),
-        suffixes=_ENDINGS,
+        takes=("columns", "fields"),
+        suffixes=ENDINGS,
         sniff=_sniff,
         read_ground_truth=read_csv_ground_truth,
         read_detections=read_csv_detections,
         write_ground_truth=later("detmap.formats.delimited.write", "write_ground_truth"),
         write_detections=later("detmap.formats.delimited.write", "write_detections"),
-        written=_ENDINGS,
+        written=ENDINGS,
+        grouped=True,
         tell=_tell,
         words=("CSV or TSV", "CSV or TSV"),
         needs_images=True,

@@ -37,7 +37,8 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
         columns["category"] = [table.category_names[code] for code in table.categories.codes.tolist()] + empty
     _add_boxes(columns, table, empty)
     columns["area"] = [*map(repr, table.areas.tolist()), *empty]
-    for name, flags in (("crowd", table.crowd), ("difficult", table.difficult)):
+    groups = np.zeros(0, np.bool_) if table.group_of is None else table.group_of
+    for name, flags in (("crowd", table.crowd), ("difficult", table.difficult), ("IsGroupOf", groups)):
         if flags.any():
             columns[name] = [*flags.astype(int).tolist(), *empty]
     if table.images.sizes is not None:

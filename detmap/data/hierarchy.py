@@ -1,0 +1,195 @@
+"""Labels of images, and a hierarchy of labels, as Open Images publishes both: what they add to tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.federated import CategoryLists
+from detmap.data.ids import Categories, Ids, locate, used
+from detmap.data.tables import Detections, GroundTruth
+from detmap.errors import InputError, shorten
+from detmap.kernels import Frozen, readonly
+
+T = TypeVar("T", GroundTruth, Detections)
+
+#: Levels of labels within each other that are followed.
+_DEEPEST = 100
+
+#: Labels that a hierarchy may give one label, counted with each path to them.
+_MOST = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy(Frozen):
+    """Which labels lie above and below each label.
+
+    Attributes
+    ----------
+    above, below : mapping of str to tuple of str
+        The labels above a label, nearest first, and those below it. One that several paths lead to can be there more than
+        once, as in TensorFlow's program: an object is then repeated as often. The root is no label.
+    """
+
+    above: Mapping[str, tuple[str, ...]]
+    below: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, document: Any, source: str = "hierarchy") -> Hierarchy:
+        """Make one of the published JSON: ``LabelName`` and, where there are labels below, ``Subcategory``.
+
+        Raises
+        ------
+        InputError
+            Where it is not such a document.
+        """
+        above, below, _ = _flattened(document, source, 0, root=True)
+        most = max(above, key=lambda name: len(above[name]), default="")
+        if most and len(above[most]) > _MOST:
+            raise InputError(f"has more than {_MOST:,} labels above {shorten(most)}", source=source)
+        return cls({name: tuple(names) for name, names in above.items()}, {k: tuple(v) for k, v in below.items()})
+
+
+def _flattened(
+    node: Any, source: str, depth: int, root: bool = False
+) -> tuple[dict[str, list[str]], dict[str, list[str]], list[str]]:
+    """Return the labels above and below each label of a node, and all of them; the root is none of them."""
+    if not isinstance(node, Mapping) or not isinstance(node.get("LabelName", "" if root else None), str):
+        raise InputError("must be an object with a LabelName", source=source, value=node if depth else None)
+    children = node.get("Subcategory", [])
+    if not isinstance(children, list) or depth > _DEEPEST:
+        problem = "must be a list" if depth <= _DEEPEST else f"goes deeper than {_DEEPEST} levels"
+        raise InputError(problem, source=source, record=node["LabelName"], field="Subcategory")
+    above: dict[str, list[str]] = {}
+    below: dict[str, list[str]] = {}
+    inside: list[str] = []
+    for child in children:
+        own_above, own_below, own = _flattened(child, source, depth + 1)
+        for whole, part in ((above, own_above), (below, own_below)):
+            for name, names in part.items():
+                whole[name] = [*whole.get(name, ()), *names]
+        inside += own
+        if len(inside) > 100 * _MOST:
+            raise InputError(f"repeats labels more than {100 * _MOST:,} times", source=source)
+    if not root:
+        name = node["LabelName"]
+        for names in above.values():
+            names.append(name)
+        above[name], below[name] = [], inside
+        inside = [name, *inside]
+    return above, below, inside
+
+
+def expanded(table: T, hierarchy: Hierarchy) -> T:
+    """Return a table in which each row is repeated for every label above its own, behind it.
+
+    Of ground truth, labels that are known to be on an image are repeated likewise, and those that are known not to be
+    there for every label below. Labels that the hierarchy does not have stay as they are.
+
+    Raises
+    ------
+    InputError
+        Where categories are numbers.
+    """
+    categories = table.categories
+    if categories.ids.dtype.kind == "i" and categories.ids.size:
+        problem = f"categories have numbers, such as {categories.ids[0]}, and a hierarchy has names of labels"
+        raise InputError(problem, source=table.source, field="hierarchy")
+    names: list[str] = categories.ids.tolist()
+    above: list[tuple[str, ...]] = [hierarchy.above.get(name, ()) for name in names]
+    every = sorted({*names, *(one for own in above for one in own)})
+    place: dict[str, int] = {name: k for k, name in enumerate(every)}
+    listed: list[list[int]] = [[place[one] for one in (name, *hierarchy.above.get(name, ()))] for name in names]
+    counts = np.array([len(one) for one in listed], np.int64)
+    times = counts[categories.codes] if names else np.zeros(0, np.int64)
+    rows = np.repeat(np.arange(times.size), times)
+    made = table.take(rows)
+    if not names:
+        return made
+    starts = np.cumsum(counts) - counts
+    within = np.arange(rows.size) - np.repeat(np.cumsum(times) - times, times)
+    flat = np.array([code for codes in listed for code in codes], np.int32)
+    codes = readonly(flat[starts[categories.codes[rows]] + within], np.int32)
+    ids = np.array(every)
+    column = readonly(ids, ids.dtype)
+    if isinstance(made, Detections):
+        return replace(made, categories=used(Ids(column, codes), np.arange(codes.size)))
+    called = dict(zip(names, table.categories.names, strict=True))
+    new = Categories(column, codes, tuple(called.get(name, name) for name in every))
+    below = [[place[one] for one in hierarchy.below.get(name, ()) if one in place] for name in names]
+    up = [own[1:] for own in listed]
+    return replace(
+        made,
+        categories=new,
+        present=_lists(table.present, [place[name] for name in names], up, len(every)),
+        negatives=_lists(table.negatives, [place[name] for name in names], below, len(every)),
+        not_exhaustive=_lists(table.not_exhaustive, [place[name] for name in names], [[]] * len(names), len(every)),
+    )
+
+
+def _lists(
+    lists: CategoryLists | None, to: Sequence[int], more: Sequence[Iterable[int]], count: int
+) -> CategoryLists | None:
+    """Return lists of categories under new numbers, each with `more` of them."""
+    if lists is None:
+        return None
+    every = [[own, *others] for own, others in zip(to, more, strict=True)]
+    times = np.array([len(one) for one in every], np.int64)[lists.categories]
+    flat = [one for category in lists.categories.tolist() for one in every[category]]
+    return CategoryLists.of_pairs(np.repeat(lists.images, times), np.array(flat, np.int64), count, lists.listed)
+
+
+def with_image_labels(
+    table: GroundTruth, images: Ids, labels: Ids, present: NDArray[np.bool_], source: str
+) -> GroundTruth:
+    """Return ground truth that knows labels of images, whether each is there or not; these images are added to its own.
+
+    Raises
+    ------
+    InputError
+        Where ids are numbers on one side, or images have sizes or names and others are added.
+    """
+    for what, own, others in (("image", table.images, images), ("category", table.categories, labels)):
+        if own.ids.size and others.ids.size and own.ids.dtype.kind != others.ids.dtype.kind:
+            problem = f"{what} ids such as {shorten(others.ids[0].item())} are never those of {table.source}, such as "
+            raise InputError(problem + shorten(own.ids[0].item()), source=source)
+    parts = [np.union1d(own.ids, others.ids) if own.ids.size else np.unique(others.ids)
+             for own, others in ((table.images, images), (table.categories, labels))]  # fmt: skip
+    image_ids, category_ids = (readonly(part, part.dtype) for part in parts)
+    at = locate(table.images.ids, image_ids)
+    sizes = names = clusters = None
+    if table.images.sizes is not None:
+        sizes = np.zeros((image_ids.size, 2), np.int64)
+        sizes[at] = table.images.sizes
+        sizes = readonly(sizes, np.int64)
+    if table.images.names is not None:
+        known = dict(zip(table.images.ids.tolist(), table.images.names, strict=True))
+        names = tuple(known.get(one, "") for one in image_ids.tolist())
+    made_images = replace(
+        table.images,
+        ids=image_ids,
+        codes=readonly(at[table.images.codes] if at.size else (), np.int32),
+        sizes=sizes,
+        names=names,
+        order=None,
+        clusters=clusters,
+    )
+    called = dict(zip(table.categories.ids.tolist(), table.categories.names, strict=True))
+    to = locate(table.categories.ids, category_ids)
+    made_categories = Categories(
+        category_ids,
+        readonly(to[table.categories.codes] if to.size else (), np.int32),
+        tuple(called.get(one, str(one)) for one in category_ids.tolist()),
+    )
+    image = locate(images.ids, image_ids)[images.codes]
+    category = locate(labels.ids, category_ids)[labels.codes]
+    lists = []
+    for rows in (present, ~present):
+        listed = np.zeros(image_ids.size, np.bool_)
+        listed[image] = True  # an image that was looked at has both lists, which may be empty
+        lists.append(CategoryLists.of_pairs(image[rows], category[rows], category_ids.size, listed))
+    return replace(table, images=made_images, categories=made_categories, present=lists[0], negatives=lists[1])

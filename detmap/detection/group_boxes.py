@@ -1,0 +1,67 @@
+"""Boxes that stand for groups of objects, as Open Images has them, and the order of equal scores that goes with them.
+
+The rules are those of TensorFlow's Object Detection API. A detection that hits no single object falls to the group that
+holds most of it, if that is at least the threshold's share of its own area. A group is found once, by the best detection
+that falls to it; the others count neither as hits nor as misses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.tables import GroundTruth
+from detmap.decisions import Flag, decision
+from detmap.kernels import matching
+
+if TYPE_CHECKING:
+    from detmap.detection.protocols import Protocol
+
+GROUP_OF = decision(
+    "What ground truth that stands for a group, Open Images' `IsGroupOf`, is: an object like others; found, if a detection "
+    "that hits no single object lies in it by the threshold's share of its own area, and others of that kind are ignored; "
+    "or ignored, with all such detections.",
+    "matching",
+    allowed=("object", "found", "ignored"),
+    phrase=lambda protocol: f"groups {protocol.group_of}",
+    flag=Flag(
+        name="--group-of",
+        help="ground truth that stands for a group: an object like others (default); found by the best detection inside, "
+        "others of which are ignored; or ignored",
+    ),
+    since="0.2",
+    group="federated",
+)
+
+#: Columns of Open Images' CSV, and fields of other files, that the decision reads, or that say nothing of scoring.
+FIELDS = ("IsGroupOf", "isgroupof", "is_group_of", "IsDepiction", "IsInside")
+
+
+def groups_of(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.bool_] | None:
+    """Return which objects stand for groups, and are not objects like others; None: none does."""
+    return None if protocol.group_of == "object" else ground_truth.group_of
+
+
+def settle(words: matching.Words, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Make hits of the bits by which `matching.match` marks groups that are found; return which detections found one.
+
+    A group whose best detection has no score above 0 is not found: TensorFlow's program begins its maximum with 0.
+    """
+    found = words.hit & words.ignored
+    rows = found.any(axis=1)
+    good = (scores > 0)[:, None]
+    words.hit[...] &= ~np.where(good, 0, found)
+    words.ignored[...] &= ~np.where(good, found, 0)
+    return np.asarray(rows & good[:, 0])
+
+
+def tie_order(protocol: Protocol, side: Any, found_groups: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+    """Return the positions of detections in the order in which equal scores of a cell are ranked; None: as they stand.
+
+    Under "reversed" later detections are matched first, and ranked last; those that found a group come before others.
+    """
+    if protocol.ties != "reversed":
+        return None
+    return np.lexsort((side.order, ~found_groups, -side.scores, side.category, side.image))

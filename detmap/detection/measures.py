@@ -1,0 +1,132 @@
+"""What area ranges and levels measure of objects and detections, which the kernels compare with limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.tables import GroundTruth
+from detmap.detection.ranges import FLAGS, MEASURES, Condition, conditions
+from detmap.errors import InputError, shorten
+from detmap.kernels import matching, readonly
+from detmap.shapes import Boxes
+
+if TYPE_CHECKING:
+    from detmap.detection.protocols import Protocol
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What ranges measure of one table: rows by position, and how to look sizes up."""
+
+    #: The boxes of the table's rows.
+    boxes: Boxes
+    #: `order` and `image`: the row and the image of each position, shape (n,).
+    order: NDArray[np.int32]
+    image: NDArray[np.int32]
+    #: What is added to distances of corners.
+    pixel: float
+
+
+class Measures:
+    """What the ranges of a protocol measure: the area, and whether a row is in each range that is not of square pixels.
+
+    `ranges` are the limits of the measures, for the kernels.
+    """
+
+    def __init__(self, protocol: Protocol, sizes: NDArray[np.int64] | None, images: NDArray[Any], source: str) -> None:
+        self._conditions = conditions(protocol)
+        limits: list[tuple[float, float]] = []
+        measure: list[int] = []
+        for _, low, high, *of in (*protocol.area_ranges, *((name, 0, 0, text) for name, text in protocol.levels)):
+            limits.append((1.0, 1.0) if of else (low, high))
+            measure.append(1 + sum(map(bool, measure)) if of else 0)
+        self.ranges = matching.Ranges(readonly(limits, np.float64), readonly(measure, np.int64))
+        self._sizes: NDArray[np.float64] | None = None
+        if any(one.share for own in self._conditions for one in own):
+            unknown = np.ones(images.size, np.bool_) if sizes is None else (sizes <= 0).any(axis=1)
+            if unknown.any():
+                raise InputError(
+                    f"{int(unknown.sum())} of {images.size} images have no size, the first of them "
+                    f"{shorten(images[int(np.argmax(unknown))].item())}: a range in percent needs them",
+                    source=source,
+                    field="height",
+                    remedy="give width and height of the images (--image-sizes), or ranges in pixels",
+                )
+            self._sizes = None if sizes is None else sizes.astype(np.float64)
+
+    def of_objects(
+        self, truth: GroundTruth, areas: NDArray[np.float64], side: Measured
+    ) -> tuple[NDArray[np.float64], dict[str, int]]:
+        """Return the measures of objects by position, shape (n, M), and how many lack a field; raises `InputError` for a
+        field that the ground truth does not have.
+        """
+        out = np.empty((areas.size, 1 + len(self._conditions)))
+        out[:, 0] = areas
+        lacking = np.zeros(areas.size, np.bool_)
+        for column, own in enumerate(self._conditions, 1):
+            inside = np.ones(areas.size, np.bool_)
+            for one in own:
+                if one.measures and one.objects:
+                    inside &= one.holds(self._sized(one, areas, side, slice(None)))
+                elif not one.measures:
+                    values = field_of(truth, one.of)[side.order]
+                    lacking |= np.isnan(values)
+                    inside &= one.holds(values)
+            out[:, column] = inside
+        return readonly(out, np.float64), {"missing_level_fields": int(lacking.sum())}
+
+    def of_detections(self, areas: NDArray[np.float64], side: Measured, begin: int, end: int) -> NDArray[np.float64]:
+        """Return the measures of the detections at positions ``[begin, end)``, shape (n, M)."""
+        out = np.empty((areas.size, 1 + len(self._conditions)))
+        out[:, 0] = areas
+        for column, own in enumerate(self._conditions, 1):
+            inside = np.ones(areas.size, np.bool_)
+            for one in own:
+                if one.measures and one.detections:
+                    inside &= one.holds(self._sized(one, areas, side, slice(begin, end)))
+            out[:, column] = inside
+        return out
+
+    def _sized(self, one: Condition, areas: NDArray[np.float64], side: Measured, rows: slice) -> NDArray[np.float64]:
+        """Return what a condition compares: sizes in pixels, or percent of those of the image."""
+        values = areas
+        if one.of != "area":
+            table = side.boxes.table[side.order[rows]]
+            sides = table[:, 2:] if side.boxes.sizes else table[:, 2:] - table[:, :2]
+            if side.pixel and not side.boxes.sizes:
+                sides = sides + side.pixel
+            values = np.maximum(_of_sides(one.of, sides[:, 1], sides[:, 0]), 0.0)
+        if not one.share or self._sizes is None:
+            return values
+        height, width = self._sizes[side.image[rows]].T
+        return 100.0 * values / (height * width if one.of == "area" else _of_sides(one.of, height, width))
+
+
+def outside_of(measures: NDArray[np.float64], ranges: matching.Ranges) -> NDArray[np.bool_]:
+    """Return which ranges rows of measures are outside of, shape (n, A)."""
+    values = measures[:, ranges.measure]
+    return np.asarray((values < ranges.limits[:, 0]) | (values > ranges.limits[:, 1]))
+
+
+def _of_sides(of: str, height: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray[np.float64]:
+    return {"height": height, "width": width}[of] if of != "length" else np.maximum(height, width)
+
+
+def field_of(truth: GroundTruth, name: str) -> NDArray[np.float64]:
+    """Return the values of a field of objects, NaN where one does not have it; raises `InputError` where none has it, and
+    names the fields that there are.
+    """
+    if name in truth.fields:
+        return truth.fields[name]
+    if name in FLAGS:
+        return np.asarray(getattr(truth, FLAGS[name]), np.float64)
+    raise InputError(
+        f"has no field {shorten(name)} of objects that a level reads; there are: "
+        f"{', '.join([*truth.fields, 'iscrowd', 'difficult', *MEASURES])}",
+        source=truth.source,
+        remedy=f"read it with fields=[{name!r}], or give from_arrays fields={{{name!r}: …}}",
+    )

@@ -1,0 +1,300 @@
+"""Area ranges, and levels of difficulty: which objects each metric of one is about, and which unmatched detections count.
+
+Both are decisions, declared here, and one axis of a tally: first the area ranges, then the levels. Objects outside of one
+are ignored there, and so are detections without a match that are outside by their own size.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.choices import WHOLE, decimal
+from detmap.decisions import Flag, decision
+from detmap.errors import OptionError, shorten
+
+if TYPE_CHECKING:
+    from detmap.detection.protocols import Protocol
+
+#: What ranges and levels measure besides fields of the ground truth. The length is that of the longer side of the box.
+MEASURES = ("area", "height", "width", "length")
+
+#: Other names of columns that every table of ground truth has.
+FLAGS = {"iscrowd": "crowd", "crowd": "crowd", "difficult": "difficult", "ignore": "difficult"}
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "=": operator.eq,
+}
+_CONDITION = re.compile(
+    r"(?:(object|detection)\.)?([^\s<>=!,:%][^<>=!,:%]*?)\s*(<=|>=|!=|==|<|>|=)\s*([^<>=!,%]+?)\s*(%?)"
+)
+_WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+
+
+class Condition(NamedTuple):
+    """One condition: what is compared, how, with what; whether the number is a share in percent of the image's measure, and
+    whether it is about objects and about detections, which it can be of the `MEASURES` alone.
+    """
+
+    of: str
+    operator: str
+    value: float
+    share: bool = False
+    objects: bool = True
+    detections: bool = True
+
+    @property
+    def measures(self) -> bool:
+        """Whether it is about a size, not about a field."""
+        return self.of in MEASURES
+
+    def holds(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return where it holds; nowhere where a value is not known."""
+        return np.asarray(_OPERATORS[self.operator](values, self.value) & ~np.isnan(values))
+
+    def __str__(self) -> str:
+        side = "" if self.objects and (self.detections or not self.measures) else "object."
+        side = side if self.objects else "detection."
+        return f"{side}{self.of}{self.operator}{_number(self.value)}{'%' * self.share}"
+
+
+def _number(value: float) -> str:
+    return repr(value).removesuffix(".0")
+
+
+# ---------------------------------------------------------------------------------------------------------- area ranges
+
+
+def parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """Return area ranges from text as ``"NAME:LO:HI"``, and the range of all areas, so that AP still means all objects."""
+    ranges: dict[str, tuple[Any, ...]] = {}
+    for text in given:
+        try:
+            name, low, high = text.rsplit(":", 2)
+            rest, colon, of = name.rpartition(":")
+            name, of = (rest, of) if colon else (name, MEASURES[0])
+            if ":" in name or of not in MEASURES:
+                raise ValueError
+            limits = _limits(low, high, of)
+        except ValueError:
+            ways = "NAME:LO:HI, as small:0:1024 or tiny:0:1%, or NAME:height:LO:HI (width, length)"
+            raise ValueError(f"must be {ways}, not {shorten(text)}") from None
+        if not name or name in ranges:
+            raise ValueError(f"{shorten(text)} has {'a name given before' if name else 'no name'}")
+        ranges[name] = limits
+    return ranges if next(iter(ranges)) == "all" else {"all": WHOLE[1:], **ranges}
+
+
+def _limits(low: Any, high: Any, of: str) -> tuple[Any, ...]:
+    """Return least and largest value and, unless they are square pixels, what they measure."""
+    ends = [one.strip() if isinstance(one, str) else one for one in (low, high)]
+    share = of.endswith("%") or any(isinstance(one, str) and one.endswith("%") for one in ends)
+    of = of.removesuffix("%")
+    if of not in MEASURES:
+        raise OptionError(f"a range can be of {', '.join(MEASURES)}, not of {shorten(of)}")
+    values = [decimal(one.removesuffix("%")) if isinstance(one, str) else float(one) for one in ends]
+    return (*values, *([] if of == MEASURES[0] and not share else [of + "%" * share]))
+
+
+def plain_area_ranges(given: Any) -> tuple[tuple[Any, ...], ...]:
+    """Return area ranges as (name, least, largest) and, unless they are of square pixels, what they measure.
+
+    A range may be given as a pair of numbers, or of texts as ``"1%"``; with what it measures ahead or behind; or as text,
+    ``"height:0:32"``.
+    """
+    made: list[tuple[Any, ...]] = []
+    for name, limits in given.items() if isinstance(given, Mapping) else ((one, rest) for one, *rest in given):
+        if isinstance(limits, str):
+            made.append((str(name), *parse_area_ranges([f"{name}:{limits}"])[str(name)]))
+            continue
+        parts = list(limits)
+        if len(parts) == 3 and isinstance(parts[0], str) and not isinstance(parts[2], str):
+            parts = [*parts[1:], parts[0]]
+        if len(parts) not in (2, 3):
+            raise ValueError(f"range {name!r} must be least and largest area, with what they measure if not that")
+        low, high, of = (*parts, MEASURES[0])[:3]
+        made.append((str(name), *_limits(low, high, str(of))))
+    return tuple(made)
+
+
+def wrong_area_ranges(ranges: tuple[tuple[Any, ...], ...]) -> str | None:
+    """Return what is wrong with area ranges."""
+    if not ranges:
+        return "at least one area range is needed; the first one must hold all objects"
+    for name, low, high, *_ in ranges:
+        if not low <= high:
+            return f"area range {name!r} must be low:high with low <= high, not {low}:{high}"
+        if not name or name.isdigit():
+            return f"an area range cannot be called {name!r}: caps give metrics such names"
+    if len(ranges[0]) > 3:
+        return (
+            f"the first area range must hold all objects, in square pixels, and {ranges[0][0]!r} is of another measure"
+        )
+    return "two area ranges have one name" if len({name for name, *_ in ranges}) != len(ranges) else None
+
+
+def say_area_ranges(ranges: tuple[tuple[Any, ...], ...]) -> str:
+    """Return area ranges in words, as `parse_area_ranges` reads them."""
+    return "/".join(_say(*one) for one in ranges)
+
+
+def _say(name: str, low: float, high: float, of: str = MEASURES[0]) -> str:
+    share = "%" * of.endswith("%")
+    of = of.removesuffix("%")
+    return f"{name}:{f'{of}:' if of != MEASURES[0] else ''}{low:g}:{high:g}{share}"
+
+
+AREA_RANGES = decision(
+    "Name, least and largest area in square pixels, both included. The first range must hold all objects; its "
+    'metrics have no suffix (AP, not AP_all). Others may be in percent of the image\'s area, ``"1%"``, or of another '
+    'measure of the box: "height", "width", or "length" of the longer side.',
+    "matching",
+    plain=plain_area_ranges,
+    wrong=wrong_area_ranges,
+    words=say_area_ranges,
+    phrase=lambda protocol: f"areas {'/'.join(name for name, *_ in protocol.area_ranges)}",
+    flag=Flag(
+        name="--area-range",
+        metavar="NAME:LO:HI",
+        help="an area range in square pixels, reported as AP_NAME; tiny:0:1% is a share of the image's area, "
+        "small:height:0:32 a range of the height of the box (or of width, or length, its longer side); may be repeated; "
+        "replaces small, medium and large",
+        read=parse_area_ranges,
+        repeated=True,
+    ),
+)
+
+
+# --------------------------------------------------------------------------------------------------------------- levels
+
+
+def conditions_of(text: str, level: str = "") -> tuple[Condition, ...]:
+    """Return the conditions of a level from text, as ``"occlusion<=1,height>=25"``; raises `OptionError` for what is none."""
+    made = []
+    for part in text.split(","):
+        found = _CONDITION.fullmatch(part.strip())
+        side, of, sign, value, share = found.groups() if found else ("", "", "", "", "")
+        try:
+            number = _WORDS[value.lower()] if value.lower() in _WORDS else decimal(value)
+            if not math.isfinite(number):
+                raise ValueError
+        except ValueError:
+            raise OptionError(
+                f"level {level!r}: a condition is like occlusion<=1, height>=25 or truncated=0, not {shorten(part)}"
+            ) from None
+        one = Condition(of, "=" if sign == "==" else sign, number, bool(share), side != "detection", side != "object")
+        if (side or share) and not one.measures:
+            what = f"{side}." if side else "%"
+            raise OptionError(
+                f"level {level!r}: {what} goes with {', '.join(MEASURES)}, not with the field {shorten(of)}"
+            )
+        made.append(one)
+    return tuple(made)
+
+
+def parse_levels(given: Sequence[str]) -> dict[str, str]:
+    """Return levels from text as ``"NAME:CONDITION,CONDITION"``."""
+    levels: dict[str, str] = {}
+    for text in given:
+        name, colon, conditions = text.partition(":")
+        if not colon or not name.strip():
+            raise ValueError(f"must be NAME:CONDITIONS, as hard:occlusion>1, not {shorten(text)}")
+        if name.strip() in levels:
+            raise ValueError(f"{shorten(text)} has a name given before")
+        levels[name.strip()] = conditions
+    return levels
+
+
+def plain_levels(given: Any) -> tuple[tuple[str, str], ...]:
+    """Return levels as names and the text of their conditions, in one spelling."""
+    made = []
+    for name, conditions in given.items() if isinstance(given, Mapping) else given:
+        text = conditions if isinstance(conditions, str) else ",".join(map(str, conditions))
+        made.append((str(name), ",".join(map(str, conditions_of(text, str(name))))))
+    return tuple(made)
+
+
+def wrong_levels(levels: tuple[tuple[str, str], ...]) -> str | None:
+    """Return what is wrong with levels."""
+    for name, text in levels:
+        if not name or name.isdigit():
+            return f"a level cannot be called {name!r}: caps give metrics such names"
+        made = conditions_of(text, name)
+        for side in ("objects", "detections"):
+            own = [one for one in made if getattr(one, side)]
+            for of in dict.fromkeys((one.of, one.share) for one in own):
+                if _empty([one for one in own if (one.of, one.share) == of]):
+                    return f"level {name!r} is empty: no {of[0]} can be {text}"
+    return "two levels have one name" if len({name for name, _ in levels}) != len(levels) else None
+
+
+def _empty(conditions: Iterable[Condition]) -> bool:
+    """Return whether no number meets all of these conditions on one field."""
+    bounds = [one.value for one in conditions]
+    tried = {value for one in bounds for value in (one, math.nextafter(one, math.inf), math.nextafter(one, -math.inf))}
+    return not any(all(_OPERATORS[one.operator](value, one.value) for one in conditions) for value in tried)
+
+
+LEVELS = decision(
+    'Levels of difficulty: names and conditions on objects, joined by commas, as ``{"hard": "occlusion>1"}``. The metrics '
+    "of each are AP_NAME and AR_NAME. Objects that do not meet all of them are ignored there. A condition is about a "
+    "field of the annotations, or about area, height, width or length of the box in pixels (with %, in percent of the "
+    "image's): then detections without a match that do not meet it are ignored too, unless it is written "
+    "``object.height>25``; ``detection.height>=25`` is about detections alone.",
+    "matching",
+    plain=plain_levels,
+    wrong=wrong_levels,
+    words=lambda levels: "/".join(f"{name}:{text}" for name, text in levels) or "none",
+    phrase=lambda protocol: f"levels {'/'.join(name for name, _ in protocol.levels)}",
+    flag=Flag(
+        name="--level",
+        metavar="NAME:CONDITIONS",
+        help="a level of difficulty, reported as AP_NAME: conditions on fields of the annotations, as 'hard:occlusion>1' or "
+        "'moderate:occlusion<=1,truncation<=0.3,height>=25' (area, height, width, length of the box: too small detections "
+        "are ignored as well); objects outside are ignored there; may be repeated",
+        read=parse_levels,
+        repeated=True,
+    ),
+    since="0.2",
+)
+
+
+def names_of(protocol: Protocol) -> tuple[str, ...]:
+    """Return the names of a protocol's ranges: of its area ranges, then of its levels."""
+    return (*(name for name, *_ in protocol.area_ranges), *(name for name, _ in protocol.levels))
+
+
+def fields_of(levels: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the fields of annotations that levels read, but for those that every table has."""
+    named = (one.of for name, text in levels for one in conditions_of(text, name) if not one.measures)
+    return tuple(dict.fromkeys(field for field in named if field not in FLAGS))
+
+
+def needs(protocol: Protocol) -> dict[str, Any]:
+    """Return the options of reading ground truth that a protocol's ranges and levels ask for."""
+    fields = fields_of(protocol.levels)
+    sizes = any(one.share for own in conditions(protocol) for one in own)
+    return {**({"fields": fields} if fields else {}), **({"image_facts": True} if sizes else {})}
+
+
+def conditions(protocol: Protocol) -> list[tuple[Condition, ...]]:
+    """Return the conditions of each range that is not of square pixels."""
+    made: list[tuple[Condition, ...]] = []
+    for _, low, high, *of in protocol.area_ranges:
+        if of:
+            measure = of[0].removesuffix("%"), of[0].endswith("%")
+            made.append(
+                tuple(Condition(measure[0], sign, end, measure[1]) for sign, end in ((">=", low), ("<=", high)))
+            )
+    return made + [conditions_of(text, name) for name, text in protocol.levels]

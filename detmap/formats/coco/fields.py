@@ -1,0 +1,80 @@
+"""Further fields of COCO's annotations, which levels of difficulty are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import InputError, shorten
+from detmap.reading.sources import Buffer
+
+
+def annotation_fields(
+    document: Buffer | Mapping[str, Any], names: Sequence[str], source: str
+) -> dict[str, NDArray[np.float64]]:
+    """Return fields of the annotations of a document by name, NaN where an annotation has none.
+
+    ``"attributes.occluded"`` is the field of an object that is a value itself. Raises `InputError` where no annotation has a
+    field, or a value is neither a number nor a boolean.
+    """
+    if not names:
+        return {}
+    records = document["annotations"] if isinstance(document, Mapping) else _records(document, names, source)
+    return {name: _column(records, name, document, source) for name in names}
+
+
+def _records(document: Buffer, names: Sequence[str], source: str) -> list[dict[str, Any]]:
+    """Return the annotations with the given fields alone; none: with all of their fields."""
+    text = memoryview(document)[3 if document[:3] == b"\xef\xbb\xbf" else 0 :]
+    heads = list(dict.fromkeys(name.partition(".")[0] for name in names))
+    record: Any = dict[str, Any]
+    if heads:
+        plain = [f"field{place}" for place in range(len(heads))]
+        types = [(field, Any, None) for field in plain]
+        record = msgspec.defstruct("_Record", types, rename=dict(zip(plain, heads, strict=True)), gc=False)
+    try:
+        found: Any = msgspec.json.decode(text, type=msgspec.defstruct("_Document", [("annotations", list[record])]))
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise InputError(f"fields of annotations cannot be read: {error}", source=source) from None
+    if not heads:
+        return list(found.annotations)
+    return [{name: getattr(one, field) for field, name in zip(plain, heads, strict=True)} for one in found.annotations]
+
+
+def _column(records: Sequence[Mapping[str, Any]], name: str, document: Any, source: str) -> NDArray[np.float64]:
+    values = [_value(record, name) for record in records]
+    if records and all(value is None for value in values):
+        every = document["annotations"] if isinstance(document, Mapping) else _records(document, (), source)
+        known = dict.fromkeys(field for record in every for field in _numeric(record))
+        raise InputError(
+            f"no annotation has the field {shorten(name)}",
+            source=source,
+            remedy=f"fields with numbers or booleans are: {', '.join(list(known)[:40])}",
+        )
+    for row, value in enumerate(values):
+        if value is not None and not isinstance(value, int | float):
+            raise InputError(
+                "is neither a number nor a boolean", source=source, record=f"annotation {row}", field=name, value=value
+            )
+    return np.array([np.nan if value is None else float(value) for value in values], np.float64)
+
+
+def _value(record: Mapping[str, Any], name: str) -> Any:
+    if name in record:
+        return record[name]
+    head, _, rest = name.partition(".")
+    within = record.get(head)
+    return within.get(rest) if rest and isinstance(within, Mapping) else None
+
+
+def _numeric(record: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Return the names of fields that hold numbers or booleans, with those of objects that are values."""
+    found = [f"{prefix}{name}" for name, value in record.items() if isinstance(value, int | float)]
+    if not prefix:
+        for name, value in record.items():
+            found += _numeric(value, f"{name}.") if isinstance(value, Mapping) else []
+    return found

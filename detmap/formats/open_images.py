@@ -1,0 +1,354 @@
+"""Open Images' files: CSV of boxes, masks and labels of images, submissions to its challenges, and its hierarchy.
+
+Ids are strings always: those of images are hexadecimal numbers, some of which look like decimal ones. Boxes are shares of
+the image, by their corners; overlaps of shares are those of pixels, up to rounding, and they are compared as they are.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.hierarchy import Hierarchy
+from detmap.data.ids import Ids, coded
+from detmap.data.tables import Detections, GroundTruth
+from detmap.errors import InputError, OptionError, shorten
+from detmap.formats.delimited.read import (
+    ENDINGS,
+    Table,
+    of_open_images,
+    read_csv_detections,
+    read_csv_ground_truth,
+    read_table,
+)
+from detmap.formats.file_names import match_categories, match_images, recoded
+from detmap.formats.registry import Format, Given
+from detmap.plugins import register
+from detmap.reading.options import Path, Reading, Role
+from detmap.reading.sources import Source, read_bytes
+from detmap.shapes.kinds import BOXES, MASKS
+
+_BOXES = {"image": "ImageID", "category": "LabelName", "x1": "XMin", "y1": "YMin", "x2": "XMax", "y2": "YMax"}
+_SCORED = {**_BOXES, "score": "Score"}
+
+_MASKED = "masks stand in a column Mask or PredictionString, and need ImageWidth and ImageHeight"
+
+#: The most pixels of a mask, and the bytes that its code may take: a run is a byte or more, and few runs are single pixels.
+_PIXELS = 1 << 28
+
+
+def titles_of(given: Given) -> list[str]:
+    """Return the titles in the first line of a file."""
+    first = given.head.partition(b"\n")[0].decode("utf-8", "replace").strip("\r")
+    return [title.strip(' "') for title in first.split(",")]
+
+
+def _sniff(given: Given) -> bool:
+    """A first line with Open Images' titles."""
+    return not given.is_folder and of_open_images(titles_of(given))
+
+
+def _tell(given: Given) -> Role:
+    """Detections have scores, in a column or within a string."""
+    return "detections" if {"Score", "PredictionString"} & {*titles_of(given)} else "ground_truth"
+
+
+def _titles(source: Source) -> list[str]:
+    """Return the titles of a file that is to be read."""
+    return titles_of(Given(source, "detections"))  # type: ignore[arg-type]
+
+
+def _columns(titles: Sequence[str], wanted: Mapping[str, str]) -> dict[str, str]:
+    return {role: title for role, title in wanted.items() if title in titles}
+
+
+def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
+    """Read the boxes of annotations, or with ``iou_type="segm"`` the column of masks; see the module."""
+    if reading.columns is not None:
+        return read_csv_ground_truth(source, reading)
+    columns = _columns(_titles(source), _BOXES)
+    if reading.iou_type == BOXES:
+        table = read_csv_ground_truth(source, replace(reading, columns=columns))
+    else:
+        table = _masked_ground_truth(source, reading, columns)
+    return table if reading.classes is None else _named(table, descriptions(reading.classes))
+
+
+def _masked_ground_truth(source: Source, reading: Reading, columns: Mapping[str, str]) -> GroundTruth:
+    """Read objects with masks: rows of the published annotations with a column Mask."""
+    found = read_table(source, columns, "ground truth", others=("Mask", "ImageWidth", "ImageHeight"))
+    masks = _masks(found, range(len(found.lines)))
+    _, images = found.ids(("image_id", "image"), "images")
+    _, categories = found.ids(("category_id", "category"), "categories")
+    return GroundTruth.from_arrays(
+        image_ids=coded(images, found.source, "image_id"),
+        category_ids=coded(categories, found.source, "category_id"),
+        masks=masks,
+        group_of=found.groups(),
+        notices=found.notices,
+        source=found.source,
+    )
+
+
+def _masks(found: Table, rows: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the run-length codes of some rows."""
+    for title in ("Mask", "ImageWidth", "ImageHeight"):
+        if title not in found.others:
+            raise InputError("there is no such column", source=found.source, field=title, remedy=_MASKED)
+    made = []
+    for row in rows:
+        width, height, code = (found.others[title][row] for title in ("ImageWidth", "ImageHeight", "Mask"))
+        made.append(_mask(code, width, height, found.source, f"line {found.lines[row]}"))
+    return made
+
+
+def _mask(code: str, width: str, height: str, source: str, record: str) -> dict[str, Any]:
+    """Return the run-length code that a string holds: base64 of zlib's data of COCO's compressed counts."""
+    sides = [int(side) if side.isascii() and side.isdigit() and len(side) < 7 else 0 for side in (height, width)]
+    if min(sides) < 1 or sides[0] * sides[1] > _PIXELS:
+        value = f"{shorten(width)} x {shorten(height)}"
+        raise InputError("is no size of an image", source=source, record=record, field="ImageWidth", value=value)
+    place = {"source": source, "record": record, "field": "Mask"}
+    if not code:
+        raise InputError("is missing", **place, remedy="objects without masks are scored as boxes: --iou-type bbox")
+    try:
+        packed = base64.b64decode(code, validate=True)
+        opened = zlib.decompressobj()
+        # Every column is a run of each kind at most, but for masks of single pixels: seven bytes hold any count.
+        counts = opened.decompress(packed, 2 * sides[0] * sides[1] + 64)
+        whole = opened.eof and not opened.unused_data
+        text = counts.decode("ascii")
+    except (binascii.Error, zlib.error, UnicodeDecodeError, ValueError) as error:
+        raise InputError(f"is not base64 of zlib's data: {error}", **place) from None
+    if not whole:
+        raise InputError("is cut short, or holds more than a mask of that size can", **place)
+    return {"size": sides, "counts": text}
+
+
+def read_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
+    """Read detections in TensorFlow's columns, or those of a submission; see the module."""
+    if reading.columns is not None:
+        return read_csv_detections(source, ground_truth, reading)
+    titles = _titles(source)
+    if "PredictionString" in titles:
+        return _submission(source, titles, ground_truth, reading)
+    columns = _columns(titles, _SCORED)
+    if reading.iou_type == BOXES:
+        return read_csv_detections(source, ground_truth, replace(reading, columns=columns))
+    found = read_table(source, columns, "detections", others=("Mask", "ImageWidth", "ImageHeight"))
+    _, images = found.ids(("image_id", "image"), "images")
+    _, categories = found.ids(("category_id", "category"), "categories")
+    if "score" not in found.columns:
+        raise found.missing("score", "scores")
+    rows = _Rows(images, categories, found.numbers("score"), found.lines)
+    return _masked(rows, _masks(found, range(len(found.lines))), found.source, ground_truth, reading)
+
+
+class _Rows(NamedTuple):
+    """Detections one after the other: image, label and score, and the line that each is of."""
+
+    images: list[str]
+    labels: list[str]
+    scores: NDArray[np.float64]
+    lines: Sequence[int]
+
+
+def _submission(
+    source: Source, titles: Sequence[str], ground_truth: GroundTruth | None, reading: Reading
+) -> Detections:
+    """Read a challenge's submission: a string per image of label, score, and XMin YMin XMax YMax or a mask."""
+    image = "ImageID" if "ImageID" in titles else "ImageId"
+    others = ("PredictionString", "ImageWidth", "ImageHeight")
+    found = read_table(source, {"image": image}, "detections", others=others)
+    masks = reading.iou_type != BOXES
+    length = 3 if masks else 6
+    _, images = found.ids(("image_id", "image"), "images")
+    words: list[list[str]] = []
+    rows: list[int] = []
+    for row, text in enumerate(found.others["PredictionString"]):
+        parts = text.split()
+        if len(parts) % length:
+            problem = f"holds {len(parts)} words, which are no groups of {length}: " + (
+                "label, score and mask" if masks else "label, score, XMin, YMin, XMax, YMax"
+            )
+            raise InputError(problem, source=found.source, record=f"line {found.lines[row]}", field="PredictionString")
+        groups = [parts[at : at + length] for at in range(0, len(parts), length)]
+        words += groups
+        rows += [row] * len(groups)
+    lines = [found.lines[row] for row in rows]
+    numbers = _numbers([[one[1]] if masks else one[1:] for one in words], lines, found.source)
+    numbers = numbers.reshape(len(words), 1 if masks else 5)
+    made = _Rows([images[row] for row in rows], [one[0] for one in words], numbers[:, 0], lines)
+    if not masks:
+        boxes = {"boxes": numbers[:, 1:], "box_format": "xyxy", "invalid_boxes": reading.invalid_boxes}
+        return _detections(made, boxes, found.source, ground_truth, reading)
+    missing = [title for title in ("ImageWidth", "ImageHeight") if title not in found.others]
+    if missing:
+        raise InputError("there is no such column", source=found.source, field=missing[0], remedy=_MASKED)
+    sizes = [found.others[title] for title in ("ImageWidth", "ImageHeight")]
+    codes = [
+        _mask(one[2], sizes[0][row], sizes[1][row], found.source, f"line {line}")
+        for one, row, line in zip(words, rows, lines, strict=True)
+    ]
+    return _masked(made, codes, found.source, ground_truth, reading)
+
+
+def _numbers(words: Sequence[Sequence[str]], lines: Sequence[int], source: str) -> NDArray[np.float64]:
+    """Return finite numbers."""
+    flat = [word for one in words for word in one]
+    made = np.empty(len(flat))
+    for at, word in enumerate(flat):
+        try:
+            made[at] = float(word)
+        except ValueError:
+            made[at] = np.nan
+        if not np.isfinite(made[at]) or "_" in word or not word.isascii():
+            line = lines[at * len(words) // len(flat)]
+            raise InputError(
+                "must be a finite number", source=source, record=f"line {line}", field="PredictionString", value=word
+            )
+    return made
+
+
+def _masked(
+    rows: _Rows, masks: list[dict[str, Any]], source: str, ground_truth: GroundTruth | None, reading: Reading
+) -> Detections:
+    return _detections(rows, {"masks": masks}, source, ground_truth, reading)
+
+
+def _detections(
+    rows: _Rows, shapes: Mapping[str, Any], source: str, ground_truth: GroundTruth | None, reading: Reading
+) -> Detections:
+    """Return detections under the ids of the ground truth."""
+    images, labels = coded(rows.images, source, "image_id"), coded(rows.labels, source, "category_id")
+    kept = np.arange(len(rows.images))
+    notices = {}
+    if ground_truth is not None:
+        names = match_images(images.ids.tolist(), ground_truth, source)
+        missing = np.array([one is None for one in names], np.bool_)[images.codes] if names else np.zeros(0, np.bool_)
+        if missing.any() and reading.unknown_images == "error":
+            row = int(np.argmax(missing))
+            raise InputError(
+                "is not an image of the ground truth",
+                source=source,
+                record=f"line {rows.lines[row]}",
+                value=rows.images[row],
+                remedy="are both of one data set? Such detections are dropped with unknown_images='ignore' "
+                "(--unknown-images ignore)",
+            )
+        kept = np.flatnonzero(~missing)
+        notices = {"unknown_image": int(missing.sum())} if missing.any() else {}
+        images = recoded(names, images.codes[kept])
+        labels = recoded(match_categories(labels.ids.tolist(), ground_truth, source), labels.codes[kept])
+    taken: dict[str, Any] = {
+        name: value if isinstance(value, str) else [value[row] for row in kept.tolist()]
+        for name, value in shapes.items()
+    }
+    if "boxes" in taken:
+        taken["boxes"] = np.array(taken["boxes"], np.float64).reshape(-1, 4)
+    return Detections.from_arrays(
+        image_ids=images, category_ids=labels, scores=rows.scores[kept], notices=notices, source=source, **taken
+    )
+
+
+def _lines(source: Path, what: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the cells of each line of a file of options."""
+    data, name = read_bytes(source, what)
+    try:
+        text = bytes(data).decode("utf-8-sig")
+        for number, row in enumerate(csv.reader(text.splitlines(), strict=True), 1):
+            if any(row):
+                yield number, [cell.strip() for cell in row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"is not CSV in UTF-8: {error}", source=name) from None
+
+
+def descriptions(given: Any) -> dict[str, str]:
+    """Return the names of labels: a file of lines ``/m/0k4j,Car`` without a header, as published.
+
+    Raises
+    ------
+    InputError
+        Where it is not such a file, or a label has two names.
+    """
+    if not isinstance(given, str) and not hasattr(given, "__fspath__"):
+        raise OptionError("classes of Open Images must be the file of their descriptions, lines of label,name")
+    made: dict[str, str] = {}
+    for number, row in _lines(given, "class descriptions"):
+        if row == ["LabelName", "DisplayName"]:
+            continue
+        place = {"source": str(given), "record": f"line {number}"}
+        if len(row) != 2 or not row[0]:
+            raise InputError("must be a label and its name", **place, value=",".join(row))
+        if made.setdefault(row[0], row[1]) != row[1]:
+            raise InputError("is another name of the label than before", **place, value=row[1])
+    return made
+
+
+def _named(table: GroundTruth, names: Mapping[str, str]) -> GroundTruth:
+    """Return ground truth whose categories have these names."""
+    categories = table.categories
+    called = tuple(names.get(one, name) for one, name in zip(categories.ids.tolist(), categories.names, strict=True))
+    return replace(table, categories=replace(categories, names=called))
+
+
+def image_labels(path: Path) -> tuple[Ids, Ids, NDArray[np.bool_]]:
+    """Return images, labels, and whether each label is known to be there, of a file of verified labels.
+
+    Raises
+    ------
+    InputError
+        Where it has no such columns, or a confidence is neither 1 nor 0.
+    """
+    columns = {"image": "ImageID", "category": "LabelName", "score": "Confidence"}
+    found = read_table(path, columns, "image labels")
+    _, images = found.ids(("image_id", "image"), "images")
+    _, labels = found.ids(("category_id", "category"), "categories")
+    if "score" not in found.columns:
+        raise found.missing("score", "confidences")
+    confidence = found.numbers("score")
+    wrong = (confidence != 0) & (confidence != 1)
+    if wrong.any():
+        raise found.error(int(np.argmax(wrong)), "score", "must be 1 (verified to be there) or 0 (not to be there)")
+    return coded(images, found.source, "image_id"), coded(labels, found.source, "category_id"), confidence == 1
+
+
+def hierarchy(path: Path) -> Hierarchy:
+    """Return the published hierarchy of labels.
+
+    Raises
+    ------
+    InputError
+        Where it is not such JSON.
+    """
+    data, name = read_bytes(path, "hierarchy")
+    try:
+        document = msgspec.json.decode(bytes(data))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InputError(f"is not JSON: {error}", source=name) from None
+    return Hierarchy.of(document, name)
+
+
+FORMAT = register(
+    Format(
+        name="openimages",
+        takes=("columns", "classes", "fields"),
+        suffixes=ENDINGS,
+        sniff=_sniff,
+        read_ground_truth=read_ground_truth,
+        read_detections=read_detections,
+        tell=_tell,
+        holds=(BOXES, MASKS),
+        words=("Open Images' CSV", "Open Images' CSV or a submission"),
+        needs_images=True,
+    )
+)

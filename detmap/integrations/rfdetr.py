@@ -1,0 +1,74 @@
+"""RF-DETR: an entry "detmap" in the registry of its evaluation backends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, get_args
+
+from rfdetr import config
+from rfdetr.training import coco_map
+
+from detmap.integrations.torchmetrics import own_results
+from detmap.pycocotools import mask
+from detmap.system.patching import Patch
+
+_Theirs: Any = coco_map.OnePassCocoMeanAveragePrecision
+
+
+class Backend(coco_map._RfdetrCocoBackend):  # type: ignore[misc]
+    """An entry of the registry: boxes, masks, and masks alone, from the columns of the metric."""
+
+    unused_backend_methods = ("_get_coco_datasets", "_get_coco_format")
+    uses_coco_evaluator = False
+
+    def __init__(self) -> None:
+        super().__init__("faster_coco_eval")  # the name is checked; nothing of that package is used
+
+    @property
+    def mask_utils(self) -> Any:
+        """The module of masks."""
+        return mask
+
+
+class OnePassCocoMeanAveragePrecision(_Theirs):  # type: ignore[misc]
+    """RF-DETR's metric, which knows the backend "detmap" too."""
+
+    def compute(self) -> dict[str, Any]:
+        """Return what RF-DETR reads: the names of torchmetrics, with values by class for every kind."""
+        if not isinstance(self._coco_backend, Backend):
+            computed: dict[str, Any] = super().compute()
+            return computed
+        made, found, classes = own_results(self._coco_backend, lambda name: getattr(self, name))
+        for kind, scores in found.items():
+            if scores is None:
+                made |= self._per_class_sentinels("" if len(found) == 1 else f"{kind}_", classes)
+        return made
+
+
+class Entry(Patch):
+    """The entry, taken away by `undo`: of the registry, and of the values that the option ``eval_backend`` can have."""
+
+    def __init__(self) -> None:
+        super().__init__({(_Theirs.__module__, _Theirs.__name__): OnePassCocoMeanAveragePrecision})
+        coco_map._BACKENDS["detmap"] = Backend
+        _allow((*get_args(config.CocoEvalBackend), "detmap"))
+        self.replaced = (*self.replaced, "rfdetr.training.coco_map._BACKENDS['detmap']")
+
+    def undo(self) -> None:
+        """Put everything back."""
+        super().undo()
+        coco_map._BACKENDS.pop("detmap", None)
+        _allow(get_args(config.CocoEvalBackend))
+
+
+def _allow(names: tuple[str, ...]) -> None:
+    """Let the option of every configuration be one of some names."""
+    for one in _with_subclasses(config.TrainConfig):
+        one.model_fields["eval_backend"].annotation = Literal[names]
+        one.model_rebuild(force=True)
+
+
+def _with_subclasses(base: Any) -> Iterator[Any]:
+    yield base
+    for one in base.__subclasses__():
+        yield from _with_subclasses(one)

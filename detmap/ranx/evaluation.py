@@ -1,0 +1,205 @@
+"""`evaluate`: ranx's names, arguments, order and errors on `detmap.retrieval`."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.notices import describe
+from detmap.errors import InputError, OptionError, shorten
+from detmap.ranx.rows import Qrels, Run, lists_as_rows
+from detmap.retrieval.conventions import CONVENTIONS, Convention
+from detmap.retrieval.metrics import parse
+from detmap.retrieval.ranked import Request
+from detmap.retrieval.runs import RankedRun, Rules, Table, ranked_run, read_table, table_of_dicts
+
+_CONVENTION = CONVENTIONS.find("ranx")
+
+#: ranx's metrics; the first ones may have a depth and a relevance level, rank-biased precision p and a level.
+METRICS = (
+    "hits", "hit_rate", "precision", "recall", "f1", "r-precision", "mrr", "map", "dcg", "dcg_burges", "ndcg",
+    "ndcg_burges", "bpref",
+)  # fmt: skip
+_NAMED = re.compile(f"(?:(?:{'|'.join(METRICS)})(?:@[0-9]+)?|rbp[.@][0-9]+)(?:-l[0-9]+)?")
+
+#: Rankings up to this long ranx's sort leaves equal scores of in their order.
+_STABLE = 15
+
+
+def requests_of(metrics: Iterable[str] | str) -> dict[str, Request]:
+    """Return what ranx's names of metrics ask for.
+
+    Raises
+    ------
+    OptionError
+        For a name that ranx does not have.
+    """
+    found = {}
+    for name in [metrics] if isinstance(metrics, str) else metrics:
+        if not isinstance(name, str) or not _NAMED.fullmatch(name):
+            raise OptionError(
+                f"Metric {shorten(name)} not supported: there are {', '.join(METRICS)}, with @k and -l2, and rbp.95"
+            )
+        found[name] = parse(name, _CONVENTION)
+    return found
+
+
+def evaluate(
+    qrels: Any,
+    run: Any,
+    metrics: Iterable[str] | str,
+    return_mean: bool = True,
+    return_std: bool = False,
+    threads: int = 0,
+    save_results_in_run: bool = True,
+    make_comparable: bool = False,
+) -> Any:
+    """Evaluate a run as ranx does.
+
+    Parameters
+    ----------
+    qrels, run : Qrels and Run, mapping of mapping, or list of arrays
+        Grades and scores by query and document; or for each query an array of shape (n, 2), documents and their numbers,
+        where the run is in order. Equal scores keep the order in which they came; in plain dicts they are turned around,
+        as ranx does.
+    metrics : str or iterable of str
+        Names as ``"map@10"`` (0: all ranks), ``"ndcg@5-l2"`` (grades from 2 on), ``"rbp.95"``.
+    return_mean : bool
+        Return means; otherwise a value per query: ascending by id, or in the order of plain dicts and lists.
+    return_std : bool
+        Return means and standard deviations, as ``{"mean": …, "std": …}``.
+    threads : int
+        Not read: there is nothing to gain from it.
+    save_results_in_run : bool
+        Fill ``scores``, ``mean_scores`` and ``std_scores`` of a `Run`.
+    make_comparable : bool
+        First add empty rankings to a `Run` for judged queries that it lacks, and remove others from it.
+
+    Returns
+    -------
+    float, ndarray or dict
+        Of one metric its number, or its values of shape (q,); of several a dict by name.
+
+    Raises
+    ------
+    OptionError
+        For a metric that there is not.
+    AssertionError
+        Where one side has queries that the other one has not.
+    InputError
+        For NaN, ids that are none, documents that are there twice, and sides that hold nothing.
+
+    Warns
+    -----
+    UserWarning
+        Where ranx would have paired other queries than those of the same id, or the order of equal scores is up to its
+        sort, so that its values may be others.
+    """
+    requests = requests_of(metrics)
+    if make_comparable and isinstance(qrels, Qrels) and isinstance(run, Run):
+        run.make_comparable(qrels)
+    values, queries, notices = values_per_query(qrels, run, requests)
+    if notices:
+        warnings.warn("; ".join(describe(notices)), UserWarning, stacklevel=2)
+    means: dict[str, Any] = {name: np.mean(found) for name, found in values.items()}
+    stds: dict[str, Any] = {name: np.std(found) for name, found in values.items()} if return_mean and return_std else {}
+    if isinstance(run, Run) and save_results_in_run:
+        run.mean_scores.update(means)
+        run.std_scores.update(stds)
+        for name, found in values.items():
+            run.scores[name] = dict(zip(queries, found.tolist(), strict=True))
+    shown: dict[str, Any] = values
+    if return_mean:
+        shown = {name: {"mean": mean, "std": stds[name]} if stds else mean for name, mean in means.items()}
+    return next(iter(shown.values())) if len(shown) == 1 else shown
+
+
+def values_per_query(
+    qrels: Any, run: Any, requests: Mapping[str, Request]
+) -> tuple[dict[str, NDArray[np.float64]], list[Any], dict[str, int]]:
+    """Return by name the values of each query; the queries, in ranx's order; and what ranx does otherwise, counted."""
+    judged, theirs, convention = _tables(qrels, run, any(one.metric.name == "bpref" for one in requests.values()))
+    _check_queries(judged.queries, theirs.queries)
+    asked = list({request.key: request for request in requests.values()}.values())
+    ranked = ranked_run(judged, theirs, Rules(convention, level=1, all_empty=True), asked)
+    columns = ranked.score(asked).per_query
+    queries = sorted(judged.queries) if isinstance(qrels, Qrels) else judged.queries
+    place = {query: at for at, query in enumerate(judged.queries)}
+    order = np.array([place[query] for query in queries], np.int64)
+    values, empty = {}, 0
+    for name, request in requests.items():
+        found = columns[request.key]
+        if request.metric.name == "bpref" and ranked.block is not None:
+            block = ranked.block.at(request.level)
+            # ranx divides 0 by 0 where no document is judged not relevant, and one is found.
+            found = np.where((block.negatives == 0) & (block.raw.counts > 0), np.nan, found)
+            empty = max(empty, int((block.raw.positives == 0).sum()))
+        values[name] = found[order]
+    other = sorted(theirs.queries) if isinstance(run, Run) else theirs.queries
+    notices = {f"paired_by_id:{a}": 1 for a, b in zip(queries, other, strict=True) if a != b}
+    notices |= {"order_of_ranx": 0 if convention.order == "given" else _tied(ranked), "bpref_of_ranx": empty}
+    return values, queries, {code: count for code, count in notices.items() if count}
+
+
+def _tables(qrels: Any, run: Any, place: bool) -> tuple[Table, Table, Convention]:
+    """Return both sides as tables, and the convention that orders equal scores as ranx does.
+
+    `place`: whether a metric is defined for one order of the documents alone, so that dicts must be turned around.
+    """
+    given: list[Any] = [side.table if isinstance(side, Qrels | Run) else side for side in (qrels, run)]
+    convention = _CONVENTION
+    named = [isinstance(side, Mapping | Table) for side in given]
+    if not any(named):
+        given = [lists_as_rows(side, name) for side, name in zip(given, ("qrels", "run"), strict=True)]
+        convention = replace(convention, order="given")
+    elif not all(named):
+        raise InputError("has arrays, whose documents are numbers", source="run" if named[0] else "qrels")
+    elif not isinstance(run, Run) and place:
+        given[1] = {query: dict(reversed(row.items())) for query, row in run.items()}
+    elif not isinstance(run, Run):
+        convention = replace(convention, ties="reversed")
+    judged, ranked = _plain(*given) or tuple(map(read_table, given, ("qrels", "run")))
+    # To ranx every grade below the level is one of a document that is not relevant, also one below 0.
+    judged = replace(judged, values=np.where(judged.values >= 1, judged.values, 0))
+    return judged, ranked, convention
+
+
+def _plain(qrels: Any, run: Any) -> tuple[Table, Table] | None:
+    """Return dicts from strings to numbers as tables that read them in place; None for anything else."""
+    if not isinstance(qrels, dict) or not isinstance(run, dict) or qrels.keys() != run.keys():
+        return None
+    if not all(type(row) is dict for side in (qrels, run) for row in side.values()):
+        return None
+    try:
+        return table_of_dicts(qrels, "qrels"), table_of_dicts(run, "run", qrels)
+    except (TypeError, OverflowError):
+        return None
+
+
+def _check_queries(judged: list[Any], ranked: list[Any]) -> None:
+    missing, extra = set(judged) - set(ranked), set(ranked) - set(judged)
+    if missing or extra:
+        side = (
+            f"the run lacks {shorten(min(missing, key=str))}"
+            if missing
+            else f"the qrels lack {shorten(min(extra, key=str))}"
+        )
+        raise AssertionError(
+            f"Qrels and Run query ids do not match: {side}; make_comparable=True adds and removes queries"
+        )
+
+
+def _tied(ranked: RankedRun) -> int:
+    """Return in how many queries a relevant document is tied with one that is not, and ranx's sort is not stable."""
+    if ranked.block is None:
+        return 0
+    hits = ranked.block.raw
+    owner = np.repeat(np.arange(len(hits)), hits.counts)
+    inside = (hits.tied > 1) & (hits.items[owner] > _STABLE)
+    return int(np.unique(owner[inside]).size)

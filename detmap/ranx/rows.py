@@ -1,0 +1,374 @@
+"""`Qrels` and `Run`: grades and scores by query and document, as ranx's classes hold them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
+from detmap.formats.trec import Texts, run_name
+from detmap.retrieval.document_ids import decoded, texts
+from detmap.retrieval.runs import Table, read_table
+from detmap.system.whole_files import write
+
+Kind = Literal["qrels", "run"]
+
+#: Kinds of files by the suffixes that ranx knows.
+_KINDS = {"json": "json", "trec": "trec", "txt": "trec", "gz": "gz", "parq": "parquet", "parquet": "parquet"}
+
+
+def file_kind(path: str | os.PathLike[str], kind: str | None) -> str:
+    """Return the kind of a file, by its suffix where it is not given.
+
+    Raises
+    ------
+    OptionError
+        For a kind that is not read; ranx's own, lz4, is one.
+    """
+    found = os.path.splitext(os.fspath(path))[1][1:] if kind is None else kind
+    if found not in _KINDS:
+        raise OptionError(
+            f"kind must be json, trec, gz or parquet, not {shorten(found)}: save the file as one of these"
+        )
+    return _KINDS[found]
+
+
+class Rows:
+    """Numbers by query and document: what `Qrels` and `Run` share.
+
+    What was read from a file or a frame stays columns until a document is asked for by name.
+    """
+
+    kind: ClassVar[Kind]
+    number: ClassVar[type]
+
+    def __init__(self, given: Mapping[Any, Mapping[str, Any]] | None, name: str | None) -> None:
+        self.name = name
+        self.sorted = False
+        self._columns: Table | None = None
+        self._by_query: dict[Any, dict[Any, Any]] = {}
+        if given is not None:
+            self._by_query = {query: self._numbers(row) for query, row in given.items()}
+            if not any(self._by_query.values()):
+                raise InputError("is empty", source=self.kind)
+
+    def _numbers(self, row: Mapping[Any, Any]) -> dict[Any, Any]:
+        """Return a copy of a query's documents, whose numbers are of the right type."""
+        if set(map(type, row.values())) <= {self.number}:
+            return dict(row)
+        return {document: self.number(value) for document, value in row.items()}
+
+    @property
+    def rows(self) -> dict[Any, dict[Any, Any]]:
+        """The documents of each query, in the order in which they came or were sorted."""
+        if self._columns is not None:
+            self._by_query, self._columns = _dicts(self._columns, self.number), None
+        return self._by_query
+
+    @property
+    def table(self) -> Table | dict[Any, dict[Any, Any]]:
+        """What `detmap.retrieval` reads: columns where there are such."""
+        return self.rows if self._columns is None else self._columns
+
+    @property
+    def in_order(self) -> dict[Any, dict[Any, Any]]:
+        """The documents by descending number, of the queries in ascending order; equal numbers stay as they came."""
+        if not self.sorted:
+            self.sort()
+        return self.rows
+
+    def sort(self) -> None:
+        """Put queries in ascending order and documents in descending order of their numbers."""
+        ascending = {query: self.rows[query] for query in sorted(self.rows)}
+        by_number = itemgetter(1)
+        self._by_query = {q: dict(sorted(row.items(), key=by_number, reverse=True)) for q, row in ascending.items()}
+        self.sorted = True
+
+    def add_score(self, q_id: Any, doc_id: str, score: Any) -> None:
+        """Add a document to a query, or give it another number."""
+        self.rows.setdefault(q_id, {})[doc_id] = self.number(score)
+        self.sorted = False
+
+    def add(self, q_id: Any, doc_ids: Iterable[str], scores: Iterable[Any]) -> None:
+        """Add a query with its documents and their numbers; a query of that id is replaced."""
+        self.add_multi([q_id], [doc_ids], [scores])
+
+    def add_multi(
+        self, q_ids: Iterable[Any], doc_ids: Iterable[Iterable[str]], scores: Iterable[Iterable[Any]]
+    ) -> None:
+        """Add queries with their documents and numbers; queries of the same ids are replaced."""
+        for query, documents, numbers in zip(q_ids, doc_ids, scores, strict=True):
+            self.rows[query] = dict(zip(documents, map(self.number, numbers), strict=True))
+        self.sorted = False
+
+    def keys(self) -> Any:
+        """Return the queries, ascending."""
+        return self.in_order.keys()
+
+    def get_query_ids(self) -> list[Any]:
+        """Return the queries as a list, ascending."""
+        return list(self.in_order)
+
+    def get_doc_ids_and_scores(self) -> list[dict[Any, Any]]:
+        """Return the documents of each query, by descending number."""
+        return list(self.in_order.values())
+
+    def to_dict(self) -> dict[Any, dict[Any, Any]]:
+        """Return a copy as a dict of dicts."""
+        return {query: dict(row) for query, row in self.in_order.items()}
+
+    def to_dataframe(self) -> Any:
+        """Return a pandas data frame with the columns ``q_id``, ``doc_id`` and ``score`` (extra ``frames``)."""
+        lines = [(query, document, value) for query, row in self.in_order.items() for document, value in row.items()]
+        columns = [list(column) for column in zip(*lines, strict=True)] or [[], [], []]
+        return _pandas().DataFrame(dict(zip(("q_id", "doc_id", "score"), columns, strict=True)))
+
+    def save(self, path: str | None = None, kind: str | None = None) -> None:
+        """Write a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            By default ``qrels.json`` or ``run.json``.
+        kind : {"json", "trec", "parquet"}, optional
+            By default what the suffix says: .json, .trec or .txt, .parquet or .parq.
+        """
+        path = f"{self.kind}.json" if path is None else path
+        found = file_kind(path, kind)
+        if found == "parquet":
+            self.to_dataframe().to_parquet(path, index=False)
+            return
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False) if found == "json" else "\n".join(self._lines())
+        write(os.fspath(path), text.encode())
+
+    def _lines(self) -> list[str]:
+        """Return TREC's lines."""
+        raise NotImplementedError
+
+    def _read(self, source: Any, name: str | None = None) -> Any:
+        """Fill from a file or columns, which must not be empty; return itself."""
+        self._columns = read_table(source, self.kind)
+        self.name = name
+        return self
+
+    @property
+    def size(self) -> int:
+        """The number of queries."""
+        return len(self)
+
+    def __getitem__(self, q_id: Any) -> dict[Any, Any]:
+        return dict(self.in_order[q_id])
+
+    def __len__(self) -> int:
+        return len(self._by_query) if self._columns is None else len(self._columns.queries)
+
+    def __repr__(self) -> str:
+        return repr(self.in_order)
+
+
+def _dicts(table: Table, number: type) -> dict[Any, dict[Any, Any]]:
+    """Return columns as dicts, ids as text."""
+    if isinstance(table.documents, Texts | np.ndarray):
+        found: list[Any] = [decoded(one) for one in texts(table.documents).tolist()]
+    else:
+        found = [document for one in table.documents.mappings for document in one]
+    values = list(map(number, table.values.tolist()))
+    bounds = table.starts.tolist()
+    return {
+        query: dict(zip(found[begin:end], values[begin:end], strict=True))
+        for query, begin, end in zip(table.queries, bounds, bounds[1:], strict=False)
+    }
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise MissingDependencyError("pandas", "frames", "a data frame") from None
+    return pandas
+
+
+def _of_frame(frame: Any, names: Sequence[str]) -> tuple[Any, Any, Any]:
+    """Return the columns of that name of a data frame."""
+    known = list(frame.columns)
+    for name in names:
+        if name not in known:
+            raise InputError(f"no column {shorten(name)}", source="frame", value=known)
+    return tuple(frame[name] for name in names)
+
+
+class Qrels(Rows):
+    """Judgements: grades by query and document.
+
+    Parameters
+    ----------
+    qrels : mapping of mapping, optional
+        Grades, cut to integers, by query and document; a dict or a typed dict of numba's. What becomes of it later does
+        not matter.
+    name : str, optional
+        What it is called.
+    """
+
+    kind = "qrels"
+    number = int
+
+    def __init__(self, qrels: Mapping[Any, Mapping[str, int]] | None = None, name: str | None = None) -> None:
+        super().__init__(qrels, name)
+
+    @property
+    def qrels(self) -> dict[Any, dict[Any, int]]:
+        """The grades, sorted."""
+        return self.in_order
+
+    def set_relevance_level(self, rel_lvl: int = 1) -> None:
+        """Lower all grades by ``rel_lvl - 1``."""
+        for row in self.rows.values():
+            for document in row:
+                row[document] -= rel_lvl - 1
+
+    def _lines(self) -> list[str]:
+        return [
+            f"{query} 0 {document} {grade}" for query, row in self.in_order.items() for document, grade in row.items()
+        ]
+
+    @staticmethod
+    def from_dict(d: Mapping[Any, Mapping[str, int]]) -> Qrels:
+        """Return judgements from a dict of dicts."""
+        return Qrels(d)
+
+    @staticmethod
+    def from_file(path: str | os.PathLike[str], kind: str | None = None) -> Qrels:
+        """Read a file.
+
+        Parameters
+        ----------
+        path : path
+            TREC's lines (compressed too), JSON, or a table with columns as ``q_id``, ``doc_id`` and ``score``.
+        kind : {"json", "trec", "gz", "parquet"}, optional
+            By default what the suffix says.
+        """
+        file_kind(path, kind)
+        return Qrels()._read(path)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def from_df(df: Any, q_id_col: str = "q_id", doc_id_col: str = "doc_id", score_col: str = "score") -> Qrels:
+        """Return judgements from the columns of a data frame."""
+        return Qrels()._read(_of_frame(df, (q_id_col, doc_id_col, score_col)))  # type: ignore[no-any-return]
+
+    @staticmethod
+    def from_parquet(
+        path: str | os.PathLike[str],
+        q_id_col: str = "q_id",
+        doc_id_col: str = "doc_id",
+        score_col: str = "score",
+        pd_kwargs: Mapping[str, Any] | None = None,
+    ) -> Qrels:
+        """Read the columns of a Parquet file; `pd_kwargs` go to `pandas.read_parquet`."""
+        return Qrels.from_df(_pandas().read_parquet(path, **(pd_kwargs or {})), q_id_col, doc_id_col, score_col)
+
+
+class Run(Rows):
+    """A run: scores by query and document.
+
+    Parameters
+    ----------
+    run : mapping of mapping, optional
+        Scores by query and document; a dict or a typed dict of numba's. What becomes of it later does not matter.
+    name : str, optional
+        What it is called in a `Report`.
+
+    Attributes
+    ----------
+    scores : dict of dict
+        Of each metric that was evaluated the value of each query.
+    mean_scores, std_scores : dict
+        Its mean and its standard deviation over the queries.
+    metadata : dict
+        Whatever belongs to it.
+    """
+
+    kind = "run"
+    number = float
+
+    def __init__(self, run: Mapping[Any, Mapping[str, float]] | None = None, name: str | None = None) -> None:
+        super().__init__(run, name)
+        self.metadata: dict[str, Any] = {}
+        self.scores: dict[str, dict[Any, float]] = defaultdict(dict)
+        self.mean_scores: dict[str, float] = {}
+        self.std_scores: dict[str, float] = {}
+
+    @property
+    def run(self) -> dict[Any, dict[Any, float]]:
+        """The scores, sorted."""
+        return self.in_order
+
+    def make_comparable(self, qrels: Qrels) -> Run:
+        """Add an empty ranking for each judged query that is missing, and remove queries that are not judged."""
+        self._by_query = {query: self.rows.get(query, {}) for query in qrels.keys()}  # noqa: SIM118 - no mapping
+        self.sorted = False
+        return self
+
+    def _lines(self) -> list[str]:
+        return [
+            f"{query} Q0 {document} {rank} {score} {self.name}"
+            for query, row in self.in_order.items()
+            for rank, (document, score) in enumerate(row.items(), 1)
+        ]
+
+    @staticmethod
+    def from_dict(d: Mapping[Any, Mapping[str, float]], name: str | None = None) -> Run:
+        """Return a run from a dict of dicts."""
+        return Run(d, name)
+
+    @staticmethod
+    def from_file(path: str | os.PathLike[str], kind: str | None = None, name: str | None = None) -> Run:
+        """Read a file; see `Qrels.from_file`. The name of a run in TREC's lines is what they say, unless it is given."""
+        if file_kind(path, kind) in ("trec", "gz") and name is None:
+            name = run_name(path)
+        return Run()._read(path, name)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def from_df(
+        df: Any, q_id_col: str = "q_id", doc_id_col: str = "doc_id", score_col: str = "score", name: str | None = None
+    ) -> Run:
+        """Return a run from the columns of a data frame."""
+        return Run()._read(_of_frame(df, (q_id_col, doc_id_col, score_col)), name)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def from_parquet(
+        path: str | os.PathLike[str],
+        q_id_col: str = "q_id",
+        doc_id_col: str = "doc_id",
+        score_col: str = "score",
+        pd_kwargs: Mapping[str, Any] | None = None,
+        name: str | None = None,
+    ) -> Run:
+        """Read the columns of a Parquet file; `pd_kwargs` go to `pandas.read_parquet`."""
+        return Run.from_df(_pandas().read_parquet(path, **(pd_kwargs or {})), q_id_col, doc_id_col, score_col, name)
+
+
+def lists_as_rows(lists: Iterable[Any], source: str) -> dict[int, dict[str, float]]:
+    """Return arrays of (document, number), one per query, as dicts by place.
+
+    Raises
+    ------
+    InputError
+        For an array of another shape, and a document that it has twice.
+    """
+    rows = {}
+    for place, one in enumerate(lists):
+        pairs: NDArray[np.float64] = np.asarray(one, np.float64)
+        if pairs.ndim != 2 or pairs.shape[1] != 2:
+            raise InputError("expected pairs of document and number", source=source, record=place, value=pairs.shape)
+        documents, numbers = pairs.T.tolist() if pairs.size else ([], [])
+        rows[place] = dict(zip(map(repr, documents), numbers, strict=True))
+        if len(rows[place]) < len(documents):
+            raise InputError("a document is there twice", source=source, record=place)
+    return rows

@@ -62,8 +62,8 @@ class Compared(NamedTuple):
 class Scratch(NamedTuple):
     """Memory of a kernel for one pair, float64 (`ROWS`, 4) each; of points x and y, two floats each.
 
-    ``left`` and ``right`` are the corners of both; ``polygon`` is what is clipped and ``edges`` what clips it; ``sides`` says
-    on which side of an edge the points of the polygon lie, and ``spare`` is where the clipped polygon is made.
+    ``left`` and ``right`` are the corners of both; ``polygon`` is what is clipped, and ``edges`` what clips it; ``sides``
+    says on which side of an edge the points of the polygon lie, and ``spare`` is where the clipped polygon is made.
     """
 
     left: Array

@@ -43,7 +43,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "checks": ("check",),
     "checks.report": ("Report",),
-    "evaluation": ("evaluate",),
+    "evaluation": ("evaluate", "evaluate_parts"),
     "detection.evaluate": ("match",),
     "detection.result": ("DetectionResult",),
     "diagnostics": ("Diagnosis", "diagnose"),
@@ -60,7 +60,7 @@ _HOMES = {
     "retrieval": ("average_precision_score",),
     "plugins": ("register",),
     "reports.detectors": ("report",),
-    "detection.protocols": ("PRESETS", "Protocol"),
+    "detection.protocols": ("PRESETS", "Protocol", "skeleton"),
     "pycocotools.patch": ("patch_pycocotools",),
     "pytrec_eval.patch": ("patch_pytrec_eval",),
     "system.patching": ("Patch",),
@@ -72,12 +72,14 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "evaluate",
+    "evaluate_parts",
     "match",
     "match_pairs",
     "GroundTruth",
     "Detections",
     "Protocol",
     "PRESETS",
+    "skeleton",
     "register",
     "Tally",
     "Matches",

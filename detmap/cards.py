@@ -85,6 +85,11 @@ def table_digest(table: Any) -> str:
             add(name, column)
     if getattr(table.categories, "frequencies", None) is not None:
         add("categories.frequencies", np.array(table.categories.frequencies, object))
+    if getattr(table.images, "crowd_index", None) is not None:
+        add("images.crowd_index", table.images.crowd_index)
+    for named in ("more_scores", "part_flags"):
+        for name, column in sorted(getattr(table, named, {}).items()):
+            add(f"{named}.{name}", column)
     for name in ("negatives", "not_exhaustive", "present"):
         lists = getattr(table, name, None)
         for part in () if lists is None else ("images", "categories", "listed"):
@@ -118,9 +123,7 @@ def beside_digest(source: Any, opened: Iterable[str]) -> str:
 
 
 def file_digest(source: Any) -> str:
-    """Return the hash (SHA-256) of a file's bytes; of a folder that of the names and contents of all files in it.
-    Raises `InputError` where it cannot be read.
-    """
+    """Return the hash (SHA-256) of a file's bytes; of a folder that of the names and contents of all files in it."""
     if isinstance(source, bytes):
         return hashlib.sha256(source).hexdigest()
     whole, root = hashlib.sha256(), Path(source)

@@ -76,9 +76,7 @@ def array(values: Any) -> NDArray[Any]:
 
 
 def regular(values: Any, source: str) -> NDArray[Any]:
-    """Return anything like an array as a plain one of the type that it has; raises `InputError` where it cannot be an
-    array, as with rows of different lengths, or where an element is masked.
-    """
+    """Return anything like an array as a plain one of the type that it has."""
     return _numpy(values, _Place(source, None, None), "is no array: are its rows of one length?")
 
 

@@ -13,9 +13,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 from detmap.installation import install_command
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 _UNSET = object()
 
@@ -107,17 +111,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 class UnknownMetricError(OptionError, KeyError):
-    """A result has no metric of that name.
-
-    Parameters
-    ----------
-    name : object
-        What was asked for.
-    metrics : iterable of str
-        The names that the result has; the first 20 are listed.
-    remedy : str, optional
-        What gives the value that is meant.
-    """
+    """A result has no metric of that name; the first 20 that it has are listed, and what gives the value that is meant."""
 
     def __init__(self, name: object, metrics: Iterable[str], remedy: str = "") -> None:
         known = list(metrics)
@@ -138,6 +132,17 @@ def check_allowed(name: str, value: object, allowed: Collection[Any]) -> None:
     """Refuse a value of an option or decision that is not one of those `allowed`."""
     if not (isinstance(value, str | int | None) and value in allowed):
         raise OptionError(f"{name} must be one of {', '.join(map(str, allowed))}, not {shorten(value)}")
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Return whether a value is an integer, Python's or numpy's, and no boolean."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def check_integer(name: str, value: object, least: int) -> None:
+    """Refuse anything but an integer of at least `least`."""
+    if not is_integer(value) or value < least:
+        raise OptionError(f"{name} must be an integer of at least {least}, not {value!r}")
 
 
 def check_choice(what: str, value: object, choices: Iterable[str]) -> None:

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from detmap.data.ids import categories_given, check_chosen
 from detmap.detection.evaluate import scored
-from detmap.detection.given import Found, Owned, Truth, owned
-from detmap.detection.protocols import AnyProtocol, Decisions
+from detmap.detection.given import Found, Owned, Truth, owned, tables_of
+from detmap.detection.protocols import AnyProtocol, Decisions, parts_of, resolve
 from detmap.detection.result import DetectionResult
 from detmap.errors import OptionError
 from detmap.shapes import IouType
@@ -118,3 +118,39 @@ def evaluate(
     if bootstrap is not None:
         result_intervals.add_intervals(result, bootstrap, seed, method, level, threads)
     return result
+
+
+def evaluate_parts(
+    ground_truth: Truth,
+    detections: Found,
+    protocol: str,
+    *,
+    threads: int | None = None,
+    **decisions: Unpack[Decisions],
+) -> dict[str, DetectionResult]:
+    """Score poses by each part of a skeleton and as a whole; files are read once.
+
+    Parameters
+    ----------
+    ground_truth, detections
+        As for `evaluate`.
+    protocol : str
+        The name of the protocol for the whole, as "wholebody".
+    threads : int, optional
+        One per processor by default. Changes no result.
+    **decisions
+        Decisions of all these protocols.
+
+    Returns
+    -------
+    dict of str to DetectionResult
+        By the names of the parts, in the order of their points; then the whole, by the name of the protocol.
+
+    Raises
+    ------
+    OptionError
+        For a protocol without parts, see `detmap.skeleton`.
+    """
+    chosen = {part: resolve(one, caller=evaluate_parts, **decisions) for part, one in parts_of(protocol).items()}
+    truth, found = tables_of(ground_truth, detections, chosen[protocol], None)
+    return {part: scored(truth, found, one, threads=threads) for part, one in chosen.items()}

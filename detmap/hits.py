@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns
-from detmap.errors import InputError, OptionError, check_choice
+from detmap.errors import InputError, OptionError, check_choice, is_integer
 from detmap.kernels import Frozen, curves, readonly
 from detmap.system import parallel
 
@@ -388,7 +388,7 @@ def _order(relevance: Any, scores: Any, positives: int | None) -> tuple[NDArray[
         flags, ordered = flags[order], ordered[order]
     found = int(flags.sum())
     if positives is not None:
-        if isinstance(positives, bool) or not isinstance(positives, int | np.integer) or positives < found:
+        if not is_integer(positives) or positives < found:
             raise InputError(
                 f"must be an integer of at least {found}, the number of relevant items in the ranking",
                 source="ranking",

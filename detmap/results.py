@@ -103,6 +103,16 @@ class Result(Mapping[str, float]):
         """Return everything as plain dicts, lists, strings and numbers (NaN where undefined)."""
         raise NotImplementedError
 
+    def to_flat(self, prefix: str = "") -> dict[str, float]:
+        """Return the metrics that are defined by name, as experiment trackers take them.
+
+        Parameters
+        ----------
+        prefix : str
+            Stands before each name: ``"val/"``.
+        """
+        return {f"{prefix}{name}": value for name, value in self.items() if not math.isnan(value)}
+
     def to_json(self, indent: int | None = 2) -> str:
         """Return `to_dict` as JSON; undefined values become ``null``."""
         return json.dumps(without_nan(self.to_dict()), indent=indent, allow_nan=False)

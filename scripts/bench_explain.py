@@ -59,7 +59,8 @@ def farthest() -> tuple[str, str]:
     from detmap.detection.protocols import PRESETS
     from detmap.explanations.replay import pair, players
 
-    names = [name for name in PRESETS if PRESETS.is_shipped(name)]
+    boxes = PRESETS["coco"].iou_type
+    names = [name for name, one in PRESETS.items() if PRESETS.is_shipped(name) and one.iou_type == boxes]
     return max(combinations(names, 2), key=lambda both: len(players(*pair(*both, "AP", None))))
 
 

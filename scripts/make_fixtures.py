@@ -2,9 +2,9 @@
 
     python scripts/make_fixtures.py [DIRECTORY]
 
-`coco` holds boxes, `people` masks and poses, `lvis` other ground truth for the detections of `coco`, `voc` and `dota` the
-folders of PASCAL VOC and DOTA. Only sums, products and quotients of `random.Random.random()` go into them, so that neither a
-platform's libm nor a version of Python or numpy shows. The files
+`coco` holds boxes, `people` masks and poses, `lvis` other ground truth for the detections of `coco`, `poses` CrowdPose's and
+COCO-WholeBody's JSON, `voc` and `dota` the folders of PASCAL VOC and DOTA. Only sums, products and quotients of
+`random.Random.random()` go into them, so that neither a platform's libm nor a version of Python or numpy shows. The files
 `expected*.json` hold pycocotools' numbers; they are left as they are where pycocotools is not installed.
 """
 
@@ -523,6 +523,62 @@ def make_lvis(coco):
     }
 
 
+# ------------------------------------------------------------------------------------------------------------ poses
+
+#: The lists of points of CrowdPose and of COCO-WholeBody: how many points, and where in a box: left, top, width, height.
+CROWD_LISTS = {"keypoints": (14, 0.1, 0.1, 0.8, 0.85)}
+WHOLE_LISTS = {
+    "keypoints": (17, 0.1, 0.05, 0.8, 0.9),
+    "foot_kpts": (6, 0.2, 0.9, 0.6, 0.1),
+    "face_kpts": (68, 0.35, 0.02, 0.3, 0.15),
+    "lefthand_kpts": (21, 0.8, 0.45, 0.15, 0.08),
+    "righthand_kpts": (21, 0.05, 0.45, 0.15, 0.08),
+}
+
+
+def make_poses(seed, lists, number):
+    """Ground truth and results in the JSON of CrowdPose (one list of points) or of COCO-WholeBody (five)."""
+    dice, whole = Dice(seed), len(lists) > 1
+    images, annotations, results = [], [], []
+    for position in range(number):
+        image = {"file_name": f"{position:06d}.jpg", "id": 100 + 7 * position, "height": 480, "width": 640}
+        crowded = position % 5 / 4
+        images.append(image if whole else {**image, "crowdIndex": crowded})
+        for _ in range(dice.whole(1, 2) + int(4 * crowded) * (not whole)):
+            box = tuple(int(v) for v in place(dice, 60, 260, 2.2, 640, 480))
+            x, y, w, h = box
+            person, found = {}, {}
+            miss = 0.01 + 0.05 * crowded * dice.random()
+            for name, (count, left, top, wide, high) in lists.items():
+                valid = name == "keypoints" or dice.chance(0.75)
+                points, guesses = [], []
+                for _ in range(count):
+                    u, v = left + wide * dice.random(), top + high * dice.random()
+                    seen = valid and dice.chance(0.85)
+                    points += [int(x + u * w), int(y + v * h), 1 + dice.chance(0.5)] if seen else [0, 0, 0]
+                    spread = miss * (1 if name == "keypoints" else 0.3)
+                    guesses += [round(x + (u + dice.bell(spread)) * w), round(y + (v + dice.bell(spread)) * h), 1]
+                person[name], found[name] = points, guesses
+                if name != "keypoints":
+                    person[name.replace("kpts", "valid")] = valid
+            labelled = sum(seen > 0 for seen in person["keypoints"][2::3])
+            own = {"id": 500 + len(annotations), "image_id": image["id"], "category_id": 1, "iscrowd": 0}
+            area = {"area": round(0.55 * w * h, 1)} if whole else {}
+            annotations.append({**own, "bbox": list(box), **area, "num_keypoints": labelled, **person})
+            if dice.chance(0.95 - 0.3 * crowded):
+                results.append(scored(dice, {"image_id": image["id"], "category_id": 1, **found}, whole, 0.3))
+            if dice.chance(0.2):
+                moved = {name: [value + 40 for value in values] for name, values in found.items()}
+                results.append(scored(dice, {"image_id": image["id"], "category_id": 1, **moved}, whole, 0.0))
+    return {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "person"}]}, results
+
+
+def scored(dice, record, whole, least):
+    """A result with a score, and with one of each part."""
+    fields = ("foot_score", "face_score", "lefthand_score", "righthand_score", "wholebody_score") if whole else ()
+    return {**record, **{field: round(least + 0.7 * dice.random(), 3) for field in ("score", *fields)}}
+
+
 # ------------------------------------------------------------------------------------------------------------- DOTA
 
 
@@ -581,6 +637,10 @@ def make():
         reference = expected(truth, found, iou_type)
         if reference is not None:
             texts[numbers] = json.dumps(reference, indent=1) + "\n"
+    for name, (seed, lists, number) in {"crowdpose": (29, CROWD_LISTS, 25), "wholebody": (31, WHOLE_LISTS, 10)}.items():
+        truth, found = make_poses(seed, lists, number)
+        texts[f"poses/{name}.json"] = as_text(truth)
+        texts[f"poses/{name}_results.json"] = lines(found) + "\n"
     texts.update({f"voc/{path}": text for path, text in make_voc().items()})
     texts.update({f"dota/{path}": text for path, text in make_dota().items()})
     return {path: text.encode("ascii") for path, text in texts.items()}

@@ -91,6 +91,7 @@ ABSENT = {
     "torchmetrics": ("could not import 'torchmetrics'", "could not import 'torchvision'"),
     "ultralytics": ("could not import 'ultralytics'",),
     "supervision": ("could not import 'supervision'",),
+    "sentence_transformers": ("could not import 'sentence_transformers'",),
     "rfdetr": ("could not import 'rfdetr'", "could not import 'pytorch_lightning'"),
 }
 

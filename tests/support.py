@@ -11,6 +11,8 @@ from workloads import NO_PARAMS, REAL_DATA
 
 import detmap
 
+#: The named protocols that score boxes.
+BOX_PROTOCOLS = tuple(name for name, one in detmap.PRESETS.items() if one.iou_type == "bbox")
 AREA_NAMES = ("all", "small", "medium", "large", *(f"area{n}" for n in range(4, 16)))
 METRICS = (
     *("AP", "AP50", "AP75", "AP_small", "AP_medium", "AP_large"),

@@ -414,9 +414,7 @@ def digest(parts: list[Any]) -> str:
 
 
 def options_of(protocol: Protocol, reading: Reading | Mapping[str, Any] | None, rules: Mapping[str, Any]) -> Options:
-    """Return options with how files are to be read: by `rules`, unless `reading` says otherwise; raises `OptionError`
-    for what is no option of reading.
-    """
+    """Return options with how files are to be read: by `rules`, unless `reading` says otherwise."""
     given = reading.given() if isinstance(reading, Reading) else reading or {}
     made = made_of({**rules, **given}, "reading", iou_type=protocol.iou_type)
     if made.class_map is not None:  # read once, and here: workers need not have the file

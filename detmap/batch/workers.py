@@ -233,6 +233,10 @@ def fingerprint(ground_truth: GroundTruth) -> str:
         whole.update(json.dumps(ground_truth.images.clusters.tolist()).encode())
     if ground_truth.categories.frequencies is not None:
         whole.update(json.dumps(ground_truth.categories.frequencies).encode())
+    if ground_truth.images.crowd_index is not None:
+        whole.update(ground_truth.images.crowd_index.tobytes())
+    for name, flags in sorted(ground_truth.part_flags.items()):
+        whole.update(name.encode() + flags.tobytes())
     for name in ("negatives", "not_exhaustive", "present"):
         lists = getattr(ground_truth, name)
         for column in () if lists is None else (lists.images, lists.categories, lists.listed):

@@ -164,9 +164,7 @@ def side_of(table: Table, truth: GroundTruth | None = None) -> Side:
 
 
 def as_file(given: Any, role: Role) -> Any:
-    """Return COCO's dictionary or list as the bytes of its file, which are checked like one; anything else as it is.
-    Raises `InputError` for values that JSON does not have.
-    """
+    """Return COCO's dictionary or list as the bytes of its file, which are checked like one; anything else as it is."""
     if not isinstance(given, Mapping | list | tuple):
         return given
     name = role.replace("_", " ")
@@ -290,9 +288,7 @@ def _salvaged(
 
 
 def read_schema(source: Input) -> Side:
-    """Read the images and categories of a file, and nothing of what may be on them; raises `InputError` where there are
-    none.
-    """
+    """Read the images and categories of a file, and nothing of what may be on them."""
     held = source.source
     if isinstance(held, Held) or not os.path.isdir(held):
         data, name = read_bytes(held, "images and categories")

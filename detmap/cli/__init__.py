@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any
 
+from detmap.cli.help import Parser
 from detmap.cli.inputs import check_files
 from detmap.cli.options import Command, add_plugins
 from detmap.cli.output import compiling_told, say
@@ -100,18 +101,9 @@ def _show_warning(others: Any, quiet: bool, message: Any, category: type[Warning
         say(f"note: {message}")
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser that says in one line what is wrong with the options, where argparse prints its usage first."""
-
-    def error(self, message: str) -> NoReturn:
-        shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
-        say(f"error: {shown}; see {self.prog} --help")
-        raise SystemExit(2)
-
-
 def _parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Return the parser of the command line. Only the command that is `given` gets its options: these take imports."""
-    parser = _Parser(
+    parser = Parser(
         prog="detmap",
         description="Score ranked predictions: mean average precision, equal to the reference to the last bit.",
     )

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from detmap.cli.cards import Scored, Truth, files_of, found_of, manifests_of, truth_of
+from detmap.cli.cards import Scored, Truth, counts_of, files_of, found_of, manifests_of, truth_of
 from detmap.cli.inputs import reading_of
 from detmap.errors import OptionError
 
@@ -69,7 +69,6 @@ def _scored(
 ) -> Scored:
     from detmap.cards import Numbers
 
-    ground_truth = truth.table
     reading = reading_of(options, "detections", protocol.iou_type)
     inputs = [
         truth_of(truth),
@@ -77,13 +76,7 @@ def _scored(
         *(found_of(entry.input(reading)) for entry in entries),
         *files_of(options, command),
     ]
-    things = {
-        **counts,
-        "objects": len(ground_truth),
-        "images": int(ground_truth.images.ids.size),
-        "categories": int(ground_truth.categories.ids.size),
-    }
-    return Scored(Numbers(protocol, numbers, notices, arrays), inputs, things)
+    return Scored(Numbers(protocol, numbers, notices, arrays), inputs, {**counts, **counts_of(truth.table)})
 
 
 def _digest(rows: Any) -> str:

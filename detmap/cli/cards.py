@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from detmap.cards import Numbers
+    from detmap.data.tables import GroundTruth
     from detmap.formats.inputs import Input
     from detmap.results import Result
 
@@ -89,6 +90,12 @@ def input_of(role: str, path: str, source: Any, table: Any = None, opened: Itera
 def truth_of(truth: Truth) -> dict[str, str]:
     """Return ground truth as a card names it."""
     return input_of("ground_truth", str(truth.input.path), truth.input.source, truth.table, truth.opened)
+
+
+def counts_of(truth: GroundTruth) -> dict[str, int]:
+    """Return how many objects, images and categories there are, as a card says it."""
+    images, categories = truth.images.ids, truth.categories.ids
+    return {"objects": len(truth), "images": int(images.size), "categories": int(categories.size)}
 
 
 def found_of(found: Input, table: Any = None) -> dict[str, str]:

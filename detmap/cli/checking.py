@@ -136,5 +136,6 @@ COMMANDS = {
         "Say what to know before believing a number: ids that do not match, boxes in other units, classes in another "
         "order, duplicates, scores that were cut off, and more. Nothing is scored.",
         _EPILOG,
+        first=("--protocol", "--iou-type", "--train", "--schema", "--trec", "--format", "--out"),
     ),
 }

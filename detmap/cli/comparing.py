@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from detmap.cli.options import draws_of
 from detmap.cli.output import during, finish
 from detmap.errors import OptionError
 
@@ -66,9 +67,7 @@ def compare_rankings(options: argparse.Namespace, kind: str, fill: Callable[[arg
         metric_of(options),
         run=kind == "trec",
         variants=variants_of(kind, options, paths),
-        replicates=options.bootstrap,
-        seed=options.seed,
-        level=options.confidence,
+        **draws_of(options),
     )
     _show_survival(options, made)
 
@@ -85,9 +84,7 @@ def show_survival(options: argparse.Namespace, protocol: Any, ground_truth: Any,
         models,
         protocol,
         metric=options.metric or "AP",
-        replicates=options.bootstrap,
-        seed=options.seed,
-        level=options.confidence,
+        **draws_of(options),
         threads=options.threads,
     )
     _show_survival(options, made)
@@ -135,9 +132,7 @@ def show_contrast(options: argparse.Namespace, protocol: Any, ground_truth: Any,
         protocol,
         metric=options.metric or "AP",
         names=(first, second),
-        replicates=options.bootstrap,
-        seed=options.seed,
-        level=options.confidence,
+        **draws_of(options),
         threads=options.threads,
     )
     tables = [made.table(name, {"classes": _CLASSES, "images": _SHOWN}.get(name)) for name in made.splits]

@@ -91,5 +91,6 @@ COMMANDS = {
         _convert,
         "Convert ground truth or detections from one format to another.",
         _EPILOG,
+        first=("--role", "--from", "--to", "--ground-truth", "--classes", "--image-sizes", "--box-format"),
     ),
 }

@@ -38,6 +38,7 @@ from detmap.cli.options import (
     add_input_options,
     add_list_format,
     add_output_options,
+    draws_of,
     protocol_of,
 )
 from detmap.cli.output import (
@@ -58,6 +59,7 @@ from detmap.system.interrupts import before_end
 from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
+    from detmap.batch.finding import Entry
     from detmap.detection.protocols import Protocol
     from detmap.detection.result import DetectionResult
     from detmap.formats.inputs import Input
@@ -69,9 +71,9 @@ examples:
   detmap eval instances_val.json detections.json --per-class --format markdown
   detmap eval instances_val.json masks.json --iou-type segm
   detmap eval person_keypoints_val.json poses.json --iou-type keypoints
+  detmap eval coco_wholebody_val.json poses.json --protocol wholebody --parts
   detmap eval Annotations/ results/ --protocol voc2007 --image-set ImageSets/Main/test.txt
   detmap eval gt.json dt.json --iou-thresholds 0.5 --max-dets 1,10,500 --out result.json
-  detmap eval gt.json dt.json --bootstrap 1000
   detmap eval gt.json 'shards/*.json' --sharded
   detmap eval gt.json dt.json --fail-under AP=0.42 --max-drop AP=0.005 --against card.json
 
@@ -104,6 +106,9 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
     add_bootstrap_options(parser)
     add_cluster_options(parser)
     add_output_options(parser, rows="--per-class", what="a row per category")
+    parser.add_argument(
+        "--parts", action="store_true", help="score each part of a skeleton too, as of --protocol wholebody"
+    )
     parser.add_argument("--arrays", metavar="FILE.npz", help="write the arrays precision, recall and scores")
     add_card(parser)
     add_gates(parser)
@@ -116,6 +121,8 @@ def _eval(options: argparse.Namespace) -> int:
         raise OptionError("--scheduler needs --sharded: a single file is scored here")
     if options.card and options.sharded and options.detections == "-":
         raise OptionError("--sharded takes a folder or pattern of files, and not standard input (-)")
+    if options.parts:
+        return _eval_parts(options, protocol)
     from detmap.cli.second_process import second_process
 
     with stages(options) as stage, _executor(options) as executor, second_process(protocol):
@@ -162,6 +169,44 @@ def _chance(options: argparse.Namespace, protocol: Protocol, gates: Gates, tally
     return float(test.p_values()[test.columns[metric]])
 
 
+def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
+    """Score each part of a skeleton, and show a row per part."""
+    for name in ("sharded", "bootstrap", "card", "arrays", "plot", "rows", "fail_under", "max_drop", "against"):
+        if getattr(options, name):
+            flag = {"rows": "per-class"}.get(name, name.replace("_", "-"))
+            raise OptionError(
+                f"--parts shows a row per part, without --{flag}: score one part, as --protocol NAME-PART"
+            )
+    from detmap.cli.options import decided
+    from detmap.detection.protocols import Protocol, parts_of
+    from detmap.evaluation import evaluate_parts
+
+    parts_of(protocol.name)  # refused before anything is read
+    with stages(options) as stage:
+        stage("reading the ground truth")
+        found = found_of(options, protocol.iou_type)
+        truth = read_truth(options, protocol, [found]).table
+        stage("reading the detections")
+        detections = found.detections(truth)
+        stage("matching")
+        decisions = decided(options, Protocol)
+        results = evaluate_parts(truth, detections, protocol.name, threads=options.threads, **decisions)
+    note(options, {part: result.notices for part, result in results.items()})
+    document = {part: result.to_dict() for part, result in results.items()}
+    if options.out:
+        import json
+
+        from detmap.results import without_nan
+
+        write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
+    rows = [{"part": part, **result} for part, result in results.items()]
+    title = (
+        f"{protocol.title}: {len(detections):,} detections, {len(truth):,} objects, {truth.images.ids.size:,} images"
+    )
+    print_tables([rows], options, title, document, rows)
+    return 0
+
+
 def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
     """Read and score; the inputs are named where a card is asked for."""
     stage("reading the ground truth")
@@ -199,13 +244,7 @@ def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[st
         found = len(given.held)
         result = scored(ground_truth, given, protocol, threads=options.threads)
     named += files_of(options, "eval") if options.card else []
-    counts = {
-        "detections": found,
-        "objects": len(ground_truth),
-        "images": int(ground_truth.images.ids.size),
-        "categories": int(ground_truth.categories.ids.size),
-    }
-    return Scored(result, named, counts)
+    return Scored(result, named, {"detections": found, **cards.counts_of(ground_truth)})
 
 
 def _write_arrays(path: str, result: DetectionResult) -> None:
@@ -250,20 +289,11 @@ def _batch(options: argparse.Namespace) -> int:
     from detmap import batch
     from detmap.batch import finding, publishing
     from detmap.batch.leaderboard import default_metric
-    from detmap.formats.files import check_outputs, once
     from detmap.results import printable
 
-    entries = batch.find(options.predictions)
-    paths = [entry.path for entry in entries]
-    inputs = [*read_by(options, apart="predictions"), *paths]
-    once(inputs)
     folders = [folder for folder in (options.out, options.publish) if folder]
     written = [os.path.join(folder, name) for folder in folders for name in finding.WRITTEN]
-    check_outputs(written, [*options.predictions, *inputs])
-    if options.scheduler and "-" in paths:
-        raise OptionError("the workers of --scheduler cannot read standard input (-): write it to a file")
-    reading = reading_of(options, "detections", protocol.iou_type)
-    of_truth = read_truth(options, protocol, [entry.input(reading) for entry in entries])
+    entries, reading, of_truth = read_several(options, protocol, written)
     ground_truth = of_truth.table
     challenge = challenge_of(options, ground_truth)
     splits = challenge["splits"]
@@ -292,10 +322,8 @@ def _batch(options: argparse.Namespace) -> int:
                 entries,
                 protocol,
                 reading=reading,
-                replicates=options.bootstrap,
-                seed=options.seed,
+                **draws_of(options),
                 method=options.interval,
-                level=options.confidence,
                 out=options.out,
                 resume=options.resume,
                 **challenge,
@@ -387,15 +415,7 @@ def _compare(options: argparse.Namespace) -> int:
         raise OptionError("give --under all or --why, not both")
     if options.under or options.why:
         check_tests(options)
-    from detmap.batch import find
-    from detmap.formats.files import check_outputs, once
-
-    entries = find(options.predictions)
-    inputs = [*read_by(options, apart="predictions"), *(entry.path for entry in entries)]
-    once(inputs)
-    check_outputs([options.out], inputs)
-    reading = reading_of(options, "detections", protocol.iou_type)
-    of_truth = read_truth(options, protocol, [entry.input(reading) for entry in entries])
+    entries, reading, of_truth = read_several(options, protocol, [options.out])
     ground_truth = of_truth.table
     if options.under or options.why:
         found = {entry.name: entry.input(reading).detections(ground_truth) for entry in entries}
@@ -494,15 +514,31 @@ def compare_entries(
             advance()
         return compare(
             tallies,
-            options.bootstrap,
-            options.seed,
+            **draws_of(options),
             metric=options.metric,
-            level=options.confidence,
             permutations=options.permutations,
             correction=options.correction,
             method=options.interval,
             threads=options.threads,
         )
+
+
+def read_several(
+    options: argparse.Namespace, protocol: Protocol, written: Sequence[str | None] = ()
+) -> tuple[list[Entry], Reading, Truth]:
+    """Find the files of several models, none of which is `written`, and read the ground truth."""
+    from detmap.batch import find
+    from detmap.formats.files import check_outputs, once
+
+    entries = find(options.predictions)
+    paths = [entry.path for entry in entries]
+    inputs = [*read_by(options, apart="predictions"), *paths]
+    once(inputs)
+    check_outputs(written, [*options.predictions, *inputs])
+    if getattr(options, "scheduler", None) and "-" in paths:
+        raise OptionError("the workers of --scheduler cannot read standard input (-): write it to a file")
+    reading = reading_of(options, "detections", protocol.iou_type)
+    return entries, reading, read_truth(options, protocol, [entry.input(reading) for entry in entries])
 
 
 def read_truth(options: argparse.Namespace, protocol: Protocol, found: Sequence[Input]) -> Truth:
@@ -563,8 +599,19 @@ COMMANDS = {
         "score detections against ground truth",
         _fill_eval,
         _eval,
-        "Score detections against ground truth under the rules of COCO or PASCAL VOC.",
+        "Score detections against ground truth under the rules of a benchmark, by default those of COCO.",
         _EPILOG,
+        first=(
+            "--protocol",
+            "--iou-type",
+            "--bootstrap",
+            "--per-class",
+            "--format",
+            "--out",
+            "--plot",
+            "--card",
+            "--fail-under",
+        ),
     ),
     "batch": Command(
         "score many files against one ground truth: a leaderboard",
@@ -573,6 +620,17 @@ COMMANDS = {
         "Score many files against one ground truth and rank them. A file that cannot be scored gets a row that says "
         "why.",
         _BATCH_EPILOG,
+        first=(
+            "--protocol",
+            "--iou-type",
+            "--rank-by",
+            "--bootstrap",
+            "--format",
+            "--out",
+            "--resume",
+            "--splits",
+            "--publish",
+        ),
     ),
     "compare": Command(
         "test which models differ by more than chance",
@@ -582,6 +640,7 @@ COMMANDS = {
         "as much if it were chance which of them made the detections of an image? The interval of a difference agrees with "
         "its test; that of a model's own value comes from resampled images. A category is tested if enough images hold it.",
         multiplies=True,
+        first=("--protocol", "--iou-type", "--metric", "--why", "--under", "--trec", "--format", "--out", "--max-drop"),
     ),
     "protocols": Command(
         "list the protocols of detections and what they decide",

@@ -205,5 +205,6 @@ COMMANDS = {
         _diagnose,
         "Say what goes wrong at one IoU threshold, and what mending it would gain.",
         _EPILOG,
+        first=("--iou", "--protocol", "--iou-type", "--parts", "--attributes", "--format", "--out"),
     ),
 }

@@ -260,5 +260,6 @@ COMMANDS = {
         "Or find the rules that give a number.",
         _EPILOG,
         multiplies=True,
+        first=("--from", "--to", "--value", "--metric", "--protocol", "--iou-type", "--format", "--out"),
     ),
 }

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from detmap.errors import DetmapError, OptionError
+from detmap.cli.help import HelpAll, Parser
+from detmap.errors import DetmapError, OptionError, check_integer
 
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 class Command(NamedTuple):
     """A command: what the list of commands says of it, and what adds its options to a parser.
 
-    `run` carries it out; `says` and `epilog` are the head and the end of its help. `extensible`: whether plug-ins can
+    `run` carries it out; `says` and `epilog` are the head and the end of its help, and `first` the flags that help explains
+    where it would be too long to explain all. `extensible`: whether plug-ins can
     change what it does, so that it takes ``--plugin``. ``settle(words)`` returns the words of the command line with those
     made plain that argparse would misread. `instead`: by flag, the function that adds the options in place of `fill`,
     where the command does the same to other files. `computes`: whether it may call kernels, so that numba is loaded
@@ -28,15 +30,17 @@ class Command(NamedTuple):
     run: Callable[[argparse.Namespace], int | None]
     says: str
     epilog: str = ""
+    first: tuple[str, ...] = ()
     extensible: bool = True
     settle: Callable[[list[str]], list[str]] = list
     instead: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {}
     computes: bool = True
     multiplies: bool = False
 
-    def add_to(self, parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    def add_to(self, parser: Parser, words: Sequence[str]) -> None:
         """Add to a parser what help says, and the options that go with the words of a command line."""
-        parser.description, parser.epilog = self.says, self.epilog
+        parser.description, parser.epilog, parser.first = self.says, self.epilog, self.first
+        parser.add_argument("--help-all", action=HelpAll, nargs=0, help="show help on all options, and exit")
         if self.epilog:
             parser.formatter_class = argparse.RawDescriptionHelpFormatter
         parser.set_defaults(run=self.run)
@@ -102,7 +106,8 @@ def add_detection_options(parser: argparse.ArgumentParser) -> None:
         "--protocol",
         choices=(*PRESETS, AUTO),
         default="coco",
-        help="rules of a benchmark; default: coco; auto: those that the ground truth asks for by its fields, as LVIS's do",
+        help="rules of a benchmark, as `detmap protocols` lists them; default: coco; auto: those that the ground truth asks "
+        "for by its fields, as LVIS's do",
     )
     add_decisions(rules, Protocol, _COMMON)
     add_reading_options(rules)
@@ -141,9 +146,7 @@ def add_decisions(group: Any, of: type, names: tuple[str, ...], *, others: bool 
 
 
 def decided(options: argparse.Namespace, of: type) -> dict[str, Any]:
-    """Return the decisions that the flags of `add_decisions` ask for, by name; raises `OptionError` for a value that
-    cannot be read.
-    """
+    """Return the decisions that the flags of `add_decisions` ask for, by name."""
     from detmap.decisions import decisions_of
 
     found = {}
@@ -195,7 +198,7 @@ def check_confidence(options: argparse.Namespace) -> None:
     permutations = getattr(options, "permutations", None)
     if replicated or options.seed != 0 or permutations is not None:
         # This takes 15 ms, for which most runs need not wait.
-        from detmap.statistics.draws import check_integer, check_replicates, check_seed
+        from detmap.statistics.draws import check_replicates, check_seed
 
         if replicated:
             check_replicates(options.bootstrap)
@@ -212,6 +215,11 @@ def check_confidence(options: argparse.Namespace) -> None:
             and getattr(options, name, default) != default
         ):
             raise OptionError(f"--{name} needs --bootstrap N")
+
+
+def draws_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options of `add_bootstrap_options` say of draws, by the names of parameters."""
+    return {"replicates": options.bootstrap, "seed": options.seed, "level": options.confidence}
 
 
 def add_bootstrap_options(
@@ -287,7 +295,10 @@ def add_format(parser: argparse.ArgumentParser, *more: str) -> Any:
     """Add the options that every command has that shows a table, and return their group; `more` are further formats."""
     output = parser.add_argument_group("output")
     output.add_argument(
-        "--format", choices=("table", "json", "csv", "markdown", *more), default="table", help="default: table"
+        "--format",
+        choices=("table", "json", "csv", "markdown", *more),
+        default="table",
+        help="how the result is printed; default: table",
     )
     output.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
     return output
@@ -296,7 +307,10 @@ def add_format(parser: argparse.ArgumentParser, *more: str) -> Any:
 def add_list_format(parser: argparse.ArgumentParser) -> None:
     """Add the option of commands that list what there is."""
     parser.add_argument(
-        "--format", choices=("table", "json", "csv", "markdown"), default="table", help="default: table"
+        "--format",
+        choices=("table", "json", "csv", "markdown"),
+        default="table",
+        help="how the result is printed; default: table",
     )
 
 

@@ -50,9 +50,7 @@ def add_rankings(parser: argparse.ArgumentParser, runs: str) -> None:
 
 
 def kind_of(options: argparse.Namespace) -> str | None:
-    """Return which kind of rankings was asked for: "trec", "reid" or "hashing"; None for detections. Raises
-    `OptionError` where several were, or options of another kind.
-    """
+    """Return which kind of rankings was asked for: "trec", "reid" or "hashing"; None for detections."""
     kinds = [name for name in DEFAULTS if getattr(options, name)]
     if len(kinds) > 1:
         raise OptionError(f"give one of --{' and --'.join(kinds)}")
@@ -63,7 +61,7 @@ def kind_of(options: argparse.Namespace) -> str | None:
         ("distance", ("reid",), "euclidean"),
     ):
         if getattr(options, name) != default and kind not in of:
-            raise OptionError(f"--{name} goes with --{' or --'.join(of)}")
+            raise OptionError(f"--{name.replace('_', '-')} goes with --{' or --'.join(of)}")
     return kind
 
 
@@ -110,7 +108,8 @@ def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) ->
         return []
     depths = [depth for depth in _DEPTHS if options.depth is None or depth < options.depth]
     made = [
-        Variant("caps", f"depth {depth}", _runs(options, paths[0], paths[1:], options.relevance_level, depth)) for depth in depths
+        Variant("caps", f"depth {depth}", _runs(options, paths[0], paths[1:], options.relevance_level, depth))
+        for depth in depths
     ]
     for level in _LEVELS:
         if level != (options.relevance_level or 1):
@@ -120,9 +119,7 @@ def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) ->
 
 
 def named(paths: Sequence[str]) -> dict[str, str]:
-    """Return paths by short names: the shortest ends of them that tell them apart, without endings; raises
-    `OptionError` where a path is given twice.
-    """
+    """Return paths by short names: the shortest ends of them that tell them apart, without endings."""
     from detmap.formats.model_names import distinct
 
     if twice := next((path for at, path in enumerate(paths) if path in paths[:at]), None):

@@ -18,6 +18,7 @@ from detmap.cli.options import (
     add_ground_truth,
     add_input_options,
     check_confidence,
+    draws_of,
     protocol_of,
 )
 from detmap.cli.output import say, stages
@@ -116,9 +117,7 @@ def _report(options: argparse.Namespace) -> None:
         score=options.score,
         pictures=None if options.images is None else Pictures(options.images),
         attributes=options.attributes,
-        replicates=options.bootstrap,
-        seed=options.seed,
-        level=options.confidence,
+        **draws_of(options),
         method=options.interval,
         permutations=options.permutations,
         correction=options.correction,
@@ -185,14 +184,7 @@ def _report_rankings(options: argparse.Namespace) -> None:
             for model in models:
                 model.bootstrap = rankings.intervals(model.result, options.bootstrap, options.seed, options.interval)
         stage("writing the page")
-        made = rankings.html(
-            models,
-            inputs,
-            datetime.now(timezone.utc),
-            replicates=options.bootstrap,
-            seed=options.seed,
-            level=options.confidence,
-        )
+        made = rankings.html(models, inputs, datetime.now(timezone.utc), **draws_of(options))
     _write(made, options)
 
 
@@ -257,5 +249,6 @@ COMMANDS = {
         "and where to look; of several models side by side.",
         _EPILOG,
         instead={f"--{kind}": partial(_fill_rankings, kind) for kind in ("trec", "reid", "hashing")},
+        first=("--out", "--protocol", "--iou-type", "--iou", "--score", "--images", "--attributes", "--bootstrap"),
     )
 }

@@ -87,15 +87,11 @@ def add_runs(trec: argparse.ArgumentParser) -> None:
     )
 
 
-def _fill_reid(reid: argparse.ArgumentParser) -> None:
-    _add_arrays(reid)
-    add_reid(reid)
-    add_output_options(reid, rows="--per-query", what="a row per query")
-    add_card(reid)
-
-
-def _add_arrays(parser: argparse.ArgumentParser) -> None:
+def _fill_arrays(add: Callable[[argparse.ArgumentParser], None], parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE.npz", help="the arrays, as numpy.savez writes them; - is standard input")
+    add(parser)
+    add_output_options(parser, rows="--per-query", what="a row per query")
+    add_card(parser)
 
 
 def add_reid(reid: argparse.ArgumentParser) -> None:
@@ -113,13 +109,6 @@ def add_reid(reid: argparse.ArgumentParser) -> None:
         help="how features are compared; default: euclidean",
     )
     _add_convention(reid, "reid")
-
-
-def _fill_hashing(hashing: argparse.ArgumentParser) -> None:
-    _add_arrays(hashing)
-    add_hashing(hashing)
-    add_output_options(hashing, rows="--per-query", what="a row per query")
-    add_card(hashing)
 
 
 def add_hashing(hashing: argparse.ArgumentParser) -> None:
@@ -432,10 +421,6 @@ def _show_arrays(command: str, evaluate: Callable[[argparse.Namespace, Any], Any
     _finish(scored.result, options, options.file)
 
 
-def _reid(options: argparse.Namespace) -> None:
-    _show_arrays("reid", evaluate_reid, options)
-
-
 def evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
     """Score the rankings of a gallery from a file of arrays; `source` is its path or its bytes."""
     return gallery_of(options, source)(**_rules(options), keep_curve=bool(options.plot))
@@ -479,10 +464,6 @@ def _neighbors(options: argparse.Namespace) -> dict[str, Any] | None:
     from detmap.formats.ranking_tables import read_neighbors
 
     return read_neighbors(options.file, options.gallery)
-
-
-def _hashing(options: argparse.Namespace) -> None:
-    _show_arrays("hashing", evaluate_hashing, options)
 
 
 def evaluate_hashing(options: argparse.Namespace, source: Any) -> Any:
@@ -597,22 +578,35 @@ COMMANDS = {
         _trec,
         "Score TREC runs against judgements, as trec_eval does.",
         settle=_settle_trec,
+        first=(
+            "--metrics",
+            "--convention",
+            "--level",
+            "--depth",
+            "--per-query",
+            "--compare",
+            "--format",
+            "--out",
+            "--fail-under",
+        ),
     ),
     "reid": Command(
         "score re-identification",
-        _fill_reid,
-        _reid,
+        partial(_fill_arrays, add_reid),
+        partial(_show_arrays, "reid", evaluate_reid),
         "Score the rankings of a gallery. The file holds the arrays distances, or query_features and gallery_features, or "
         "indices (the nearest neighbours, as places in the gallery) with or without their distances, or as faiss calls them "
         "I and D; query_ids and gallery_ids; and, if cameras count, query_cameras and gallery_cameras.",
         multiplies=True,
+        first=("--metrics", "--convention", "--metric", "--gallery", "--per-query", "--format", "--out"),
     ),
     "hashing": Command(
         "score binary codes",
-        _fill_hashing,
-        _hashing,
+        partial(_fill_arrays, add_hashing),
+        partial(_show_arrays, "hashing", evaluate_hashing),
         "Score rankings by Hamming distance. The file holds the arrays query_codes, gallery_codes, query_labels and "
         "gallery_labels.",
+        first=("--metrics", "--convention", "--k", "--per-query", "--format", "--out"),
     ),
     "conventions": Command(
         "list the conventions of rankings, their formulas and users",

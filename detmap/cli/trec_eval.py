@@ -31,9 +31,7 @@ class Asked(NamedTuple):
 
 
 def asked(given: Sequence[str] | None, version: int) -> list[Asked]:
-    """Return the measures of ``-m``, or the official ones, in the order in which trec_eval prints them; raises
-    `OptionError` for a name that is no measure of that version, or parameters that it does not take.
-    """
+    """Return the measures of ``-m``, or the official ones, in the order in which trec_eval prints them."""
     from detmap.retrieval import trec_eval
 
     known, parameters = trec_eval.nicknames(version), dict[str, list[str]]()

@@ -21,7 +21,6 @@ from detmap.cli.cards import (
     made_of,
     manifests_of,
 )
-from detmap.cli.inputs import reading_of
 from detmap.cli.options import Command, add_format, add_plugins
 from detmap.cli.output import during, print_tables, say
 from detmap.errors import DetmapError, InputError, OptionError
@@ -181,9 +180,7 @@ def _score_batch(options: argparse.Namespace) -> Scored:
     from detmap.cli.options import protocol_of
 
     protocol = protocol_of(options)
-    entries = batch.find(options.predictions)
-    reading = reading_of(options, "detections", protocol.iou_type)
-    truth = detection.read_truth(options, protocol, [entry.input(reading) for entry in entries])
+    entries, reading, truth = detection.read_several(options, protocol)
     done = batch.score(
         truth.table,
         entries,
@@ -196,13 +193,10 @@ def _score_batch(options: argparse.Namespace) -> Scored:
 
 
 def _score_compare(options: argparse.Namespace) -> Scored:
-    from detmap.batch import find
     from detmap.cli.options import protocol_of
 
     protocol = protocol_of(options)
-    entries = find(options.predictions)
-    reading = reading_of(options, "detections", protocol.iou_type)
-    truth = detection.read_truth(options, protocol, [entry.input(reading) for entry in entries])
+    entries, reading, truth = detection.read_several(options, protocol)
     made = detection.compare_entries(options, protocol, truth.table, entries, reading)
     return compare_card(options, protocol, truth, entries, made)
 

@@ -13,7 +13,9 @@ def _fill(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="compile for this processor, as LLVM names it, or 'generic' for any; default: the one of this machine",
     )
-    parser.add_argument("--verbose", action="store_true", help="list the processor time that each kernel took to compile")
+    parser.add_argument(
+        "--verbose", action="store_true", help="list the processor time that each kernel took to compile"
+    )
     parser.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
 
 

@@ -171,6 +171,7 @@ def _galleries() -> None:
 
 def _runs() -> None:
     from detmap.hits import TieRule
+    from detmap.pytrec_eval import RelevanceEvaluator
     from detmap.reading.scanner import scan_qrels, scan_run
     from detmap.retrieval import evaluate_run
     from detmap.retrieval.metrics import METRICS
@@ -185,5 +186,6 @@ def _runs() -> None:
         for metric in (None, *(kinds[metric.depth].format(metric.name) for metric in METRICS)):
             with suppress(DetmapError):  # not every metric has a value under every rule
                 evaluate_run(judged, ranked, None if metric is None else [metric], convention, ties=ties)
+    RelevanceEvaluator({"1": {"a": 1}}, ["map"]).evaluate({"1": {"a": 0.5, "b": 0.5}})  # documents are looked up
     scan_qrels(judged)
     scan_run(ranked)

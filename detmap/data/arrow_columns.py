@@ -92,18 +92,14 @@ def _is(kind: Any, name: str) -> bool:
 
 
 def array_of(column: Any, field: str, source: str) -> Any:
-    """Return a column as an array, without a copy where it is one chunk of numbers without nulls; raises `InputError`
-    where there is no array of values of its type.
-    """
+    """Return a column as an array, without a copy where it is one chunk of numbers without nulls."""
     with taken(field, source):
         whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
         return whole.to_numpy(zero_copy_only=False)
 
 
 def listed(column: Any, field: str, source: str) -> NDArray[Any]:
-    """Return a column of numbers or strings as an array; of lists, all of one length, as a table of as many columns.
-    Raises `InputError` where a value is missing, or lists are not of one length.
-    """
+    """Return a column of numbers or strings as an array; of lists, all of one length, as a table of as many columns."""
     pa = pyarrow()
     with taken(field, source):
         column = plain(column)

@@ -27,8 +27,12 @@ BENCHMARKS = (
         {"images": ("neg_category_ids", "not_exhaustive_category_ids"), "categories": ("frequency",)},
         protocol="lvis",
     ),
-    Benchmark("CrowdPose", {"images": ("crowdIndex",)}),
-    Benchmark("COCO-WholeBody", {"annotations": ("foot_kpts", "face_kpts", "lefthand_kpts", "righthand_kpts")}),
+    Benchmark("CrowdPose", {"images": ("crowdIndex",)}, protocol="crowdpose"),
+    Benchmark(
+        "COCO-WholeBody",
+        {"annotations": ("foot_kpts", "face_kpts", "lefthand_kpts", "righthand_kpts")},
+        protocol="wholebody",
+    ),
     Benchmark(
         "Open Images",
         {

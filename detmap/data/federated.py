@@ -41,9 +41,7 @@ class CategoryLists(Frozen):
 
     @classmethod
     def of(cls, lists: Lists, images: NDArray[Any], categories: NDArray[Any], source: str, field: str) -> CategoryLists:
-        """Check lists and return them; categories that the ground truth does not have are left out. Raises `InputError`
-        for an image that the ground truth does not have, or a list that holds something other than ids.
-        """
+        """Check lists and return them; categories that the ground truth does not have are left out."""
         if not isinstance(lists, Mapping):
             problem = f"must be a mapping of image id to category ids, not {type(lists).__name__}"
             raise InputError(problem, source=source, field=field)
@@ -112,9 +110,7 @@ def among(
 
 
 def frequency_column(frequencies: Mapping[Any, str] | None, categories: NDArray[Any], source: str) -> Any:
-    """Return the frequency of each category, "" where it is not known; None where none is. Raises `InputError` for a
-    frequency other than r, c and f.
-    """
+    """Return the frequency of each category, "" where it is not known; None where none is."""
     if frequencies is None:
         return None
     for category, value in frequencies.items():

@@ -26,9 +26,7 @@ _SHAPES_LEFT_OUT = "detmap.shapes_left_out"
 
 
 def arrow_of(data: Any, source: str) -> Any:
-    """Return data of any kind as a `pyarrow.Table`, which shares its memory where it can; raises `InputError` where it
-    is no table.
-    """
+    """Return data of any kind as a `pyarrow.Table`, which shares its memory where it can."""
     pa = pyarrow()
     check_computed(data, source)
     try:
@@ -111,9 +109,7 @@ def columns_of(
 
 
 def image_names(table: Any, columns: Mapping[str, str] | None, source: str) -> dict[Any, str]:
-    """Return the names of the files of images that have ids besides, by id; none where there is no such column. Raises
-    `InputError` where an image has two.
-    """
+    """Return the names of the files of images that have ids besides, by id; none where there is no such column."""
     found = _by_role(table, columns, source, table.column_names)
     if not {"image_id", "image"} <= set(found):
         return {}

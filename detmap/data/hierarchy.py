@@ -100,10 +100,8 @@ def expanded(table: T, hierarchy: Hierarchy) -> T:
         problem = f"categories have numbers, such as {categories.ids[0]}, and a hierarchy has names of labels"
         raise InputError(problem, source=table.source, field="hierarchy")
     names: list[str] = categories.ids.tolist()
-    above: list[tuple[str, ...]] = [hierarchy.above.get(name, ()) for name in names]
-    every = sorted({*names, *(one for own in above for one in own)})
-    place: dict[str, int] = {name: k for k, name in enumerate(every)}
-    listed: list[list[int]] = [[place[one] for one in (name, *hierarchy.above.get(name, ()))] for name in names]
+    every, listed = _listed(names, hierarchy.above)
+    place = {name: k for k, name in enumerate(every)}
     counts = np.array([len(one) for one in listed], np.int64)
     times = counts[categories.codes] if names else np.zeros(0, np.int64)
     rows = np.repeat(np.arange(times.size), times)
@@ -129,6 +127,14 @@ def expanded(table: T, hierarchy: Hierarchy) -> T:
         negatives=_lists(table.negatives, [place[name] for name in names], below, len(every)),
         not_exhaustive=_lists(table.not_exhaustive, [place[name] for name in names], [[]] * len(names), len(every)),
     )
+
+
+def _listed(names: Sequence[str], above: Mapping[str, Sequence[str]]) -> tuple[list[str], list[list[int]]]:
+    """Return all labels that there are and lie above them, ascending, and for each given one its own number and theirs."""
+    own = [[name, *above.get(name, ())] for name in names]
+    every = sorted({label for labels in own for label in labels})
+    place = {label: k for k, label in enumerate(every)}
+    return every, [[place[label] for label in labels] for labels in own]
 
 
 def _lists(

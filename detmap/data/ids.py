@@ -52,29 +52,19 @@ class Ids(Frozen):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Images(Ids):
-    """Images, and which of them each object is on.
+    """Images, and which of them each object is on; those without objects are among the `ids`, too."""
 
-    Attributes
-    ----------
-    ids : ndarray of int64 or str, shape (i,)
-        Each once, ascending; those without objects included.
-    codes : ndarray of int32, shape (n,)
-        Each object's image, as a place in `ids`.
-    sizes : ndarray of int64, shape (i, 2), or None
-        Height and width of each image in pixels, 0 where they are not known; None where none is.
-    names : tuple of str, or None
-        The name of each image's file, "" where it is not known; None where none is.
-    order : ndarray of int64, shape (i,), or None
-        The place of each image in the list that was given, as in a file; None where there was none, or it ascends.
-    clusters : ndarray of int64 or str, shape (i,), or None
-        The cluster of each image: images that depend on each other, as frames of a video, are in one. Intervals and tests
-        draw and exchange clusters as a whole. None: images are independent.
-    """
-
+    #: Height and width of each image in pixels, 0 where they are not known; None where none is; shape (i, 2).
     sizes: NDArray[np.int64] | None = None
+    #: The name of each image's file, "" where it is not known; None where none is.
     names: tuple[str, ...] | None = None
+    #: The place of each image in the list that was given, as in a file; None where there was none, or it ascends.
     order: NDArray[np.int64] | None = None
+    #: The cluster of each image: images that depend on each other, as frames of a video, are in one. Intervals and tests
+    #: draw and exchange clusters as a whole. None: images are independent.
     clusters: NDArray[Any] | None = None
+    #: How crowded each image is, CrowdPose's ``crowdIndex``, NaN where it is not known; None where none is.
+    crowd_index: NDArray[np.float64] | None = None
 
     @property
     def heights(self) -> NDArray[np.int64] | None:
@@ -89,29 +79,16 @@ class Images(Ids):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Categories(Ids):
-    """Categories, and which of them each object is of.
-
-    Attributes
-    ----------
-    ids : ndarray of int64 or str, shape (c,)
-        Each once, ascending; those without objects included.
-    codes : ndarray of int32, shape (n,)
-        Each object's category, as a place in `ids`.
-    names : tuple of str
-        The name of each category.
-    frequencies : tuple of {"r", "c", "f", ""}, or None
-        How frequent each category is in LVIS's training data: rare, common or frequent, "" where it is not known; None
-        where none is.
-    """
+    """Categories, and which of them each object is of; those without objects are among the `ids`, too."""
 
     names: tuple[str, ...]
+    #: How frequent each category is in LVIS's training data: r (rare), c (common) or f (frequent), "" where it is not
+    #: known; None where none is.
     frequencies: tuple[str, ...] | None = None
 
 
 def categories_given(category_ids: Any, labels: Any) -> Any:
-    """Return the categories, which were given as `category_ids` or as `labels`, its synonym; None where neither was.
-    Raises `OptionError` where both were.
-    """
+    """Return the categories, which were given as `category_ids` or as `labels`, its synonym; None where neither was."""
     if category_ids is not None and labels is not None:
         raise OptionError("category_ids and labels are two names for the same: give one of them")
     return labels if category_ids is None else category_ids
@@ -173,9 +150,7 @@ def zeros(ids: Sequence[Any]) -> NDArray[np.bool_]:
 
 
 def index_among(ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: str, field: str, plural: str) -> Ids:
-    """Index `ids` among `listed`, or among themselves; raises `InputError` where one of them is not listed, or as
-    `index_ids` does.
-    """
+    """Index `ids` among `listed`, or among themselves."""
     own = index_ids(ids, source=source, field=field)
     if listed is None:
         return own
@@ -207,9 +182,7 @@ def used(table: Ids, rows: NDArray[Any]) -> Ids:
 
 
 def coded(strings: Sequence[str], source: str | None = None, field: str = "id") -> Ids:
-    """Return the distinct strings and each one's code: an array of them all would be as wide as the widest; raises
-    `InputError` as `columns.texts` does.
-    """
+    """Return the distinct strings and each one's code: an array of them all would be as wide as the widest."""
     places: dict[str, int] = {}
     codes = [places.setdefault(value, len(places)) for value in strings]
     return Ids(columns.texts(list(places), source=source, field=field), np.array(codes, np.int32))
@@ -264,9 +237,7 @@ def sizes_of_images(sizes: Any, images: Any, known: NDArray[Any], source: str) -
 
 
 def cluster_column(clusters: Clusters, images: NDArray[Any], source: str) -> NDArray[Any]:
-    """Return the cluster of each of the `images`, shape (i,); raises `InputError` where an image has no cluster, or
-    clusters are neither all integers nor all strings.
-    """
+    """Return the cluster of each of the `images`, shape (i,)."""
     if isinstance(clusters, Mapping):
         known = images.tolist()
         lacking = [image for image in known if image not in clusters]

@@ -26,6 +26,8 @@ NOTICES = {
     "missing_not_exhaustive_category_ids": "{n} images without not_exhaustive_category_ids: taken as exhaustive",
     "missing_frequency": "{n} categories with ground truth, but without frequency: in no AP of a group by frequency",
     "missing_level_fields": "{n} objects lack a field that a level of difficulty reads: they are ignored there",
+    "missing_crowdIndex": "{n} images without crowdIndex: in none of the groups of images",
+    "missing_part_scores": "{n} detections without a score of the part (score_field): ranked by their score",
     "group_boxes": "{n} boxes stand for groups of objects, by a column that this protocol does not read: each is scored as "
     "one object",
     "zero_sized_boxes": "{n} boxes of no width or height",

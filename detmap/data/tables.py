@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns
+from detmap.data.crowding import crowd_index_column
 from detmap.data.display import record, table_fragment
 from detmap.data.federated import CategoryLists, Lists, frequency_column
 from detmap.data.frames import Framed
@@ -271,6 +272,9 @@ class GroundTruth(_Shaped, Frozen):
         LVIS's ``neg_category_ids``, the categories that are known not to be on an image, and its
         ``not_exhaustive_category_ids``, those of which objects may not be annotated there; `Protocol.judged` and
         `Protocol.not_exhaustive` ask for them. None: no image has such a list.
+    part_flags : mapping of str to ndarray of bool, shape (n,)
+        Whether a part of each object's shape is valid, by name, as COCO-WholeBody's ``foot_valid``; `Protocol.valid_flag`
+        asks for one.
     present : CategoryLists, or None
         The categories that are known to be on an image, with or without boxes: Open Images' verified labels of confidence 1.
         `Protocol.judged` asks for them. None: no image has such a list.
@@ -304,6 +308,7 @@ class GroundTruth(_Shaped, Frozen):
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "ground truth"
     kinds: tuple[str, ...] = (BOXES,)
+    part_flags: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
 
     @property
     def category_names(self) -> tuple[str, ...]:
@@ -343,6 +348,8 @@ class GroundTruth(_Shaped, Frozen):
         not_exhaustive_category_ids: Lists | None = None,
         pos_category_ids: Lists | None = None,
         frequencies: Mapping[Any, str] | None = None,
+        crowd_index: Mapping[Any, float] | None = None,
+        part_flags: Mapping[str, ArrayLike] | None = None,
         fields: Mapping[str, ArrayLike] | None = None,
         notices: Mapping[str, int] | None = None,
         source: str = "ground truth",
@@ -398,6 +405,10 @@ class GroundTruth(_Shaped, Frozen):
             Categories that are known to be on an image, with or without boxes, as Open Images' verified labels say.
         frequencies : mapping of category id to {"r", "c", "f"}, optional
             Whether a category is rare, common or frequent, for the metrics APr, APc and APf.
+        crowd_index : mapping of image id to float, optional
+            How crowded an image is, for `Protocol.crowd_groups`.
+        part_flags : mapping of str to array_like of bool, shape (n,), optional
+            Whether a part of each object's shape is valid, as ``{"foot_valid": [...]}``, for `Protocol.valid_flag`.
         fields : mapping of str to array_like of float or bool, shape (n,), optional
             Other fields of the objects that levels of difficulty read, as ``{"occlusion": [0, 2, 1]}``; None or NaN is no
             value.
@@ -451,6 +462,7 @@ class GroundTruth(_Shaped, Frozen):
                 image_codes,
                 sizes_of_images(image_sizes, images, image.ids, source),
                 order=order_of_images(images, image.ids, source),
+                crowd_index=crowd_index_column(crowd_index, image.ids, source),
             ),
             categories=Categories(
                 category.ids, category_codes, tuple(flat), frequency_column(frequencies, category.ids, source)
@@ -470,6 +482,10 @@ class GroundTruth(_Shaped, Frozen):
                 for name, values in (fields or {}).items()
             },
             within_unit=checked.within_unit,
+            part_flags={
+                name: _of(checked.kept, _flags(values, count, source, name))[0]
+                for name, values in (part_flags or {}).items()
+            },
             notices=added(added(notices, {"zero_id": int(flags[2].sum())} if zero else {}), checked.notices),
             source=source,
         )
@@ -492,6 +508,7 @@ class GroundTruth(_Shaped, Frozen):
             crowd=readonly(self.crowd[chosen], np.bool_),
             difficult=readonly(self.difficult[chosen], np.bool_),
             zero_ids=None if self.zero_ids is None else readonly(self.zero_ids[chosen], np.bool_),
+            part_flags={name: readonly(flags[chosen], np.bool_) for name, flags in self.part_flags.items()},
             group_of=None if self.group_of is None else readonly(self.group_of[chosen], np.bool_),
             fields={name: readonly(values[chosen], np.float64) for name, values in self.fields.items()},
         )
@@ -556,6 +573,9 @@ class Detections(_Shaped, Frozen):
         What was unusual, counted; see `detmap.data.notices.NOTICES`.
     source : str
         Where it came from, for messages.
+    more_scores : mapping of str to ndarray of float64, shape (n,)
+        Other scores of each detection by name, as of a part of its shape; NaN where it has none. `Protocol.score_field` asks
+        for one.
     areas : ndarray of float64, shape (n,), or None
         Where there are shapes other than boxes: what area ranges look at, NaN for the area of the shape; else None.
     """
@@ -571,6 +591,7 @@ class Detections(_Shaped, Frozen):
     source: str = "detections"
     areas: NDArray[np.float64] | None = None
     kinds: tuple[str, ...] = (BOXES,)
+    more_scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @classmethod
     def from_arrays(
@@ -586,6 +607,7 @@ class Detections(_Shaped, Frozen):
         shapes: Mapping[str, Column] | None = None,
         kinds: Sequence[str] | None = None,
         scores: ArrayLike,
+        more_scores: Mapping[str, ArrayLike] | None = None,
         areas: ArrayLike | None = None,
         box_format: BoxFormat = "xywh",
         invalid_boxes: InvalidBoxes = "error",
@@ -616,6 +638,8 @@ class Detections(_Shaped, Frozen):
             `detmap.evaluate` has to be told which one.
         scores : array_like of float, shape (n,)
             Higher is surer.
+        more_scores : mapping of str to array_like of float, shape (n,), optional
+            Other scores by name, as ``{"foot_score": [...]}``, for `Protocol.score_field`; NaN where a detection has none.
         areas : array_like of float, shape (n,), optional
             Of shapes other than boxes: what area ranges look at, NaN for the area of the shape. By default the areas of the
             `boxes` where these are given too, as pycocotools does, else those of the shapes.
@@ -672,6 +696,10 @@ class Detections(_Shaped, Frozen):
             notices=added(notices, checked.notices),
             source=source,
             areas=own,
+            more_scores={
+                name: _of(checked.kept, _numbers(values, count, source, name))[0]
+                for name, values in (more_scores or {}).items()
+            },
         )
 
     def on_images_of(self, ground_truth: GroundTruth, unknown: Literal["error", "ignore"] = "error") -> Detections:
@@ -741,6 +769,7 @@ class Detections(_Shaped, Frozen):
             shapes={name: column.take(chosen) for name, column in self.shapes.items()},
             scores=readonly(self.scores[chosen], np.float64),
             areas=None if self.areas is None else readonly(self.areas[chosen], np.float64),
+            more_scores={name: readonly(values[chosen], np.float64) for name, values in self.more_scores.items()},
         )
 
     def __len__(self) -> int:

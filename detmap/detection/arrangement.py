@@ -138,6 +138,8 @@ class Arrangement:
     zero: NDArray[np.bool_] | None
     #: The cluster of each image; None: images are independent; shape (i,).
     clusters: NDArray[Any] | None
+    #: The crowd index of each image, where the protocol has groups of images by it; None where none is known.
+    crowd_index: NDArray[np.float64] | None
     #: The group of each category, where it is known and the protocol has groups.
     frequencies: dict[Any, str]
     #: What was unusual, counted.
@@ -175,6 +177,7 @@ class Arrangement:
             compared = (both[0], both[1])
         images, image_of = _selection(ground_truth.images.ids, image_ids, "image_ids")
         clusters = ground_truth.images.clusters
+        crowding = ground_truth.images.crowd_index if protocol.crowd_groups else None
         categories, category_of = _selection(ground_truth.categories.ids, category_ids, "category_ids")
         missing = mismatches.classes_without_results(ground_truth, detections, category_of >= 0)
         notices = {
@@ -233,6 +236,8 @@ class Arrangement:
             ignored_flag |= getattr(ground_truth, flag)
         if kind.ignored is not None:
             ignored_flag |= kind.ignored(shapes[1])
+        if protocol.valid_flag in ground_truth.part_flags:
+            ignored_flag |= ~ground_truth.part_flags[protocol.valid_flag]
         # A crowd that is not ignored is an object like any other: it is found once.
         crowd = ground_truth.crowd & ignored_flag if protocol.crowd_overlap else np.zeros_like(ignored_flag)
         group = groups_of(ground_truth, protocol)
@@ -242,6 +247,8 @@ class Arrangement:
         pixel = 1.0 if protocol.inclusive_pixels else 0.0
         by_kind = None if kind.areas is None else kind.areas(ground_truth, protocol)
         areas = ground_truth.areas if by_kind is None else by_kind
+        if by_kind is not None:  # areas of annotations are not looked at
+            notices.pop("missing_area", None)
         if isinstance(shapes[1], Boxes) and (protocol.object_areas == "shape" or protocol.inclusive_pixels):
             # An area that is that of the box counts pixels as the protocol does, as areas of detections do.
             of_box = protocol.object_areas == "shape" or areas == given.areas()
@@ -277,6 +284,7 @@ class Arrangement:
             ),
             zero=None if zero is None or not zero.any() else zero,
             clusters=None if clusters is None else readonly(clusters[image_of >= 0], clusters.dtype),
+            crowd_index=None if crowding is None else readonly(crowding[image_of >= 0], np.float64),
             frequencies={} if merged else _frequencies(ground_truth, protocol, categories),
             notices={code: count for code, count in notices.items() if count},
             kind=kind,

@@ -124,6 +124,7 @@ def _match(
         notices=arranged.notices,
         otherwise=otherwise,
         clusters=arranged.clusters,
+        crowd_index=arranged.crowd_index,
         frequencies=arranged.frequencies,
     )
 

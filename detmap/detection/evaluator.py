@@ -191,8 +191,8 @@ class Evaluator:
             Optional are ``iscrowd``, ``difficult`` and ``group_of`` (m,), False by default, and ``area`` (m,), by default
             the area of the box, or of the shape where there are no boxes; and LVIS's ``neg_category_ids`` and
             ``not_exhaustive_category_ids``, and ``pos_category_ids``, which with the first are Open Images' verified
-            labels: lists of labels. Levels of difficulty ask for the fields that they
-            name (m,), and ranges in percent for ``image_size``, height and width.
+            labels: lists of labels; and CrowdPose's ``crowdIndex``, a number. Levels of difficulty ask for the fields that
+            they name (m,), and ranges in percent for ``image_size``, height and width.
         image_ids : int, str, or sequence or tensor of them, optional
             The id of each image; by default the ``image_id`` of its target, as torchvision's data sets have it. There are
             ids with every update, or with none.
@@ -351,6 +351,11 @@ class Evaluator:
             frequencies=self._frequencies,
             neg_category_ids=self._listed("neg_category_ids"),
             not_exhaustive_category_ids=self._listed("not_exhaustive_category_ids"),
+            crowd_index={
+                identity: image.crowd_index
+                for identity, image in self._waiting.items()
+                if image.crowd_index is not None
+            },
             pos_category_ids=self._listed("pos_category_ids"),
             fields={
                 name: np.concatenate([image.fields[name] for image in images])
@@ -368,6 +373,8 @@ class Evaluator:
             scores=joined.scores,
             box_format=self.box_format,
             invalid_boxes=invalid,
+            # Whatever they are called, those given are the ones to rank by.
+            more_scores={self.protocol.score_field: joined.scores},
             notices={"dropped_boxes": joined.dropped, "unscored_shapes": joined.unscored},
             source="predictions",
         )

@@ -6,6 +6,7 @@ carries them out. The rules are lvis-api's, see `detmap.data.federated` for what
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +17,14 @@ from detmap.data.federated import FREQUENCIES, among
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import YES_OR_NO, Flag, decision
 from detmap.detection.group_boxes import FIELDS
+from detmap.shapes import find
 
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
 
-_SINCE = "0.2"
+_decision = partial(decision, since="0.2")
 
-JUDGED = decision(
+JUDGED = _decision(
     "Which detections are scored: all, or on each image those of the categories that were looked for there, which are the "
     "categories with objects, those of LVIS's `neg_category_ids`, and those of Open Images' verified labels.",
     "matching",
@@ -33,11 +35,10 @@ JUDGED = decision(
         help="score all detections (default), or on each image those of the categories that were looked for there: those "
         "with objects, those of neg_category_ids, and those of verified labels",
     ),
-    since=_SINCE,
     group="federated",
 )
 
-NOT_EXHAUSTIVE = decision(
+NOT_EXHAUSTIVE = _decision(
     "Detections without a match, of a category that the image has among LVIS's `not_exhaustive_category_ids`: wrong, or "
     "ignored, since not all objects are annotated there.",
     "matching",
@@ -47,11 +48,10 @@ NOT_EXHAUSTIVE = decision(
         name="--not-exhaustive",
         help="unmatched detections of categories among the image's not_exhaustive_category_ids: wrong (default), or ignored",
     ),
-    since=_SINCE,
     group="federated",
 )
 
-WITHOUT_AREA = decision(
+WITHOUT_AREA = _decision(
     "Objects and detections whose area is not above 0: scored like others; dropped, as by lvis-api; or detections alone are "
     "dropped, whose width or height is not above 0, as by TensorFlow's Object Detection API.",
     "matching",
@@ -62,10 +62,9 @@ WITHOUT_AREA = decision(
         help="objects and detections whose area is not above 0: scored (default), dropped, or undetected: such detections "
         "are dropped, and the objects are to be found",
     ),
-    since=_SINCE,
 )
 
-GROUPS = decision(
+GROUPS = _decision(
     "Groups of categories whose mean AP is a metric too, by how frequent LVIS calls them: r (rare) gives APr, c (common) "
     "APc, f (frequent) APf.",
     "names",
@@ -79,17 +78,15 @@ GROUPS = decision(
         help="groups of categories whose mean AP is reported: r,c,f, or none",
         read=parse_names,
     ),
-    since=_SINCE,
 )
 
-POOLED = decision(
+POOLED = _decision(
     "Whether AP_pooled is a metric too: the AP of one ranking of the detections of all categories, equal scores by image "
     "and then category; and AP_pooled_r and so on, those of each of the `groups`.",
     "names",
     allowed=YES_OR_NO,
     phrase=lambda protocol: "pooled AP",
     flag=Flag(name="--pooled", value=True, help="report AP_pooled too: the AP of one ranking of all categories"),
-    since=_SINCE,
 )
 
 #: The fields of images that list categories.
@@ -101,17 +98,19 @@ _FIELDS = {
     "not_exhaustive": ("wrong", ("not_exhaustive_category_ids",)),
     "groups": ((), ("frequency",)),
     "group_of": ("object", FIELDS),
+    "crowd_groups": ((), ("crowdIndex",)),
 }
 
 
 def fields_read(protocol: Protocol) -> list[str]:
-    """Return which fields of LVIS and Open Images a protocol reads, or need not: frequency only adds metrics."""
+    """Return which fields of other benchmarks a protocol reads, or need not: frequency only adds metrics."""
     read = [field for name, (default, own) in _FIELDS.items() if getattr(protocol, name) != default for field in own]
-    return list(dict.fromkeys([*read, "frequency"])) if read else []
+    read += find(protocol.iou_type).lists
+    return list(dict.fromkeys([*read, *(["frequency"] if {*LISTS} & {*read} else [])]))
 
 
 def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArray[np.bool_]) -> dict[str, int]:
-    """Return notices on images, of those selected, that lack a list that the protocol reads."""
+    """Return notices on images, of those selected, that lack a list or a crowd index that the protocol reads."""
     lists = dict(
         zip(LISTS, ((ground_truth.negatives, ground_truth.present), (ground_truth.not_exhaustive,)), strict=True)
     )
@@ -122,6 +121,9 @@ def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArra
             missing = missing if own is None else missing & ~own.listed
         if field in lists:
             made[f"missing_{field}"] = int(missing.sum())
+    if protocol.crowd_groups:
+        index = ground_truth.images.crowd_index
+        made["missing_crowdIndex"] = int(images.sum() if index is None else (images & np.isnan(index)).sum())
     return made
 
 
@@ -159,22 +161,11 @@ def either(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> ND
 
 
 class Judgement:
-    """Which detections were looked for, and of which not all objects are annotated.
+    """Which detections were looked for (`unjudged`: which were not), and of which not all objects are annotated
+    (`lenient`: ignored without a match); shape (n,) each, None where none is.
 
-    Parameters
-    ----------
-    ground_truth : GroundTruth
-        With the lists of its images.
-    left_out : ndarray of bool, shape (g,), or None
-        Which of its objects are not scored: they do not say that their category was looked for.
-    images, categories : ndarray of int32, shape (n,)
-        Image and category of each detection, as places among those of the ground truth; -1 for a category that it lacks.
-
-    Attributes
-    ----------
-    unjudged, lenient : ndarray of bool, shape (n,), or None
-        Whether the category of a detection was not looked for on its image, and whether it is ignored without a match.
-        None: none is.
+    Image and category of each detection are places among those of the ground truth, -1 for a category that it lacks.
+    Objects that are `left_out` do not say that their category was looked for.
     """
 
     unjudged: NDArray[np.bool_] | None = None

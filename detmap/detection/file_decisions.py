@@ -19,6 +19,9 @@ from detmap.errors import shorten
 
 _SINCE = "0.2"
 
+#: A decision that lies in what is read.
+_in_files = partial(decision, since=_SINCE, reads=True)
+
 
 def _plain_number(value: Any) -> Any:
     return float(value) if isinstance(value, int | float | np.number) and not isinstance(value, bool) else value
@@ -59,7 +62,7 @@ def _say_cut(value: float | None) -> str:
     return "none" if value is None else f"{value:g}"
 
 
-MIN_SCORE = decision(
+MIN_SCORE = _in_files(
     "Detections of a lower score are left out. None: all count.",
     "ranking",
     plain=_plain_number,
@@ -67,11 +70,9 @@ MIN_SCORE = decision(
     words=_say_cut,
     phrase=lambda protocol: f"scores from {protocol.min_score:g}",
     flag=Flag(name="--min-score", metavar="SCORE", help="leave out detections of a lower score", read=parse_number),
-    since=_SINCE,
-    reads=True,
 )
 
-MAX_PER_IMAGE = decision(
+MAX_PER_IMAGE = _in_files(
     "A cap on the detections of an image, of all categories together: those of the best scores stay, of equal ones the "
     "first. None: no cap.",
     "matching",
@@ -86,11 +87,9 @@ MAX_PER_IMAGE = decision(
         help="a cap on the detections of an image, of all categories together",
         read=_parse_integer,
     ),
-    since=_SINCE,
-    reads=True,
 )
 
-MAX_PER_CATEGORY = decision(
+MAX_PER_CATEGORY = _in_files(
     "A cap on the detections of a category on all images together: those of the best scores stay, of equal ones the first. "
     "Only those within `max_per_image` are counted. None: no cap.",
     "matching",
@@ -105,8 +104,6 @@ MAX_PER_CATEGORY = decision(
         help="a cap on the detections of a category on all images together",
         read=_parse_integer,
     ),
-    since=_SINCE,
-    reads=True,
 )
 
 LEFT_OUT = decision(
@@ -127,17 +124,15 @@ LEFT_OUT = decision(
     reads=True,
 )
 
-SCORED_IMAGES = decision(
+SCORED_IMAGES = _in_files(
     "Whether all images of the ground truth are scored, or only those with a detection that is not cut off by its score.",
     "matching",
     allowed=("all", "detected"),
     phrase=lambda protocol: "only images with detections",
     flag=Flag(name="--scored-images", help="score all images (default), or only those with detections"),
-    since=_SINCE,
-    reads=True,
 )
 
-NUMBERS = decision(
+NUMBERS = _in_files(
     "Whether corners of boxes and scores are taken as they are, or rounded to single precision, as tensors hold them.",
     "matching",
     "ranking",
@@ -146,11 +141,9 @@ NUMBERS = decision(
     flag=Flag(
         name="--numbers", help="boxes and scores as they are (default), or in single precision, as tensors have them"
     ),
-    since=_SINCE,
-    reads=True,
 )
 
-BOX_DECIMALS = decision(
+BOX_DECIMALS = _in_files(
     "To how many decimals the corners of detected boxes are rounded; 0 is whole pixels. None: not at all.",
     "matching",
     plain=_plain_integer,
@@ -163,11 +156,9 @@ BOX_DECIMALS = decision(
         help="round the corners of detected boxes; 0: whole pixels",
         read=_parse_integer,
     ),
-    since=_SINCE,
-    reads=True,
 )
 
-SCORE_DECIMALS = decision(
+SCORE_DECIMALS = _in_files(
     "To how many decimals scores are rounded. None: not at all.",
     "ranking",
     "matching",
@@ -176,11 +167,9 @@ SCORE_DECIMALS = decision(
     words=lambda value: "as given" if value is None else str(value),
     phrase=lambda protocol: f"decimals of scores {protocol.score_decimals}",
     flag=Flag(name="--score-decimals", metavar="N", help="round scores to so many decimals", read=_parse_integer),
-    since=_SINCE,
-    reads=True,
 )
 
-BOX_OFFSET = decision(
+BOX_OFFSET = _in_files(
     "By how many pixels detected boxes are moved right and down: 1 where they count from 0 and the ground truth from 1.",
     "matching",
     plain=_plain_number,
@@ -193,8 +182,6 @@ BOX_OFFSET = decision(
         help="move detected boxes right and down: 1 where they count pixels from 0 and the ground truth from 1",
         read=parse_number,
     ),
-    since=_SINCE,
-    reads=True,
 )
 
 FAR_CORNER = decision(

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from detmap.data.benchmarks import protocol_for
 from detmap.data.mismatches import check_pair
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection.protocols import AUTO, COCO, Protocol, preset, resolve
@@ -120,22 +119,30 @@ def tables_of(
         resolve(protocol, iou_type=kind)  # refused before files are read
     if kind is None:
         tables = [one for one in (ground_truth, detections) if isinstance(one, GroundTruth | Detections)]
-        decided = protocol if isinstance(protocol, Protocol) else COCO if protocol == AUTO else preset(protocol)
+        if protocol == AUTO:
+            protocol = _asked(ground_truth)
+        decided = protocol if isinstance(protocol, Protocol) else preset(protocol)
         kind = tables[0].kinds[0] if tables and len(tables[0].kinds) == 1 else decided.iou_type
     if levels is None and protocol != AUTO:
         levels = (protocol if isinstance(protocol, Protocol) else preset(protocol)).levels
     fields = fields_of(plain_levels(levels or ()))
     truth, found = _truth(ground_truth, kind, fields), detections
-    if protocol == AUTO and iou_type is None and isinstance(truth, GroundTruth):
-        asked = preset(protocol_for(truth.notices) or COCO.name).iou_type
-        if truth is not ground_truth and asked not in (COCO.iou_type, kind):
-            truth, kind = _truth(ground_truth, asked, fields), asked
     if isinstance(truth, GroundTruth):
         found = _found(detections, truth, kind)
     check_pair(truth, found)
     assert isinstance(truth, GroundTruth)
     assert isinstance(found, Detections)
     return truth, found
+
+
+def _asked(given: Truth) -> str:
+    """Return the protocol whose fields ground truth has that is still to be read; COCO's of what cannot be read twice."""
+    if not isinstance(given, str | os.PathLike | Mapping):
+        return COCO.name
+    from detmap.formats.files import asked_protocol
+    from detmap.formats.inputs import is_stream
+
+    return COCO.name if is_stream(given) else asked_protocol(given)
 
 
 def _truth(given: Truth, kind: str, fields: tuple[str, ...]) -> Truth:

@@ -10,8 +10,13 @@ from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.shapes import find
 
 #: Kind (AP, AR, or pooled: the AP of one ranking of several categories), IoU threshold, area range, cap, and category (a
-#: number) or group of categories (its letter) that a metric is the mean over; None is all.
+#: number) or group of categories (its letter) that a metric is the mean over; None is all. Two kinds more are AP of a group
+#: of images, whose name stands in place of the category: "group", and "published", the number that CrowdPose gives.
 Row = tuple[str, float | None, int, int, int | str | None]
+
+
+#: The kinds of metrics of a group of images.
+OF_IMAGES = ("group", "published")
 
 
 def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> list[tuple[str, Row]]:
@@ -22,10 +27,15 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
     if protocol.pooled:
         pooled.append(("AP_pooled", ("pooled", None, 0, last, None)))
         pooled += [(f"AP_pooled_{group}", ("pooled", None, 0, last, group)) for group in protocol.groups]
+    kind = "published" if protocol.crowd_means == "published" else "group"
+    crowds: list[tuple[str, Row]] = [(f"AP_{name}", (kind, None, 0, last, name)) for name, _ in protocol.crowd_groups]
+    if kind == "published":
+        crowds += [(f"AP_{name}_defined", ("group", None, 0, last, name)) for name, _ in protocol.crowd_groups]
     if protocol.per_class_metrics:
         return [
             *((f"mAP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas),
             *((f"mAP{group}", ("AP", None, 0, last, group)) for group in protocol.groups),
+            *((f"m{name}", row) for name, row in crowds),
             *pooled,
             *((f"AP_{name}", ("AP", None, 0, last, k)) for k, name in enumerate(distinct_names(categories))),
         ]
@@ -38,6 +48,7 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
         ("AP75", ("AP", 0.75, 0, last, None)),
         *((f"AP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas[1:]),
         *((f"AP{group}", ("AP", None, 0, last, group)) for group in protocol.groups),
+        *crowds,
         *((name, ("AR", None, 0, m, None)) for name, m in caps),
         *((f"AR{100 * iou:.0f}", ("AR", iou, 0, last, None)) for iou in find(protocol.iou_type).recalls),
         *((f"AR{suffix}", ("AR", None, a, last, None)) for suffix, a in areas[1:]),

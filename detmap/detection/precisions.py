@@ -122,6 +122,11 @@ def mean_of_defined(values: NDArray[np.float64]) -> float:
     return float(np.mean(defined)) if defined.size else float("nan")
 
 
+def published_mean(values: NDArray[np.float64]) -> float:
+    """Return the mean in which what is NaN counts as -1, rounded to four decimals, as CrowdPose's evaluation gives it."""
+    return float(np.round(np.mean(np.where(np.isnan(values), -1.0, values)), 4)) if values.size else float("nan")
+
+
 def effect_of_zero_ids(tally: Tally, curves: Curves | None = None, threads: int | None = None) -> dict[str, int]:
     """Return the notice that gives AP with annotations of the id 0 found and missed; none where there is none.
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.notices import added
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection.federated import without_area
 from detmap.detection.protocols import Protocol
@@ -38,12 +39,34 @@ def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protoc
         detections = _with_corners(detections, corners)
     if protocol.numbers == "float32":
         ground_truth, detections = _in_single(ground_truth), _in_single(detections)
+    ground_truth, detections = _parted(ground_truth, protocol), _parted(detections, protocol)
+    if protocol.score_field != "score":
+        detections = _scored_by(detections, protocol.score_field)
     scores = prepared_scores(detections.scores, protocol)
     if scores is not detections.scores:
         detections = replace(detections, scores=scores)
     if protocol.inclusive_pixels and protocol.far_corner == "x+w":
         ground_truth, detections = _by_corners(ground_truth), _by_corners(detections)
     return ground_truth, detections
+
+
+def _parted(table: T, protocol: Protocol) -> T:
+    """Return a table with the part of its shapes that the protocol compares, labelled points counted where it says so."""
+    kind = find(protocol.iou_type)
+    if kind.part is None or (protocol.points is None and protocol.labelled == "field"):
+        return table
+    counted = protocol.labelled == "points" or isinstance(table, Detections)
+    made = kind.part(table.shape(kind.name), protocol.points, counted, table.source)
+    return replace(table, shapes={**table.shapes, kind.column_name: made})
+
+
+def _scored_by(detections: Detections, field: str) -> Detections:
+    """Return detections with other scores, where they have them."""
+    own = detections.more_scores.get(field, np.full(len(detections), np.nan))
+    missing = np.isnan(own)
+    notices = added(detections.notices, {"missing_part_scores": int(missing.sum())})
+    scores = readonly(np.where(missing, detections.scores, own), np.float64)
+    return replace(detections, scores=scores, notices=notices)
 
 
 def prepared_scores(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
@@ -69,12 +92,16 @@ def left_out(
         or protocol.max_per_image is not None
         or protocol.max_per_category is not None
         or protocol.without_area == "dropped"
+        or protocol.unseen == "dropped"
     ):
         return None, None
     objects = without_area(ground_truth, protocol)
     cut = np.zeros(len(detections), np.bool_)
     if protocol.min_score is not None:
         cut |= detections.scores < protocol.min_score
+    kind = find(protocol.iou_type)
+    if protocol.unseen == "dropped" and kind.ignored is not None:
+        cut |= kind.ignored(detections.shape(kind.name))
     images = detections.images.codes
     for cap, codes in (
         (protocol.max_per_image, images),

@@ -15,14 +15,14 @@ from detmap.choices import UNLIMITED as UNLIMITED
 from detmap.choices import WHOLE
 from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
-from detmap.detection import federated, group_boxes, ranges
+from detmap.detection import federated, group_boxes, poses, ranges
 from detmap.detection import file_decisions as in_files
 from detmap.errors import OptionError, did_you_mean, shorten
 from detmap.hits import GRIDS, INTERPOLATIONS, LINEAR, PAIRWISE, Interpolation, Linear
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
-from detmap.shapes.kinds import BOXES, ROTATED
+from detmap.shapes.kinds import BOXES, KEYPOINTS, ROTATED, WHOLE_BODIES
 
 AreaRanges = Mapping[str, Sequence[float | str] | str]
 Levels = Mapping[str, str | Iterable[str]]
@@ -236,7 +236,8 @@ class Protocol:
             '"rotated" (boxes), "probiou" (these as Gaussians), or one given to `detmap.register`.',
             "matching",
             allowed=KINDS,
-            plain=lambda name: KINDS.find(name).name,
+            # A kind that ships is not loaded before it is needed.
+            plain=lambda name: name if isinstance(name, str) and name in KINDS else KINDS.find(name).name,
             phrase=lambda protocol: f"overlap of {protocol.iou_type}",
             flag=Flag(
                 name="--iou-type",
@@ -345,6 +346,13 @@ class Protocol:
     without_area: Literal["scored", "dropped", "undetected"] = field(default="scored", metadata=federated.WITHOUT_AREA)
     groups: tuple[str, ...] = field(default=(), metadata=federated.GROUPS)
     pooled: bool = field(default=False, metadata=federated.POOLED)
+    points: tuple[int, int] | None = field(default=None, metadata=poses.POINTS)
+    labelled: Literal["field", "points"] = field(default="field", metadata=poses.LABELLED)
+    unseen: Literal["scored", "dropped"] = field(default="scored", metadata=poses.UNSEEN)
+    score_field: str = field(default="score", metadata=poses.SCORE_FIELD)
+    valid_flag: str = field(default="", metadata=poses.VALID_FLAG)
+    crowd_groups: tuple[tuple[str, float], ...] = field(default=(), metadata=poses.CROWD_GROUPS)
+    crowd_means: Literal["defined", "published"] = field(default="defined", metadata=poses.CROWD_MEANS)
     group_of: Literal["object", "found", "ignored"] = field(default="object", metadata=group_boxes.GROUP_OF)
     levels: tuple[tuple[str, str], ...] = field(default=(), metadata=ranges.LEVELS)
 
@@ -355,10 +363,12 @@ class Protocol:
                 "max_per_category is a cap on each category, and use_categories=False (--ignore-categories) makes them one: "
                 "leave out one of the two"
             )
-        names = [*self.range_names, *(["pooled"] if self.pooled else [])]
+        names = [*self.range_names, *(name for name, _ in self.crowd_groups), *(["pooled"] if self.pooled else [])]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise OptionError(f"{twice!r} is the name of two area ranges or levels: AP_{twice} would be two metrics")
+            raise OptionError(
+                f"{twice!r} is the name of two area ranges, levels or groups of images: AP_{twice} would be two metrics"
+            )
 
     def describe(self) -> str:
         """Return the decisions in one line, to stand beside a number."""
@@ -436,6 +446,75 @@ LVIS = replace(
 
 #: Of Dave et al., "Evaluating Large-Vocabulary Object Detectors: The Devil is in the Details" (2021).
 LVIS_FIXED = replace(LVIS, name="lvis-fixed", max_per_image=None, max_per_category=10_000)
+
+_POSES = replace(COCO, iou_type=KEYPOINTS, area_ranges=tuple(COCO.area_ranges[at] for at in (0, 2, 3)), max_dets=(20,))
+
+
+def skeleton(
+    name: str, parts: Mapping[str, Sequence[float]], *, whole: Sequence[float] | None = None, **decisions: Any
+) -> list[Protocol]:
+    """Return protocols for the parts of a skeleton and for the whole, by COCO's rules for poses.
+
+    Parameters
+    ----------
+    name : str
+        The name of the protocol for the whole; that for a part is ``"NAME-PART"``.
+    parts : mapping of str to sequence of float
+        The sigmas of the points of each part, parts in the order in which their points stand in a pose.
+    whole : sequence of float, optional
+        The sigmas of all points; by default those of the parts.
+    **decisions
+        Decisions of all these protocols, as `detmap.evaluate` takes them.
+
+    Returns
+    -------
+    list of Protocol
+        One per part, then the whole. None is registered.
+
+    Raises
+    ------
+    OptionError
+        For sigmas or decisions that cannot be.
+    """
+    if not isinstance(parts, Mapping) or not parts:
+        raise OptionError(f"parts must be a mapping of names to sigmas, not {shorten(parts)}")
+    made: list[Protocol] = []
+    stop = 0
+    for part, sigmas in parts.items():
+        first, stop = stop, stop + len(sigmas)
+        own = replace(_POSES, name=f"{name}-{part}", points=(first, stop), sigmas=tuple(sigmas))
+        made.append(own)
+    every = tuple(one for sigmas in parts.values() for one in sigmas) if whole is None else tuple(whole)
+    made.append(replace(_POSES, name=name, sigmas=every))
+    return [resolve(one, **decisions) for one in made] if decisions else made
+
+
+CROWDPOSE = replace(
+    _POSES,
+    name="crowdpose",
+    area_ranges=COCO.area_ranges[:1],
+    sigmas=poses.tenths(poses.CROWDPOSE),
+    oks_area="bbox*0.53",
+    crowd_groups=(("easy", 0.2), ("medium", 0.8), ("hard", 1e10)),
+    crowd_means="published",
+)
+
+#: COCO-WholeBody's parts, each ranked by a score of its own. Its scripts take sigmas of parts as tenths, and those of the
+#: whole as they are, which differs in last bits.
+WHOLE_BODY = [
+    replace(
+        one,
+        iou_type=WHOLE_BODIES,
+        labelled="points",
+        unseen="dropped",
+        score_field="score" if one.name.endswith("-body") else f"{one.name.rpartition('-')[2]}_score",
+    )
+    for one in skeleton(
+        "wholebody",
+        {part: poses.tenths(sigmas) for part, sigmas in poses.WHOLE_BODY.items()},
+        whole=[sigma / 1000 for sigmas in poses.WHOLE_BODY.values() for sigma in sigmas],
+    )
+]
 
 #: The challenge of 2019, as TensorFlow's Object Detection API evaluates it, which leaves out scores of -10 and below.
 OPEN_IMAGES = replace(
@@ -521,7 +600,8 @@ AUTO = "auto"
 
 #: Every named protocol.
 PRESETS = Registry(Protocol, "protocol")
-for _preset in (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, OPEN_IMAGES, DOTA, DOTA_AREA, *_TOOLS.values()):
+_BENCHMARKS = (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, OPEN_IMAGES, DOTA, DOTA_AREA, CROWDPOSE, *WHOLE_BODY)
+for _preset in (*_BENCHMARKS, *_TOOLS.values()):
     register(_preset)
 
 
@@ -537,6 +617,13 @@ ProtocolName = Literal[
     "openimages",
     "dota",
     "dota-area",
+    "crowdpose",
+    "wholebody-body",
+    "wholebody-foot",
+    "wholebody-face",
+    "wholebody-lefthand",
+    "wholebody-righthand",
+    "wholebody",
     "ultralytics",
     "ultralytics-8.3",
     "torchmetrics",
@@ -592,6 +679,13 @@ class Decisions(TypedDict, total=False):
     without_area: Literal["scored", "dropped", "undetected"] | None
     groups: Iterable[str] | None
     pooled: bool | None
+    points: Iterable[int] | None
+    labelled: Literal["field", "points"] | None
+    unseen: Literal["scored", "dropped"] | None
+    score_field: str | None
+    valid_flag: str | None
+    crowd_groups: Mapping[str, float] | Iterable[tuple[str, float]] | None
+    crowd_means: Literal["defined", "published"] | None
     group_of: Literal["object", "found", "ignored"] | None
     levels: Levels | None
 
@@ -706,6 +800,24 @@ def preset(name: str) -> Protocol:
     if name not in PRESETS and name in KINDS:
         raise OptionError(f"{name!r} is a kind of shape, not a protocol: iou_type={name!r}")
     return PRESETS.find(name)
+
+
+def parts_of(name: str) -> dict[str, Protocol]:
+    """Return the protocols for the parts of a skeleton by the names of the parts, and that for the whole by its own.
+
+    Raises
+    ------
+    OptionError
+        Where there are none of that name, as `skeleton` makes them.
+    """
+    whole, before = preset(name), f"{name}-"
+    parts = {
+        own[len(before) :]: one for own, one in PRESETS.items() if own.startswith(before) and one.points is not None
+    }
+    if not parts:
+        known = dict.fromkeys(own.rpartition("-")[0] for own, one in PRESETS.items() if one.points is not None)
+        raise OptionError(f"the protocol {name!r} has no parts; these have: {', '.join(known)}")
+    return {**parts, name: whole}
 
 
 def _parameters_of(function: Callable[..., Any] | None) -> list[str]:

@@ -180,7 +180,7 @@ AREA_RANGES = decision(
 
 
 def conditions_of(text: str, level: str = "") -> tuple[Condition, ...]:
-    """Return the conditions of a level from text, as ``"occlusion<=1,height>=25"``; raises `OptionError` for what is none."""
+    """Return the conditions of a level from text, as ``"a<=1,height>=25"``; raises `OptionError` for what is none."""
     made = []
     for part in text.split(","):
         found = _CONDITION.fullmatch(part.strip())

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.detection.metric_names import distinct_names, find_metric, metric_table
-from detmap.detection.precisions import Curves, averaged, effect_of_zero_ids, mean_of_defined, recalls
+from detmap.detection.metric_names import OF_IMAGES, distinct_names, find_metric, metric_table
+from detmap.detection.precisions import Curves, averaged, effect_of_zero_ids, mean_of_defined, published_mean, recalls
 from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.detection.tally import Tally
 from detmap.errors import OptionError, UnknownMetricError, shorten
@@ -104,6 +104,13 @@ class DetectionResult(Result):
         """The curves of pools of categories, within the largest cap."""
         return Curves.of(self.tally.pools(self._threads), self.protocol.max_dets[-1:], False, self._threads)
 
+    @cached_property
+    def _crowds(self) -> dict[str, Curves]:
+        """The curves of each group of images, within the largest cap."""
+        tallies = {name: self.tally.crowd_group(name) for name, _ in self.protocol.crowd_groups}
+        caps = self.protocol.max_dets[-1:]
+        return {name: Curves.of(tally, caps, False, self._threads) for name, tally in tallies.items()}
+
     @property
     def _every(self) -> Curves:
         """The curves within every cap: of one cap they are there already, but without scores."""
@@ -154,6 +161,9 @@ class DetectionResult(Result):
         if kind == "pooled":
             pool = 0 if category is None else 1 + self.protocol.groups.index(str(category))
             return mean_of_defined(averaged(self._pools, self.protocol)[:, :, pool, area])
+        if kind in OF_IMAGES:
+            values = averaged(self._crowds[str(category)], self.protocol)[:, :, :, area]
+            return mean_of_defined(values) if kind == "group" else published_mean(values)
         values = self._values(kind, iou, area, cap)
         chosen: Any = self.tally.in_group(category) if isinstance(category, str) else category
         return mean_of_defined(values if category is None else values[..., chosen])
@@ -342,9 +352,10 @@ class DetectionResult(Result):
             row = {
                 "metric": classes[category] if isinstance(category, int) and classes[category] not in of_all else name,
                 "value": self[name],
-                "mean of": {"AP": "precision", "AR": "recall", "pooled": "one ranking"}[kind],
+                "mean of": {"AR": "recall", "pooled": "one ranking"}.get(kind, "precision"),
                 f"{protocol.iou_type} IoU": every if iou is None else f"{iou:g}",
                 "area": protocol.range_names[area],
+                **({"images": category if kind in OF_IMAGES else "all"} if protocol.crowd_groups else {}),
                 "max detections": self._cap_in_words() if most == UNLIMITED else str(most),
             }
             rows.append(row)
@@ -399,6 +410,22 @@ class DetectionResult(Result):
             row.update({"best_f1" if name == "f1" else f"best_f1_{name}": v for name, v in record["best_f1"].items()})
             flat.append(row)
         return flat if self._intervals is None else widened(flat, self._intervals.of_categories(), "AP")
+
+    def to_flat(self, prefix: str = "", *, categories: bool = False) -> dict[str, float]:
+        """Return the metrics that are defined by name, as experiment trackers take them.
+
+        Parameters
+        ----------
+        prefix : str
+            Stands before each name: ``"val/"``.
+        categories : bool
+            Add the AP of each category with ground truth: ``AP/person``.
+        """
+        flat = super().to_flat(prefix)
+        if categories:
+            of_each = zip(distinct_names(self.categories), self._by_category(None).tolist(), strict=True)
+            flat |= {f"{prefix}AP/{name}": value for name, value in of_each if not np.isnan(value)}
+        return flat
 
     def to_dict(self) -> dict[str, Any]:
         """Return protocol, metrics, per_category and notices as plain values; with intervals ``bootstrap`` too."""

@@ -17,10 +17,12 @@ T = TypeVar("T")
 
 
 def asked_protocol(protocol: T, ground_truth: GroundTruth) -> T | PluginName:
-    """Return a protocol as it is, but of "auto" the name of the one whose fields the ground truth has."""
+    """Return a protocol as it is, but of "auto" the name of the one whose fields, and shapes, the ground truth has."""
     if not (isinstance(protocol, str) and protocol == AUTO):
         return protocol
-    return PluginName(protocol_for(ground_truth.notices) or COCO.name)
+    asked = protocol_for(ground_truth.notices) or COCO.name
+    has = find(preset(asked).iou_type).column_name in ground_truth.shapes
+    return PluginName(asked if has else COCO.name)
 
 
 def readable(presets: Mapping[str, Protocol], ground_truth: GroundTruth) -> dict[str, Protocol]:

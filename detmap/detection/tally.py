@@ -121,6 +121,8 @@ class Tally(Frozen):
         The effect of annotations with the id 0, for a notice; it is not saved.
     clusters : ndarray of int64 or str, shape (i,), or None
         The cluster of each image, which intervals and tests draw as a whole; None: images are independent.
+    crowd_index : ndarray of float64, shape (i,), or None
+        How crowded each image is, where the protocol has groups of images by it; NaN where it is not known, None: of none.
     frequencies : mapping of category id to {"r", "c", "f"}
         The group of categories that each is in, where the protocol has such groups and it is known.
     """
@@ -142,6 +144,7 @@ class Tally(Frozen):
     notices: Mapping[str, int] = field(default_factory=dict)
     otherwise: zero_ids.Otherwise | None = None
     clusters: NDArray[Any] | None = None
+    crowd_index: NDArray[np.float64] | None = None
     frequencies: Mapping[Any, str] = field(default_factory=dict)
 
     @classmethod
@@ -199,6 +202,7 @@ class Tally(Frozen):
             image_ids=readonly(images, images.dtype),
             notices=notices,
             clusters=clusters,
+            crowd_index=_merged_crowding(parts, place),
             frequencies=_merged_frequencies(parts),
             otherwise=zero_ids.joined(parts),
         )
@@ -255,7 +259,21 @@ class Tally(Frozen):
         some = self.take(wanted[self.image], wanted[self.positive_image])
         if self.clusters is not None:
             some = replace(some, clusters=readonly(self.clusters[wanted], self.clusters.dtype))
+        if self.crowd_index is not None:
+            some = replace(some, crowd_index=readonly(self.crowd_index[wanted], np.float64))
         return some._with_indices("image_ids", np.cumsum(wanted, dtype=np.int32) - 1, kept)
+
+    def of_crowd_group(self, name: str) -> NDArray[np.bool_]:
+        """Return which images are in a group of images of the protocol, shape (i,)."""
+        if self.crowd_index is None:
+            return np.zeros(self.image_ids.size, np.bool_)
+        names, stops = zip(*self.protocol.crowd_groups, strict=True)
+        known = ~np.isnan(self.crowd_index)
+        return np.asarray(known & (np.searchsorted(stops, self.crowd_index, side="right") == names.index(name)))
+
+    def crowd_group(self, name: str) -> Tally:
+        """Return the tally of a group of images of the protocol."""
+        return replace(self.on_images(self.of_crowd_group(name)), otherwise=None)
 
     def pools(self, threads: int | None = None) -> Tally:
         """Return the tally, in ranking order, in which all categories are one, and those of each group of the protocol.
@@ -430,6 +448,7 @@ class Tally(Frozen):
             "rows": [tally.image_ids.size, len(tally), tally.positive_image.size],
             "notices": dict(sorted(self.notices.items())),
             **({} if self.clusters is None else {"clusters": self.clusters.tolist()}),
+            **({} if self.crowd_index is None else {"crowd_index": _or_none(self.crowd_index)}),
             **(
                 {"frequencies": [self.frequencies.get(key, "") for key, _ in self.categories]}
                 if self.frequencies
@@ -483,6 +502,12 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     notices: dict[str, int]
     clusters: list[int | str] | None = None
     frequencies: list[Literal["r", "c", "f", ""]] | None = None
+    crowd_index: list[float | None] | None = None
+
+
+def _or_none(values: NDArray[np.float64]) -> list[float | None]:
+    """Return values with None for NaN."""
+    return [None if value != value else value for value in values.tolist()]
 
 
 def _merged_clusters(parts: Sequence[Tally], place: Sequence[NDArray[np.integer]]) -> NDArray[Any] | None:
@@ -497,6 +522,17 @@ def _merged_clusters(parts: Sequence[Tally], place: Sequence[NDArray[np.integer]
     joined = np.concatenate(known)
     joined[np.concatenate(place)] = joined.copy()
     return readonly(joined, joined.dtype)
+
+
+def _merged_crowding(parts: Sequence[Tally], place: Sequence[NDArray[np.integer]]) -> NDArray[np.float64] | None:
+    """Return the crowd indices of merged tallies, whose images have new places; None where no tally knows any."""
+    if all(part.crowd_index is None for part in parts):
+        return None
+    joined = np.full(sum(part.image_ids.size for part in parts), np.nan)
+    for part, to in zip(parts, place, strict=True):
+        if part.crowd_index is not None:
+            joined[to] = part.crowd_index
+    return readonly(joined, np.float64)
 
 
 def _merged_frequencies(parts: Sequence[Tally]) -> dict[Any, str]:
@@ -537,6 +573,12 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
             raise StateError("not a tally: clusters that are not one of each image, all integers or all strings")
         columns["clusters"] = cluster_column(header.clusters, columns["image_ids"], "tally")
 
+    if header.crowd_index is not None:
+        if len(header.crowd_index) != images or not protocol.crowd_groups:
+            raise StateError("not a tally: crowd indices that are not one of each image")
+        if any(one is not None and not abs(one) < np.inf for one in header.crowd_index):
+            raise StateError("not a tally: a crowd index that is no number")
+        columns["crowd_index"] = readonly([np.nan if one is None else one for one in header.crowd_index], np.float64)
     frequencies = {}
     if header.frequencies is not None:
         if len(header.frequencies) != len(header.categories) or not protocol.groups:

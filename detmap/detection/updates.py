@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.columns import array, flags, identifiers, numbers, plain
+from detmap.data.crowding import crowd_index_of
 from detmap.data.ids import categories_given, index_ids
 from detmap.errors import InputError
 from detmap.shapes import KINDS, Boxes, Kind, find
@@ -47,6 +48,7 @@ class Image(NamedTuple):
     true_shapes: Any = None
     unscored: int = 0  # 1 where masks or keypoints were given beside the boxes, and no `iou_type`
     lists: Mapping[str, list[Any]] = {}  # those of `LISTS` that were given: ids of categories
+    crowd_index: float | None = None
     fields: Mapping[str, NDArray[np.float64]] = {}  # of its objects, those that levels read
     size: tuple[int, int] = (0, 0)  # height and width, where ranges are shares of them
 
@@ -113,9 +115,11 @@ def read_image(
         sides = boxes[:, 2:] - boxes[:, :2] if box_format == "xyxy" else boxes[:, 2:]
         own = sides[:, 0] * sides[:, 1]
     lists = {name: _category_list(target[name], name, i) for name in LISTS if target.get(name) is not None}
+    crowded = target.get("crowdIndex")
+    crowded = None if crowded is None else crowd_index_of(crowded, "targets", f"image {i}")
     image = Image(
         boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, group_of,
-        0, shapes, true_shapes, 0, lists,
+        0, shapes, true_shapes, 0, lists, crowded,
     )  # fmt: skip
     if needs:
         fields = {name: _optional(target, name, count, i) for name in needs.get("fields", ())}
@@ -158,7 +162,7 @@ def _category_list(value: Any, name: str, i: int) -> list[Any]:
 
 
 #: What records of images hold besides shapes.
-_NO_SHAPES = frozenset(("scores", "labels", "category_ids", "area", "iscrowd", "difficult", "group_of"))
+_NO_SHAPES = frozenset(("scores", "labels", "category_ids", "area", "iscrowd", "difficult", "group_of", "crowdIndex"))
 
 
 def kinds_given(prediction: object, target: object) -> list[str]:
@@ -377,6 +381,7 @@ def notices_of(
         "dropped_boxes": image.dropped,
         "unknown_category": unknown,
         "unscored_shapes": image.unscored,
+        "missing_crowdIndex": int("crowdIndex" in fields and image.crowd_index is None),
         **{
             f"missing_{name}": int(name not in image.lists and _OR.get(name) not in image.lists)
             for name in LISTS[:2]

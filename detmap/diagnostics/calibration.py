@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from detmap.detection.matches import HIT, IGNORED
 from detmap.diagnostics._ranking import mean
 from detmap.diagnostics._registry import Finding, Part, Rows, number
-from detmap.errors import OptionError
+from detmap.errors import OptionError, check_integer
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
@@ -54,8 +54,7 @@ def calibration(
         Where scores do not lie between 0 and 1.
     """
     for name, value in (("bins", bins), ("la_bins", la_bins), ("position_bins", position_bins)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise OptionError(f"{name} must be an integer of at least 1, not {value!r}")
+        check_integer(name, value, 1)
     tau = number("tau", tau)
     if not 0 <= tau <= 1:
         raise OptionError(f"tau must be between 0 and 1, not {tau!r}")

@@ -15,7 +15,7 @@ from detmap.detection.protocols import UNLIMITED
 from detmap.diagnostics._errors import DUPE, errors
 from detmap.diagnostics._ranking import Ranking, mean
 from detmap.diagnostics._registry import Finding, Part, Rows, number
-from detmap.errors import OptionError
+from detmap.errors import OptionError, is_integer
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
@@ -44,7 +44,7 @@ def cuts(
     """
     wanted = sorted({number("a score", value) for value in scores} | ({diagnosis.score} - {np.nan}))
     limits = list(caps)
-    if not all(isinstance(cap, int | np.integer) and not isinstance(cap, bool) and cap >= 1 for cap in limits):
+    if not all(is_integer(cap) and cap >= 1 for cap in limits):
         raise OptionError(f"caps must be integers of at least 1, not {limits!r}")
     ranking, matches, ap = diagnosis.ranking, diagnosis.matches, diagnosis.ap
     rows: Rows = []

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from detmap.detection.matches import HIT, IGNORED, MISS
 from detmap.diagnostics._ranking import Ranking
 from detmap.diagnostics._registry import Finding, Part, Rows
-from detmap.errors import OptionError
+from detmap.errors import check_integer
 from detmap.hits import Hits
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ def images(diagnosis: Diagnosis, *, most: int = 50) -> Finding:
         largest first-order estimates, and of these the worst are shown. Further tables: by false positives of the
         diagnosis's score or more, and by missed objects.
     """
-    if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1:
-        raise OptionError(f"most must be an integer of at least 1, not {most!r}")
+    check_integer("most", most, 1)
     matches, truth = diagnosis.matches, diagnosis.arranged.truth
     size = matches.image_ids.size
     lost = diagnosis.places[matches.missed]

@@ -15,7 +15,7 @@ from detmap.detection.matches import HIT
 from detmap.diagnostics._errors import BKG, errors
 from detmap.diagnostics._pairs import overlaps
 from detmap.diagnostics._registry import Finding, Part, Rows, number
-from detmap.errors import OptionError
+from detmap.errors import OptionError, check_integer
 from detmap.kernels import readonly
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -
         How many of each there are; `rows` are the most suspicious: ``suspicion`` between 0 and 1, the reason in words, rows
         in the tables of ground truth (``object``, ``other object``) and detections (``detection``), -1 where there is none.
     """
-    if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1:
-        raise OptionError(f"most must be an integer of at least 1, not {most!r}")
+    check_integer("most", most, 1)
     if not 0 < number("duplicate", duplicate) <= 1:
         raise OptionError(f"duplicate must be above 0 and at most 1, not {duplicate!r}")
     found = [_unlabelled(diagnosis), *_unfound(diagnosis), _twice(diagnosis, duplicate)]

@@ -151,16 +151,8 @@ def _finding(
 
 
 class Mending:
-    """The ranking with room for the detections that a mended class moves to another category.
-
-    Attributes
-    ----------
-    rows : ndarray of int64, shape (n,)
-        The row of ``diagnosis.matches`` at each place.
-    starts : ndarray of int64, shape (K + 1,)
-        Where each category starts.
-    missed : ndarray of int32
-        Rows in the table of ground truth that are misses.
+    """The ranking with room for the detections that a mended class moves to another category: the row of
+    ``diagnosis.matches`` at each place, where each category starts, and the rows of ground truth that are missed.
     """
 
     def __init__(self, diagnosis: Diagnosis, error: NDArray[np.uint8]) -> None:

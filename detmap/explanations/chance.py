@@ -15,20 +15,15 @@ _CLOUD = 60
 
 
 class Chance:
-    """The density of tried values about the quoted ones.
+    """The density of tried `values`, distinct vectors of shape (n, k), about the `quoted` ones: the ends, shape (k, 2),
+    of what rounds to each quoted number.
 
-    It is the density of a nearest-neighbour estimate (Loftsgaarden and Quesenberry 1965): of *n* values the *m*-th nearest
-    lies in a ball of volume *V* about the quoted one, so that (m - 1) / V is expected in a unit of volume. Values that
-    agree with the quoted numbers are left out together with their volume, so that the rule itself does not raise the
-    estimate. Several numbers move together under most rules: the ball is that of their local covariance. Where rules make
-    two numbers equal (AP and AP50 at one threshold), the density is estimated separately in one dimension less.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n, k)
-        What was tried: distinct vectors of k numbers.
-    quoted : ndarray of float64, shape (k, 2)
-        Lower and upper end of the values that round to each quoted number.
+    It is the density of a nearest-neighbour estimate (Loftsgaarden and Quesenberry 1965): of *n* values the *m*-th
+    nearest lies in a ball of volume *V* about the quoted one, so that (m - 1) / V is expected in a unit of volume.
+    Values that agree with the quoted numbers are left out together with their volume, so that the rule itself does not
+    raise the estimate. Several numbers move together under most rules: the ball is that of their local covariance.
+    Where rules make two numbers equal (AP and AP50 at one threshold), the density is estimated separately in one
+    dimension less.
     """
 
     def __init__(self, values: NDArray[np.float64], quoted: NDArray[np.float64]) -> None:

@@ -198,9 +198,7 @@ def _about(number: float) -> str:
 
 
 def interval(text: str | float) -> tuple[float, float]:
-    """Return the least and the largest number that is written so; above 1 it is taken for a percentage. Raises
-    `OptionError` where the text is no number from 0 to 100.
-    """
+    """Return the least and the largest number that is written so; above 1 it is taken for a percentage."""
     try:
         number = Decimal(str(text).strip().rstrip("%"))
     except InvalidOperation:
@@ -214,9 +212,7 @@ def interval(text: str | float) -> tuple[float, float]:
 
 
 def read_values(texts: Iterable[str], metric: str) -> dict[str, str]:
-    """Return quoted numbers by their names from texts as ``0.437``, which is of the metric, or ``AP50=0.61``; raises
-    `OptionError` where one is no number, or two have one name.
-    """
+    """Return quoted numbers by their names from texts as ``0.437``, which is of the metric, or ``AP50=0.61``."""
     made: dict[str, str] = {}
     for text in texts:
         name, equals, number = text.rpartition("=")

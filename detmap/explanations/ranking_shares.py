@@ -31,9 +31,7 @@ _NAMED = 5
 
 
 def parse_convention(text: str) -> Convention:
-    """Return a convention from its name and changes, as ``trec`` or ``trec+ties=index+empty=skip``; raises
-    `OptionError` for what is unknown or cannot be.
-    """
+    """Return a convention from its name and changes, as ``trec`` or ``trec+ties=index+empty=skip``."""
     name, *changes = text.split("+")
     found = CONVENTIONS.find(name.strip())
     given: dict[str, Any] = {}

@@ -108,7 +108,7 @@ def trimmed(protocol: Protocol, metric: str) -> Protocol:
             f"{shorten(metric)} is no AP of {protocol.name} that can be explained; one of: {', '.join(known)}"
         )
     changes: dict[str, Any] = {"iou_thresholds": thresholds, **of, "max_dets": protocol.max_dets[-1:]}
-    return replace(protocol, per_class_metrics=False, **changes)
+    return replace(protocol, per_class_metrics=False, crowd_groups=(), **changes)
 
 
 class Value(NamedTuple):
@@ -359,9 +359,7 @@ def pair(
     iou_type: str | None,
     *tables: GroundTruth | Detections,
 ) -> tuple[Protocol, Protocol]:
-    """Return two protocols for two tables, trimmed for a metric; raises `OptionError` where they compare other shapes,
-    or have no such metric.
-    """
+    """Return two protocols for two tables, trimmed for a metric."""
     both = [trimmed(decided(one, iou_type, *tables), metric) for one in (source, target)]
     if both[0].iou_type != both[1].iou_type:
         raise OptionError(

@@ -165,14 +165,8 @@ _MOST_CELLS = 5000
 
 
 class ByImage:
-    """Tables in which every class of an image is a class of its own, so that each image is scored by itself.
-
-    Attributes
-    ----------
-    tables : tuple
-        The ground truth, and the detections that are of a class of which their image has objects.
-    images, classes : ndarray of int64, shape (cells,)
-        The place of each new class's image, and of its class, in those of the ground truth.
+    """Tables in which every class of an image is a class of its own, so that each image is scored by itself; `images`
+    and `classes` are the places of each new class's image and class in the ground truth.
     """
 
     def __init__(self, tables: Tables) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from detmap.data.tables import GroundTruth
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import OptionError, shorten
 from detmap.formats import files, registry
 from detmap.formats.inputs import Input
@@ -112,6 +112,10 @@ def convert(
     table = tables[0]
     for other in tables[1:]:
         table = replace(table, shapes={**other.shapes, **table.shapes}, kinds=tuple(kinds))
+        if isinstance(table, Detections) and isinstance(other, Detections):
+            table = replace(table, more_scores={**other.more_scores, **table.more_scores})
+        elif isinstance(table, GroundTruth) and isinstance(other, GroundTruth):
+            table = replace(table, part_flags={**other.part_flags, **table.part_flags})
     lost = files.write(table, target, format=written.name, ground_truth=ground_truth)
     if unread:
         lost["shapes"] = max(lost.get("shapes", 0), unread)
@@ -135,8 +139,16 @@ def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str
         kinds = [iou_type]
     else:
         kinds = [kind for kind, count in counts.items() if count and count == total and _holds(target, kind)]
+        # Of two that read the same column, the one that reads more of it.
+        whole = [find(kind).column_name for kind in kinds if find(kind).lists]
+        kinds = [kind for kind in kinds if find(kind).lists or kind not in whole]
+    counts = {kind: count for kind, count in counts.items() if kind in kinds or kind not in map(_column, kinds)}
     left = [count for kind, count in counts.items() if kind not in kinds]
     return kinds or [BOXES], max(left, default=0)
+
+
+def _column(kind: str) -> str:
+    return find(kind).column_name
 
 
 def _holds(target: Format, kind: str) -> bool:

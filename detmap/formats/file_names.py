@@ -35,9 +35,7 @@ def stem(name: str) -> str:
 
 
 def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) -> list[str]:
-    """Return for each of a table's images the name that its file gets: of a file without folder and ending; raises
-    `InputError` where an id cannot be the name of a file, or two images would get one name.
-    """
+    """Return for each of a table's images the name that its file gets: of a file without folder and ending."""
     known = ground_truth if isinstance(table, Detections) else table
     ids = table.images.values.tolist()
     names = [str(one) for one in ids]
@@ -79,9 +77,7 @@ def _own_stems(table: GroundTruth) -> dict[Any, str]:
 
 
 def category_names(table: GroundTruth | Detections, ground_truth: GroundTruth | None) -> list[str]:
-    """Return the name of each of a table's categories: those of the ground truth, else the ids; raises `InputError`
-    where two categories have one name.
-    """
+    """Return the name of each of a table's categories: those of the ground truth, else the ids."""
     if isinstance(table, GroundTruth):
         names = list(table.category_names)
     else:
@@ -100,9 +96,7 @@ def category_names(table: GroundTruth | Detections, ground_truth: GroundTruth | 
 def resolve_images(
     names: Sequence[str], ground_truth: GroundTruth, unknown: Literal["error", "ignore"], source: str
 ) -> list[Any]:
-    """Return the id of each image that a file is called like; None of those that the ground truth does not have. Raises
-    `InputError` for such an image, unless it is to be ignored.
-    """
+    """Return the id of each image that a file is called like; None of those that the ground truth does not have."""
     ids = ground_truth.images.values.tolist()
     found: list[Any]
     if ground_truth.images.values.dtype.kind == "i":
@@ -140,9 +134,7 @@ def match_images(distinct: list[Any], ground_truth: GroundTruth, source: str) ->
 
 
 def match_categories(distinct: list[Any], ground_truth: GroundTruth, source: str) -> list[Any]:
-    """Return distinct ids or names of categories as the ids that the ground truth has; raises `InputError` for what is
-    the id of one category and the name of another, where ids are strings.
-    """
+    """Return distinct ids or names of categories as the ids that the ground truth has."""
     categories = ground_truth.categories
     if distinct and isinstance(distinct[0], int) and categories.ids.dtype.kind == "i":
         return distinct
@@ -250,9 +242,7 @@ def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[
 
 
 def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
-    """Write files into a folder that is empty or not there yet; folders within it are made. Raises `OptionError` where
-    something is in the folder already, or it cannot be written.
-    """
+    """Write files into a folder that is empty or not there yet; folders within it are made."""
     from detmap.system.whole_files import write
 
     folder = os.fspath(path)
@@ -268,9 +258,7 @@ def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
 
 
 def empty_folder(folder: str) -> None:
-    """Make a folder, unless it is there and empty; raises `OptionError` where something is in it, it is a file, or it
-    cannot be made.
-    """
+    """Make a folder, unless it is there and empty."""
     _make(folder)
     try:
         if os.listdir(folder):

@@ -6,17 +6,19 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detmap.data.benchmarks import protocol_for
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import registry
-from detmap.formats.inputs import Input, is_stream
+from detmap.formats.inputs import Input, Source, is_stream
 from detmap.reading import sources
 from detmap.reading.opening import STANDARD_INPUT, Held
 from detmap.reading.opening import noted as noted  # for callers
-from detmap.reading.options import Options, Path, Role, made_of, takes_options
+from detmap.reading.options import Options, Path, Reading, Role, made_of, takes_options
+from detmap.shapes.kinds import BOXES, KEYPOINTS
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -28,9 +30,7 @@ def words(role: Role) -> str:
 
 
 def once(paths: Iterable[Path | None]) -> None:
-    """Make sure that what can be read only once is given once; raises `OptionError` where standard input, or one pipe,
-    is given twice.
-    """
+    """Make sure that what can be read only once is given once."""
     seen: set[object] = set()
     for path in paths:
         key = None if path is None else sources.stream(path)
@@ -115,17 +115,18 @@ def read_detections(
     return Input(path, "detections", made_of(options, "read_detections")).detections(ground_truth)
 
 
-def asked_protocol(path: Path, format: str | None = None) -> str:
-    """Return the protocol whose fields ground truth has; "coco" where it has none, and where it cannot be read as
-    boxes. Raises `OptionError` for a stream, which cannot be read twice.
+def asked_protocol(path: Source, format: str | None = None) -> str:
+    """Return the protocol whose fields ground truth has; "coco" where it has none, and where it cannot be read. Raises
+    `OptionError` for a stream, which cannot be read twice.
     """
     if is_stream(path):
         raise OptionError("the protocol auto needs ground truth in a file, which is read twice")
-    try:
-        table = read_ground_truth(path, format=format, invalid_boxes="miss")
-    except InputError:  # its reader says what is wrong, once it is read for what is asked
-        return "coco"
-    return protocol_for(table.notices) or "coco"
+    given = Input(path, "ground_truth", Reading(format=format, invalid_boxes="miss"))
+    for kind in (BOXES, KEYPOINTS):  # annotations of poses may lack what boxes need
+        with suppress(InputError):  # its reader says what is wrong, once it is read for what is asked
+            table = given.read_as(replace(given.reading, iou_type=kind)).ground_truth()
+            return protocol_for(table.notices) or "coco"
+    return "coco"
 
 
 def write(
@@ -175,17 +176,20 @@ def write(
                 one.listed.tolist() for one in (table.negatives, table.not_exhaustive, table.present) if one is not None
             ]
             lost["category_lists"] = sum(map(any, zip(*lists, strict=True)))
+            lost["part_flags"] = len(table) if table.part_flags else 0
+            crowding = table.images.crowd_index
+            lost["crowd_index"] = 0 if crowding is None else int((crowding == crowding).sum())
     else:
         assert found.write_detections is not None
         with registry.asked(found, path):
             lost = dict(found.write_detections(table, path, writing))
+        if not found.federated:
+            lost["part_scores"] = len(table) if table.more_scores else 0
     return {code: count for code, count in lost.items() if count}
 
 
 def read_small(path: Path) -> bytes:
-    """Return the bytes of a file of settings; raises `InputError` where it cannot be read, or is no such file for its
-    size.
-    """
+    """Return the bytes of a file of settings."""
     with sources.Opened(path, os.fspath(path)) as opened:
         if len(opened) > 1 << 20:
             raise InputError("is larger than 1 MiB, which no such file is", source=opened.name)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.ids import locate
-from detmap.errors import InputError, shorten
+from detmap.errors import InputError, is_integer, shorten
 from detmap.reading.options import Path
 from detmap.reading.sources import read_bytes
 
@@ -22,9 +22,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 
 def image_values(source: Path | Mapping[Any, Any], column: str) -> tuple[list[tuple[str, Any, Any]], str]:
-    """Return place, image and value of every line, and a name for messages; `column` is what the values are called.
-    Raises `InputError` where it is no such file.
-    """
+    """Return place, image and value of every line, and a name for messages; `column` is what the values are called."""
     remedy = f'a CSV file has the columns image and {column}; JSON is {{"image": "{column}", …}}'
     plural = f"{column}s"
     if isinstance(source, Mapping):
@@ -52,7 +50,7 @@ def image_key(image: Any, ids: NDArray[Any]) -> Any:
     if ids.dtype.kind == "i":
         if isinstance(image, str) and _WHOLE.fullmatch(image):
             image = int(image)
-        if isinstance(image, bool) or not isinstance(image, int | np.integer):
+        if not is_integer(image):
             return None
         found = -(2**63) <= image < 2**63 and locate(np.array([image]), ids)[0] >= 0
     else:

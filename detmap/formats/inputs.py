@@ -100,9 +100,7 @@ class Input:
 
     @property
     def source(self) -> Any:
-        """The path, or what it holds where it can be read only once; or the document. Raises `InputError` where a
-        stream cannot be read.
-        """
+        """The path, or what it holds where it can be read only once; or the document."""
         return self._found("source", lambda: sources.held(self.path) if _is_path(self.path) else self.path)
 
     def release(self) -> None:
@@ -201,9 +199,7 @@ class Input:
         return table if reading.image_sizes is None else _with_sizes(table, reading.image_sizes)
 
     def detections(self, ground_truth: GroundTruth | None = None) -> Detections:
-        """Read detections on the images of ground truth; raises `InputError` as the reader of the format does, and for
-        a kind of shape that the format has no field for.
-        """
+        """Read detections on the images of ground truth."""
         if self.reading.clusters is not None:
             raise OptionError("clusters are of the images of ground truth, not of detections")
         form, reading = self.format, self._settled()

@@ -110,9 +110,7 @@ def _place(titles: Sequence[str], wanted: Sequence[str], kind: str, name: str) -
 
 
 def from_frame(data: Any, kind: str, name: str) -> Columns:
-    """Return the columns of a `pyarrow.Table`, or of anything else with Arrow's interface; raises `InputError` where
-    one is missing.
-    """
+    """Return the columns of a `pyarrow.Table`, or of anything else with Arrow's interface."""
     table = arrow_of(data, name)
     places = [_place(table.column_names, wanted, kind, name) for wanted in (QUERY, DOCUMENT, VALUE[kind])]
     return Columns(*(listed(table.column(place), table.column_names[place], name) for place in places))

@@ -199,6 +199,9 @@ LOST = {
     "image_sizes": "{n} images have a size, which the format has no field for",
     "category_lists": "{n} images list categories that were looked for, or not annotated in full, as LVIS's and Open "
     "Images' do: the format has no field for that",
+    "part_flags": "{n} objects have flags of valid parts, which the format has no field for",
+    "part_scores": "{n} detections have scores of parts, which the format has no field for",
+    "crowd_index": "{n} images have a crowd index, which the format has no field for",
 }
 
 
@@ -226,7 +229,8 @@ class Format:
     holds : tuple of str, or None
         The kinds of shape that it has fields for, by their `iou_type`. None: its readers say what they cannot read.
     federated : bool
-        Whether it has fields for lists of categories of each image, as LVIS's and Open Images', and for frequencies.
+        Whether it has fields for lists of categories of each image, as LVIS's and Open Images', and for frequencies; for
+        CrowdPose's crowd index, and for flags and scores of parts as COCO-WholeBody's.
     grouped : bool
         Whether it has a field for boxes that stand for groups.
     words : tuple of str

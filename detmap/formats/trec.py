@@ -37,9 +37,7 @@ class Texts:
 
     @classmethod
     def of(cls, ids: NDArray[Any] | Sequence[bytes]) -> Texts:
-        """Locate ids: of a list, of an array of bytes, or the eight bytes of each integer of an array of int64; raises
-        `InputError` where an id is too long to be located.
-        """
+        """Locate ids: of a list, of an array of bytes, or the eight bytes of each integer of an array of int64."""
         if not isinstance(ids, np.ndarray):
             return cls.joined(b"".join(ids), np.fromiter(map(len, ids), np.int64, len(ids)))
         width = ids.dtype.itemsize

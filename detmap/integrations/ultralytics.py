@@ -54,7 +54,11 @@ class Validation:
                 true = validator._prepare_batch(i, batch)
                 prediction = validator._prepare_pred(image)
                 evaluator.update(
-                    {"boxes": _boxes(prediction, true), "scores": prediction["conf"], "labels": prediction["cls"].int()},
+                    {
+                        "boxes": _boxes(prediction, true),
+                        "scores": prediction["conf"],
+                        "labels": prediction["cls"].int(),
+                    },
                     {"boxes": _boxes(true, true), "labels": true["cls"].int()},
                     image_ids=true["im_file"],
                 )

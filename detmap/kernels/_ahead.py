@@ -391,7 +391,7 @@ def _import_numba(label: str) -> None:
     if not has_numba():
         found, reason = chosen()
         if found is None and reason is None and _choice() != "jit":
-            reason = f"there is no object with compiled kernels for {_platform()}"
+            reason = f"this installation has no compiled kernels for {_platform()}"
         beginning = "" if reason is None else f"{reason}, and "
         remedy = install_command("jit")
         raise KernelError(f"kernel {label}: {beginning}numba, which compiles it, is not installed: {remedy}")

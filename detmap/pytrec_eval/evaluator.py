@@ -47,8 +47,9 @@ class RelevanceEvaluator:
     ------
     ValueError
         ``unsupported measure X``; and of detmap's own (`detmap.errors.DetmapError`) for parameters by which pytrec_eval
-        ends the process: a cutoff of 0, two equal ones, gains for nDCG; for parameters to which it gives 0 whatever was
-        found: recalls above 1, ``utility`` without four numbers; for ids that hold a zero byte; for grades beyond 2 ** 31.
+        ends the process: a cutoff of 0, two equal ones, gains for nDCG; for recalls from 1 to 1.1, and others above 1 of
+        ``11pt_avg``; for ids that
+        hold a zero byte; for grades beyond 2 ** 31.
     TypeError
         For arguments of a wrong type, with pytrec_eval's message, and for a level below 1.
     """
@@ -68,7 +69,7 @@ class RelevanceEvaluator:
             judged_only=bool(_integer(judged_docs_only_flag)),
             lenient=True,
         )
-        self._values = [value for measure, given in asked for value in trec_eval.values_of(measure, given)]
+        self._values = [value for measure, given in asked for value in _values(measure, given)]
         self._requests = {name: parse(name) for _, name in self._values if name is not None}
         self._grades = _judgements(judged)
         self._judged = runs.table_of_dicts(self._grades, "qrels")
@@ -165,6 +166,16 @@ def _asked(measures: Iterable[str]) -> list[tuple[trec_eval.Measure, list[str]]]
             raise ValueError(f"unsupported measure {name}")
         found.setdefault(named[1], set()).update(named[2].split(","))
     return [(measure, sorted(found[measure.name])) for measure in trec_eval.ordered(found)]
+
+
+def _values(measure: trec_eval.Measure, given: list[str]) -> list[trec_eval.Value]:
+    """Return the values of a measure; those that are 0 whatever was found have no metric, as texts have none."""
+    if measure.name == "utility" and given and len(given) != 4:
+        return [trec_eval.Value(measure.name, None)]
+    values = trec_eval.values_of(measure, given)
+    if measure.name == "iprec_at_recall":  # recalls just above 1 may be rounded to a hit that there is
+        return [one._replace(metric=None) if float(str(one.metric).rpartition("@")[2]) > 1.1 else one for one in values]
+    return values
 
 
 def _integer(value: Any) -> int:

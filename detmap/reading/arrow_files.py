@@ -25,9 +25,7 @@ def form_of(head: bytes) -> str | None:
 
 
 def table_of(form: str, source: Source, what: str, wanted: Callable[[str], bool]) -> tuple[Any, list[str], str]:
-    """Return the columns of a file whose titles are `wanted`; the titles of all; and what messages call it. Raises
-    `InputError` where it is damaged, or is a bomb.
-    """
+    """Return the columns of a file whose titles are `wanted`; the titles of all; and what messages call it."""
     pa = pyarrow()
     data, name = read_bytes(source, what)
     buffer = pa.py_buffer(data)

@@ -86,9 +86,7 @@ def _is_number(word: bytes) -> bool:
 
 
 def read_lines(files: Iterable[tuple[bytes, str]]) -> Lines:
-    """Split files, each its content and what messages call it, into lines and words; raises `InputError` for what is no
-    text file.
-    """
+    """Split files, each its content and what messages call it, into lines and words."""
     lines = Lines([], [], [], [], [])
     for data, name in files:
         lines.names.append(name)

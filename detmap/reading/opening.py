@@ -119,9 +119,7 @@ class File:
             raise changed(self.name)
 
     def read_into(self, out: Any, place: int) -> None:
-        """Fill a buffer of bytes with those from `place` on; raises `InputError` where the file has fewer, which it had
-        not when it was opened, or cannot be read.
-        """
+        """Fill a buffer of bytes with those from `place` on."""
         view = memoryview(out)
         try:
             while view:

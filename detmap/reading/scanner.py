@@ -105,14 +105,8 @@ class RunColumns(NamedTuple):
 
 
 class QrelsColumns(NamedTuple):
-    """TREC relevance judgements, a row per line in file order.
-
-    Attributes
-    ----------
-    query, queries, document, data, comments
-        As in `RunColumns`.
-    relevance : (n,) int64
-        The grades.
+    """TREC relevance judgements, a row per line in file order: `relevance` are the grades, all else is as in
+    `RunColumns`.
     """
 
     query: NDArray[np.int32]

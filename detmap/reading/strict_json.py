@@ -9,9 +9,7 @@ from detmap.errors import InputError
 
 
 def parsed(data: bytes | memoryview, name: str, field: str | None = None) -> Any:
-    """Return what a document holds; `name`, and the option `field` that names the file, go into messages. Raises
-    `InputError` where it is not JSON, or an object has a key twice.
-    """
+    """Return what a document holds; `name`, and the option `field` that names the file, go into messages."""
     try:
         return json.loads(bytes(data).decode("utf-8-sig"), object_pairs_hook=once, parse_constant=_refused)
     except InputError as error:

@@ -10,7 +10,7 @@ from detmap.retrieval.features import evaluate_features
 from detmap.retrieval.galleries import evaluate_distances, evaluate_landmarks, multi_query
 from detmap.retrieval.metrics import METRICS
 from detmap.retrieval.neighbors import evaluate_neighbors
-from detmap.retrieval.overlap import rank_biased_overlap
+from detmap.retrieval.overlap import neighbor_recall, rank_biased_overlap
 from detmap.retrieval.ranked import Metric
 from detmap.retrieval.rankings import evaluate_rankings
 from detmap.retrieval.runs import evaluate_run
@@ -37,6 +37,7 @@ __all__ = [
     "evaluate_run",
     "global_average_precision",
     "multi_query",
+    "neighbor_recall",
     "p_mrr",
     "rank_biased_overlap",
     "robustness",

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from detmap.errors import InputError, OptionError
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap.errors import InputError, OptionError, shorten
+from detmap.retrieval.neighbors import of_search
+from detmap.retrieval.scoring import numeric_table
 
 
 def rank_biased_overlap(
@@ -70,3 +75,64 @@ def _distinct(ranking: Iterable[Hashable], source: str) -> list[Hashable]:
             raise InputError("an id is there twice", source=source, record=f"rank {rank}", value=one)
         seen.add(one)
     return ids
+
+
+def neighbor_recall(
+    found: ArrayLike | tuple[ArrayLike, ArrayLike], exact: ArrayLike | tuple[ArrayLike, ArrayLike], k: int | None = None
+) -> float:
+    """Return the recall of an approximate index: the share of the exact *k* nearest neighbours that it found.
+
+    Where both sides have distances, an item that is as near as the last of the exact neighbours counts as well: which of
+    several equally near items are among these is chance.
+
+    Parameters
+    ----------
+    found, exact : array_like of int, shape (q, at least k), or tuple of both arrays
+        The neighbours, best first, that the index and an exhaustive search returned; -1 stands for none. Or the tuples
+        ``(D, I)`` of faiss, or of indices and distances, as `evaluate_neighbors` takes them. Distances may ascend, or
+        descend as inner products do.
+    k : int, optional
+        How many neighbours are compared, by default as many as `exact` has.
+
+    Returns
+    -------
+    float
+        The mean over queries, from 0 to 1; NaN without queries.
+
+    Raises
+    ------
+    InputError
+        For unequal numbers of queries, fewer exact neighbours than `k`, and items that are there twice.
+    """
+    (items, near), (wanted, bound) = (_searched(side, name) for side, name in ((found, "found"), (exact, "exact")))
+    k = wanted.shape[1] if k is None else k
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise OptionError(f"k must be a positive integer, not {shorten(k)}")
+    if len(items) != len(wanted) or k > wanted.shape[1]:
+        shapes = f"{items.shape} and {wanted.shape}"
+        raise InputError(f"expected {k} exact neighbours of the same queries, not {shapes}", source="exact")
+    if not len(items):
+        return float("nan")
+    items, wanted = items[:, :k], wanted[:, :k]
+    for side, name in ((items, "found"), (wanted, "exact")):
+        row = np.sort(side, axis=1)
+        twice = (row[:, 1:] == row[:, :-1]) & (row[:, 1:] >= 0)
+        if twice.any():
+            raise InputError("an item is there twice", source=name, record=int(np.argmax(twice.any(axis=1))))
+    counted = np.array([np.isin(*pair) for pair in zip(items, wanted, strict=True)])
+    if near is not None and bound is not None:
+        ends, descending = bound[:, k - 1 : k], bool((bound[:, 0] > bound[:, k - 1]).any())
+        counted |= near[:, :k] >= ends if descending else near[:, :k] <= ends
+    return float((counted & (items >= 0)).sum(axis=1).mean() / k)
+
+
+def _searched(side: Any, name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return the neighbours of a search, and their distances where there are some."""
+    indices, distances = of_search(side, None)
+    items = numeric_table(indices, name)
+    if items.dtype.kind not in "iu":
+        raise InputError("neighbours are places, which are integers", source=name, value=str(items.dtype))
+    measured = None if distances is None else numeric_table(distances, name)
+    if measured is not None and measured.shape != items.shape:
+        raise InputError(f"distances of shape {measured.shape} for {items.shape} neighbours", source=name)
+    return items, measured

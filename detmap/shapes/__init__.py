@@ -12,6 +12,7 @@ from detmap.shapes.kinds import (
     MASKS,
     PROBIOU,
     ROTATED,
+    WHOLE_BODIES,
     Column,
     Drawing,
     IouType,
@@ -44,5 +45,6 @@ register(boxes.KIND)
 KINDS.add_later(MASKS, "detmap.shapes.masks", "KIND")
 KINDS.add_later(KEYPOINTS, "detmap.shapes.keypoints", "KIND")
 KINDS.add_later(BOUNDARIES, "detmap.shapes.masks", "BOUNDARY")
+KINDS.add_later(WHOLE_BODIES, "detmap.shapes.keypoints", "WHOLE_BODY")
 KINDS.add_later(ROTATED, "detmap.shapes.rotated", "KIND")
 KINDS.add_later(PROBIOU, "detmap.shapes.rotated", "PROBABLE")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from detmap.errors import InputError
 from detmap.kernels import Frozen, number_lists, readonly, segmentations
 from detmap.kernels import keypoints as kernels
 from detmap.shapes.boxes import FARTHEST, Boxes, over_rows
-from detmap.shapes.kinds import Drawing, Kind, Pairs, Place, Points
+from detmap.shapes.kinds import SHIPPED_LISTS, WHOLE_BODIES, Drawing, Kind, Pairs, Place, Points
 from detmap.shapes.reading import Regions, resolved
 from detmap.system import parallel
 
@@ -103,6 +103,50 @@ def join(given_columns: Sequence[Keypoints]) -> Keypoints:
     return Keypoints.of(poses_of(values, starts, stops), labelled)
 
 
+def extended(given_columns: Sequence[Keypoints]) -> Keypoints:
+    """Return poses with the points of the same row of several columns; labelled are those of the first."""
+    sizes = np.stack([column.sizes() for column in given_columns], axis=1)
+    stops = np.cumsum(sizes).reshape(sizes.shape)
+    values = np.empty(int(sizes.sum()))
+    for at, column in enumerate(given_columns):
+        values[_places(stops[:, at] - sizes[:, at], sizes[:, at])] = column.poses.values[
+            _places(column.poses.starts, sizes[:, at])
+        ]
+    starts = stops[:, 0] - sizes[:, 0]
+    return Keypoints.of(poses_of(values, starts, starts + sizes.sum(axis=1)), given_columns[0].labelled)
+
+
+def _places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of runs of so many numbers, one run after the other."""
+    return np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
+
+
+def part(column: Keypoints, points: tuple[int, int] | None, counted: bool, source: str) -> Keypoints:
+    """Return poses of some points, first and stop, or all for None; where `counted`, labelled are those whose v is above 0.
+
+    Raises
+    ------
+    InputError
+        For a pose that has fewer points.
+    """
+    labelled = None if counted else column.labelled
+    if points is None:
+        return Keypoints.of(column.poses, labelled)
+    first, stop = points
+    short = column.sizes() < 3 * stop
+    if short.any():
+        row = int(np.argmax(short))
+        raise InputError(
+            f"{int(column.sizes()[row]) // 3} keypoints where points {first + 1} to {stop} are compared",
+            source=source,
+            record=row,
+            field="keypoints",
+            remedy="give all points of the skeleton, or choose a protocol that compares other ones",
+        )
+    poses = column.poses
+    return Keypoints.of(poses_of(poses.values, poses.starts + 3 * first, poses.starts + 3 * stop), labelled)
+
+
 def records(column: Keypoints) -> list[dict[str, Any]]:
     """Return the fields of COCO's record that hold each pose."""
     values, starts, stops = column.poses  # between poses there may be much that nobody wrote
@@ -111,9 +155,7 @@ def records(column: Keypoints) -> list[dict[str, Any]]:
 
 
 def given(values: Any, source: str) -> Keypoints:
-    """Return a column of what a user gives: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility; raises
-    `InputError` for another shape, or a coordinate that is not finite.
-    """
+    """Return a column of what a user gives: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility."""
     if isinstance(values, Keypoints):
         return values
     points = columns.numbers(values, source=source, field="keypoints")
@@ -151,9 +193,10 @@ class _Part(NamedTuple):
 
 
 class KeypointReader:
-    """Reads the field ``keypoints``, a `detmap.shapes.Reader`."""
+    """Reads the field ``keypoints``, or another one of such lists, a `detmap.shapes.Reader`."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, field: str = "keypoints") -> None:
+        self._field = field
         # A number has a digit and a comma or bracket behind it, and a list has a bracket more.
         self._values = Regions(np.uint64, size // 2 + 1)
 
@@ -186,10 +229,10 @@ class KeypointReader:
         )
         values, wrong = words.view(np.float64), stops < 0
         sizes = stops - starts
-        where = {"source": place.source, "field": "keypoints"}
+        where = {"source": place.source, "field": self._field}
         if there.size and not there.any():
             held = ". It holds boxes: iou_type='bbox' (--iou-type bbox) scores those" if place.boxes is not None else ""
-            raise InputError("no record has keypoints" + held, **where)
+            raise InputError(f"no record has {self._field}" + held, **where)
         bad = wrong | ~there | (sizes % 3 != 0) | (sizes == 0)
         if bad.any():
             row = int(np.argmax(bad))
@@ -198,7 +241,7 @@ class KeypointReader:
                 problem = "is missing"
             elif not wrong[row]:
                 problem += f", three for each point; there are {sizes[row]}"
-            remedy = "keypoints are scored: each record needs its own"
+            remedy = f"{self._field} are scored: each record needs its own"
             raise InputError(problem, record=place.record(row), remedy=remedy, **where)
         if not max((part.farthest for part in parts), default=0.0) <= FARTHEST:
             ends = zip(starts.tolist(), stops.tolist(), strict=True)
@@ -408,4 +451,34 @@ KIND = Kind(
         "max_dets": (20,),
     },
     recalls=(0.5, 0.75),
+    part=part,
+)
+
+#: The lists of COCO-WholeBody's records, and their numbers of points.
+LISTS = dict(zip(("keypoints", *SHIPPED_LISTS[WHOLE_BODIES]), (17, 6, 68, 21, 21), strict=True))
+
+
+def whole_body_records(column: Keypoints) -> list[dict[str, Any]]:
+    """Return COCO-WholeBody's fields of poses; poses of another number of points have all in ``keypoints``."""
+    made = records(column)
+    ends = np.cumsum([*LISTS.values()]).tolist()
+    for record in made:
+        values = record["keypoints"]
+        if len(values) == 3 * ends[-1]:
+            for (name, count), end in zip(LISTS.items(), ends, strict=True):
+                record[name] = values[3 * (end - count) : 3 * end]
+    return made
+
+
+#: Poses of COCO-WholeBody: 133 points in five lists, each with a score of its own.
+WHOLE_BODY = replace(
+    KIND,
+    name=WHOLE_BODIES,
+    stored="keypoints",
+    lists=LISTS,
+    scores=("foot_score", "face_score", "lefthand_score", "righthand_score", "wholebody_score"),
+    flags=("foot_valid", "face_valid", "lefthand_valid", "righthand_valid"),
+    extended=extended,
+    records=whole_body_records,
+    sample=None,
 )

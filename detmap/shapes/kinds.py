@@ -200,6 +200,18 @@ class Kind:
         Whether `reader` asks for the sizes of records' images.
     counts : tuple of str
         Fields of integers that `reader` takes from `Place.fields`.
+    lists : mapping of str to int
+        Of a shape whose points lie in several fields of COCO's records: these in their order, `field` first, each with its
+        number of points. Where no record has any other than `field`, that holds all.
+    scores : tuple of str
+        Fields of COCO's results that hold scores of parts of a shape, for `Protocol.score_field`.
+    flags : tuple of str
+        Fields of COCO's annotations that say whether a part of a shape is valid, for `Protocol.valid_flag`.
+    extended : callable, or None
+        ``extended(columns)`` returns the column whose rows have the points of the same row of several columns.
+    part : callable, or None
+        ``part(column, points, counted, source)`` returns the column of some points, first and stop, or all for None; where
+        `counted`, labelled are those points whose v is above 0. None: shapes have no parts.
     refused : mapping of str to str
         The finding of `detmap.checks.CODES` that a record is whose shape `reader` refuses, by what is wrong with it; ""
         stands for any other problem.
@@ -244,6 +256,11 @@ class Kind:
     reader: type[Any] | None = None
     sized: bool = True
     counts: tuple[str, ...] = ()
+    lists: Mapping[str, int] = _field(default_factory=dict)
+    scores: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    extended: Callable[[Sequence[Any]], Any] | None = None
+    part: Callable[[Any, tuple[int, int] | None, bool, str], Any] | None = None
     refused: Mapping[str, str] = _field(default_factory=lambda: {"": "bad_values"})
     argument: str = ""
     given: Callable[[Any, str], Any] | None = None
@@ -270,18 +287,22 @@ KINDS = Registry(Kind, "iou_type")
 BOXES: Final = "bbox"
 
 #: The kinds that ship besides, for formats that hold some of them.
-MASKS, KEYPOINTS, BOUNDARIES = "segm", "keypoints", "boundary"
+MASKS, BOUNDARIES, PROBIOU = "segm", "boundary", "probiou"
+KEYPOINTS: Final = "keypoints"
+WHOLE_BODIES: Final = "keypoints_wholebody"
 ROTATED: Final = "rotated"
-PROBIOU: Final = "probiou"
 
 #: The names of kinds, for type checkers, which then find a typo.
-IouType = Literal["bbox", "segm", "keypoints", "boundary", "rotated", "probiou"] | PluginName
+IouType = Literal["bbox", "segm", "keypoints", "boundary", "rotated", "probiou", "keypoints_wholebody"] | PluginName
 
 #: The field of COCO's records that holds the box, x, y, width, height.
 BOX_FIELD = "bbox"
 
 #: The fields of shipped kinds in COCO's records, so that files are searched for them before a kind is loaded.
 SHIPPED_FIELDS = {MASKS: "segmentation", KEYPOINTS: "keypoints"}
+
+#: The fields besides these in which shipped kinds continue their shapes, `Kind.lists`.
+SHIPPED_LISTS = {WHOLE_BODIES: ("foot_kpts", "face_kpts", "lefthand_kpts", "righthand_kpts")}
 
 #: The fields of integers that readers of shipped kinds take besides, `Kind.counts`.
 SHIPPED_COUNTS = ("num_keypoints",)

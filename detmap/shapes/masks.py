@@ -144,9 +144,7 @@ def records(column: MaskColumn) -> list[dict[str, Any]]:
 
 
 def given(values: Any, source: str) -> MaskColumn:
-    """Return a column of what a user gives: `Masks`, bitmaps (n, height, width), or run-length codes; raises
-    `InputError` as for `detmap.masks.Masks.from_rle` and `from_bitmaps`.
-    """
+    """Return a column of what a user gives: `Masks`, bitmaps (n, height, width), or run-length codes."""
     if isinstance(values, MaskColumn):
         return values
     if isinstance(values, library.Masks):

@@ -470,16 +470,16 @@ def pair_tests(
 
 def compare_tallies(
     models: Mapping[str, Tally | HasTally],
-    replicates: int = 1000,
-    seed: int = 0,
+    replicates: int,
+    seed: int,
     *,
-    permutations: int | None = None,
-    metric: str | None = None,
-    level: float = 0.95,
-    correction: Correction = "holm",
-    method: Method = "t",
-    clusters: Clusters | None = None,
-    threads: int | None = None,
+    permutations: int | None,
+    metric: str | None,
+    level: float,
+    correction: Correction,
+    method: Method,
+    clusters: Clusters | None,
+    threads: int | None,
 ) -> Comparison:
     """Return `detmap.compare` of models that are scored."""
     tallies = {name: clustered(one if isinstance(one, Tally) else one.tally, clusters) for name, one in models.items()}
@@ -503,16 +503,7 @@ def compare_tallies(
     tested, _ = testable(support(first, (), ("AP",)), alpha_of(level), len(pairs))
     count = permutations or permutations_needed(max(int(tested.sum()), 1) * len(pairs), alpha_of(level))
     tests = {
-        (a, b): permute(
-            tallies[a],
-            tallies[b],
-            count,
-            seed,
-            chosen,
-            categories=True,
-            threads=threads,
-        )
-        for a, b in pairs
+        (a, b): permute(tallies[a], tallies[b], count, seed, chosen, categories=True, threads=threads) for a, b in pairs
     }
     notices = {
         name: {**tally.every_notice(), **effect_of_zero_ids(tally.in_ranking_order(threads), None, threads)}

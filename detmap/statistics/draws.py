@@ -7,13 +7,16 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import OptionError
+from detmap.errors import OptionError, check_integer, is_integer
 
 #: What streams are drawn for: the same seed gives each its own.
 BOOTSTRAP, PERMUTATION, QUERIES = range(3)
 
 #: Fewer replicates than this make no interval: its ends would be guessed from a handful of draws.
 FEWEST_REPLICATES = 200
+
+#: The usual number of replicates, where intervals are made without being asked for.
+REPLICATES = 1000
 
 
 def stream(seed: int, replicate: int, use: int) -> np.random.Generator:
@@ -70,13 +73,7 @@ def check_seed(seed: int) -> None:
 
 def check_replicates(replicates: int) -> None:
     """Refuse a number of replicates that is too small for an interval."""
-    if not isinstance(replicates, bool) and isinstance(replicates, int | np.integer) and replicates < FEWEST_REPLICATES:
+    if is_integer(replicates) and replicates < FEWEST_REPLICATES:
         many = "1 replicate is" if replicates == 1 else f"{replicates} replicates are"
         raise OptionError(f"{many} too few for an interval; draw at least {FEWEST_REPLICATES} (1000 are usual)")
     check_integer("replicates", replicates, FEWEST_REPLICATES)
-
-
-def check_integer(name: str, value: int, least: int) -> None:
-    """Refuse anything but an integer of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise OptionError(f"{name} must be an integer of at least {least}, not {value!r}")

@@ -165,30 +165,14 @@ def interval(
     near: tuple[float, float] = (0.0, 0.0),
     balance: float | None = None,
 ) -> tuple[float, float]:
-    """Return the ends of the interval of one metric.
+    """Return the ends of the interval of one metric, from its value of the data, of draws from it, and of it without
+    some images.
 
-    Parameters
-    ----------
-    method
-        See `detmap.statistics.Bootstrap.interval`.
-    estimate, replicates, jackknife
-        The metric of the data, of draws from it, and of it without some images.
-    images : int
-        The number of images with something to find.
-    level : float
-        How often such an interval should hold the true value.
-    bounded : bool
-        Whether the metric lies between 0 and 1.
-    near : tuple of float
-        How far from 0 and from 1 an estimate must be to have an interval.
-    balance : float, optional
-        Of clusters: how many of one size they are worth.
-
-    Notes
-    -----
-    Whether there is an interval depends on the data, and the data of a metric that seldom has one are then unusual ones. An
-    end of the interval at which there would be none, were it the estimate, is therefore opened, to 0 or 1: so that those few
-    intervals hold as often as others do.
+    There are `images` images with something to find, and `balance` says of clusters how many of one size they are
+    worth. `near` is how far from 0 and from 1 an estimate must be to have an interval. Whether there is an interval
+    depends on the data, and the data of a metric that seldom has one are then unusual ones. An end of the interval at
+    which there would be none, were it the estimate, is therefore opened, to 0 or 1: so that those few intervals hold as
+    often as others do.
     """
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "t":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeGuard, cast, overload
+from typing import TYPE_CHECKING, Any, TypedDict, TypeGuard, cast, overload
 
 from detmap.data.ids import Clusters
 from detmap.detection.evaluate import match
@@ -14,7 +14,7 @@ from detmap.errors import OptionError
 from detmap.shapes import IouType
 from detmap.statistics.bootstrap import HasTally, check_level
 from detmap.statistics.comparison import Comparison, compare_tallies
-from detmap.statistics.draws import check_replicates, check_seed
+from detmap.statistics.draws import REPLICATES, check_replicates, check_seed
 from detmap.statistics.intervals import Method
 from detmap.statistics.tests import Correction
 
@@ -22,39 +22,35 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+class How(TypedDict, total=False):
+    """How models are compared, as keywords, for type checkers."""
+
+    permutations: int | None
+    metric: str | None
+    level: float
+    correction: Correction
+    method: Method
+    clusters: Clusters | None
+    threads: int | None
+
+
+class HowScored(Decisions, How, total=False):
+    """Likewise, of models that are not scored yet."""
+
+    replicates: int
+    seed: int
+    iou_type: IouType | None
+
+
 @overload
 def compare(
-    models: Mapping[str, Tally | HasTally],
-    replicates: int = 1000,
-    seed: int = 0,
-    *,
-    permutations: int | None = None,
-    metric: str | None = None,
-    level: float = 0.95,
-    correction: Correction = "holm",
-    method: Method = "t",
-    clusters: Clusters | None = None,
-    threads: int | None = None,
+    models: Mapping[str, Tally | HasTally], replicates: int = REPLICATES, seed: int = 0, **how: Unpack[How]
 ) -> Comparison: ...
 
 
 @overload
 def compare(
-    models: Truth,
-    detections: Models,
-    protocol: AnyProtocol = "coco",
-    *,
-    replicates: int = 1000,
-    seed: int = 0,
-    iou_type: IouType | None = None,
-    permutations: int | None = None,
-    metric: str | None = None,
-    level: float = 0.95,
-    correction: Correction = "holm",
-    method: Method = "t",
-    clusters: Clusters | None = None,
-    threads: int | None = None,
-    **decisions: Unpack[Decisions],
+    models: Truth, detections: Models, protocol: AnyProtocol = "coco", **how: Unpack[HowScored]
 ) -> Comparison: ...
 
 
@@ -63,7 +59,7 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
     detections: Models | int | None = None,
     protocol: AnyProtocol | int = "coco",
     *,
-    replicates: int = 1000,
+    replicates: int = REPLICATES,
     seed: int = 0,
     iou_type: IouType | None = None,
     permutations: int | None = None,
@@ -137,7 +133,7 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
         if isinstance(protocol, Protocol) or (protocol in PRESETS and protocol != "coco"):
             raise OptionError("the models are scored already: the protocol is that of detmap.evaluate or detmap.match")
         for name, twice in (
-            ("replicates", detections is not None and replicates != 1000),
+            ("replicates", detections is not None and replicates != REPLICATES),
             ("seed", isinstance(protocol, int) and seed != 0),
         ):
             if twice:

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap.data.ids import Clusters
 from detmap.detection.tally import Tally
-from detmap.errors import OptionError
+from detmap.errors import OptionError, check_integer
 from detmap.kernels import readonly
 from detmap.statistics.bootstrap import alpha_of, check_level
 from detmap.statistics.clusters import clustered, units_of
-from detmap.statistics.draws import check_integer, check_seed, exchanged
+from detmap.statistics.draws import check_seed, exchanged
 from detmap.statistics.intervals import FEWEST
 from detmap.statistics.reweighting import Reweighted, column_names, find_column, metric_names, support
 
@@ -316,7 +316,9 @@ def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:
     even = np.arange(0, 2 * first.image_ids.size, 2)
     ids = readonly(np.arange(2 * first.image_ids.size), np.int64)
     both = first.beside((second,), (even, even + 1))
-    return replace(both, image_ids=ids, notices={}, clusters=None).in_ranking_order(threads)
+    crowding = None if first.crowd_index is None else readonly(np.repeat(first.crowd_index, 2), np.float64)
+    made = replace(both, image_ids=ids, notices={}, clusters=None, crowd_index=crowding)
+    return made.in_ranking_order(threads)
 
 
 def _only(tally: Tally, category: int) -> Tally:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.detection.metric_names import Row, metric_table
+from detmap.detection.metric_names import OF_IMAGES, Row, metric_table
 from detmap.detection.protocols import Protocol
 from detmap.detection.tally import Tally
 from detmap.errors import OptionError, shorten
@@ -102,8 +102,10 @@ def balance(
 
 
 def _of_group(tally: Tally, row: Row) -> NDArray[np.bool_]:
-    """Return which pairs with ground truth are of categories that a metric is the mean over, shape (p,)."""
+    """Return which pairs with ground truth are of categories, or images, that a metric is the mean over, shape (p,)."""
     group = row[-1]
+    if row[0] in OF_IMAGES:
+        return tally.of_crowd_group(str(group))[tally.positive_image]
     if not isinstance(group, str):
         return np.ones(tally.positive_category.size, np.bool_)
     return np.asarray(tally.in_group(group)[tally.positive_category])
@@ -127,6 +129,7 @@ class Reweighted:
     groups: dict[str, NDArray[np.intp]] = field(init=False)
     pooled: dict[int, int] = field(init=False)
     pools: Reweighted | None = field(init=False)
+    crowds: list[_Crowd] = field(init=False)
     events: resampling.Events = field(init=False)
 
     def __post_init__(self) -> None:
@@ -143,7 +146,10 @@ class Reweighted:
         object.__setattr__(self, "pooled", pooled)
         own = None if not pooled else Reweighted(self.tally.pools(), (), ("AP",), self.sides)
         object.__setattr__(self, "pools", own)
-        groups = [row[-1] if isinstance(row[-1], str) else "" for row in chosen]
+        object.__setattr__(
+            self, "crowds", [_Crowd(self.tally, name, chosen, self.sides) for name in _crowds_of(chosen)]
+        )
+        groups = [row[-1] if isinstance(row[-1], str) and row[0] not in OF_IMAGES else "" for row in chosen]
         by_class = [_thresholds(protocol, _IOU[name]) for name in self.by_category]
         object.__setattr__(self, "areas", areas)
         object.__setattr__(self, "caps", last if any(row[4] < last for row in metrics) else 0)
@@ -186,6 +192,8 @@ class Reweighted:
         if self.pools is not None:  # whose columns come here as those of all categories, or of a group
             made = self.pools.score(count, codes, threads)
             out[:, :, list(self.pooled)] = made[:, :, list(self.pooled.values())]
+        for crowd in self.crowds:
+            crowd.fill(out, count, codes, threads)
         return out
 
     def _score_block(self, codes: NDArray[np.int32], recalls: int, room: _Room, out: NDArray[np.float64]) -> None:
@@ -292,6 +300,34 @@ class Reweighted:
         ranks = room.integers(int(most.sum()) + resampling.SPARE)
         resampling.collect_hits(self.events, words, self.sides, begin, end, starts, ranks, near)
         return Hits(starts, ranks[: starts[-1]], most, np.zeros(most.size, np.int64))
+
+
+def _crowds_of(rows: Sequence[Row]) -> list[str]:
+    """Return the groups of images whose metrics are among some."""
+    return list(dict.fromkeys(str(row[-1]) for row in rows if row[0] in OF_IMAGES))
+
+
+class _Crowd:
+    """The metrics of a group of images, which are those of a tally of these images alone."""
+
+    def __init__(self, tally: Tally, name: str, rows: Sequence[Row], sides: int) -> None:
+        self.images = tally.of_crowd_group(name)
+        own = Reweighted(tally.crowd_group(name), metric_names(tally.protocol)[:1], ("AP",), sides)
+        self.reweighted = own
+        self.columns = {at: row[0] for at, row in enumerate(rows) if row[0] in OF_IMAGES and row[-1] == name}
+
+    def fill(
+        self, out: NDArray[np.float64], count: int, codes: Callable[[int], NDArray[np.int32]], threads: int | None
+    ) -> None:
+        """Write the columns of the group of many replicates."""
+        made = self.reweighted.score(count, lambda r: codes(r)[self.images], threads)
+        mean, defined = made[:, :, 0], ~np.isnan(made[:, :, 1:])
+        lacking = (~defined).sum(axis=2)
+        known = defined.shape[2] - lacking
+        total = np.where(known > 0, mean * known, 0.0) - lacking
+        published = np.round(total / max(defined.shape[2], 1), 4) if defined.shape[2] else mean
+        for at, kind in self.columns.items():
+            out[:, :, at] = mean if kind == "group" else published
 
 
 def _groups(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:

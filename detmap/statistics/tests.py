@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap.errors import OptionError
+from detmap.errors import OptionError, check_integer
 from detmap.statistics.distributions import t_test
-from detmap.statistics.draws import QUERIES, check_integer, check_seed, stream
+from detmap.statistics.draws import QUERIES, check_seed, stream
 
 
 class Test(NamedTuple):

@@ -41,9 +41,7 @@ PAIRS = Limit("DETMAP_MOST_PAIR_BYTES", 1 << 30)
 
 
 def size(text: str, what: str) -> int:
-    """Return a number of bytes that is written as 1000000, 512M or 4GiB: factors are powers of 1,024; raises
-    `OptionError` for another text, or none above 0; `what` says where it stands.
-    """
+    """Return a number of bytes that is written as 1000000, 512M or 4GiB: factors are powers of 1,024."""
     match = re.fullmatch(_SIZE, text.strip())
     value = int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ") if match else 0
     if not value:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap.errors import OptionError
+from detmap.errors import OptionError, is_integer
 from detmap.kernels import NEVER, readonly
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ def cores() -> int:
 
 def thread_count(threads: int | None) -> int:
     """Return the number of threads to use: `threads`, or one per processor; inside a worker at most its share."""
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1):
+    if threads is not None and (not is_integer(threads) or threads < 1):
         raise OptionError(f"threads must be a positive integer or None, not {threads!r}")
     limit: int | None = getattr(_inside, "limit", None)
     # More threads than a few per processor only cost their making.

@@ -64,16 +64,12 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that readers find either the old one or the new one, never a part; raises `OptionError` where it
-    cannot be written.
-    """
+    """Write a file so that readers find either the old one or the new one, never a part."""
     write_together({path: data})
 
 
 def write_together(files: Mapping[Path, bytes]) -> None:
-    """Write files so that, where one cannot be written, all of them are as they were before; raises `OptionError` where
-    one cannot be written.
-    """
+    """Write files so that, where one cannot be written, all of them are as they were before."""
     path: Path | None = None
     with _lock:
         while _over:  # the process is about to end
@@ -139,9 +135,7 @@ def _restored() -> Iterator[dict[Path, Path | None]]:
 
 
 def write(path: str, data: bytes) -> None:
-    """Write a file that an option names: whole or not at all, except for a device or a pipe; raises `OptionError` where
-    it cannot be written.
-    """
+    """Write a file that an option names: whole or not at all, except for a device or a pipe."""
     from pathlib import Path
 
     target = Path(os.path.realpath(path))  # what a link leads to, not the link

@@ -4,8 +4,8 @@ MUTANTS = [
     # ------------------------------------------------------------------------------------------------------- matching
     (
         "matching.mark_misses",
-        "outside |= np.uint64((area < ranges[a, 0]) | (area > ranges[a, 1])) * bits[a, w]",
-        "outside |= np.uint64((area < ranges[a, 0]) | (area >= ranges[a, 1])) * bits[a, w]",
+        "outside |= np.uint64((value < ranges.limits[a, 0]) | (value > ranges.limits[a, 1])) * bits[a, w]",
+        "outside |= np.uint64((value < ranges.limits[a, 0]) | (value >= ranges.limits[a, 1])) * bits[a, w]",
         "kernels_matching::the_ends_of_an_area_range_belong_to_it",
     ),
     (
@@ -52,8 +52,8 @@ MUTANTS = [
     ),
     (
         "matching._free",
-        "if objects.ignored[start + g] or area < ranges[a, 0] or area > ranges[a, 1]:",
-        "if objects.ignored[start + g] or area <= ranges[a, 0] or area > ranges[a, 1]:",
+        "if objects.ignored[start + g] or value < ranges.limits[a, 0] or value > ranges.limits[a, 1]:",
+        "if objects.ignored[start + g] or value <= ranges.limits[a, 0] or value > ranges.limits[a, 1]:",
         "kernels_matching::the_ends_of_an_area_range_belong_to_it",
     ),
     (

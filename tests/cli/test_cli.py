@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from batches import run
 
 import detmap
+from detmap.cli import _HOMES
 from detmap.kernels import compiled_before, matching
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -142,6 +144,22 @@ def test_usage(capsys):
     assert code == 0
     assert "examples:" in out
     assert run(capsys, "--version")[1].startswith("detmap 0.")
+
+
+@pytest.mark.parametrize("command", _HOMES)
+def test_help_is_one_screen(capsys, command):
+    """Every flag is explained by --help-all; --help is at most 40 lines, and names options that there are."""
+    code, brief, _ = run(capsys, command, "--help")
+    assert code == 0
+    assert len(brief.splitlines()) <= 40
+    assert max(map(len, brief.splitlines())) <= 120
+    code, whole, _ = run(capsys, command, "--help-all")
+    assert code == 0
+    flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", whole))
+    head = brief.partition("\nexamples:")[0]
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", head)) <= flags | {"--trec", "--reid", "--hashing"}
+    if command in ("eval", "batch", "compare", "trec", "diagnose"):
+        assert {"--format", "--out"} <= set(re.findall(r"^  (--[a-z-]+)", brief, re.M))
 
 
 def test_hostile_names_are_text(capsys, tmp_path):

@@ -220,7 +220,7 @@ def test_a_card_holds_the_class_map_and_finds_it_elsewhere(pair, capsys):
 
 def test_a_value_with_a_space_is_quoted_in_help(capsys):
     with pytest.raises(SystemExit):
-        main(["eval", "--help"])
+        main(["eval", "--help-all"])
     assert "{area,bbox*0.53,'bbox*0.53, ranges by area'}" in capsys.readouterr().out
 
 

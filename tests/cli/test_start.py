@@ -100,7 +100,7 @@ def test_what_takes_no_command_loads_no_numpy(word):
     assert loaded.isdisjoint(("numpy", "msgspec", "importlib.metadata", "email", "dataclasses", "tarfile"))
     commands = {name for name in loaded if name.startswith("detmap.cli.")}
     assert (
-        commands <= {f"detmap.cli.{name}" for name in ("inputs", "options", "output", "terminal", "versions")}
+        commands <= {f"detmap.cli.{name}" for name in ("help", "inputs", "options", "output", "terminal", "versions")}
         or word == "--help"
     )
 

@@ -131,6 +131,13 @@ GIVEN = {
     "without_area": (["--without-area", "dropped"], "dropped"),
     "groups": (["--groups", "r,c"], ("r", "c")),
     "pooled": (["--pooled"], True),
+    "points": (["--points", "17:23"], (17, 23)),
+    "labelled": (["--labelled", "points"], "points"),
+    "unseen": (["--unseen", "dropped"], "dropped"),
+    "score_field": (["--score-field", "foot_score"], "foot_score"),
+    "valid_flag": (["--valid-flag", "foot_valid"], "foot_valid"),
+    "crowd_groups": (["--crowd-groups", "few:0.5,many:10"], (("few", 0.5), ("many", 10.0))),
+    "crowd_means": (["--crowd-means", "published"], "published"),
     "group_of": (["--group-of", "found"], "found"),
 }
 

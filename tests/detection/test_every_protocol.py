@@ -8,73 +8,120 @@ from dataclasses import replace
 
 import lvis_scenes
 import numpy as np
+import pose_scenes
 import pytest
 from support import assert_same_result, same_bits
 
 import detmap
 from detmap import batch, statistics
 from detmap.cli import main
-from detmap.detection.protocols import PRESETS
+from detmap.detection.protocols import PRESETS, resolve
 from detmap.diagnostics import PARTS
 from detmap.explanations.replay import trimmed
 from detmap.formats import files as written
 from detmap.statistics.bootstrap import replicated
 
-PROTOCOLS = tuple(PRESETS)
+#: Ranges in percent and by height, and levels by a field of the annotations, of the size of boxes and of a flag.
+LEVELS = resolve(
+    "coco",
+    area_ranges={"all": (0, 1e10), "tiny": (0, "2%"), "low": ("height", 0, 60)},
+    levels={"hard": "occlusion>1", "easy": "occlusion<=1,object.height>60,detection.height>=60,iscrowd=0"},
+)
+PROTOCOLS = (*PRESETS, "levels")
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """Ground truth with every field that a protocol reads, and the results of two models."""
-    folder = tmp_path_factory.mktemp("every")
+@pytest.fixture(scope="module", autouse=True)
+def with_levels():
+    """The protocol of this file is a named one meanwhile, as that of a plug-in."""
+    detmap.register(replace(LEVELS, name="levels"))
+    yield
+    del PRESETS["levels"], PRESETS._modules["levels"]
+
+
+BOXES = "bbox"
+
+
+def made_files(folder):
+    """Write for each kind of shape ground truth with every field that a protocol reads, and the results of two models."""
     document, results = lvis_scenes.scene(5, images=12, categories=5, crowded=1)
     document["annotations"] = [one for one in document["annotations"] if one["area"] > 0]
     for place, one in enumerate(document["annotations"]):
         one["is_group_of"] = int(place % 4 == 0)
+        one["occlusion"] = place % 3
     for place, one in enumerate(document["images"]):
         one["pos_category_ids"] = [1 + place % 5]
     for one in document["categories"]:
         one["name"] = one["name"].replace(" ", "-")  # DOTA's classes are words
-    (folder / "truth.json").write_text(json.dumps(document))
     results = [one for one in results if one["area"] > 0]
     for place, one in enumerate(results):
         del one["area"]
         one["score"] = round(one["score"] / 2 + place / 1e4, 6)  # shards of a file have no ties with each other
+    write(folder / BOXES, document, results)
+    for kind, lists in (("keypoints", pose_scenes.CROWDPOSE), ("keypoints_wholebody", pose_scenes.WHOLE_BODY)):
+        document, results = pose_scenes.scene(5, lists, images=12, odd=False)
+        for place, one in enumerate(results):
+            one |= {name: round(one[name] / 2 + place / 1e4, 6) for name in one if name.endswith("score")}
+        write(folder / kind, document, results)
+    write_dota(folder / "rotated", folder / BOXES)
+    return folder
+
+
+def write(folder, document, results):
+    folder.mkdir()
+    (folder / "truth.json").write_text(json.dumps(document))
     (folder / "one.json").write_text(json.dumps(results))
-    (folder / "two.json").write_text(json.dumps([{**one, "score": 1 - one["score"]} for one in results]))
+    other = [{**one, **{name: 1 - one[name] for name in one if name.endswith("score")}} for one in results]
+    (folder / "two.json").write_text(json.dumps(other))
     (folder / "shards").mkdir()
     for side in (0, 1):
         part = [one for one in results if one["image_id"] % 2 == side]
         (folder / "shards" / f"{side}.json").write_text(json.dumps(part))
-    truth = detmap.read(folder / "truth.json", "ground_truth")
+
+
+def write_dota(folder, boxes):
+    """The same boxes as DOTA's files have them."""
+    folder.mkdir()
+    truth = detmap.read(boxes / "truth.json", "ground_truth")
     written.write(truth, folder / "labelTxt", format="dota")
     for name in ("one", "two"):
-        found = detmap.read(folder / f"{name}.json", ground_truth=truth)
+        found = detmap.read(boxes / f"{name}.json", ground_truth=truth)
         written.write(found, folder / name, format="dota", ground_truth=truth)
-    return folder
 
 
 def sources(files, name):
     """The paths of ground truth and of two models' detections that hold what a protocol compares."""
-    if PRESETS[name].iou_type == "bbox":
-        return [files / f"{one}.json" for one in ("truth", "one", "two")]
-    return [files / one for one in ("labelTxt", "one", "two")]
+    if PRESETS[name].iou_type == "rotated":
+        return [files / one for one in ("labelTxt", "one", "two")]
+    return [files / f"{one}.json" for one in ("truth", "one", "two")]
 
 
 @pytest.fixture(scope="module")
-def every_table(files):
+def all_files(tmp_path_factory):
+    return made_files(tmp_path_factory.mktemp("every"))
+
+
+@pytest.fixture
+def files(name, all_files):
+    """The folder with files for a protocol's kind of shape."""
+    return all_files / PRESETS[name].iou_type
+
+
+@pytest.fixture(scope="module")
+def all_tables(all_files):
     made = {}
-    for name in ("coco", "dota"):
-        how = {"iou_type": PRESETS[name].iou_type}
-        truth, *found = sources(files, name)
-        truth = detmap.read(truth, "ground_truth", image_facts=True, **how)
-        made[how["iou_type"]] = truth, *(detmap.read(one, ground_truth=truth, **how) for one in found)
+    for name in PRESETS:
+        kind = PRESETS[name].iou_type
+        if kind not in made:
+            truth, *found = sources(all_files / kind, name)
+            fields = ["occlusion"] if kind == BOXES else []
+            truth = detmap.read(truth, "ground_truth", image_facts=True, iou_type=kind, fields=fields)
+            made[kind] = truth, *(detmap.read(one, ground_truth=truth, iou_type=kind) for one in found)
     return made
 
 
 @pytest.fixture
-def tables(every_table, name):
-    return every_table[PRESETS[name].iou_type]
+def tables(name, all_tables):
+    return all_tables[PRESETS[name].iou_type]
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -95,17 +142,28 @@ def test_the_evaluator(name, tables):
     truth, found, _ = tables
     result = detmap.evaluate(truth, found, name)
     names = dict(zip(truth.categories.ids.tolist(), truth.categories.names, strict=True))
-    kind, lists, frequencies = result.protocol.iou_type, {}, None
-    if truth.negatives is not None:
+    kind = result.protocol.iou_type
+    frequencies, lists = None, {}
+    if kind == BOXES:
         frequencies = dict(zip(truth.categories.ids.tolist(), truth.categories.frequencies, strict=True))
         lists = {
             "neg_category_ids": truth.negatives.by_image(truth.images.ids, truth.categories.ids),
             "not_exhaustive_category_ids": truth.not_exhaustive.by_image(truth.images.ids, truth.categories.ids),
             "pos_category_ids": truth.present.by_image(truth.images.ids, truth.categories.ids),
         }
+    elif truth.images.crowd_index is not None:
+        lists = {"crowdIndex": dict(zip(truth.images.ids.tolist(), truth.images.crowd_index.tolist(), strict=True))}
 
     def shapes(table):
-        return {"boxes": table.boxes} if kind == "bbox" else {kind: table.shape(kind)}
+        if kind == "rotated":
+            return {kind: table.shape(kind)}
+        if kind == BOXES:
+            return {"boxes": table.boxes}
+        points = table.shape(kind).arrays()["values"]
+        return {
+            "boxes": table.boxes,
+            "keypoints": points.reshape(len(table), -1, 3) if len(table) else np.empty((0, 3, 3)),
+        }
 
     how = {"categories": names, "box_format": "xywh", "frequencies": frequencies}
     first, second = (detmap.Evaluator(name, **how) for _ in range(2))
@@ -113,24 +171,28 @@ def test_the_evaluator(name, tables):
         found = found.take(np.argsort(found.images.codes, kind="stable"))
         result = detmap.evaluate(truth, found, name)
     for n, image in enumerate(truth.images.ids.tolist()):
-        own, sought = found.take(found.images.codes == n), truth.take(truth.images.codes == n)
+        own = found.take(found.images.ids[found.images.codes] == image)
+        sought = truth.take(truth.images.codes == n)
         target = {
             **shapes(sought),
             "labels": sought.categories.ids[sought.categories.codes],
             "area": sought.areas,
             "iscrowd": sought.crowd,
             "difficult": sought.difficult,
-            "group_of": sought.group_of,
+            **({} if sought.group_of is None else {"group_of": sought.group_of}),
             **{field: by_image[image] for field, by_image in lists.items()},
+            **sought.fields,
+            "image_size": (400, 400),
         }
         labels = own.categories.ids[own.categories.codes]
-        prediction = {**shapes(own), "scores": own.scores, "labels": labels}
+        scores = own.more_scores.get(result.protocol.score_field, own.scores)
+        prediction = {**shapes(own), "scores": scores, "labels": labels}
         (first, second)[n % 2].update(prediction, target, image_ids=image)
     merged = first.merge(pickle.loads(pickle.dumps(second)))
     made = merged.compute()
     assert same_bits(list(made.values()), list(result.values()))
     assert same_bits(made.precision, result.precision)
-    assert "missing_neg_category_ids" not in made.notices
+    assert not {"missing_neg_category_ids", "missing_crowdIndex"} & {*made.notices}
     assert_same_result(detmap.Evaluator.from_bytes(merged.to_bytes()).compute(), made)
 
 
@@ -146,8 +208,11 @@ def test_statistics(name, tables):
     copies = np.repeat(np.arange(images.size), statistics.drawn(images.size, 5, 0))
     drawn = detmap.DetectionResult(repeated(results["a"].tally, copies))
     assert same_bits(made.replicates[0, : len(made.metrics)], [drawn[metric] for metric in made.metrics])
-    compared = detmap.compare(results, 200, permutations=9)
-    assert compared.to_dict()
+    for metric in {next(iter(results["a"])), *(one for one in results["a"] if "_easy" in one)}:
+        compared = detmap.compare(results, 200, metric=metric, permutations=9)
+        (difference,) = compared.differences
+        apart = results[difference.second][metric] - results[difference.first][metric]
+        assert difference.difference == pytest.approx(apart, abs=1e-12)
 
 
 def repeated(tally, copies):
@@ -158,14 +223,15 @@ def repeated(tally, copies):
         parts.append(replace(own, image_ids=np.array([new])))
     merged = parts[0].beside(parts[1:], [np.full(1, new) for new in range(len(parts))])
     ids = np.arange(len(parts))
-    return replace(merged, image_ids=ids)
+    crowding = None if tally.crowd_index is None else tally.crowd_index[copies]
+    return replace(merged, image_ids=ids, crowd_index=crowding)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_matches_and_diagnoses(name, tables):
     truth, found, _ = tables
     tally = detmap.match(truth, found, name)
-    for area, (label, _, _) in enumerate(tally.protocol.area_ranges):
+    for area, label in enumerate(tally.protocol.range_names):
         matches = detmap.match_pairs(truth, found, name, iou=tally.protocol.iou_thresholds[0], area=label)
         rows = np.lexsort((tally.rank, tally.category, tally.image))
         assert np.array_equal(matches.score, tally.scores[rows])
@@ -183,8 +249,11 @@ def test_matches_and_diagnoses(name, tables):
 def test_explanations(name, tables):
     truth, found, _ = tables
     kind = PRESETS[name].iou_type
-    made = detmap.explain(truth, found, "coco", name, metric="AP", iou_type=kind)
-    of = [trimmed(replace(PRESETS[one], iou_type=kind), "AP") for one in ("coco", name)]
+    base = replace(PRESETS["coco"], iou_type=kind)
+    if PRESETS[name].sigmas is not None:  # by other sigmas poses of as many points cannot be scored
+        base = replace(PRESETS[name], name="other", max_dets=(2,), labelled="field", unseen="scored")
+    made = detmap.explain(truth, found, base, name, metric="AP", iou_type=kind)
+    of = [trimmed(one, "AP") for one in (base, PRESETS[name])]
     assert made.source_value == detmap.evaluate(truth, found, of[0])["AP"]
     assert made.target_value == detmap.evaluate(truth, found, of[1])["AP"]
     total = sum(share.value for share in made.shares)

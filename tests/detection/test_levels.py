@@ -302,7 +302,7 @@ def test_the_command_line(files, capsys, tmp_path):
         ),
         (["--level", "hard"], "--level must be NAME:CONDITIONS"),
         (["--level", "a:occlusion>1", "--level", "a:occlusion>2"], "has a name given before"),
-        (["--level", "small:occlusion>1"], "'small' is the name of two area ranges or levels"),
+        (["--level", "small:occlusion>1"], "'small' is the name of two area ranges, levels or groups"),
         (["--level", "a:occlusion>1,occlusion<=1"], "level 'a' is empty: no occlusion can be"),
         (["--area-range", "tiny:5%:1%"], "area range 'tiny' must be low:high"),
         (["--area-range", "x:depth:0:3"], "--area-range must be NAME:LO:HI"),

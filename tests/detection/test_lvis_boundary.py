@@ -1,4 +1,4 @@
-"""Boundary IoU under LVIS's rules: every bit against the naive twin, and against lvis-api with the overlaps of boundaries."""
+"""Boundary IoU under LVIS's rules: every bit against the naive twin, and lvis-api with the overlaps of boundaries."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pytest
 from batches import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import examples, same_bits
+from support import BOX_PROTOCOLS, examples, same_bits
 from test_presets import tables, workload
 
 import detmap
@@ -191,7 +191,7 @@ def test_a_decision_without_effect_is_said(pair):
     assert detmap.explain(*pair, "coco", "coco").shares == []
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", BOX_PROTOCOLS)
 def test_simplified_protocols_give_the_same(pair, name):
     """A protocol and its simpler form give the same bits, whatever is changed in it."""
     looked = replay.Replay(*pair)
@@ -257,7 +257,7 @@ def test_quoted_digits():
             interval(text)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", BOX_PROTOCOLS)
 @pytest.mark.parametrize("number", range(2))
 def test_what_is_cut_from_a_tally_is_what_would_be_matched(pair, name, number):
     """A replay matches less often than it evaluates, and every value has the bits of an evaluation of its own."""

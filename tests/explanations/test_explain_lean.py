@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import workloads
-from support import examples, same_bits
+from support import BOX_PROTOCOLS, examples, same_bits
 
 import detmap
 from detmap.detection.matches import match_pairs
@@ -46,7 +46,7 @@ CHOICES = {
 
 def changed(rng):
     """A preset with about a third of all decisions drawn; None where they contradict each other."""
-    base = PRESETS[list(PRESETS)[rng.integers(len(PRESETS))]]
+    base = PRESETS[BOX_PROTOCOLS[rng.integers(len(BOX_PROTOCOLS))]]
     drawn = {name: values[rng.integers(len(values))] for name, values in CHOICES.items() if rng.random() < 0.35}
     try:
         made = dataclasses.replace(base, **drawn)

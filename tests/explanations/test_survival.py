@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import BOX_PROTOCOLS
 from test_explain import run
 from test_presets import tables, workload
 
@@ -47,7 +48,7 @@ def test_every_value_is_that_of_an_evaluation(pair, made):
     assert made.values == {name: detmap.evaluate(truth, found[name])["AP"] for name in made.values}
     named = {one.name: one for one in made.situations}
     assert not {"lvis", "lvis-fixed"} & named.keys()  # the ground truth has none of LVIS's lists
-    for name in set(PRESETS) - {"coco", "lvis", "lvis-fixed"}:
+    for name in set(BOX_PROTOCOLS) - {"coco", "lvis", "lvis-fixed"}:
         for model, detections in found.items():
             assert named[name].lowest[model] == next(iter(detmap.evaluate(truth, detections, name).values())), name
     for name in ("min_score 0.25", "iou_thresholds 0.75", "matching best", "max_dets 1"):

@@ -53,7 +53,7 @@ def written(document, indent):
 
 def marked(document, section, field, rows=(0, 1, 2), first=False, value=...):
     """The document with a field in some records of a list, at their end or at their beginning."""
-    value = ("c" if field == "frequency" else [1, 2]) if value is ... else value
+    value = {"frequency": "c", "crowdIndex": 0.5}.get(field, [1, 2]) if value is ... else value
     made = copy.deepcopy(document)
     for row in rows:
         if row < len(made[section]):
@@ -78,8 +78,9 @@ def test_fields_of_benchmarks_are_noticed_in_every_record(section, field, name, 
                     found = detmap.read_coco_results(FOUND, truth, iou_type=iou_type)
                     result = detmap.evaluate(truth, found, iou_type=iou_type)
                     assert {code: n for code, n in result.notices.items() if "foreign" in code} == expected
-    rules = {"LVIS": "; LVIS's rules: --protocol lvis", "Open Images": "; Open Images' rules: --protocol openimages"}
-    advice = rules.get(name, "")
+    protocols = {"LVIS": "lvis", "Open Images": "openimages", "CrowdPose": "crowdpose", "COCO-WholeBody": "wholebody"}
+    whose = name + ("'" if name.endswith("s") and name != "LVIS" else "'s")
+    advice = f"; {whose} rules: --protocol {protocols[name]}" if name in protocols else ""
     assert describe(expected) == [
         "1 field of another benchmark, which this protocol does not read, so that the number is not that benchmark's: "
         f"{field} ({name}){advice}"

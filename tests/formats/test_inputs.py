@@ -105,34 +105,53 @@ def test_the_api_recognises_each_file_once(files, asked):
     assert set(asked.values()) == {1}
 
 
-def test_the_options_of_a_file_pass_three_functions_between_flag_and_reader(files, monkeypatch):
-    """The command makes `Reading` of the flags, and `Input` gives it to the reader."""
+@pytest.mark.parametrize(
+    ("role", "words", "option", "value"),
+    [
+        ("detections", ["--invalid-boxes", "drop"], "invalid_boxes", "drop"),
+        ("detections", ["--unknown-images", "ignore"], "unknown_images", "ignore"),
+        ("detections", ["--iou-type", "segm", "--image-sizes", "64x48"], "image_sizes", "64x48"),
+        ("detections", ["--iou-type", "segm"], "iou_type", "segm"),
+        ("ground_truth", ["--iou-type", "segm", "--image-sizes", "64x48"], "image_sizes", "64x48"),
+        ("ground_truth", ["--iou-type", "segm"], "iou_type", "segm"),
+    ],
+)
+def test_the_options_of_a_file_pass_three_functions_between_flag_and_reader(
+    files, monkeypatch, role, words, option, value
+):
+    """The command makes `Reading` of the flags, and `Input` gives it to the reader; of files of masks too."""
+    for path in (files / "truth.json", files / "runs/a.json"):
+        document = json.loads(path.read_text())
+        for one in document if isinstance(document, list) else document["annotations"]:
+            one["segmentation"] = [[4, 4, 13, 4, 13, 12]]
+        path.write_text(json.dumps(document))
     seen: list[str] = []
-    reader = registry.FORMATS["coco"].read_detections
+    reader = getattr(registry.FORMATS["coco"], f"read_{role}")
 
-    def read(source, ground_truth, reading):
+    def read(*given):
         frame = sys._getframe(1)
         while frame is not None and not frame.f_code.co_filename.endswith("cli/detection.py"):
             seen.append(frame.f_code.co_qualname if hasattr(frame.f_code, "co_qualname") else frame.f_code.co_name)
             frame = frame.f_back
-        assert reading.invalid_boxes == "drop"
-        return reader(source, ground_truth, reading)
+        assert getattr(given[-1], option) == value
+        return reader(*given)
 
     made: list[str] = []
     original = options.of_role
 
-    def of_role(given, role, **more):
-        made.append(sys._getframe(1).f_code.co_name)
-        return original(given, role, **more)
+    def of_role(given, of, **more):
+        if of == role:
+            made.append(sys._getframe(1).f_code.co_name)
+        return original(given, of, **more)
 
     monkeypatch.setattr(options, "of_role", of_role)
-    object.__setattr__(registry.FORMATS["coco"], "read_detections", read)
+    object.__setattr__(registry.FORMATS["coco"], f"read_{role}", read)
     try:
-        assert main(["eval", str(files / "truth.json"), str(files / "runs/a.json"), "--invalid-boxes", "drop"]) == 0
+        assert main(["eval", str(files / "truth.json"), str(files / "runs/a.json"), *words]) == 0
     finally:
-        object.__setattr__(registry.FORMATS["coco"], "read_detections", reader)
+        object.__setattr__(registry.FORMATS["coco"], f"read_{role}", reader)
     between = [*dict.fromkeys(made), "of_role", *(name.rpartition(".")[2] for name in seen)]
-    assert between == ["reading_of", "of_role", "detections"]
+    assert between == ["reading_of", "of_role", role]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +186,7 @@ def test_a_new_option_is_one_field_and_the_line_that_uses_it(files, monkeypatch,
     (files / "one.dots").touch()
     words = [str(files / "truth.json"), str(files / "one.dots")]
     with pytest.raises(SystemExit):
-        main(["eval", "--help"])
+        main(["eval", "--help-all"])
     assert "--shift {0,1,2}" in capsys.readouterr().out
     values = []
     for shift in ("0", "2"):

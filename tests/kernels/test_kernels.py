@@ -13,11 +13,10 @@ import large_workloads
 import numpy as np
 import pytest
 import workloads
-from support import evaluate, tables_of_arrays
+from support import BOX_PROTOCOLS, evaluate, tables_of_arrays
 
 import detmap
 import detmap.kernels
-from detmap.detection.protocols import PRESETS
 from detmap.kernels import passing, readonly
 
 FIXTURE = Path(__file__).resolve().parents[2] / "fixtures" / "coco"
@@ -38,7 +37,7 @@ def kernels():
 @pytest.mark.jit
 def test_one_signature_each():
     """After a varied session every kernel that others call has been compiled once, for one combination of types."""
-    for name in PRESETS:
+    for name in BOX_PROTOCOLS:
         for number in range(3):
             dataset, results = workloads.make_coco(number, images=4, coordinates=["integer", "float", "mixed"][number])
             assert evaluate(dataset, results, protocol=name, threads=number + 1).per_category

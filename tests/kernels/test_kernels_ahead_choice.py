@@ -148,7 +148,7 @@ def test_without_an_object_numba_compiles_and_nothing_is_said(package):
     assert (code, out, err.count("\n")) == (2, "", 0)
     platform = package.stem.rpartition("-")[0]
     assert (
-        f": there is no object with compiled kernels for {platform}, and numba, which compiles it, is not inst" in err
+        f": this installation has no compiled kernels for {platform}, and numba, which compiles it, is not inst" in err
     )
     code, out, err = run(package, "-c", _COMMAND.format(["eval", *COCO]), DETMAP_KERNELS="ahead")
     assert (code, out) == (2, "")

@@ -120,8 +120,8 @@ KIND_WORDS = {*filter(KINDS.is_shipped, KINDS), BOX_FIELD, *FIELDS_OF_SHAPES}
 #: Where kinds of shape are named: where they are defined, what masks are made of, and in what other libraries' callers see.
 KIND_PLACES = ("shapes/", "pycocotools/", "lvis/", "integrations/", "masks.py")
 
-#: Formats that hold some kinds, which they name by these constants.
-KIND_CONSTANTS = {"MASKS", "KEYPOINTS", "BOUNDARIES", "PROBIOU"}
+#: Formats that hold some kinds, and named protocols that score one, name them by these constants.
+KIND_CONSTANTS = {"MASKS", "KEYPOINTS", "BOUNDARIES", "WHOLE_BODIES", "PROBIOU"}
 
 
 def kinds_named(text):
@@ -144,14 +144,14 @@ def test_no_file_outside_of_shapes_and_the_drop_ins_names_a_kind_of_shape():
     assert named == {}
 
 
-def test_only_formats_name_the_kinds_that_they_hold():
+def test_only_formats_and_named_protocols_name_kinds():
     users = {
-        path.relative_to(ROOT / "detmap").parts[0]
+        path.relative_to(ROOT / "detmap").parts[0] if path.name != "protocols.py" else "protocols"
         for path in SOURCES
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.ImportFrom) and KIND_CONSTANTS & {one.name for one in node.names}
     }
-    assert users == {"shapes", "formats"}
+    assert users == {"shapes", "formats", "protocols"}
 
 
 def test_a_kind_that_is_named_is_found():

@@ -239,7 +239,7 @@ def test_a_format_through_the_command_line(tmp_path, capsys, expected):
     path.rename(tmp_path / "runs/model.lines")
     code, out, _ = run(capsys, "batch", TRUTH, tmp_path / "runs", "--plugin", plugin, "--format", "json")
     assert json.loads(out)["models"][0]["model"] == "model"
-    _, out, _ = run(capsys, "eval", "--help", "--plugin", plugin)
+    _, out, _ = run(capsys, "eval", "--help-all", "--plugin", plugin)
     assert ", or lines; - is standard input" in " ".join(out.split())
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import random
 import sys
 import tracemalloc
 import types
 from collections import OrderedDict, defaultdict
+from dataclasses import replace
 from importlib import util
 from pathlib import Path
 
@@ -18,6 +20,8 @@ import detmap
 from detmap import patch_pytrec_eval
 from detmap import pytrec_eval as ours
 from detmap.errors import DetmapError, InputError
+from detmap.retrieval import CONVENTIONS, evaluate_run, runs
+from detmap.retrieval.metrics import parse_all
 
 theirs = pytest.importorskip("pytrec_eval")
 
@@ -162,8 +166,7 @@ def test_options_end_alike(options):
         (QRELS, ["P_0"], RUN, "P: a cutoff must be at least 1, not 0"),
         (QRELS, ["P_5", "P_5.0"], RUN, "P: a cutoff is there twice: 5,5.0"),
         (QRELS, ["ndcg.10"], RUN, "ndcg.10: detmap takes gains of grades above 0 for ndcg"),
-        (QRELS, ["utility.4,3"], RUN, "utility takes four numbers"),
-        (QRELS, ["iprec_at_recall.1.5"], RUN, "the depth must be a recall from 0 to 1"),
+        (QRELS, ["iprec_at_recall.1.05"], RUN, "the depth must be a recall from 0 to 1"),
         (QRELS, ["map"], {"q1": {"a": float("nan")}}, "run: query 'q1', document 'a', field 'scores': a score is NaN"),
         (QRELS, ["map"], {"q1": {"a\0b": 1.0}}, "an id holds a zero byte"),
         (QRELS, ["map"], {"q1\0": {"a": 1.0}}, "an id holds a zero byte"),
@@ -361,3 +364,28 @@ def test_an_id_may_be_long_where_it_is_tied():
     )
     with pytest.raises(InputError, match="more than 1024 bytes"):
         detmap.retrieval.evaluate_run(qrels, run, "map")
+
+
+@pytest.mark.parametrize("names", [["utility.4,3", "map"], ["utility_1"], ["iprec_at_recall.0.5,1.5,2", "P.5"]])
+def test_parameters_that_give_0_whatever_was_found(names):
+    found = ours.RelevanceEvaluator(QRELS, names).evaluate(RUN)
+    assert found == theirs.RelevanceEvaluator(QRELS, names).evaluate(RUN)
+    assert 0.0 in {value for values in found.values() for name, value in values.items() if name[0] in "ui"}
+
+
+@pytest.mark.parametrize(("judged", "levels"), [(700, 5), (700, 10**9), (3, 5)])
+def test_many_judged_documents_and_large_groups_of_equal_scores(judged, levels):
+    """Documents are counted one by one or by a search, compared or sorted, by how many there are."""
+    rng = random.Random(judged + levels)
+    run = {q: {f"d{d}": rng.randint(0, levels) / 4 for d in rng.sample(range(2000), 900)} for q in ("a", "b")}
+    qrels = {q: {f"d{d}": rng.randint(0, 2) for d in rng.sample(range(2000), judged)} | {"d0": 1} for q in run}
+    measures = {"map", "ndcg", "bpref", "P.5,100"}
+    found = ours.RelevanceEvaluator(qrels, measures).evaluate(run)
+    assert found == theirs.RelevanceEvaluator(qrels, measures).evaluate(run)
+    for ties, order in (("index", 1), ("reversed", -1)):
+        lines = [(q, d, row[d]) for q, row in run.items() for d in list(row)[::order]]
+        wanted = evaluate_run(qrels, tuple(map(list, zip(*lines, strict=True))), ["AP", "nDCG"], "detmap", empty="zero")
+        rules = runs.Rules(replace(CONVENTIONS["detmap"], ties=ties))
+        tables = runs.table_of_dicts(qrels, "qrels"), runs.table_of_dicts(run, "run", qrels)
+        requests = parse_all(["AP", "nDCG"], rules.convention)
+        assert dict(runs.ranked_run(*tables, rules, requests).score(requests)) == dict(wanted)

@@ -7,9 +7,10 @@ import warnings
 import numpy as np
 import pytest
 
-from detmap import average_precision
+from detmap import average_precision, ranx
 from detmap.kernels import cmc, curves, gains, hashing, packing, ranking, readonly, sorting
 from detmap.kernels import ties as tied_kernels
+from detmap.pytrec_eval import RelevanceEvaluator
 from detmap.retrieval import (
     average_precision_score,
     evaluate_codes,
@@ -43,6 +44,8 @@ def test_one_signature_each():
     qrels = {1: {3: 1, 4: 0, 5: 2}, 2: {3: 1}}
     evaluate_run(qrels, {1: {3: 1.0, 4: 1.0, 6: 1.0}, 2: {9: 1.0}})
     evaluate_run(([1, 2, 1], [3, 4, 5], [1, 1, 1]), ([1, 2, 1], ["3", "4", "5"], [1, 1, 1]))
+    RelevanceEvaluator({"q": {"a": 1}}, ["map"]).evaluate({"q": {"a": 1.0, "b": 1.0}})
+    ranx.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0}}, "map")
     average_precision_score([0, 1, 1], [0.1, 0.2, 0.2], sample_weight=[1, 2, 3])
     average_precision_score([0, 1, 1], np.float32([0.1, 0.2, 0.2]))
     average_precision([1, 0, 1], [3, 2, 1], interpolation="101-linear")
@@ -62,7 +65,7 @@ def test_one_signature_each():
 
 
 def test_ranx_agrees_where_it_is_right():
-    ranx = pytest.importorskip("ranx")
+    theirs = pytest.importorskip("ranx")
     rng = np.random.default_rng(1)
     qrels = {f"q{q:02}": {f"d{d}": int(g) for d, g in enumerate(rng.integers(0, 4, 12)) if g} for q in range(12)}
     # distinct scores: its dict path turns ties around; the same order of queries: it pairs them by position
@@ -74,10 +77,10 @@ def test_ranx_agrees_where_it_is_right():
     }  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its kernels
-        theirs = ranx.evaluate(ranx.Qrels(qrels), ranx.Run(run), list(pairs), return_mean=False)
+        values = theirs.evaluate(theirs.Qrels(qrels), theirs.Run(run), list(pairs), return_mean=False)
     ours = evaluate_run(qrels, run, list(pairs.values()), "ranx")
     for name, key in pairs.items():
-        assert np.allclose(np.asarray(theirs[name]), ours.per_query[key], rtol=0, atol=1e-13), name
+        assert np.allclose(np.asarray(values[name]), ours.per_query[key], rtol=0, atol=1e-13), name
 
 
 def _drawn_distances(shape, rng, count):

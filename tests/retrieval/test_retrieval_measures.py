@@ -291,7 +291,7 @@ def _at_level(name, level):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nDCG(rel=2)", "takes no rel"),
+        ("ERR(rel=2)", "takes no rel"),
         ("AP(rel=0)", "must be a grade above 0"),
         ("AP(rel=x)", "must be a grade above 0"),
         ("F1(rel=1,beta=2)", "takes no options"),

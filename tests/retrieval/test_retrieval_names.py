@@ -220,6 +220,17 @@ def test_what_ranx_refuses_or_has_by_another_name():
             evaluate_run(QRELS, RUN, [name], "trec")
 
 
+def test_grades_below_a_level_have_no_gain():
+    qrels, run = {"q": {"a": 1, "c": 3, "e": 2}}, {"q": {"a": 0.9, "b": 0.8, "c": 0.7}}
+    zeroed = {"q": {"a": 0, "c": 3, "e": 2}}
+    for name in ("nDCG", "nDCG@2", "nDCG(exp)", "DCG", "DCG(exp)@3"):
+        level = name.replace("(exp)", "(exp,rel=2)") if "exp" in name else name.replace("CG", "CG(rel=2)")
+        assert evaluate_run(qrels, run, [level])[level] == evaluate_run(zeroed, run, [name])[name]
+        assert evaluate_run(qrels, run, [name], level=2)[name] == evaluate_run(qrels, run, [name])[name]
+    with pytest.raises(OptionError, match="no measure of ir_measures"):
+        evaluate_run(qrels, run, ["nDCG(rel=2)"], "ir_measures")
+
+
 def test_depths_of_other_metrics_are_read_as_before():
     result = evaluate_run(QRELS, RUN, ["P_95", "P.5", "map_cut.10", "ndcg_cut_10", "recall_100", "set_F.0.5", "RBP@95"])
     assert list(result) == ["P@95", "P@5", "mAP@10", "nDCG@10", "R@100", "set_F(beta=0.5)", "RBP(p=0.9)@95"]

@@ -322,7 +322,7 @@ def test_runs_without_a_common_query_cannot_be_compared(capsys, files):
 
 def test_the_help_promises_what_there_is(capsys):
     with pytest.raises(SystemExit):
-        cli.main(["trec", "--help"])
+        cli.main(["trec", "--help-all"])
     text = " ".join(capsys.readouterr().out.split())
     assert "bootstrap" not in text
     assert "randomisation (default), t, wilcoxon" in text

@@ -14,6 +14,7 @@ from detmap.retrieval import (
     abstention_area,
     confidences,
     evaluate_run,
+    neighbor_recall,
     p_mrr,
     rank_biased_overlap,
     robustness,
@@ -161,3 +162,48 @@ def test_the_functions_of_mteb_find_the_same():
             wanted = theirs.confidence_scores(list(scores.values()))
             for kind in ("max", "std", "diff1"):
                 assert confidences({query: scores}, kind)[0] == wanted[kind]
+
+
+# Approximate neighbours ------------------------------------------------------------------------------------------------
+
+
+def naive_recall(found, near, exact, bound, k):
+    total = 0
+    for items, theirs, wanted, ends in zip(found, near, exact, bound, strict=True):
+        for item, distance in zip(items[:k], theirs[:k], strict=True):
+            total += item >= 0 and (item in wanted[:k] or distance <= ends[k - 1])
+    return total / len(found) / k
+
+
+def test_recall_of_an_approximate_index():
+    rng = np.random.default_rng(0)
+    for _ in range(examples(40)):
+        queries, gallery, k = 4, 30, int(rng.integers(1, 8))
+        distances = rng.integers(0, 12, (queries, gallery)).astype(float)
+        exact = np.argsort(distances, axis=1, kind="stable")
+        bound = np.take_along_axis(distances, exact, 1)
+        found = np.stack([row[np.sort(rng.choice(gallery, 8, replace=False) // 2 * 2)] for row in exact])
+        found = np.stack([np.r_[list(dict.fromkeys(row)), [-1] * 8][:8] for row in found]).astype(int)
+        near = np.take_along_axis(distances, np.maximum(found, 0), 1)
+        wanted = naive_recall(found, near, exact, bound, k)
+        assert neighbor_recall((near, found), (bound, exact), k) == pytest.approx(wanted, abs=1e-15)
+        assert neighbor_recall((-near, found), (-bound, exact), k) == pytest.approx(
+            wanted if (bound[:, 0] < bound[:, k - 1]).any() else neighbor_recall((-near, found), (-bound, exact), k)
+        )
+        alone = naive_recall(found, near, exact, np.full_like(bound, -1), k)
+        assert neighbor_recall(found, exact, k) == pytest.approx(alone, abs=1e-15)
+    assert neighbor_recall(exact, exact) == 1
+    assert math.isnan(neighbor_recall(np.zeros((0, 3), int), np.zeros((0, 3), int)))
+
+
+def test_neighbours_that_cannot_be_compared():
+    for found, exact, k, problem in (
+        ([[1, 2]], [[1, 2], [1, 2]], None, "of the same queries"),
+        ([[1, 2]], [[1, 2]], 3, "expected 3 exact neighbours"),
+        ([[1, 1]], [[1, 2]], None, "there twice"),
+        ([[1.5, 1.0]], [[1, 2]], None, "are integers"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            neighbor_recall(found, exact, k)
+    with pytest.raises(OptionError, match="k must be"):
+        neighbor_recall([[1]], [[1]], 0)

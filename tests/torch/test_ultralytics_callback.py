@@ -59,7 +59,15 @@ def test_every_validation_is_scored(data):
     model, validators = YOLO("yolo11n.yaml", task="detect"), []
     validation, own = Validation(model), Validation(model, "ultralytics")
     model.add_callback("on_val_end", validators.append)
-    options = {"data": str(data), "imgsz": 64, "batch": 4, "workers": 0, "plots": False, "verbose": False, "rect": False}
+    options = {
+        "data": str(data),
+        "imgsz": 64,
+        "batch": 4,
+        "workers": 0,
+        "plots": False,
+        "verbose": False,
+        "rect": False,
+    }
     for number in range(2):  # other predictions are drawn
         theirs = model.val(**options, save_json=True, project=str(data.parent), device="cpu")
         assert len(validators) == number + 1

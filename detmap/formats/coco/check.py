@@ -59,9 +59,7 @@ def _kind(value: Any) -> str:
 
 
 def checked_results(document: Any, name: str, kind: Kind | None = None) -> list[dict[str, Any]]:
-    """Return the records of a list of results, or of an object that has one, as plain Python values; raises
-    `InputError` for the first that is wrong.
-    """
+    """Return the records of a list of results, or of an object that has one, as plain Python values."""
     if isinstance(document, Mapping):
         document = _results_within(document, name)
     if not isinstance(document, Sequence) or isinstance(document, str | bytes):
@@ -70,9 +68,7 @@ def checked_results(document: Any, name: str, kind: Kind | None = None) -> list[
 
 
 def checked_ground_truth(document: Any, name: str, kind: Kind | None = None) -> Mapping[str, Any]:
-    """Return the images, categories and annotations of ground truth as plain Python values; raises `InputError` for the
-    first record that is wrong.
-    """
+    """Return the images, categories and annotations of ground truth as plain Python values."""
     if not isinstance(document, Mapping):
         if isinstance(document, list) and document and isinstance(document[0], dict) and "score" in document[0]:
             raise InputError(

@@ -1,5 +1,5 @@
-"""Fields of LVIS and Open Images in COCO's JSON: which categories were looked for on an image, how frequent categories are,
-and which boxes stand for groups.
+"""Fields of LVIS, Open Images and CrowdPose in COCO's JSON: which categories were looked for on an image, how frequent
+categories are, which boxes stand for groups, and how crowded images are.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from detmap.data.benchmarks import has_field, is_flag
+from detmap.data.crowding import crowd_index_of
 from detmap.errors import InputError
 from detmap.reading.sources import Buffer
 
@@ -21,7 +22,7 @@ LISTS = ("neg_category_ids", "not_exhaustive_category_ids", "pos_category_ids")
 #: Spellings of the field of an annotation that marks a group.
 GROUPS = ("is_group_of", "IsGroupOf", "isgroupof")
 
-_NOTED = tuple(f"foreign_fields:{field} (" for field in (*LISTS, "frequency"))
+_NOTED = tuple(f"foreign_fields:{field} (" for field in (*LISTS, "frequency", "crowdIndex"))
 _NOTED_GROUPS = tuple(f"foreign_fields:{field} (" for field in GROUPS)
 
 
@@ -29,6 +30,7 @@ class _Image(msgspec.Struct, gc=False):
     id: int | str
     neg_category_ids: Any = None
     not_exhaustive_category_ids: Any = None
+    crowdIndex: Any = None
     pos_category_ids: Any = None
 
 
@@ -90,13 +92,16 @@ def federated_columns_of(sections: Mapping[str, bytes], name: str) -> dict[str, 
 
 def _decoded(document: Buffer, name: str) -> dict[str, Any]:
     found = _decode(document)
-    images = [{field: getattr(one, field) for field in ("id", *LISTS)} for one in found.images]
+    images = [{field: getattr(one, field) for field in ("id", *LISTS, "crowdIndex")} for one in found.images]
     return _columns(images, [{"id": one.id, "frequency": one.frequency} for one in found.categories], name)
 
 
 def _columns(images: Iterable[Mapping[str, Any]], categories: Iterable[Mapping[str, Any]], name: str) -> dict[str, Any]:
     lists: dict[str, dict[Any, Any]] = {field: {} for field in LISTS}
+    crowding: dict[Any, float] = {}
     for row, image in enumerate(images):
+        if image.get("crowdIndex") is not None:
+            crowding.setdefault(image["id"], crowd_index_of(image["crowdIndex"], name, f"image {row}"))
         for field, made in lists.items():
             value = image.get(field)
             if value is None:
@@ -107,4 +112,8 @@ def _columns(images: Iterable[Mapping[str, Any]], categories: Iterable[Mapping[s
                 )
             made.setdefault(image["id"], value)
     frequencies = {one["id"]: one["frequency"] for one in categories if has_field(one, "frequency")}
-    return {**{field: made or None for field, made in lists.items()}, "frequencies": frequencies or None}
+    return {
+        **{field: made or None for field, made in lists.items()},
+        "frequencies": frequencies or None,
+        "crowd_index": crowding or None,
+    }

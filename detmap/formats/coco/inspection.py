@@ -22,7 +22,7 @@ from detmap.kernels import readonly
 from detmap.reading.opening import Held
 from detmap.reading.sources import HEAD, Buffer, Opened, Source, head, read_bytes
 from detmap.shapes import fields as kinds_by_field
-from detmap.shapes.kinds import MASKS, SHIPPED_FIELDS
+from detmap.shapes.kinds import MASKS, SHIPPED_FIELDS, SHIPPED_LISTS
 
 
 class _Image(msgspec.Struct, gc=False):
@@ -119,7 +119,7 @@ def kinds_in(source: Source) -> dict[str, int]:
 
     Of a document that cannot be read nothing is said: its reader says what is wrong; nor of one without such shapes.
     """
-    fields = kinds_by_field()
+    fields = kinds_by_field() | {field: kind for kind, names in SHIPPED_LISTS.items() for field in names}
     with Opened(source, "records") as opened:
         absent = _absent(opened, fields)
         fields = {field: kind for field, kind in fields.items() if field not in absent}
@@ -143,8 +143,11 @@ def kinds_in(source: Source) -> dict[str, int]:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return {}
     found = {"": len(records)}
-    for field, kind in fields.items():
-        found[kind] = sum(bytes(getattr(one, field)) not in (b"", b"null", b"[]") for one in records)
+    for kind in dict.fromkeys(fields.values()):
+        own = [field for field, other in fields.items() if other == kind]
+        found[kind] = sum(
+            all(bytes(getattr(one, field)) not in (b"", b"null", b"[]") for field in own) for one in records
+        )
     return found
 
 

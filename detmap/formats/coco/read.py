@@ -28,6 +28,7 @@ from detmap.formats.coco.check import FIELDS, BoxlessError, checked_ground_truth
 from detmap.formats.coco.federated import federated_columns, federated_columns_in, federated_columns_of, groups_in
 from detmap.formats.coco.fields import annotation_fields
 from detmap.formats.coco.inspection import holds_lines, image_field, inspect, kinds_in, with_facts
+from detmap.formats.coco.parts import parts_of_document, parts_of_records, with_parts
 from detmap.formats.coco.shapes import boxes_around, read_values, reader_of, result_shapes, truth_shapes
 from detmap.formats.registry import Format, Given, packed
 from detmap.plugins import later, register
@@ -141,6 +142,8 @@ def read_coco(
             columns = _ground_truth_columns(_records(checked_ground_truth(source, name)), name)
         columns["notices"] |= noted_in(source)
         columns |= federated_columns(source, name)
+        if kind.lists:
+            columns = with_parts(kind, columns, parts_of_records(kind, source["annotations"]), name, "annotation ")
         columns["fields"] = annotation_fields(source, fields, name)
     else:
         with Opened(source, "ground truth") as opened:
@@ -161,6 +164,8 @@ def read_coco(
                 columns |= federated_columns_in(opened.whole(), columns["notices"], name)
             if any(code.startswith("foreign_fields:") for code in columns["notices"]):
                 columns |= groups_in(opened.whole(), columns["notices"])
+            if kind.lists:
+                columns = with_parts(kind, columns, parts_of_document(kind, opened.whole()), name, "annotation ")
             if fields:
                 columns["fields"] = annotation_fields(opened.whole(), fields, name)
     return GroundTruth.from_arrays(**columns, kinds=(kind.name,), invalid_boxes=invalid_boxes, source=name)
@@ -231,13 +236,27 @@ def _results_of(document: Any, kind: Kind, truth: GroundTruth | None) -> dict[st
     """Return the columns of parsed results."""
     name = "detections"
     if kind.reader is not None:
-        return _results_with(kind, checked_results(document, name, kind), truth, name)
+        columns = _results_with(kind, checked_results(document, name, kind), truth, name)
+        if not kind.lists:
+            return columns
+        within = document
+        if isinstance(document, Mapping):
+            within = next(document[key] for key in RESULT_LISTS if key in document)
+        return with_parts(kind, columns, parts_of_records(kind, within), name, "")
     records = [_Result(**{f: r[f] for f in FIELDS["result"]}) for r in checked_results(document, name)]
     return _result_columns(records, name)
 
 
 def _results_in(opened: Opened, lines: bool, kind: Kind, truth: GroundTruth | None) -> dict[str, Any]:
     """Return the columns of a file of results."""
+    columns = _whole_results_in(opened, lines, kind, truth)
+    if not kind.lists:
+        return columns
+    return with_parts(kind, columns, parts_of_document(kind, opened.whole(), lines=lines), opened.name, "")
+
+
+def _whole_results_in(opened: Opened, lines: bool, kind: Kind, truth: GroundTruth | None) -> dict[str, Any]:
+    """Return the columns of a file of results, of shapes with several fields those of the first."""
     scanned = _scanned_results(opened, lines, kind.name, truth)
     if scanned is not None:
         return scanned

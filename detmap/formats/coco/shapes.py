@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,9 +19,7 @@ from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 
 def reader_of(iou_type: str, size: int) -> tuple[Kind, tuple[str, Reader] | None]:
-    """Return a kind, and what reads its shapes from a document of so many bytes: None where they are the boxes; raises
-    `InputError` where COCO's records do not hold such shapes.
-    """
+    """Return a kind, and what reads its shapes from a document of so many bytes: None where they are the boxes."""
     kind = find(iou_type)
     if kind.reader is None:
         if kind.column_name != BOXES:
@@ -60,9 +58,7 @@ def result_shapes(
 
 
 def boxes_around(columns: dict[str, Any], kind: Kind) -> dict[str, Any]:
-    """Return what `result_shapes` does, with the boxes around the shapes in place of these, and their areas; raises
-    `InputError` where some of the results have boxes of their own.
-    """
+    """Return what `result_shapes` does, with the boxes around the shapes in place of these, and their areas."""
     column = columns["shapes"][kind.column_name]
     if columns["boxes"] is not None:
         raise InputError("some results have boxes, and the first has none", source="", field=BOX_FIELD)
@@ -142,12 +138,17 @@ def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
     """Return a reader, and its parts of values that are parsed already."""
     assert kind.reader is not None
     texts = [b"" if value is None else msgspec.json.encode(plain(value)) for value in values]
+    return read_texts(kind.reader, texts)
+
+
+def read_texts(make: Callable[[int], Reader], texts: Sequence[bytes]) -> tuple[Reader, list[Any]]:
+    """Return a reader, and its parts of JSON values; an empty one is none."""
     lengths = np.array([len(text) for text in texts], np.int64)
     stops = np.cumsum(lengths)
     spans = np.stack([stops - lengths, stops], axis=1)
     spans[lengths == 0] = -1
     data = readonly(np.frombuffer(b"".join([*texts, b" " * 8]), np.uint8), np.uint8)
-    reader: Reader = kind.reader(data.size)
+    reader = make(data.size)
     return reader, [reader.read(data, 0, readonly(spans, np.int64))]
 
 

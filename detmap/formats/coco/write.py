@@ -16,7 +16,7 @@ from detmap.formats.coco.federated import LISTS
 from detmap.formats.registry import Writing, packed
 from detmap.reading.options import Path
 from detmap.reading.sources import compressed
-from detmap.shapes import Boxes, find
+from detmap.shapes import Boxes, Column, find
 from detmap.shapes.kinds import BOX_FIELD, BOXES
 from detmap.system.whole_files import write
 
@@ -86,7 +86,8 @@ def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[n
     others = [column for name, column in table.shapes.items() if name != BOXES]
     if not others or table.areas is None or not len(table):
         return all_of_them, 0
-    bounds, shape_areas = others[0].bounds(), others[0].areas()
+    shapes = _first_list(table, others[0])
+    bounds, shape_areas = shapes.bounds(), shapes.areas()
     assert isinstance(bounds, Boxes)
     around = (boxes == bounds.table).all(axis=1) if bounds.sizes else np.zeros(len(table), np.bool_)
     wanted = np.where(np.isnan(table.areas), shape_areas, table.areas)
@@ -98,6 +99,14 @@ def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[n
         if differing < best[1]:
             best = kept, differing
     return best
+
+
+def _first_list(table: Detections, column: Column) -> Column:
+    """Return the shapes from which boxes and areas follow when they are read again: of several lists those of the first."""
+    for kind in map(find, table.kinds):
+        if kind.lists and kind.part is not None:
+            return kind.part(column, (0, kind.lists[kind.field]), True, table.source)  # type: ignore[no-any-return]
+    return column
 
 
 def _images(table: GroundTruth) -> Iterator[list[dict[str, Any]]]:
@@ -116,6 +125,10 @@ def _images(table: GroundTruth) -> Iterator[list[dict[str, Any]]]:
         for record in records:
             if record["id"] in own:
                 record[field] = own[record["id"]]
+    if table.images.crowd_index is not None:
+        for record, value in zip(records, table.images.crowd_index.tolist(), strict=True):
+            if value == value:
+                record["crowdIndex"] = value
     yield records
 
 
@@ -155,6 +168,7 @@ def _annotations(table: GroundTruth, boxes: NDArray[np.float64]) -> Iterator[lis
         ]
         for row in np.flatnonzero(table.difficult[rows]).tolist():
             records[row]["ignore"] = 1
+        _with_named(records, {name: values[rows] for name, values in table.part_flags.items()})
         if table.group_of is not None:
             for record, flag in zip(records, table.group_of[rows].tolist(), strict=True):
                 record["is_group_of"] = int(flag)
@@ -175,6 +189,7 @@ def _results(table: Detections, boxes: NDArray[np.float64], kept: NDArray[np.boo
             {"image_id": images[image], "category_id": categories[category], BOX_FIELD: box, "score": score}
             for image, category, box, score in zip(*columns, strict=True)
         ]
+        _with_named(records, {name: values[rows] for name, values in table.more_scores.items()})
         for row in np.flatnonzero(~kept[rows]).tolist():
             del records[row][BOX_FIELD]
         yield _with_shapes(records, table, rows)
@@ -185,10 +200,18 @@ def _blocks(count: int) -> Iterator[slice]:
         yield slice(begin, min(begin + _BLOCK, count))
 
 
+def _with_named(records: list[dict[str, Any]], columns: Mapping[str, NDArray[Any]]) -> None:
+    """Add columns to records, but for NaN."""
+    for name, values in columns.items():
+        for record, value in zip(records, values.tolist(), strict=True):
+            if value == value:
+                record[name] = value
+
+
 def _with_shapes(records: list[dict[str, Any]], table: GroundTruth | Detections, rows: slice) -> list[dict[str, Any]]:
     """Add the fields of all shapes but boxes to records."""
     for name, column in table.shapes.items():
-        kind = find(name)
+        kind = next((own for own in map(find, table.kinds) if own.stored == name), find(name))
         if name == BOXES:
             continue
         if kind.records is None:

@@ -93,9 +93,7 @@ class Table(NamedTuple):
         return name, integers(cells) if name == names[0] else cells
 
     def names(self, ids: list[Any], column: str) -> dict[Any, str]:
-        """Return the names that a column has for ids, where there is such a column, and its cells say one; raises
-        `InputError` where an id has two.
-        """
+        """Return the names that a column has for ids, where there is such a column, and its cells say one."""
         names: dict[Any, str] = {}
         for row, (key, name) in enumerate(zip(ids, self.columns.get(column, [""] * len(ids)), strict=True)):
             if name and names.setdefault(key, name) != name:

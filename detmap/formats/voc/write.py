@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from html import escape
 
 import numpy as np
 
@@ -26,6 +25,8 @@ from detmap.reading.options import Path
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
     """Write a file of XML per image. Corners are those of the boxes: nothing is added for the width of a pixel."""
+    from html import escape
+
     stems, names = stems_of(table, None), category_names(table, None)
     check_names(names, table.source)
     check_names(stems, table.source)

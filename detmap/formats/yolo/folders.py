@@ -168,9 +168,7 @@ def _is_number(text: Any) -> bool:
 
 
 def names_given(classes: Any) -> dict[int, str]:
-    """Return the names of classes that a caller gives: a list, or the path of a list or of ``data.yaml``; raises
-    `InputError` where the file is none.
-    """
+    """Return the names of classes that a caller gives: a list, or the path of a list or of ``data.yaml``."""
     if isinstance(classes, str | os.PathLike):
         path = os.fspath(classes)
         if is_settings(path):
@@ -226,9 +224,7 @@ def near(folder: str, classes: Any = None) -> Settings:
 
 
 def settings_near(folder: str) -> str | None:
-    """Return the path of the file that says the names of classes in a folder of labels, or in the two around it; raises
-    `InputError` where a folder has two files of settings.
-    """
+    """Return the path of the file that says the names of classes in a folder of labels, or in the two around it."""
     here = os.path.abspath(folder)
     for place in (here, os.path.dirname(here), os.path.dirname(os.path.dirname(here))):
         named = (os.path.join(place, name) for name in _NAMES)
@@ -356,9 +352,7 @@ def lists_images(head: bytes) -> bool:
 
 
 def in_list(path: str, root: str) -> list[Entry]:
-    """Return the images that a text file lists, a path a line, from its own folder or from `root`; raises `InputError`
-    for a line that is no path of an image, and where nothing that is listed is there.
-    """
+    """Return the images that a text file lists, a path a line, from its own folder or from `root`."""
     data, name = read_bytes(path, "list of images")
     try:
         lines = [line.strip() for line in bytes(data).decode("utf-8-sig").splitlines()]

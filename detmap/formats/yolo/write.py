@@ -112,17 +112,8 @@ def _sizes(table: GroundTruth | Detections, truth: GroundTruth) -> NDArray[np.in
 
 
 class _Lines:
-    """The lines of a table's records, and what gets lost in them.
-
-    Attributes
-    ----------
-    points : tuple of int, or None
-        How many keypoints a record has, and how many numbers each.
-    rounded, points_rounded, boxes, masks, others : int
-        Records whose box, or whose keypoints, change in their last digits; whose box becomes that around the mask; whose
-        mask changes; that have shapes of other kinds.
-    areas : ndarray of float64, shape (n,)
-        The areas that follow from what is written.
+    """The lines of a table's records; how many records change in them, or have other shapes; and the areas that follow
+    from what is written.
     """
 
     def __init__(self, table: GroundTruth | Detections, sizes: NDArray[np.int64]) -> None:

@@ -1,0 +1,120 @@
+"""The parser of the command line: errors in one line, and help that fits a screen."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+#: Maximum number of lines of ``--help``, and its width; what is longer is shown in brief, and whole with ``--help-all``.
+LINES, WIDTH = 40, 99
+
+#: Width of the column of flags.
+_FLAGS = 26
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose help is one screen, and whose errors are one line.
+
+    Attributes
+    ----------
+    first : sequence of str
+        The flags that help explains where it would be too long to explain all.
+    """
+
+    first: Sequence[str] = ()
+
+    def error(self, message: str) -> NoReturn:
+        """Say in one line what is wrong with the options, and end with exit code 2."""
+        from detmap.cli.output import say
+
+        shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+        say(f"error: {shown}; see {self.prog} --help")
+        raise SystemExit(2)
+
+    def format_help(self) -> str:
+        """Return help, in brief where it is too long."""
+        whole = self.format_help_all()
+        return whole if whole.count("\n") <= LINES else "\n".join([*_brief(self), ""])
+
+    def format_help_all(self) -> str:
+        """Return help on all options."""
+        return super().format_help()
+
+
+class HelpAll(argparse.Action):
+    """The option that prints help on all options."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        """Print it and end."""
+        assert isinstance(parser, Parser)
+        print(parser.format_help_all(), end="")
+        raise SystemExit(0)
+
+
+def _brief(parser: Parser) -> list[str]:
+    """Return the lines of help: the arguments and the first options in a line each, the other flags by group, examples."""
+    from textwrap import wrap
+
+    groups = [(one.title, [action for action in one._group_actions if action.help]) for one in parser._action_groups]
+    arguments = [one for _, actions in groups for one in actions if not one.option_strings]
+    usage = parser.usage or " ".join([parser.prog, *map(_placed, arguments), "[options]"])
+    head = [*f"usage: {usage}".splitlines(), "", *wrap(parser.description or "", WIDTH), ""]
+    head += [_line(_placed(one), one) for one in arguments]
+    chosen = [one for flag in parser.first if (one := parser._option_string_actions.get(flag))]
+    head += ["", *(_line(_flag(one), one) for one in chosen)] if chosen else []
+    head += ["", f"further options, which {parser.prog} --help-all explains:"]
+    rest = {
+        "general" if title == "options" else str(title): [
+            one.option_strings[0]
+            for one in actions
+            if one.option_strings and not (one in chosen or isinstance(one, HelpAll | argparse._HelpAction))
+        ]
+        for title, actions in groups
+    }
+    tail = ["", *parser.epilog.strip().splitlines()] if parser.epilog else []
+    room = LINES - len(head) - len(tail)
+    made: list[str] = []
+    for lines in (2, 1):
+        made = [
+            line for title, flags in rest.items() if flags for line in _listed(f"{title}: {', '.join(flags)}", lines)
+        ]
+        if len(made) <= room:
+            break
+    return [*head, *made, *tail]
+
+
+def _listed(text: str, lines: int) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(
+        text,
+        WIDTH,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+        max_lines=lines,
+        placeholder=" …",
+    )
+
+
+def _placed(action: argparse.Action) -> str:
+    return f"{action.metavar or action.dest}{'...' if action.nargs in ('+', '*') else ''}"
+
+
+def _flag(action: argparse.Action) -> str:
+    few = action.choices and len(list(action.choices)) < 3
+    value = action.metavar or (
+        "|".join(map(str, action.choices or ())) if few else "NAME" if action.choices else action.dest.upper()
+    )
+    return action.option_strings[0] + (f" {value}" if action.nargs != 0 else "")
+
+
+def _line(name: str, action: argparse.Action) -> str:
+    """Return an option and the begin of its help, as far as it fits the line."""
+    from textwrap import shorten
+
+    says = (action.help or "").replace("%%", "%")
+    room = WIDTH - _FLAGS - 3
+    shown = says if len(says) <= room else shorten(says.partition(";")[0], room, placeholder=" …")
+    return f"  {name:<{_FLAGS}} {shown}"

@@ -109,7 +109,7 @@ def main() -> None:
     options = parser.parse_args()
     kind = "segm" if options.masks else "bbox"
     names = [name for name in options.only.split(",") if name.startswith("detmap") or options.peers]
-    sides = "ground_truth", "boxed_detections" if options.masks else "detections"  # vernier asks for boxes besides masks
+    sides = "ground_truth", "boxed_detections" if options.masks else "detections"  # vernier reads no masks alone
     with tempfile.TemporaryDirectory() as folder:
         count = write_case(Path(folder, "case"), options.images, options.masks)
         files = [str(Path(folder, "case") / f"{name}.json") for name in sides]

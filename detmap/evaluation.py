@@ -48,7 +48,7 @@ def evaluate(
         ground truth does not have are counted, and not scored.
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
         Every decision that the following do not replace.
-    iou_type : {"bbox", "segm", "keypoints", "boundary"}, optional
+    iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
         What is compared: boxes, masks, poses (by object keypoint similarity), or contours of masks. Both tables must hold
         such shapes. By default what both tables were read for, or given (`GroundTruth.kinds`); tables for different kinds,
         or a `Protocol` for another one, are an error then.

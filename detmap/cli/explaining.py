@@ -69,7 +69,9 @@ def _fill(parser: argparse.ArgumentParser) -> None:
         help="AP (default), AP50, AP75, AP_small, …; of rankings mAP (default), nDCG@10, …",
     )
     parser.add_argument(
-        "--iou-type", metavar="KIND", help="what is compared: bbox (default), segm, keypoints, boundary"
+        "--iou-type",
+        metavar="KIND",
+        help="what is compared: bbox (default), segm, keypoints, boundary, rotated, probiou",
     )
     parser.add_argument(
         "--orders",

@@ -217,7 +217,7 @@ class _Shaped(Framed):
         """
         known = find(kind)
         if known.column_name not in self.shapes:
-            given = f"{known.argument}=..." if known.argument else "shapes={...}"
+            given = f"{known.argument}=..." if known.argument and KINDS.is_shipped(known.name) else "shapes={...}"
             read = f", or read the file with iou_type={kind!r}" if known.reader or KINDS.is_shipped(known.name) else ""
             raise InputError(
                 f"there are no shapes of the kind {known.column_name!r} here, only: {', '.join(self.shapes)}",
@@ -369,8 +369,8 @@ class GroundTruth(_Shaped, Frozen):
         keypoints : array_like of float, shape (n, k, 3), optional
             x, y and visibility of each point; for ``iou_type`` "keypoints".
         rotated : array_like of float, shape (n, 5), (n, 8) or (n, 4, 2), or Rotated, optional
-            Rotated boxes for ``iou_type`` "rotated" and "probiou": centre x, y, width, height and angle in radians, clockwise
-            on the screen; or the corners. `detmap.shapes.rotated.Rotated` takes other angles.
+            Rotated boxes for ``iou_type`` "rotated" and "probiou": centre x, y, width, height, and angle in radians,
+            clockwise on the screen; or the corners. `detmap.shapes.rotated.Rotated` takes other angles.
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         kinds : sequence of str, optional
@@ -629,8 +629,8 @@ class Detections(_Shaped, Frozen):
         keypoints : array_like of float, shape (n, k, 3), optional
             x, y and visibility of each point; for ``iou_type`` "keypoints".
         rotated : array_like of float, shape (n, 5), (n, 8) or (n, 4, 2), or Rotated, optional
-            Rotated boxes for ``iou_type`` "rotated" and "probiou": centre x, y, width, height and angle in radians, clockwise
-            on the screen; or the corners. `detmap.shapes.rotated.Rotated` takes other angles.
+            Rotated boxes for ``iou_type`` "rotated" and "probiou": centre x, y, width, height, and angle in radians,
+            clockwise on the screen; or the corners. `detmap.shapes.rotated.Rotated` takes other angles.
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         kinds : sequence of str, optional

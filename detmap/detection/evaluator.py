@@ -68,11 +68,11 @@ class Evaluator:
         need ``"first"``.
     invalid_boxes : {"error", "miss", "drop"}
         What becomes of boxes of negative width or height, see `Detections.from_arrays` and `GroundTruth.from_arrays`.
-    iou_type : {"bbox", "segm", "keypoints", "boundary"}, optional
-        See `detmap.evaluate`. With "segm" or "boundary" updates have ``masks``, with "keypoints" ``keypoints``. By default
-        boxes are scored where predictions and targets have them. Images with masks or keypoints as well are counted in the
-        notices. Where all images have masks alone, or keypoints alone, these are scored. Images with boxes and images
-        without are not mixed.
+    iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
+        See `detmap.evaluate`. With "segm" or "boundary" updates have ``masks``, with "keypoints" ``keypoints``, with
+        "rotated" or "probiou" ``rotated``. By default boxes are scored where predictions and targets have them. Images with
+        masks or keypoints as well are counted in the notices. Where all images have masks alone, or keypoints alone, these
+        are scored. Images with boxes and images without are not mixed.
     frequencies : mapping of category id to {"r", "c", "f"}, optional
         Whether a category is rare, common or frequent, for the metrics APr, APc and APf of LVIS.
     threads : int, optional
@@ -183,12 +183,13 @@ class Evaluator:
             For each image ``boxes`` (n, 4), ``scores`` (n,) and ``labels`` (n,): lists, arrays, or tensors on any device.
             ``category_ids`` is another name of ``labels``.
             Where masks are scored, also ``masks``: bool or uint8 of shape (n, height, width), a `detmap.masks.Masks`, or a
-            list of run-length codes. Where poses are scored, also ``keypoints`` (n, k, 3): x, y and visibility. With either
+            list of run-length codes. Where poses are scored, also ``keypoints`` (n, k, 3): x, y and visibility. Where
+            rotated boxes are scored, also ``rotated`` (n, 5), (n, 8) or (n, 4, 2), as for `Detections.from_arrays`. With any
             of them ``boxes`` may be left out.
         targets : mapping or sequence of mappings
-            For each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks`` or ``keypoints`` likewise. Optional are
-            ``iscrowd``, ``difficult`` and ``group_of`` (m,), False by default, and ``area`` (m,), by default the area of the
-            box, or of the shape where there are no boxes; and LVIS's ``neg_category_ids`` and
+            For each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks``, ``keypoints`` or ``rotated`` likewise.
+            Optional are ``iscrowd``, ``difficult`` and ``group_of`` (m,), False by default, and ``area`` (m,), by default
+            the area of the box, or of the shape where there are no boxes; and LVIS's ``neg_category_ids`` and
             ``not_exhaustive_category_ids``, and ``pos_category_ids``, which with the first are Open Images' verified
             labels: lists of labels; and CrowdPose's ``crowdIndex``, a number. Levels of difficulty ask for the fields that
             they name (m,), and ranges in percent for ``image_size``, height and width.

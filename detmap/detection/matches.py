@@ -155,7 +155,7 @@ def match_pairs(
         Also find the object that each detection overlaps most, in its own category and in all others.
     floor : float
         The least overlap at which such an object is found, above 0 and at most 1.
-    iou_type : {"bbox", "segm", "keypoints", "boundary"}, optional
+    iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
         What is compared, as for `detmap.evaluate`.
     image_ids, category_ids : sequence, optional
         Match these only; by default all that the ground truth has.

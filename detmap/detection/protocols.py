@@ -233,7 +233,7 @@ class Protocol:
         default=BOXES,
         metadata=decision(
             'The kind of shape whose overlap counts: "bbox", "segm" (masks), "keypoints", "boundary" (contours of masks), '
-            "or one given to `detmap.register`.",
+            '"rotated" (boxes), "probiou" (these as Gaussians), or one given to `detmap.register`.',
             "matching",
             allowed=KINDS,
             # A kind that ships is not loaded before it is needed.
@@ -242,7 +242,8 @@ class Protocol:
             flag=Flag(
                 name="--iou-type",
                 metavar="KIND",
-                help="what is compared: bbox (default), segm (masks), keypoints, or boundary (contours of masks)",
+                help="what is compared: bbox (default), segm (masks), keypoints, boundary (contours of masks), "
+                "rotated (boxes), or probiou (these as Gaussians)",
             ),
             since="0.2",
         ),

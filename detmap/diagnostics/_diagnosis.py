@@ -61,7 +61,7 @@ def diagnose(
         How often images are drawn anew for confidence intervals; 200 or more, 0 for none.
     seed : int
         The seed of these draws.
-    iou_type : {"bbox", "segm", "keypoints", "boundary"}, optional
+    iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
         What is compared, as for `detmap.evaluate`.
     threads : int, optional
         One per processor by default. The result does not depend on it.

@@ -1,8 +1,8 @@
 """DOTA's text files: ``labelTxt``, a file per image, and results ``Task1_{class}.txt``, a file per class.
 
-A line of labels is ``x1 y1 x2 y2 x3 y3 x4 y4 class difficult``, corners in pixels; without its last word it is not difficult.
-Files begin with the lines ``imagesource:…`` and ``gsd:…``, or do not. A line of results is ``image score x1 y1 … x4 y4``. The
-horizontal boxes of ``Task2_{class}.txt`` have two corners.
+A line of labels is ``x1 y1 x2 y2 x3 y3 x4 y4 class difficult``, corners in pixels; without the last word the object is not
+difficult. Some files begin with the lines ``imagesource:…`` and ``gsd:…``. A line of results is ``image score x1 y1 … x4
+y4``. The horizontal boxes of ``Task2_{class}.txt`` have two corners.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
 from os.path import basename, isdir
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from detmap.formats.file_names import (
     corners,
     lost_areas,
     lost_ids,
+    recoded,
     resolve_categories,
     resolve_images,
     shapes_lost,
@@ -46,6 +47,9 @@ from detmap.shapes import find
 from detmap.shapes.kinds import BOXES, PROBIOU, ROTATED
 
 _RESULTS = re.compile(r"Task[12]_(?P<name>.+)\.txt")
+
+#: Bytes of results from which on the scanner is loaded.
+_WORTH_SCANNING = 1 << 17
 
 #: Beginnings of lines that are no objects.
 _HEADERS = (b"imagesource:", b"gsd:")
@@ -75,11 +79,11 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
             if not words[9].isdigit():
                 raise lines.error(row, "difficult must be a whole number, 0 for objects that are not", words[9])
             difficult[row] = int(words[9]) > 0
-    quads = _numbers(lines, slice(0, 8))
+    quads = lines._replace(fields=[words[:8] for words in lines.fields]).floats()[0].reshape(-1, 8)
     with lines.named():
         return GroundTruth.from_arrays(
             image_ids=coded([images[file] for file in lines.files]),
-            category_ids=coded([_text(lines, row, 8) for row in range(len(lines.fields))]),
+            category_ids=coded(_texts(lines, 8)),
             **_shapes(quads, reading, name),
             difficult=difficult,
             images=np.array(images, str),
@@ -103,35 +107,42 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
             files[match["name"]] = data, place
     if not files:
         raise InputError("the file's name does not say its class", source=name, remedy="call it Task1_{class}.txt")
-    classes, lines = list(files), read_lines(files.values())
-    width = 4 if lines.fields and len(lines.fields[0]) == 6 else 8
-    for row, words in enumerate(lines.fields):
-        if len(words) != 2 + width:
-            raise lines.error(row, f"has {len(words)} fields where {2 + width} are expected", remedy=_RESULT)
-    ids, kept = _images(lines, ground_truth, reading, name)
-    dropped = len(ids) - len(kept)
-    lines = lines.take(kept)
+    classes = list(files)
+    found = _scanned(files) or _split(read_lines(files.values()))
+    ids = list(found.images)
+    if ground_truth is not None:
+        ids = resolve_images(ids, ground_truth, "ignore", name)
+    known = np.array([one is not None for one in ids], np.bool_)[found.codes]
+    rows = np.arange(len(known)) if known.all() else np.flatnonzero(known)
+    if len(rows) < len(known) and reading.unknown_images == "error":
+        row = int(np.argmin(known))
+        raise read_lines(files.values()).error(
+            row,
+            "is not an image of the ground truth",
+            found.images[found.codes[row]],
+            "are both of one data set? Such detections are dropped with unknown_images='ignore' "
+            "(--unknown-images ignore)",
+        )
     own = classes if ground_truth is None else resolve_categories(classes, ground_truth)
-    if width == 4 and reading.iou_type != BOXES:
+    corners_given = found.numbers[rows, 1:]
+    upright = corners_given.shape[1] == 4
+    if upright and reading.iou_type != BOXES:
         raise InputError("holds upright boxes, as Task2 asks for", source=name, remedy="give the results of Task1")
-    with lines.named():
-        if width == 4:
-            shapes = {
-                "boxes": _numbers(lines, slice(2, 6), 4),
-                "box_format": "xyxy",
-                "invalid_boxes": reading.invalid_boxes,
-            }
-        else:
-            shapes = _shapes(_numbers(lines, slice(2, 10)), reading, name)
-        notices = {**shapes.pop("notices", {}), "unread_files": unread, "unknown_image": dropped}
+    try:
+        shapes: dict[str, Any] = {"boxes": corners_given, "box_format": "xyxy", "invalid_boxes": reading.invalid_boxes}
+        shapes = shapes if upright else _shapes(corners_given, reading, name)
+        notices = {**shapes.pop("notices", {}), "unread_files": unread, "unknown_image": len(known) - len(rows)}
         made = Detections.from_arrays(
-            image_ids=_ids([ids[row] for row in kept]),
-            category_ids=_ids([own[file] for file in lines.files]),
-            scores=_numbers(lines, slice(1, 2), 1)[:, 0],
+            image_ids=recoded(ids, found.codes[rows]),
+            category_ids=recoded(own, found.files[rows]),
+            scores=found.numbers[rows, 0],
             **shapes,
             notices=notices,
             source=name,
         )
+    except InputError:
+        with read_lines(files.values()).named(rows):
+            raise
     made = replace(made, classes=tuple(classes), missing_classes=reading.missing_classes)
     if ground_truth is not None:
         classes_without_results(ground_truth, made)  # where they are an error it comes here, not after the matching
@@ -149,46 +160,67 @@ def _is_header(words: list[bytes]) -> bool:
     return words[0].lower().startswith(_HEADERS)
 
 
-def _numbers(lines: Lines, columns: slice, width: int = 8) -> NDArray[np.float64]:
-    """Return some words of each line as numbers."""
-    values, _ = lines._replace(fields=[words[columns] for words in lines.fields]).floats()
-    return values.reshape(-1, width)
+def _texts(lines: Lines, place: int) -> list[str]:
+    """Return a word of each line as text."""
+    words = [line[place] for line in lines.fields]
+    texts: dict[bytes, str] = {}
+    for word in set(words):
+        try:
+            texts[word] = word.decode()
+        except UnicodeDecodeError:
+            raise lines.error(words.index(word), "is not text in UTF-8") from None
+    return [texts[word] for word in words]
 
 
-def _text(lines: Lines, row: int, place: int) -> str:
-    try:
-        return lines.fields[row][place].decode()
-    except UnicodeDecodeError:
-        raise lines.error(row, "is not text in UTF-8") from None
+class _Found(NamedTuple):
+    """Lines of results: distinct images, and of each line its image, its file, and its numbers, the score first."""
+
+    images: list[str]
+    codes: NDArray[Any]
+    files: NDArray[np.int64]
+    numbers: NDArray[np.float64]
 
 
-def _ids(values: list[Any]) -> Any:
-    return coded(values) if not values or isinstance(values[0], str) else np.array(values, np.int64)
+def _scanned(files: Mapping[str, tuple[bytes, str]]) -> _Found | None:
+    """Return what the scanner makes of large and plain files; None for others, which are read word by word."""
+    contents = [data for data, _ in files.values()]
+    if sum(map(len, contents)) < _WORTH_SCANNING:
+        return None
+    from detmap.reading import cells
+
+    roles = ["image", *map(str, range(9))]
+    images: dict[str, int] = {}
+    codes, numbers, counts = [], [], []
+    for data in contents:
+        found = None if b"#" in data else cells.scan(data, 0, " ", roles, roles[:1], ()) if data else {}
+        if found is None:
+            return None
+        counts.append(len(found["0"]) if found else 0)
+        if found:
+            strings, own = found["image"]
+            codes.append(np.array([images.setdefault(one, len(images)) for one in strings], np.int64)[own])
+            numbers.append(np.stack([found[role] for role in roles[1:]], axis=1))
+    of_file = np.repeat(np.arange(len(contents)), counts)
+    return _Found(list(images), np.concatenate(codes), of_file, np.concatenate(numbers))
 
 
-def _images(lines: Lines, ground_truth: GroundTruth | None, reading: Reading, name: str) -> tuple[list[Any], list[int]]:
-    """Return the id of each line's image, and the lines on images of the ground truth.
+def _split(lines: Lines) -> _Found:
+    """Read results word by word.
 
     Raises
     ------
     InputError
-        For another image, unless these are to be dropped.
+        For a line that is not of the form.
     """
-    names = [_text(lines, row, 0) for row in range(len(lines.fields))]
-    if ground_truth is None:
-        return names, list(range(len(names)))
-    distinct = list(dict.fromkeys(names))
-    known = dict(zip(distinct, resolve_images(distinct, ground_truth, "ignore", name), strict=True))
-    ids = [known[one] for one in names]
-    if reading.unknown_images == "error" and None in ids:
-        row = ids.index(None)
-        raise lines.error(
-            row,
-            "is not an image of the ground truth",
-            names[row],
-            "are both of one data set? Such detections are dropped with unknown_images='ignore' (--unknown-images ignore)",
-        )
-    return ids, [row for row, one in enumerate(ids) if one is not None]
+    width = 4 if lines.fields and len(lines.fields[0]) == 6 else 8
+    for row, words in enumerate(lines.fields):
+        if len(words) != 2 + width:
+            raise lines.error(row, f"has {len(words)} fields where {2 + width} are expected", remedy=_RESULT)
+    names = _texts(lines, 0)
+    images = {one: place for place, one in enumerate(dict.fromkeys(names))}
+    codes = np.array([images[one] for one in names], np.int64)
+    numbers = lines.floats(skip=1)[0].reshape(-1, 1 + width)
+    return _Found(list(images), codes, np.array(lines.files, np.int64), numbers)
 
 
 def _shapes(quads: NDArray[np.float64], reading: Reading, name: str) -> dict[str, Any]:
@@ -300,7 +332,7 @@ def _is_number(word: bytes) -> bool:
 FORMAT = register(
     Format(
         name="dota",
-        takes=("image_set",),
+        takes=("image_set", "missing_classes"),
         suffixes=(),
         sniff=_sniff,
         read_ground_truth=read_ground_truth,

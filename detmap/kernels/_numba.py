@@ -139,27 +139,32 @@ def lean_compiler(linked: bool = False) -> dict[str, Any]:
             return Codegen(self._codegen)
 
         def _finalize_final_module(self) -> None:
-            self._finalize_dynamic_globals()
-            self._finalized = True
+            library: Any = self
+            library._finalize_dynamic_globals()
+            library._finalized = True
 
         def get_pointer_to_function(self, name: str) -> int:
-            self._ensure_finalized()
+            library: Any = self
+            library._ensure_finalized()
             return 0
 
     class Lean(compiler.Compiler):
         def compile_extra(self, function: Any) -> Any:
-            if not gc.isenabled():
-                return super().compile_extra(function)
+            parent: Any = super()
+            collects = gc.isenabled()
             gc.disable()
             try:
-                return super().compile_extra(function)
+                return parent.compile_extra(function)
             finally:
-                gc.enable()
+                if collects:
+                    gc.enable()
 
         def define_pipelines(self) -> Any:
+            parent: Any = super()
+            library: Any = Linked
             if linked:
-                self.state.library = Linked(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
-            return super().define_pipelines()
+                self.state.library = library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+            return parent.define_pipelines()
 
     return {"pipeline_class": Lean}
 

@@ -243,8 +243,7 @@ def box_candidates(
     left, left_names = np.empty((most, 5)), np.empty(most, np.int64)  # the cell's detections: x1, y1, x2, y2, area
     right, right_names, right_weights = np.empty((widest, 5)), np.empty(widest, np.int64), np.empty(widest)
     truth = Compared(right, right_weights, right_names)
-    keys = np.empty(max(most, widest))
-    active = np.empty(widest, np.int64)  # what the sweep has reached and not yet left behind
+    keys, active = np.empty(max(most, widest)), np.empty(widest, np.int64)  # active: what the sweep has reached
     pixel, bounds = detections.pixel, detections.areas.shape[0] > 0
     # Cheap rejection of most pairs: compare the intersection with the union times the lowest overlap instead of dividing.
     # The factor leaves a margin for rounding; where the lowest overlap is too small for one nothing is rejected so.

@@ -51,7 +51,7 @@ class Quads(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Pairs of rows (p,) int64, whether the second one is a ``crowd``, and the ``lowest`` overlap that is to be exact."""
+    """Rows of pairs, int64 (p,); whether the second is a ``crowd``; and the ``lowest`` overlap that is to be exact."""
 
     left: Array
     right: Array
@@ -60,10 +60,10 @@ class Compared(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory of a kernel for one pair, float64 (`ROWS`, 4) each: a row is x and y of a point, two floats each.
+    """Memory of a kernel for one pair, float64 (`ROWS`, 4) each; of points x and y, two floats each.
 
-    ``left`` and ``right`` are the corners of both; ``polygon`` is what is clipped and ``edges`` what clips it; ``sides`` says
-    on which side of an edge the points of the polygon lie, and ``spare`` is where the clipped polygon is made.
+    ``left`` and ``right`` are the corners of both; ``polygon`` is what is clipped, and ``edges`` what clips it; ``sides``
+    says on which side of an edge the points of the polygon lie, and ``spare`` is where the clipped polygon is made.
     """
 
     left: Array
@@ -287,7 +287,7 @@ def _hopeless(first: Quads, i: int, second: Quads, j: int, crowd: bool, lowest: 
 
 @helper
 def _overlap(first: Quads, i: int, second: Quads, j: int, crowd: bool, scratch: Scratch) -> float:
-    """Return the overlap of a pair: what it shares over the union, or over the first one's area where the second is a crowd."""
+    """Return what a pair shares over the union, or over the first one's area where the second is a crowd."""
     load(first, i, second, j, scratch)
     shared = twice_shared_area(scratch, first.turns[i], second.turns[j])
     whole, other = _twice_area(scratch.left, 4), _twice_area(scratch.right, 4)

@@ -259,8 +259,8 @@ def scatter_rows(places: Array, begin: int, end: int, rows: Rows, out: Rows) -> 
 def sort_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array) -> None:
     """Stably sort the rows of groups ``[begin, end)`` by descending score, where they are, and write which group each is of.
 
-    Group *g* has rows ``[starts[g], starts[g + 1])``. Scores are given as their bits, uint64. A column is copied before its rows are put into their order: into
-    what the sort of the group leaves free.
+    Group *g* has rows ``[starts[g], starts[g + 1])``. Scores are given as their bits, uint64. A column is copied before its
+    rows are put into their order: into what the sort of the group leaves free.
     """
     longest = _longest_group(starts, begin, end)
     keys, spare_keys = np.empty(longest, np.uint64), np.empty(longest, np.uint64)

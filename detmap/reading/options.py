@@ -251,7 +251,7 @@ class Reading:
         "out; a notice names them.",
         "records",
         concerns=_FOUND,
-        some="is about VOC's files of results, one for each class",
+        some="is about VOC's and DOTA's files of results, one for each class",
         allowed=("zero", "error", "skip"),
         flag=_flag(
             "--missing-classes",

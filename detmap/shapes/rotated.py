@@ -90,7 +90,7 @@ class Rotated(Frozen):
             For another shape, a number that is not finite or beyond 1e150, or a negative width or height.
         """
         table = _table(boxes, source, (5,))
-        _check(table, (table[:, 2:4] >= 0).all(axis=1), source)
+        _check(table, np.asarray((table[:, 2:4] >= 0).all(axis=1)), source)
         x, y, width, height, angle = table.T
         cosines, sines = np.array([_direction(one, degrees) for one in angle.tolist()]).reshape(-1, 2).T
         if not clockwise:
@@ -153,7 +153,7 @@ def _table(values: Any, source: str, widths: tuple[int, ...]) -> NDArray[np.floa
 
 def _check(table: NDArray[np.float64], good: NDArray[np.bool_], source: str) -> None:
     """Refuse numbers that are not finite, and rows that are not good."""
-    finite = (np.abs(table) <= FARTHEST).all(axis=1)
+    finite = np.asarray((np.abs(table) <= FARTHEST).all(axis=1))
     bad = ~(finite & good)
     if bad.any():
         row = int(np.argmax(bad))

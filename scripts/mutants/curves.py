@@ -28,8 +28,8 @@ MUTANTS = [
     ),
     (
         "curves.average_precision",
-        "total += (recall - before_hit) * envelope[j]",
-        "total += envelope[j] / positives[q]",
+        "envelope[j] *= recall - before_hit",
+        "envelope[j] /= positives[q]",
         "kernels_curves::average_precision",
     ),
     (

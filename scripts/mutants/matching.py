@@ -39,9 +39,9 @@ MUTANTS = [
         "kernels_matching::match_by_the_best_that_is_free",
     ),
     (
-        "matching._best",
-        "if candidates.iou[i] > best or (candidates.iou[i] == best and earlier):",
-        "if candidates.iou[i] > best or (candidates.iou[i] == best and not earlier):",
+        "matching._best_of",
+        "if candidates.iou[i] == candidates.iou[found] and earlier:",
+        "if candidates.iou[i] == candidates.iou[found] and not earlier:",
         "voc::the_first_of_equal_overlaps kernels_matching::match_by_the_best_alone",
     ),
     (
@@ -70,8 +70,8 @@ MUTANTS = [
     ),
     (
         "matching.match",
-        "out.ignored[d, w] = (out.ignored[d, w] & ~done) | passed",
-        "out.ignored[d, w] = out.ignored[d, w] | passed",
+        "out.ignored[d, w] &= ~done",
+        "out.ignored[d, w] &= ~passed",
         "kernels_matching::the_ends_of_an_area_range_belong_to_it",
     ),
     (
@@ -174,8 +174,8 @@ MUTANTS = [
     ),
     (
         "pairs.assign",
-        "if candidates.iou[i] < rule.overlap:",
-        "if candidates.iou[i] <= rule.overlap:",
+        "if candidates.iou[i] < rule.overlap or (grouped and objects.group[g]):",
+        "if candidates.iou[i] <= rule.overlap or (grouped and objects.group[g]):",
         "matches",
     ),
     (

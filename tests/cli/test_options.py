@@ -114,7 +114,7 @@ def test_reading_refuses_an_option_that_does_not_concern_the_role(pair):
         what = "detections" if role == "ground_truth" else "ground truth"
         with pytest.raises(OptionError, match=rf"^{next(iter(option))} is an option of reading {what}: {name} is "):
             detmap.read(name, role, **option)
-    with pytest.raises(OptionError, match=r"^missing_classes .*is about VOC's files of results"):
+    with pytest.raises(OptionError, match=r"^missing_classes .*is about VOC's and DOTA's files of results"):
         detmap.read("found.json", "detections", missing_classes="skip")
     assert len(detmap.read("truth.json", "ground_truth", class_map={"dog": "cat"}).categories.ids) == 1
 

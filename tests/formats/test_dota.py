@@ -14,7 +14,7 @@ from workloads import REAL_DATA
 
 import detmap
 from detmap.cli import main
-from detmap.formats import files
+from detmap.formats import dota, files
 
 HEADER = "imagesource:GoogleEarth\ngsd:0.25\n"
 LABELS = {
@@ -84,7 +84,7 @@ def test_eval_knows_the_files_and_the_kind(both, capsys, tmp_path):
     truth = detmap.read(both[0], iou_type="rotated", image_set=names)
     assert truth.images.ids.tolist() == ["P0001"]
     names.write_text("P0001\nP9\n")
-    with pytest.raises(detmap.InputError, match="1 images of the image set have no labels.*P9"):
+    with pytest.raises(detmap.InputError, match=r"1 images of the image set have no labels.*P9"):
         detmap.read(both[0], iou_type="rotated", image_set=names)
 
 
@@ -221,7 +221,7 @@ def task1(folder):
                     (path.stem, words[8], [float(word) for word in words[:8]], len(words) > 9 and words[9] != "0")
                 )
     for path in sorted((folder / "Task1").glob("*.txt")):
-        for words in (line.split() for line in path.read_text().splitlines()):
+        for words in filter(None, (line.split() for line in path.read_text().splitlines())):
             found.append((words[0], path.stem[6:], [float(word) for word in words[2:]], float(words[1])))
     return truth, found
 
@@ -267,3 +267,33 @@ def test_streams_say_their_format(both):
         archive.add(both[0], "labelTxt")
     (both[0].parent / "labels.tar").write_bytes(held.getvalue())
     assert len(detmap.read(both[0].parent / "labels.tar", "ground_truth", format="dota", iou_type="rotated")) == 3
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \n"])
+def test_large_results_are_scanned_and_say_the_same(both, monkeypatch, end):
+    """Plain ones by the scanner, others word by word; what is wrong is found by words either way."""
+    rng = np.random.default_rng(1)
+    rows = [
+        f"P000{n % 3 + 1} {score} {' '.join(map(repr, quad))}"
+        for n, (score, *quad) in enumerate(rng.normal(0, 99, (50, 9)).tolist())
+    ]
+    written(both[1], {"Task1_plane": end.join([*rows, ""])})
+    truth = detmap.read(both[0], iou_type="rotated")
+    tables = []
+    for least in (0, 1 << 30):
+        monkeypatch.setattr(dota, "_WORTH_SCANNING", least)
+        tables.append(detmap.read(both[1], ground_truth=truth, iou_type="rotated"))
+    for name in ("images", "categories"):
+        first, second = (getattr(one, name) for one in tables)
+        assert first.ids[first.codes].tolist() == second.ids[second.codes].tolist()
+    assert same_bits(tables[0].scores, tables[1].scores)
+    assert same_bits(*(one.shapes["rotated"].arrays()["corners"] for one in tables))
+    monkeypatch.setattr(dota, "_WORTH_SCANNING", 0)
+    for wrong, message in (
+        ("P9" + rows[0][5:], "is not an image"),
+        (rows[0][:-1] + "e200", "must be finite"),
+        ("x", "has 1 fields"),
+    ):
+        written(both[1], {"Task1_plane": end.join([*rows, wrong, ""])})
+        with pytest.raises(detmap.InputError, match=f"Task1_plane.txt: line 51.*{message}"):
+            detmap.read(both[1], ground_truth=truth, iou_type="rotated")

@@ -19,6 +19,7 @@ from kernel_caches import ROOT, compiled, tricks
 from kernel_caches import environment as environment
 
 import detmap.kernels
+from detmap.cli import compiling, main
 from detmap.kernels import KERNELS, _numba
 
 
@@ -135,6 +136,19 @@ def test_what_warm_runs_calls_every_kernel_with_one_combination_of_types():
     missing = {(function.__module__, function.__name__) for function in _all_kernels()} - set(names)
     assert sorted(name for _, name in missing if not name.startswith("_")) == [], "add them to cli/workload.py"
     assert Path(folder).is_dir()
+
+
+@pytest.mark.jit
+def test_warm_lists_what_each_kernel_took(monkeypatch, capsys):
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)  # the command would, for good
+    made = "/kept", [("m", "a", ()), ("m", "b", ())], {"m.a": 0.5, "m.b": 1.25}
+    monkeypatch.setattr(compiling, "compile_all", lambda *_: made)
+    assert main(["warm", "--verbose"]) == 0
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first.startswith("2 kernels, 2 of them compiled now, in ")
+    assert lines == ["    1.25 s  m.b", "    0.50 s  m.a", "/kept"]
+    assert main(["warm"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == ["/kept"]
 
 
 def test_warm_refuses_a_processor_that_does_not_exist_and_a_folder_that_cannot_be_written(tmp_path, environment):

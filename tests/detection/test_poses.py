@@ -155,7 +155,7 @@ def test_groups_of_images_of_boxes_too():
     assert {row["images"] for row in result.summary()} == {"all", "few", "many"}
     tally = result.tally
     assert np.array_equal(detmap.Tally.from_bytes(tally.to_bytes()).crowd_index, tally.crowd_index)
-    with pytest.raises(detmap.OptionError, match="both called 'small'"):
+    with pytest.raises(detmap.OptionError, match="'small' is the name of two"):
         detmap.evaluate(truth, found, crowd_groups={"small": 0.5})
 
 

@@ -256,9 +256,9 @@ class Evaluator:
                 raise OptionError("samples are for an evaluator with neither qrels nor gallery_ids")
             if any(one is None for one in samples) or any(one is not None for one in others):
                 raise OptionError("give preds, target and indexes, and nothing else")
-            batch = FlatSamples.read(*samples)
+            part = FlatSamples.read(*samples)
             with self._lock:
-                self._samples += [batch] if batch.queries.size else []
+                self._samples += [part] if part.queries.size else []
             return
         if self._flat is not None:
             raise OptionError("give preds, target and indexes; all else needs qrels or gallery_ids")

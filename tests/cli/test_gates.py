@@ -304,3 +304,10 @@ def test_a_drop_is_a_difference_of_decimals(capsys, before, after, says):
     head, tail = says.split(": ")
     assert capsys.readouterr().err == f"detmap: gate {head}: b: {tail}\n"
     assert code == (0 if head == "passed" else 4)
+
+
+def test_an_unknown_option_points_to_the_help_of_its_command(capsys):
+    for words, help_of in ((["explain", TRUTH, FOUND, "--nosuch"], "detmap explain"), (["--nosuch"], "detmap")):
+        with pytest.raises(SystemExit):
+            cli.main(words)
+        assert f"see {help_of} --help" in capsys.readouterr().err

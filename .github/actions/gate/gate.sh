@@ -2,6 +2,10 @@
 # Calls detmap with the inputs of the action, which are in the environment, and adds the verdicts to the job's summary.
 set -euo pipefail
 
+if [ -z "$FAIL_UNDER$MAX_DROP" ]; then
+    echo "The action needs a gate: fail-under or max-drop." >&2
+    exit 2
+fi
 words=("$COMMAND")
 # add FLAG TEXT: a word per line of the text, each after the flag, if there is one.
 add() {

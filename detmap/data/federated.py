@@ -55,7 +55,7 @@ class CategoryLists(Frozen):
             own = given.tolist() if isinstance(given, np.ndarray) else given
             if row is None or not isinstance(own, list | tuple | set | frozenset):
                 problem = "the image is not among the images" if row is None else "must be a list of category ids"
-                about = {} if row is None else {"value": given}
+                about: dict[str, Any] = {} if row is None else {"value": given}
                 raise InputError(problem, source=source, record=f"image {image!r}", field=field, **about)
             kinds = {*map(type, own)}
             if not kinds <= types:  # of a type that is known there is no wrong id

@@ -77,6 +77,7 @@ def write_case(folder: Path, images: int, masks: bool) -> int:
         count = images * 100
     else:
         dataset, results = to_coco(detector_like(images, 100, 1203, seed=1))
+        folder.mkdir()
         (folder / "detections.json").write_text(json.dumps(results))
         count = len(results)
     rng = np.random.default_rng(7)
@@ -108,9 +109,10 @@ def main() -> None:
     options = parser.parse_args()
     kind = "segm" if options.masks else "bbox"
     names = [name for name in options.only.split(",") if name.startswith("detmap") or options.peers]
+    sides = "ground_truth", "boxed_detections" if options.masks else "detections"  # vernier reads no masks alone
     with tempfile.TemporaryDirectory() as folder:
-        count = write_case(Path(folder), options.images, options.masks)
-        files = [str(Path(folder) / f"{name}.json") for name in ("ground_truth", "detections")]
+        count = write_case(Path(folder, "case"), options.images, options.masks)
+        files = [str(Path(folder, "case") / f"{name}.json") for name in sides]
         taken: dict[str, list[float]] = {}
         values: dict[str, str] = {}
         for _ in range(options.repeats):

@@ -65,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = partial(_show_warning, warnings.showwarning, "--quiet" in given)
             parser = _parser(given)
             chosen = _chosen(given)
+            if chosen in _HOMES:
+                parser.asked = f"{parser.prog} {chosen}"
             options = parser.parse_args(command(chosen).settle(given) if chosen in _HOMES else given)
             if not hasattr(options, "run"):
                 parser.print_help()
@@ -101,7 +103,7 @@ def _show_warning(others: Any, quiet: bool, message: Any, category: type[Warning
         say(f"note: {message}")
 
 
-def _parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
+def _parser(given: Sequence[str] = ()) -> Parser:
     """Return the parser of the command line. Only the command that is `given` gets its options: these take imports."""
     parser = Parser(
         prog="detmap",

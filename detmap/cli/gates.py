@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from detmap.cli.output import say
@@ -192,11 +193,16 @@ class Gates:
         if math.isnan(value) or math.isnan(before):
             which = "" if math.isnan(value) else f" in {name}"
             return Verdict(gate, shown, False, f"{gate.metric} is undefined{which}")
-        drop = before - value
+        # As written, in decimals: 0.5 - 0.49 is above 0.01 in binary.
+        drop = Decimal(repr(float(before))) - Decimal(repr(float(value)))
+        limit = Decimal(repr(gate.limit))
         now, then = _told_apart(value, before)
-        moved = f"{abs(drop):.2g} {'below' if drop > 0 else 'above'} {then}" if drop else "the same as"
+        size = f"{abs(drop):.2g}"
+        if drop > limit >= Decimal(size):
+            size = str(drop)
+        moved = f"{size} {'below' if drop > 0 else 'above'} {then}" if drop else "the same as"
         says = f"{gate.metric} {now} is {moved}{' of' if drop else ''} {name}"
-        if drop <= gate.limit:
+        if drop <= limit:
             return Verdict(gate, shown, True, says)
         says += f", and {gate.limit:g} is allowed"
         if not self._options.unless_chance:

@@ -20,16 +20,20 @@ class Parser(argparse.ArgumentParser):
     ----------
     first : sequence of str
         The flags that help explains where it would be too long to explain all.
+    asked : str
+        The command whose help errors point to, where it is not the parser's own: only the outermost parser sees which
+        options no command knows.
     """
 
     first: Sequence[str] = ()
+    asked: str = ""
 
     def error(self, message: str) -> NoReturn:
         """Say in one line what is wrong with the options, and end with exit code 2."""
         from detmap.cli.output import say
 
         shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
-        say(f"error: {shown}; see {self.prog} --help")
+        say(f"error: {shown}; see {self.asked or self.prog} --help")
         raise SystemExit(2)
 
     def format_help(self) -> str:

@@ -19,6 +19,8 @@ class Benchmark(NamedTuple):
     fields: Mapping[str, tuple[str, ...]]
     #: The protocol that reads these fields; "" where there is none.
     protocol: str = ""
+    #: What to do where there is no protocol.
+    remedy: str = ""
 
 
 BENCHMARKS = (
@@ -41,7 +43,12 @@ BENCHMARKS = (
         },
         protocol="openimages",
     ),
-    Benchmark("PoseTrack", {"images": ("ignore_regions_x", "ignore_regions_y")}),
+    Benchmark(
+        "PoseTrack",
+        {"images": ("ignore_regions_x", "ignore_regions_y")},
+        remedy="no protocol has PoseTrack's rules, its own code has (poseval)",
+    ),
+    Benchmark("DOTA", {}, protocol="dota"),
 )
 
 #: Values by which a field is recognised as the benchmark's; other data sets use the name too.
@@ -49,6 +56,9 @@ VALUES = {"frequency": ("r", "c", "f")}
 
 #: What the code of a notice on a field begins with.
 _FOREIGN = "foreign_fields:"
+
+#: The notice on DOTA's corners, of which only the boxes around them are read.
+ROTATED_BOXES = f"{_FOREIGN}corners of rotated boxes (DOTA)"
 
 #: The field that marks a box around several objects.
 _GROUP = "isgroupof"
@@ -72,10 +82,12 @@ def protocol_for(notices: Mapping[str, int]) -> str | None:
 def advice(names: Iterable[str]) -> str:
     """Return how to score by fields that are named with their benchmarks: "; LVIS's rules: --protocol lvis"."""
     codes = [_FOREIGN + name for name in names]
-    known = [one for one in BENCHMARKS if one.protocol and any(_of_benchmark(code, one) for code in codes)]
-    return "".join(
-        f"; {one.name}'{'' if one.name[-2:] == 'es' else 's'} rules: --protocol {one.protocol}" for one in known
-    )
+    known = [one for one in BENCHMARKS if any(_of_benchmark(code, one) for code in codes)]
+    return "".join(f"; {one.remedy or _protocol_of(one)}" for one in known)
+
+
+def _protocol_of(one: Benchmark) -> str:
+    return f"{one.name}'{'' if one.name[-2:] == 'es' else 's'} rules: --protocol {one.protocol}"
 
 
 def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:

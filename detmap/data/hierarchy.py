@@ -48,6 +48,8 @@ class Hierarchy(Frozen):
             Where it is not such a document.
         """
         above, below, _ = _flattened(document, source, 0, root=True)
+        if not above:
+            raise InputError("has no labels below its root", source=source, field="Subcategory")
         most = max(above, key=lambda name: len(above[name]), default="")
         if most and len(above[most]) > _MOST:
             raise InputError(f"has more than {_MOST:,} labels above {shorten(most)}", source=source)

@@ -28,6 +28,7 @@ NOTICES = {
     "missing_level_fields": "{n} objects lack a field that a level of difficulty reads: they are ignored there",
     "missing_crowdIndex": "{n} images without crowdIndex: in none of the groups of images",
     "missing_part_scores": "{n} detections without a score of the part (score_field): ranked by their score",
+    "missing_valid_flag": "{n} objects without the flag that the protocol reads (valid_flag): each counts as valid",
     "group_boxes": "{n} boxes stand for groups of objects, by a column that this protocol does not read: each is scored as "
     "one object",
     "zero_sized_boxes": "{n} boxes of no width or height",
@@ -137,6 +138,7 @@ _OF_ONE = {
     "repeat": "repeats",
     "lie": "lies",
     "begin": "begins",
+    "stand": "stands",
 }
 _COUNTED = r"(?<![\w:])1 (\w+)(.*?)(?=: |$)"
 
@@ -148,7 +150,7 @@ def _of_one(sentence: str) -> str:
         noun, rest = match[1], match[2]
         if noun not in _OF_ONE:
             return match[0]
-        verb = re.match(r" (have|are|repeat|lie|begin)\b", rest)
+        verb = re.match(r" (have|are|repeat|lie|begin|stand)\b", rest)
         rest = rest if verb is None else f" {_OF_ONE[verb[1]]}{rest[verb.end() :]}"
         return f"1 {_OF_ONE[noun]}{rest}"
 

@@ -217,7 +217,7 @@ class _Shaped(Framed):
         """
         known = find(kind)
         if known.column_name not in self.shapes:
-            given = f"{known.argument}=..." if known.argument else "shapes={...}"
+            given = f"{known.argument}=..." if known.argument and KINDS.is_shipped(known.name) else "shapes={...}"
             read = f", or read the file with iou_type={kind!r}" if known.reader or KINDS.is_shipped(known.name) else ""
             raise InputError(
                 f"there are no shapes of the kind {known.column_name!r} here, only: {', '.join(self.shapes)}",

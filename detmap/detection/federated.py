@@ -110,7 +110,7 @@ def fields_read(protocol: Protocol) -> list[str]:
 
 
 def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArray[np.bool_]) -> dict[str, int]:
-    """Return notices on images, of those selected, that lack a list or a crowd index that the protocol reads."""
+    """Return notices on the selected images, and their objects, that lack what the protocol reads."""
     lists = dict(
         zip(LISTS, ((ground_truth.negatives, ground_truth.present), (ground_truth.not_exhaustive,)), strict=True)
     )
@@ -124,6 +124,8 @@ def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArra
     if protocol.crowd_groups:
         index = ground_truth.images.crowd_index
         made["missing_crowdIndex"] = int(images.sum() if index is None else (images & np.isnan(index)).sum())
+    if protocol.valid_flag and protocol.valid_flag not in ground_truth.part_flags:
+        made["missing_valid_flag"] = int(images[ground_truth.images.codes].sum())
     return made
 
 

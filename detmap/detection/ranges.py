@@ -118,6 +118,10 @@ def plain_area_ranges(given: Any) -> tuple[tuple[Any, ...], ...]:
         if isinstance(limits, str):
             made.append((str(name), *parse_area_ranges([f"{name}:{limits}"])[str(name)]))
             continue
+        if not isinstance(limits, Iterable):
+            raise OptionError(
+                f"area range {name!r}: must be least and largest area, as (0, 1024), not {shorten(limits)}"
+            )
         parts = list(limits)
         if len(parts) == 3 and isinstance(parts[0], str) and not isinstance(parts[2], str):
             parts = [*parts[1:], parts[0]]
@@ -219,7 +223,15 @@ def parse_levels(given: Sequence[str]) -> dict[str, str]:
 def plain_levels(given: Any) -> tuple[tuple[str, str], ...]:
     """Return levels as names and the text of their conditions, in one spelling."""
     made = []
-    for name, conditions in given.items() if isinstance(given, Mapping) else given:
+    try:
+        pairs = [(name, conditions) for name, conditions in (given.items() if isinstance(given, Mapping) else given)]
+    except (TypeError, ValueError):
+        raise OptionError(
+            f"levels are names with conditions, as {{'hard': 'occlusion>1'}}, not {shorten(given)}"
+        ) from None
+    for name, conditions in pairs:
+        if not isinstance(conditions, Iterable):
+            raise OptionError(f"level {name!r}: conditions are text, as 'occlusion>1', not {shorten(conditions)}")
         text = conditions if isinstance(conditions, str) else ",".join(map(str, conditions))
         made.append((str(name), ",".join(map(str, conditions_of(text, str(name))))))
     return tuple(made)

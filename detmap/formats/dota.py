@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.benchmarks import ROTATED_BOXES
 from detmap.data.ids import coded
 from detmap.data.mismatches import classes_without_results
 from detmap.data.tables import Detections, GroundTruth
@@ -230,7 +231,7 @@ def _shapes(quads: NDArray[np.float64], reading: Reading, name: str) -> dict[str
     column = given(quads, name)
     if reading.iou_type != BOXES:
         return {"shapes": {ROTATED: column}}
-    notices = {"unread_shapes": len(quads)} if len(quads) else {}
+    notices = {ROTATED_BOXES: 1} if len(quads) else {}
     return {"boxes": column.bounds().table, "box_format": "xyxy", "notices": notices}
 
 

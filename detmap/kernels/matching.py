@@ -170,7 +170,7 @@ def _free(objects: Objects, start: int, count: int, ranges: Ranges, inside: Arra
 
 
 @helper
-def best_of(candidates: Candidates, first: int, last: int, groups: Array, start: int, group: bool) -> Any:
+def _best_of(candidates: Candidates, first: int, last: int, groups: Array, start: int, group: bool) -> Any:
     """Return which candidate overlaps most, of the groups or of all others; of equals the first ground truth, -1: none."""
     found = np.int64(-1)
     for i in range(first, last):
@@ -254,12 +254,12 @@ def match(
             if count == 0:
                 continue
             if levels.only_best:
-                rising[0] = best_of(candidates, first, last, objects.group, start, False)
+                rising[0] = _best_of(candidates, first, last, objects.group, start, False)
                 count = np.int64(rising[0] >= 0)
             else:
                 _rise(candidates, first, count, rising)
             if grouped:
-                group = best_of(candidates, first, last, objects.group, start, True)
+                group = _best_of(candidates, first, last, objects.group, start, True)
                 if not levels.only_best:
                     count = _without_groups(candidates, objects.group, start, rising, count)
             for w in range(words):

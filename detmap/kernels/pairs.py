@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
-from detmap.kernels.matching import Objects, best_of
+from detmap.kernels.matching import Objects, _best_of
 from detmap.kernels.overlap import Candidates, Cells
 
 Array = NDArray[Any]
@@ -114,7 +114,7 @@ def assign(
             chosen, group = -1, np.int64(-1)
             if grouped:
                 span = candidates.first[row], candidates.last[row]
-                group = best_of(candidates, span[0], span[1], objects.group, start, True)
+                group = _best_of(candidates, span[0], span[1], objects.group, start, True)
             for i in range(candidates.first[row], candidates.last[row]):
                 g = start + candidates.ground_truth[i]
                 if candidates.iou[i] < rule.overlap or (grouped and objects.group[g]):

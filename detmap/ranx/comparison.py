@@ -93,7 +93,7 @@ def compare(
     NotImplementedError
         For another test.
     OptionError
-        For two runs of one name, more than 26 runs, and metrics that there are not.
+        For no run, something that is no `Run`, two runs of one name, more than 26, and metrics that there are not.
     """
     if stat_test not in _TESTS:
         raise NotImplementedError(f"Statistical test {shorten(stat_test)} not supported: {', '.join(_TESTS)}")
@@ -101,6 +101,8 @@ def compare(
     values: dict[str, dict[str, Values]] = {}
     notices: dict[str, int] = {}
     for number, run in enumerate(runs, 1):
+        if not isinstance(run, Run):
+            raise OptionError(f"runs must be a list of Run, not of {type(run).__name__}: Run(scores, name) makes one")
         name = f"run_{number}" if run.name is None else run.name
         if name in values:
             raise OptionError(f"two runs are called {shorten(name)}: give each a name of its own")
@@ -113,6 +115,8 @@ def compare(
         for metric, column in values[name].items():  # as ranx leaves them behind
             run.mean_scores[metric] = float(np.mean(column))
             run.scores[metric] = dict(zip(queries, column.tolist(), strict=True))
+    if not values:
+        raise OptionError("there are no runs to compare: give at least one")
     if notices:
         warnings.warn("; ".join(describe(notices)), UserWarning, stacklevel=2)
     comparisons: dict[frozenset[str], dict[str, dict[str, Any]]] = {}

@@ -183,6 +183,8 @@ def _plain(qrels: Any, run: Any) -> tuple[Table, Table] | None:
 
 
 def _check_queries(judged: list[Any], ranked: list[Any]) -> None:
+    if not judged and not ranked:
+        raise InputError("is empty: it holds no query", source="qrels")
     missing, extra = set(judged) - set(ranked), set(ranked) - set(judged)
     if missing or extra:
         side = (

@@ -55,15 +55,27 @@ class Rows:
         self._columns: Table | None = None
         self._by_query: dict[Any, dict[Any, Any]] = {}
         if given is not None:
-            self._by_query = {query: self._numbers(row) for query, row in given.items()}
+            if not isinstance(given, Mapping):
+                raise InputError("must be a dict of dicts", source=self.kind, value=type(given).__name__)
+            self._by_query = {query: self._numbers(query, row) for query, row in given.items()}
             if not any(self._by_query.values()):
                 raise InputError("is empty", source=self.kind)
 
-    def _numbers(self, row: Mapping[Any, Any]) -> dict[Any, Any]:
+    def _numbers(self, query: Any, row: Mapping[Any, Any]) -> dict[Any, Any]:
         """Return a copy of a query's documents, whose numbers are of the right type."""
+        if not isinstance(row, Mapping):
+            problem = "must be a dict of documents and numbers"
+            raise InputError(problem, source=self.kind, record=f"query {shorten(query)}", value=row)
         if set(map(type, row.values())) <= {self.number}:
             return dict(row)
-        return {document: self.number(value) for document, value in row.items()}
+        made = {}
+        for document, value in row.items():
+            try:
+                made[document] = self.number(value)
+            except (TypeError, ValueError, OverflowError):
+                record = f"query {shorten(query)}, document {shorten(document)}"
+                raise InputError("must be a number", source=self.kind, record=record, value=value) from None
+        return made
 
     @property
     def rows(self) -> dict[Any, dict[Any, Any]]:
@@ -139,9 +151,16 @@ class Rows:
             By default ``qrels.json`` or ``run.json``.
         kind : {"json", "trec", "parquet"}, optional
             By default what the suffix says: .json, .trec or .txt, .parquet or .parq.
+
+        Raises
+        ------
+        OptionError
+            For another kind.
         """
         path = f"{self.kind}.json" if path is None else path
         found = file_kind(path, kind)
+        if found == "gz":
+            raise OptionError("compressed files are read, but not written: save as json, trec or parquet")
         if found == "parquet":
             self.to_dataframe().to_parquet(path, index=False)
             return
@@ -364,7 +383,10 @@ def lists_as_rows(lists: Iterable[Any], source: str) -> dict[int, dict[str, floa
     """
     rows = {}
     for place, one in enumerate(lists):
-        pairs: NDArray[np.float64] = np.asarray(one, np.float64)
+        try:
+            pairs: NDArray[np.float64] = np.asarray(one, np.float64)
+        except (TypeError, ValueError):
+            raise InputError("expected pairs of numbers, document and score", source=source, record=place) from None
         if pairs.ndim != 2 or pairs.shape[1] != 2:
             raise InputError("expected pairs of document and number", source=source, record=place, value=pairs.shape)
         documents, numbers = pairs.T.tolist() if pairs.size else ([], [])

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from detmap.data.benchmarks import VALUES, fields_of, noted_in
+from detmap.data.benchmarks import VALUES, fields_of, has_field, noted
 from detmap.reading.documents import Buffer
 
 
@@ -29,15 +29,15 @@ def foreign_fields(data: Buffer) -> dict[str, int]:
     """Return the notices on fields of other benchmarks of valid ground truth."""
     plain, decode = _foreign()
     document = decode(data[3:] if data[:3] == BOM_UTF8 else data)
-    return noted_in(
-        {
-            section: [_present(record) for record in getattr(document, section) if record != none]
-            for section, none in plain.items()
-        }
-    )
+    found: dict[str, int] = {}
+    for section, none in plain.items():
+        records = [record for record in getattr(document, section) if record != none]
+        fields = [field for field in fields_of(section) if any(_has(record, field) for record in records)]
+        found |= noted(fields, section)
+    return found
 
 
-def _present(record: msgspec.Struct) -> dict[str, Any]:
-    """Return the fields that a record has, with the values of those that are looked at."""
-    values = {name: bytes(getattr(record, name)) for name in record.__struct_fields__}
-    return {name: msgspec.json.decode(raw) if name in VALUES else None for name, raw in values.items() if raw}
+def _has(record: msgspec.Struct, field: str) -> bool:
+    """Return whether a record has a field; its value is decoded only where it is looked at."""
+    raw = bytes(getattr(record, field))
+    return bool(raw) and (field not in VALUES or has_field({field: msgspec.json.decode(raw)}, field))

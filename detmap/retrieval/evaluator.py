@@ -19,6 +19,7 @@ from detmap.retrieval import document_ids
 from detmap.retrieval.conventions import Convention, RunChoices, convention_of
 from detmap.retrieval.evaluator_state import Header, Seen, digest
 from detmap.retrieval.features import DistanceMetric, Side, blocks, survey
+from detmap.retrieval.flat_samples import FlatSamples
 from detmap.retrieval.galleries import (
     REID_METRICS,
     SHOTS,
@@ -31,7 +32,7 @@ from detmap.retrieval.galleries import (
 from detmap.retrieval.metrics import able, listed, parse_all, parse_rate
 from detmap.retrieval.neighbors import of_search, places, ranked_neighbors
 from detmap.retrieval.ranked import stored_level
-from detmap.retrieval.runs import RUN_METRICS, Table, check_depth, check_judged, paired, rank_run, read_table
+from detmap.retrieval.runs import RUN_METRICS, Rules, Table, check_depth, check_judged, paired, rank_run, read_table
 from detmap.retrieval.scoring import RankingResult, check_level, labels, numeric_table, score, stored
 from detmap.system.saved_states import gathered, seal, unseal
 
@@ -48,10 +49,12 @@ class _Counts:
 
 
 class Evaluator:
-    """Rankings against one gallery, or runs against one set of judgements, seen batch by batch.
+    """Rankings against one gallery, runs against one set of judgements, or scored samples, seen batch by batch.
 
     Batches are scored as they come; distances and features are not kept. What is kept are the ranks of the relevant items
-    (of runs, of the judged documents), from which `compute` makes any number of results.
+    (of runs, of the judged documents), from which `compute` makes any number of results. With neither gallery nor
+    judgements, `update` takes samples as torchmetrics' retrieval metrics do; they are kept, since those of a query may come
+    in several batches.
 
     These laws hold to the last bit: how queries are split into batches changes nothing, and `merge` is associative. Where
     queries have names the order of batches and merges changes nothing either: results list queries by name, those of runs in
@@ -64,7 +67,8 @@ class Evaluator:
     Parameters
     ----------
     convention : str or Convention, optional
-        See ``detmap conventions``; by default ``trec`` with `qrels`, else ``reid``. Single decisions can be given as well.
+        See ``detmap conventions``; by default ``trec`` with `qrels`, ``reid`` with `gallery_ids`, else
+        ``torchmetrics``. Single decisions can be given as well.
     metrics : sequence of str, optional
         Names of the metric table; by default those of `evaluate_run` or of `evaluate_distances`.
     qrels : optional
@@ -72,7 +76,7 @@ class Evaluator:
     level, depth, judged_only
         See `evaluate_run`.
     gallery_ids, gallery_cameras, junk_id
-        The gallery: for all else. See `evaluate_distances`.
+        The gallery: for distances, features and neighbours. See `evaluate_distances`.
     gallery : array_like of float, shape (g, d), optional
         Its features, for `update` with ``features``.
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
@@ -115,10 +119,12 @@ class Evaluator:
     ) -> None:
         check_choice("duplicates", duplicates, ("error", "first"))
         check_choice("metric", metric, ("euclidean", "sqeuclidean", "cosine", "dot"))
-        if (qrels is None) == (gallery_ids is None):
-            raise OptionError("give qrels, for runs, or gallery_ids, for distances, features and neighbours")
-        of_runs = qrels is not None
-        usual = "trec" if of_runs else "reid"
+        if qrels is not None and gallery_ids is not None:
+            raise OptionError(
+                "give qrels, for runs, or gallery_ids, for distances, features and neighbours, or neither"
+            )
+        of_runs = gallery_ids is None
+        usual = "reid" if not of_runs else "torchmetrics" if qrels is None else "trec"
         self.convention = convention_of(usual if convention is None else convention, choices, run=of_runs)
         if self.convention.cmc == "cuhk03":
             raise OptionError(
@@ -138,7 +144,15 @@ class Evaluator:
         self._queries = 0
         self._gallery: tuple[NDArray[Any], NDArray[Any] | None] | None = None
         self._features: Side | None = None
-        if of_runs:
+        self._flat: Rules | None = None
+        if of_runs and qrels is None:
+            if gallery is not None or gallery_cameras is not None:
+                raise OptionError("gallery and gallery_cameras need gallery_ids")
+            if level is not None or depth is not None or judged_only:
+                raise OptionError("level, depth and judged_only need qrels: metrics have their own, as mAP(rel=2)@10")
+            self._flat = Rules(self.convention, all_empty=True)
+            self._source = digest("samples")
+        elif of_runs:
             self._take_qrels(qrels, level)
         else:
             self._take_gallery(gallery_ids, gallery_cameras, gallery)
@@ -173,6 +187,7 @@ class Evaluator:
 
     def _forget(self) -> None:
         self._parts: list[Seen] = []
+        self._samples: list[FlatSamples] = []
         self._names: set[Any] = set()
         self._numbered: bool | None = None
         self._kind: str | None = None
@@ -180,7 +195,7 @@ class Evaluator:
 
     def __len__(self) -> int:
         """Return the number of queries seen."""
-        return len(self._names)
+        return len(self._names) + len({query for part in self._samples for query in np.unique(part.queries).tolist()})
 
     @property
     def metrics(self) -> list[str]:
@@ -191,6 +206,9 @@ class Evaluator:
 
     def update(
         self,
+        preds: ArrayLike | None = None,
+        target: ArrayLike | None = None,
+        indexes: ArrayLike | None = None,
         *,
         query_ids: ArrayLike | None = None,
         distances: ArrayLike | None = None,
@@ -202,10 +220,14 @@ class Evaluator:
         self_match: ArrayLike | None = None,
         names: ArrayLike | None = None,
     ) -> None:
-        """Take in a batch of queries: their distances, features, neighbours, or a part of a run.
+        """Take in a batch of queries: their distances, features, neighbours, or a part of a run; or a batch of samples.
 
         Parameters
         ----------
+        preds, target, indexes : array_like of one shape
+            Samples, for an evaluator with neither gallery nor judgements: the score of each, its relevance (0 and 1,
+            booleans, or grades) and the number of its query. Samples of a query may come in several batches; equal scores
+            are in the order in which they came. Nothing else is given.
         query_ids : array_like of int or str, shape (q,)
             The identities of the batch's queries.
         distances : array_like of float, shape (q, g), or (q, k) with `indices`
@@ -227,6 +249,19 @@ class Evaluator:
             As the function that scores all queries at once; for a name that was seen before, unless ``duplicates="first"``;
             and for batches of another kind than those before. Nothing of such a batch is taken in.
         """
+        samples = preds, target, indexes
+        if any(one is not None for one in samples):
+            others = query_ids, distances, features, indices, run, query_cameras, ignore, self_match, names
+            if self._flat is None:
+                raise OptionError("samples are for an evaluator with neither qrels nor gallery_ids")
+            if any(one is None for one in samples) or any(one is not None for one in others):
+                raise OptionError("give preds, target and indexes, and nothing else")
+            part = FlatSamples.read(*samples)
+            with self._lock:
+                self._samples += [part] if part.queries.size else []
+            return
+        if self._flat is not None:
+            raise OptionError("give preds, target and indexes; all else needs qrels or gallery_ids")
         indices, distances = of_search(indices, distances)
         given = {"distances": distances, "features": features, "indices": indices, "run": run}
         kinds = [name for name, value in given.items() if value is not None]
@@ -385,6 +420,13 @@ class Evaluator:
             self._parts = [whole if bool((order[1:] > order[:-1]).all()) else whole.take(order)]
             return self._parts[0]
 
+    def _gathered(self) -> FlatSamples | None:
+        """Return all samples seen; None where there are none."""
+        with self._lock:
+            if self._samples:
+                self._samples = [FlatSamples.join(self._samples)]
+            return self._samples[0] if self._samples else None
+
     # --------------------------------------------------------------------------------------------------------- output
 
     def compute(self) -> RankingResult:
@@ -398,7 +440,10 @@ class Evaluator:
             Where the convention counts missing queries and a restored evaluator has no judgements.
         """
         with self._lock:
-            seen, counts = self._joined(), self._counts
+            seen, counts, samples = self._joined(), self._counts, self._gathered()
+        if samples is not None:
+            assert self._flat is not None
+            return samples.score(self._flat, self._requests)
         missing, notices = 0, added(counts.notices, self._judged.notices if self._judged is not None else {})
         if self._judged is not None:
             absent = sorted(
@@ -453,6 +498,10 @@ class Evaluator:
             raise StateError("evaluators of different galleries or judgements cannot be merged")
         with other._lock:
             theirs, kind, numbered, counts = other._joined(), other._kind, other._numbered, other._counts
+            samples = other._gathered()
+        if samples is not None:
+            with self._lock:
+                self._samples.append(samples)
         try:
             if theirs is None or kind is None:
                 self._count(counts)
@@ -497,6 +546,8 @@ class Evaluator:
         """Return everything seen, without gallery or judgements, in a form that `from_bytes` reads on any machine."""
         with self._lock:
             seen, kind, numbered, counts = self._joined(), self._kind, self._numbered, self._counts
+            samples = self._gathered()
+        held = seen if samples is None else samples
         header = {
             "convention": {one.name: getattr(self.convention, one.name) for one in fields(self.convention)},
             "metrics": self.metrics,
@@ -505,15 +556,15 @@ class Evaluator:
             "queries": self._queries,
             "level": self._level,
             "scale": None if self._scale is None else self._scale.tolist(),
-            "seen": kind,
+            "seen": kind if samples is None else "samples",
             "numbered": numbered,
             "names": [] if seen is None else seen.names,
-            "layout": [] if seen is None else seen.layout(),
+            "layout": [] if held is None else held.layout(),
             "extra": sorted(counts.extra),
             "notices": counts.notices,
         }
         given = (
-            [] if seen is None else [column.astype(column.dtype.newbyteorder("<")) for column in seen.columns.values()]
+            [] if held is None else [column.astype(column.dtype.newbyteorder("<")) for column in held.columns.values()]
         )
         return seal("retrieval evaluator", header, *(column.ravel() for column in given))
 
@@ -542,11 +593,16 @@ class Evaluator:
         made._scale = None if header.scale is None else readonly(header.scale, np.float64)
         if made._scale is not None and not ((made._scale > 0).all() and (np.diff(made._scale) > 0).all()):
             raise StateError("not an evaluator: its grades do not ascend")
-        made._judged, made._gallery, made._features = None, None, None
+        made._judged, made._gallery, made._features, made._flat = None, None, None, None
         made._lock = threading.RLock()
         made._forget()
         made._counts = _Counts(set(header.extra), {"text_after_name": header.longer, **header.notices})
         names = header.names
+        if header.seen == "samples":
+            if names or header.numbered is not None:
+                raise StateError("not an evaluator: samples have no names")
+            made._samples, made._flat = [FlatSamples.restore(header.layout, payload)], Rules(convention, all_empty=True)
+            return made
         if len(set(names)) < len(names) or len(set(map(type, names))) > 1:
             raise StateError("not an evaluator: a query is there twice, or names are of two types")
         if (header.numbered is None) != (not names) or (header.seen is None) != (not names):
@@ -582,11 +638,12 @@ class Evaluator:
         saved = self._fresh().merge(Evaluator.from_bytes(state["state"]))
         with self._lock:
             self._parts, self._names, self._kind = saved._parts, saved._names, saved._kind
-            self._numbered, self._counts = saved._numbered, saved._counts
+            self._numbered, self._counts, self._samples = saved._numbered, saved._counts, saved._samples
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the evaluator for a pickle: with gallery and judgements, without its lock."""
         self._joined()
+        self._gathered()
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

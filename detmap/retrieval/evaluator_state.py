@@ -52,7 +52,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     queries: int
     level: int
     scale: list[float] | None
-    seen: Literal["distances", "ranks", "run"] | None
+    seen: Literal["distances", "ranks", "run", "samples"] | None
     numbered: bool | None
     names: list[int | str]
     layout: list[tuple[str, int]]

@@ -293,6 +293,10 @@ def _boxes(ground_truth: GroundTruth) -> NDArray[np.float64]:
     return readonly(np.concatenate([boxes.table[:, :2], boxes.table[:, 2:] - boxes.table[:, :2]], axis=1), np.float64)
 
 
+#: The named protocols for poses of other numbers of points than COCO's.
+PROTOCOLS = {14: "crowdpose", 133: "wholebody"}
+
+
 def _sigmas(ground_truth: GroundTruth, protocol: Protocol) -> tuple[list[NDArray[np.float64]], NDArray[np.int64]]:
     """Return the sigmas there are, and which of them each category has, -1 for none."""
     codes = ground_truth.categories.values
@@ -328,7 +332,8 @@ def _prepare(
             source=ground_truth.source,
             record=row,
             field="keypoints",
-            remedy="give as many sigmas as there are points: sigmas=[...] (--sigmas FILE), or of each category its own",
+            remedy=(f"--protocol {PROTOCOLS[points]} has those of {points}; " if points in PROTOCOLS else "")
+            + "give as many sigmas as there are points: sigmas=[...] (--sigmas FILE), or of each category its own",
         )
     # Detections of a category that the ground truth does not have are not compared.
     known = {code: i for i, code in enumerate(ground_truth.categories.values.tolist())}

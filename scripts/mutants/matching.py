@@ -39,7 +39,7 @@ MUTANTS = [
         "kernels_matching::match_by_the_best_that_is_free",
     ),
     (
-        "matching.best_of",
+        "matching._best_of",
         "if candidates.iou[i] == candidates.iou[found] and earlier:",
         "if candidates.iou[i] == candidates.iou[found] and not earlier:",
         "voc::the_first_of_equal_overlaps kernels_matching::match_by_the_best_alone",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import os
@@ -15,6 +16,7 @@ import pytest
 
 import detmap
 from detmap import cli
+from detmap.cli.gates import Gates
 from detmap.results import Result
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "coco"
@@ -86,7 +88,7 @@ def test_a_drop_from_a_card(run, card, worse, slightly_worse):
     assert (code, lines) == (0, ["passed: AP 0.4181 is the same as card.json"])
     before, after = detmap.evaluate(TRUTH, FOUND)["AP"], detmap.evaluate(TRUTH, slightly_worse)["AP"]
     assert before > after
-    for limit, expected in ((before - after, 0), (math.nextafter(before - after, 0), 4)):
+    for limit, expected in (((before - after) * (1 + 1e-9), 0), ((before - after) * (1 - 1e-9), 4)):
         assert run("eval", TRUTH, slightly_worse, "--max-drop", f"AP={limit!r}", "--against", card)[0] == expected
     code, lines, _ = run("eval", TRUTH, worse, "--max-drop", "AP=0.005", "--against", card)
     now = detmap.evaluate(TRUTH, worse)["AP"]
@@ -282,3 +284,30 @@ def test_a_metrics_own_name():
     with pytest.raises(KeyError, match="no metric 'ap50'"):
         result.name_of("ap50")
     assert detmap.evaluate(TRUTH, FOUND).name_of("mAP@0.5") == "AP50"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        (0.5, 0.49, "passed: AP 0.4900 is 0.01 below 0.5000 of a"),
+        (0.5, 0.48999, "failed: AP 0.4900 is 0.01001 below 0.5000 of a, and 0.01 is allowed"),
+        (0.5, 0.4, "failed: AP 0.4000 is 0.1 below 0.5000 of a, and 0.01 is allowed"),
+        (0.5, 0.6, "passed: AP 0.6000 is 0.1 above 0.5000 of a"),
+        (math.nan, 0.5, "failed: AP is undefined in a"),
+    ],
+)
+def test_a_drop_is_a_difference_of_decimals(capsys, before, after, says):
+    options = argparse.Namespace(fail_under=[], max_drop=["AP=0.01"], against=None, quiet=False)
+    options.unless_chance = options.junit = options.gate_summary = None
+    gates = Gates(options, "compare")
+    code = gates.judge({"a": {"AP": before}, "b": {"AP": after}}, lambda *_: "no test")
+    head, tail = says.split(": ")
+    assert capsys.readouterr().err == f"detmap: gate {head}: b: {tail}\n"
+    assert code == (0 if head == "passed" else 4)
+
+
+def test_an_unknown_option_points_to_the_help_of_its_command(capsys):
+    for words, help_of in ((["explain", TRUTH, FOUND, "--nosuch"], "detmap explain"), (["--nosuch"], "detmap")):
+        with pytest.raises(SystemExit):
+            cli.main(words)
+        assert f"see {help_of} --help" in capsys.readouterr().err

@@ -19,6 +19,7 @@ from detmap.detection.protocols import PRESETS, resolve
 from detmap.diagnostics import PARTS
 from detmap.explanations.replay import trimmed
 from detmap.formats import files as written
+from detmap.shapes import KINDS
 from detmap.statistics.bootstrap import replicated
 
 #: Ranges in percent and by height, and levels by a field of the annotations, of the size of boxes and of a flag.
@@ -27,15 +28,28 @@ LEVELS = resolve(
     area_ranges={"all": (0, 1e10), "tiny": (0, "2%"), "low": ("height", 0, 60)},
     levels={"hard": "occlusion>1", "easy": "occlusion<=1,object.height>60,detection.height>=60,iscrowd=0"},
 )
-PROTOCOLS = (*PRESETS, "levels")
+#: COCO's rules for the kinds of shape that no named protocol implies, plug-ins' too.
+KIND_PRESETS = {f"coco-{kind}": kind for kind in KINDS if kind not in {one.iou_type for one in PRESETS.values()}}
+PROTOCOLS = (*PRESETS, "levels", *KIND_PRESETS)
+
+#: The kinds that `made_files` writes files for; those of DOTA's files are in one folder.
+DOTA = ("rotated", "probiou")
+MASKS = ("segm", "boundary")
+SCENES = ("bbox", "keypoints", "keypoints_wholebody", *MASKS, *DOTA)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def with_levels():
-    """The protocol of this file is a named one meanwhile, as that of a plug-in."""
-    detmap.register(replace(LEVELS, name="levels"))
+    """The protocols of this file are named ones meanwhile, as those of a plug-in."""
+    made = [replace(LEVELS, name="levels")]
+    made += [
+        replace(resolve("coco", iou_type=kind, max_dets=(1, 2, 3)), name=name) for name, kind in KIND_PRESETS.items()
+    ]
+    for one in made:
+        detmap.register(one)
     yield
-    del PRESETS["levels"], PRESETS._modules["levels"]
+    for one in made:
+        del PRESETS[one.name], PRESETS._modules[one.name]
 
 
 BOXES = "bbox"
@@ -62,8 +76,27 @@ def made_files(folder):
         for place, one in enumerate(results):
             one |= {name: round(one[name] / 2 + place / 1e4, 6) for name in one if name.endswith("score")}
         write(folder / kind, document, results)
-    write_dota(folder / "rotated", folder / BOXES)
+    write_masks(folder)
+    for kind in DOTA:
+        write_dota(folder / kind, folder / BOXES)
     return folder
+
+
+def write_masks(folder):
+    """Some of the boxes, cut at a corner, as polygons."""
+    document, results = (json.loads((folder / BOXES / f"{name}.json").read_text()) for name in ("truth", "one"))
+    document["images"] = document["images"][:6]
+    images = {one["id"] for one in document["images"]}
+    document["annotations"] = [one for one in document["annotations"] if one["image_id"] in images]
+    results = [one for one in results if one["image_id"] in images]
+    for one in (*document["annotations"], *results):
+        x, y, width, height = one["bbox"]
+        right, low = x + width, y + height
+        one["segmentation"] = [[x, y, right, y, right, low, x + width / 3, low, x, y + height / 2]]
+    for one in results:
+        del one["bbox"]
+    for kind in MASKS:
+        write(folder / kind, document, results)
 
 
 def write(folder, document, results):
@@ -90,7 +123,7 @@ def write_dota(folder, boxes):
 
 def sources(files, name):
     """The paths of ground truth and of two models' detections that hold what a protocol compares."""
-    if PRESETS[name].iou_type == "rotated":
+    if PRESETS[name].iou_type in DOTA:
         return [files / one for one in ("labelTxt", "one", "two")]
     return [files / f"{one}.json" for one in ("truth", "one", "two")]
 
@@ -125,6 +158,12 @@ def tables(name, all_tables):
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_kind_has_files(name):
+    kind = PRESETS[name].iou_type
+    assert kind in SCENES, f"no files for the kind {kind!r}: let made_files write some, and add it to SCENES"
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
 def test_tallies(name, tables):
     truth, found, _ = tables
     whole = detmap.match(truth, found, name)
@@ -155,8 +194,8 @@ def test_the_evaluator(name, tables):
         lists = {"crowdIndex": dict(zip(truth.images.ids.tolist(), truth.images.crowd_index.tolist(), strict=True))}
 
     def shapes(table):
-        if kind == "rotated":
-            return {kind: table.shape(kind)}
+        if kind in (*DOTA, *MASKS):
+            return {KINDS[kind].argument: table.shape(kind)}
         if kind == BOXES:
             return {"boxes": table.boxes}
         points = table.shape(kind).arrays()["values"]
@@ -268,7 +307,7 @@ def test_batch_and_shards(name, files, tables):
     (scored,) = batch.score(gt, [dt], name)
     assert same_bits(list(scored.values()), list(result.values()))
     assert scored.notices == dict(result.notices)
-    if result.protocol.ties != "file":
+    if result.protocol.ties != "file" and result.protocol.iou_type not in DOTA:  # whose folders are no shards
         assert_same_result(batch.evaluate_shards(files / "truth.json", [files / "shards"], name), result)
 
 

@@ -361,3 +361,18 @@ def test_one_spelling_and_what_is_read():
     assert Protocol.__doc__ is not None
     assert "levels a" in one.describe()
     assert resolve(one, area_ranges=PROTOCOL.area_ranges).area_ranges == PROTOCOL.area_ranges
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"levels": {"h": 3}}, "level 'h': conditions are text"),
+        ({"levels": {"h": None}}, "level 'h': conditions are text"),
+        ({"levels": "h:a>1"}, "levels are names with conditions"),
+        ({"levels": 5}, "levels are names with conditions"),
+        ({"area_ranges": {"all": (0, 1e10), "x": 5}}, "area range 'x': must be least and largest area"),
+    ],
+)
+def test_what_is_no_level_or_range_is_an_option_error(given, said):
+    with pytest.raises(OptionError, match=said):
+        detmap.Evaluator(**given)

@@ -155,7 +155,7 @@ def test_groups_of_images_of_boxes_too():
     assert {row["images"] for row in result.summary()} == {"all", "few", "many"}
     tally = result.tally
     assert np.array_equal(detmap.Tally.from_bytes(tally.to_bytes()).crowd_index, tally.crowd_index)
-    with pytest.raises(detmap.OptionError, match="both called 'small'"):
+    with pytest.raises(detmap.OptionError, match="'small' is the name of two"):
         detmap.evaluate(truth, found, crowd_groups={"small": 0.5})
 
 
@@ -289,6 +289,9 @@ def test_flags_of_parts_ignore_objects_where_they_are_asked_for():
     found = detmap.read_coco_results(results, truth, iou_type="keypoints_wholebody")
     assert truth.part_flags["foot_valid"].tolist() == [one["foot_valid"] for one in document["annotations"]]
     result = detmap.evaluate(truth, found, "wholebody-foot", valid_flag="foot_valid", crowd_overlap=False)
+    assert "missing_valid_flag" not in result.notices
+    wrong = detmap.evaluate(truth, found, "wholebody-foot", valid_flag="feet_valid")
+    assert wrong.notices["missing_valid_flag"] == len(truth)
     for one in document["annotations"]:
         if not one["foot_valid"]:
             one["iscrowd"] = 1
@@ -345,4 +348,5 @@ def test_the_command_shows_a_row_per_part(tmp_path, capsys):
 
 def test_what_notices_say():
     assert describe({"missing_crowdIndex": 1}) == ["1 image without crowdIndex: in none of the groups of images"]
+    assert "without the flag that" in describe({"missing_valid_flag": 2})[0]
     assert describe({"missing_part_scores": 2})[0].startswith("2 detections without a score of the part (score_field)")

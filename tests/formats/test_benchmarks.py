@@ -13,6 +13,7 @@ from detmap.batch import score
 from detmap.cli import main
 from detmap.data.benchmarks import BENCHMARKS
 from detmap.data.notices import describe
+from detmap.detection.protocols import resolve
 from detmap.formats.coco import read as coco
 
 pytestmark = pytest.mark.usefixtures("each_parser")
@@ -81,6 +82,8 @@ def test_fields_of_benchmarks_are_noticed_in_every_record(section, field, name, 
     protocols = {"LVIS": "lvis", "Open Images": "openimages", "CrowdPose": "crowdpose", "COCO-WholeBody": "wholebody"}
     whose = name + ("'" if name.endswith("s") and name != "LVIS" else "'s")
     advice = f"; {whose} rules: --protocol {protocols[name]}" if name in protocols else ""
+    if name == "PoseTrack":
+        advice = "; no protocol has PoseTrack's rules, its own code has (poseval)"
     assert describe(expected) == [
         "1 field of another benchmark, which this protocol does not read, so that the number is not that benchmark's: "
         f"{field} ({name}){advice}"
@@ -114,6 +117,19 @@ def test_batch_and_check_say_so_too(document, tmp_path):
     assert (
         finding.says == "The ground truth has 2 fields of another benchmark: neg_category_ids (LVIS), frequency (LVIS)"
     )
+
+
+@pytest.mark.parametrize("points", [14, 133, 5])
+def test_poses_of_other_points_name_the_protocol_that_has_them(points, document):
+    found = [{**one, "keypoints": [1, 1, 2] * points} for one in FOUND]
+    for one in document["annotations"]:
+        one["keypoints"] = [1, 1, 2] * points
+    known = [name for name in ("crowdpose", "wholebody") if len(resolve(name).sigmas) == points]
+    advice = f"--protocol {known[0]} has those of {points}; " if known else ""
+    with pytest.raises(detmap.InputError, match=f"sigmas are of 17; {advice}give as many sigmas"):
+        detmap.evaluate(document, found, iou_type="keypoints")
+    for name in known:
+        assert detmap.evaluate(document, found, name)
 
 
 def test_auto_takes_the_protocol_that_a_file_asks_for(document, tmp_path, capsys):

@@ -14,6 +14,7 @@ from workloads import REAL_DATA
 
 import detmap
 from detmap.cli import main
+from detmap.data.notices import describe
 from detmap.formats import dota, files
 
 HEADER = "imagesource:GoogleEarth\ngsd:0.25\n"
@@ -58,12 +59,19 @@ def test_labels_and_results(both):
     boxes = detmap.read(both[0])
     assert boxes.kinds == tuple(boxes.shapes) == ("bbox",)
     assert boxes.boxes[1].tolist() == [100, 100, 140.5 - 0.5, 120]
-    assert boxes.notices["unread_shapes"] == 3
+    assert describe(boxes.notices) == [
+        "1 field of another benchmark, which this protocol does not read, so that the number is not that benchmark's: "
+        "corners of rotated boxes (DOTA); DOTA's rules: --protocol dota"
+    ]
 
 
 def test_eval_knows_the_files_and_the_kind(both, capsys, tmp_path):
     assert main(["eval", *map(str, both), "--protocol", "dota", "--quiet"]) == 0
     assert "dota rotated: 2 detections, 3 objects" in capsys.readouterr().out
+    assert main(["eval", *map(str, both), "--protocol", "auto", "--quiet"]) == 0
+    assert "dota rotated: 2 detections, 3 objects" in capsys.readouterr().out
+    assert main(["eval", *map(str, both)]) == 0
+    assert "DOTA's rules: --protocol dota" in capsys.readouterr().err
     result = detmap.evaluate(*both, "dota")
     assert result["AP_ship"] == pytest.approx(6 / 11)
     assert result["mAP"] == result["AP_ship"]  # no plane is to be found

@@ -16,7 +16,9 @@ from workloads import REAL_DATA
 import detmap
 from detmap.cli import main
 from detmap.data.hierarchy import Hierarchy, expanded
+from detmap.data.notices import describe
 from detmap.errors import InputError, OptionError
+from detmap.formats import open_images
 
 SAMPLES = REAL_DATA / "formats"
 
@@ -231,6 +233,7 @@ def test_a_hierarchy_is_read_for_each_side(tmp_path, capsys):
     [
         ([], "must be an object with a LabelName"),
         ({"Subcategory": [{}]}, "must be an object with a LabelName"),
+        ({"LabelName": "a"}, "has no labels below its root"),
         ({"LabelName": "a", "Subcategory": {}}, "must be a list"),
         ({"LabelName": "a", "Subcategory": [{"LabelName": 5}]}, "must be an object with a LabelName"),
     ],
@@ -322,3 +325,17 @@ def test_odd_ones(tmp_path):
     plain = detmap.GroundTruth.from_arrays(image_ids=[1], category_ids=[1], boxes=[[0, 0, 1, 1]])
     assert_same_result(*[detmap.evaluate(plain, detmap.Detections.from_arrays(
         image_ids=[1], category_ids=[1], boxes=[[0, 0, 1, 1]], scores=[1]), name) for name in ("auto", "coco")])  # fmt: skip
+
+
+def test_messages_call_columns_by_their_titles(tmp_path):
+    path = tmp_path / "boxes.csv"
+    path.write_text(f"{BOXES}\na,x,/m/0,1,,1,0,1,0,0,0,0,0\n")
+    with pytest.raises(InputError, match="line 2, field 'XMin': is missing"):
+        detmap.read(path, "ground_truth")
+    path.write_text("ImageID,LabelName,Confidence\na,/m/0,0.5\n")
+    with pytest.raises(InputError, match="field 'Confidence': must be 1"):
+        open_images.image_labels(path)
+
+
+def test_the_notice_of_one_group():
+    assert describe({"group_boxes": 1})[0].startswith("1 box stands for groups")

@@ -125,8 +125,20 @@ def test_bad_input():
             one({})
     with pytest.raises(InputError, match="a score is NaN"):
         evaluated(QRELS, {**RUN, "q2": {"a": math.nan}}, "map")
-    with pytest.raises(ValueError, match="could not convert"):
-        ours.Run({"q": {"a": "x"}})
+    for given, says in (
+        ({"q": {"a": "x"}}, r"run: query 'q', document 'a': must be a number \(got 'x'\)"),
+        ({"q": None}, "run: query 'q': must be a dict of documents and numbers"),
+        ([1], "run: must be a dict of dicts"),
+    ):
+        with pytest.raises(InputError, match=says):
+            ours.Run(given)
+    for sides in ((ours.Qrels(), ours.Run()), ([], []), ({}, {})):
+        with pytest.raises(InputError, match="is empty"):
+            ours.evaluate(*sides, "map")
+    with pytest.raises(InputError, match="expected pairs of numbers"):
+        ours.evaluate([[[1, 1]]], [[["a", 0.5]]], "map")
+    with pytest.raises(OptionError, match="are read, but not written"):
+        ours.Run(RUN).save("run.gz")
     with pytest.raises(OptionError, match="kind must be json"):
         ours.Run.from_file("run.lz4")
     with pytest.warns(UserWarning, match="ranx's bpref fails"):
@@ -262,6 +274,9 @@ def test_what_compare_refuses(tmp_path):
         ours.compare(qrels, runs, "map", stat_test="wilcoxon")
     with pytest.raises(OptionError, match="two runs are called 'bm25'"):
         ours.compare(qrels, [runs[0], runs[0]], "map")
+    for given, says in (([], "no runs to compare"), ([{"q": {"a": 1.0}}], "a list of Run, not of dict")):
+        with pytest.raises(OptionError, match=says):
+            ours.compare(qrels, given, "map")
     with pytest.raises(OptionError, match="at most 26 runs"):
         ours.compare(qrels, [ours.Run(runs[0].run) for _ in range(27)], "map")
     ours.compare(qrels, runs[:2], ["map"]).save(tmp_path / "report.json")

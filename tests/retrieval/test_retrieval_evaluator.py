@@ -239,7 +239,8 @@ def test_what_does_not_belong_together_is_refused_and_nothing_is_taken_in():
 def test_what_cannot_be_made():
     ids = [1, 2]
     for options, message in [
-        ({}, "give qrels"),
+        ({"depth": 3}, "need qrels"),
+        ({"gallery": [[1.0]]}, "need gallery_ids"),
         ({"gallery_ids": ids, "qrels": {"q": {"a": 1}}}, "give qrels"),
         ({"gallery_ids": ids, "convention": "cuhk03"}, "cuhk03_exact"),
         ({"gallery_ids": ids, "metrics": ["TPR@FPR=0.1"]}, "of all pairs at once"),

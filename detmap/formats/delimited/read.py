@@ -42,8 +42,8 @@ _LONGEST = 256
 
 
 class Table(NamedTuple):
-    """The cells of a file by column, the number of each row's line, what messages call the file, all titles, and cells of
-    `others` that were asked for by their titles.
+    """The cells of a file by column, the number of each row's line, what messages call the file, all titles, cells of
+    `others` that were asked for by their titles, and the title of each column.
     """
 
     columns: dict[str, list[str]]
@@ -52,12 +52,14 @@ class Table(NamedTuple):
     titles: Sequence[str] = ()
     notices: Mapping[str, int] = {}
     others: Mapping[str, list[str]] = {}
+    called: Mapping[str, str] = {}
 
     def error(self, row: int, field: str, problem: str, remedy: str | None = None) -> InputError:
         """Return the error about a cell."""
         value = self.columns[field][row] if field in self.columns else ""
+        title = self.called.get(field, field)
         return InputError(
-            problem, source=self.source, record=f"line {self.lines[row]}", field=field, value=value, remedy=remedy
+            problem, source=self.source, record=f"line {self.lines[row]}", field=title, value=value, remedy=remedy
         )
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -124,7 +126,7 @@ class Table(NamedTuple):
     def take(self, rows: list[int]) -> Table:
         """Return some of the rows."""
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
-        return Table(columns, [self.lines[row] for row in rows], self.source, self.titles)
+        return Table(columns, [self.lines[row] for row in rows], self.source, self.titles, called=self.called)
 
 
 def integers(cells: list[str]) -> list[Any]:
@@ -183,7 +185,8 @@ def read_table(
             raise InputError(f"has no column {shorten(title)}", source=name, remedy=f"it has: {have}")
         cells[_FIELD + title] = [row[header.index(title)].strip() for row in rows]
     rest = {title: [row[header.index(title)].strip() for row in rows] for title in others if title in header}
-    return Table(cells, lines, name, header, notices, rest)
+    called = {role: header[place] for role, place in places.items()}
+    return Table(cells, lines, name, header, notices, rest, called)
 
 
 def _delimiter_of(line: str) -> str:

@@ -11,8 +11,8 @@ from detmap import plugins
 
 #: What decides no score of a file of detections, by the beginning of its path in the package.
 _APART = (
-    *("checks/", "cli/", "diagnostics/", "explanations/", "lvis/", "pycocotools/", "pytrec_eval/", "ranx/"),
-    *("reports/", "retrieval/"),
+    *("checks/", "cli/", "diagnostics/", "explanations/", "integrations/", "lvis/", "pycocotools/"),
+    *("pytrec_eval/", "ranx/", "reports/", "retrieval/"),
     *("batch/clusters", "batch/comparing", "batch/discretion", "batch/finding", "batch/leaderboard"),
     *("batch/limited_process", "batch/publishing", "batch/saving", "batch/shards", "batch/workers"),
     *(

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _EPILOG = """\
 examples:
   detmap diagnose instances_val.json detections.json
-  detmap diagnose instances_val.json detections.json --parts tide,confusion --rows 50
   detmap diagnose instances_val.json masks.json --iou-type segm --out diagnosis.json
   detmap diagnose gt.json dt.json --parts slices --attributes weather.csv --bootstrap 1000
 """

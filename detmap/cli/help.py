@@ -85,7 +85,7 @@ def _brief(parser: Parser) -> list[str]:
         ]
         if len(made) <= room:
             break
-    return [*head, *made, *tail]
+    return [*head, *made[: max(room, 0)], *tail]
 
 
 def _listed(text: str, lines: int) -> list[str]:

@@ -78,7 +78,9 @@ def test_none_is_a_value_where_it_can_be_one():
     assert convention_of(rounded, {"digits": None}, run=True).digits is None
     assert convention_of(rounded, {"ties": None}, run=True) is rounded
     nullable = {field.name for field in dataclasses.fields(Protocol) if default_of(field) is None}
-    assert nullable == {"sigmas", "min_score", "max_per_image", "max_per_category", "box_decimals", "score_decimals"}
+    assert nullable == {
+        *("sigmas", "points", "min_score", "max_per_image", "max_per_category", "box_decimals", "score_decimals")
+    }
 
 
 @pytest.mark.parametrize(

@@ -339,7 +339,7 @@ def test_what_tables_lack_is_said_in_one_line():
         ({"levels": {"a": "occlusion>1%"}}, "% goes with area"),
         ({"levels": {"7": "occlusion>1"}}, "cannot be called '7'"),
         ({"levels": {"a": "object.height>9,object.height<9"}}, "level 'a' is empty"),
-        ({"levels": 5}, "levels cannot be 5"),
+        ({"levels": 5}, "levels are names with conditions"),
         ({"levels": {"pooled": "height>1"}, "pooled": True}, "AP_pooled would be two metrics"),
         ({"area_ranges": {"tiny": (0, "1%")}}, "the first area range must hold all objects, in square pixels"),
         ({"area_ranges": {"all": (0, 1e10), "a": ("depth", 0, 1)}}, "a range can be of area, .*not of 'depth'"),

@@ -78,7 +78,7 @@ def test_thresholds_that_cannot_be(spec):
         ({"area_ranges": {}}, "at least one area range is needed"),
         ({"area_ranges": {"all": (5, 1)}}, "area range 'all' must be low:high with low <= high, not 5.0:1.0"),
         ({"area_ranges": {"all": (math.nan, 1)}}, "area range 'all' must be low:high"),
-        ({"area_ranges": {"all": 5}}, "cannot read the option"),
+        ({"area_ranges": {"all": 5}}, "area range 'all': must be least and largest area"),
         ({"area_ranges": [(0, 1)]}, "cannot read the option"),
         ({"max_dets": []}, "max_dets must be positive integers"),
         ({"max_dets": [0, 10]}, "max_dets must be positive integers"),

@@ -526,6 +526,7 @@ def test_every_array_of_a_tally_is_specified_and_ranking_moves_those_of_detectio
     arrays = {field.name for field in dataclasses.fields(tally.Tally) if "NDArray" in str(field.type)} - {
         "image_ids",
         "clusters",
+        "crowd_index",
     }
     assert {column.name for column in tally.COLUMNS} == arrays
     moved = {column.name for column in tally.COLUMNS if column.per == "detection"}

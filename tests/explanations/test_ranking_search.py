@@ -228,9 +228,10 @@ def test_grades_between_0_and_1_count_as_for_the_command_trec(capsys, tmp_path):
     (tmp_path / "qrels.json").write_text(json.dumps({"q": {"a": 0.5, "b": 2, "c": 0}}))
     (tmp_path / "run.json").write_text(json.dumps({"q": {"a": 0.9, "c": 0.8, "b": 0.7}}))
     paths, values = (tmp_path / "qrels.json", tmp_path / "run.json"), set()
-    for level in ((), ("--relevance-level", "0.25"), ("--relevance-level", "0.75")):
-        scored = shown(capsys, "trec", *paths, "--metrics", "mAP", *level)
-        made = shown(capsys, "explain", "--trec", *paths, "--from", "oxford", *level)
+    for level in ((), ("0.25",), ("0.75",)):
+        scored = shown(capsys, "trec", *paths, "--metrics", "mAP", *(("--level", *level) if level else ()))
+        asked = ("--relevance-level", *level) if level else ()
+        made = shown(capsys, "explain", "--trec", *paths, "--from", "oxford", *asked)
         assert made["target"]["value"] == scored["metrics"]["mAP"]
         values.add(made["target"]["value"])
     assert len(values) == 2

@@ -369,7 +369,7 @@ def test_fields_that_are_no_clusters(files, capsys):
     assert "must be an integer or a string, to say the cluster of an image" in said(
         "--bootstrap", "200", "--clusters", "video"
     )
-    with pytest.raises(OptionError, match="clusters are of the images of ground truth"):
+    with pytest.raises(OptionError, match="clusters is an option of reading ground truth"):
         detmap.read(files["one"], "detections", clusters="video")
 
 

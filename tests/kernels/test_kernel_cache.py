@@ -21,6 +21,7 @@ from kernel_caches import ROOT, compiled, said, tricks
 from kernel_caches import environment as environment
 
 from detmap import cli
+from detmap.cli import retrieval
 from detmap.installation import DISTRIBUTION
 from detmap.kernels import KERNELS, _numba, kernel, readonly
 
@@ -245,7 +246,7 @@ def test_the_command_line_says_it_in_one_line_and_nothing_under_quiet(capsys, mo
     def convention(options):
         warnings.warn("compiled kernels cannot be kept", _numba.CacheWarning, stacklevel=1)
 
-    monkeypatch.setattr("detmap.cli.retrieval._conventions", convention)
+    monkeypatch.setitem(retrieval.COMMANDS, "conventions", retrieval.COMMANDS["conventions"]._replace(run=convention))
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         assert cli.main(["conventions"]) == 0

@@ -42,6 +42,16 @@ KERNELS = {
     ("explain", *COCO, "--from", "voc2007"): "pairs.rows_of",
 }
 
+#: Commands whose numba is started in ways of their own: in this process, in tasks under limits, ahead of a page. The others
+#: start it as one of these does.
+OFTEN = {
+    ("eval", *COCO),
+    ("trec", "judged.txt", "run.txt"),
+    ("batch", *COCO, "--limit-seconds", "600"),
+    ("check", *COCO),
+}
+OFTEN |= {("report", *COCO, "--out", "page.html")}
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -61,7 +71,11 @@ def folder(tmp_path_factory):
 @compiled
 @tricks
 @pytest.mark.slow
-@pytest.mark.parametrize("command", KERNELS, ids=lambda command: " ".join(Path(word).stem for word in command))
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(one, marks=() if one in OFTEN else pytest.mark.long) for one in KERNELS],
+    ids=lambda command: " ".join(Path(word).stem for word in command),
+)
 def test_a_command_that_compiles_says_so_once(command, folder, tmp_path, environment):
     """With the cache of this process but for one kernel; not with --quiet, and not when nothing is compiled."""
     home = Path(detmap.kernels.__file__).parent

@@ -78,7 +78,7 @@ def _helped(function: F, **options: bool) -> F:
         from detmap.kernels import _numba
 
         lean = _numba.known_options(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
-        return _numba.njit(**lean, **_numba.lean_compiler(linked=True))(function)
+        return _numba.njit(**lean, **_numba.lean_compiler())(function)
 
     return cast(F, _made(function, compile))
 

@@ -109,44 +109,11 @@ def known_options(**options: bool) -> dict[str, bool]:
 
 
 @cache
-def lean_compiler(linked: bool = False) -> dict[str, Any]:
-    """Return the option of `njit` with which compiling takes three quarters of the time; none with an unknown numba.
-
-    Garbage is collected after a kernel rather than some hundred times meanwhile. What is only `linked` into kernels, a
-    helper, gets no machine code of its own.
-    """
+def lean_compiler() -> dict[str, Any]:
+    """Return the option of `njit` with which garbage is collected after a kernel, not some hundred times meanwhile."""
     if is_plain():
         return {}
-    from numba.core import codegen, compiler
-
-    class Codegen:
-        """The code generator as a linked library shows it: there is no code whose environment could be set."""
-
-        def __init__(self, given: Any) -> None:
-            self._given = given
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self._given, name)
-
-        def set_env(self, name: str, environment: Any) -> None:
-            pass
-
-    class Linked(codegen.JITCodeLibrary):
-        """Optimised LLVM code without machine code."""
-
-        @property
-        def codegen(self) -> Any:
-            return Codegen(self._codegen)
-
-        def _finalize_final_module(self) -> None:
-            library: Any = self
-            library._finalize_dynamic_globals()
-            library._finalized = True
-
-        def get_pointer_to_function(self, name: str) -> int:
-            library: Any = self
-            library._ensure_finalized()
-            return 0
+    from numba.core import compiler
 
     class Lean(compiler.Compiler):
         def compile_extra(self, function: Any) -> Any:
@@ -158,13 +125,6 @@ def lean_compiler(linked: bool = False) -> dict[str, Any]:
             finally:
                 if collects:
                     gc.enable()
-
-        def define_pipelines(self) -> Any:
-            parent: Any = super()
-            library: Any = Linked
-            if linked:
-                self.state.library = library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
-            return parent.define_pipelines()
 
     return {"pipeline_class": Lean}
 

@@ -136,13 +136,12 @@ def test_readonly():
 @pytest.mark.compiled
 @pytest.mark.jit
 def test_kernels_are_compiled_without_what_nobody_calls(tmp_path):
-    """From an empty cache: no wrapper for C, one version of each helper, without machine code; and garbage is collected."""
+    """From an empty cache: no wrapper for C, one version of each helper; and garbage is collected."""
     program = (
         "import gc; from detmap import read_coco, read_coco_results, evaluate; from detmap.kernels import _numba, overlap;"
         f"truth = read_coco({str(FIXTURE / 'ground_truth.json')!r});"
         f"evaluate(truth, read_coco_results({str(FIXTURE / 'detections.json')!r}, truth));"
         "(placed,) = overlap._place.overloads.values();"
-        "assert placed.library.get_pointer_to_function(placed.fndesc.llvm_func_name) == 0;"
         "assert gc.isenabled();"
         "wanted = _numba.known_options(no_cfunc_wrapper=True);"
         "assert wanted.items() <= overlap.box_candidates.targetoptions.items()"

@@ -76,8 +76,9 @@ class Cluster:
             return None
 
     def check(self, *, idle: bool) -> None:
-        """Make sure that somebody works, where no task was done for a while (`idle`); raises `DetmapError` where the
-        scheduler is gone, or there was no worker for minutes.
+        """Check that the cluster has workers after an `idle` period without a finished task.
+
+        Raises `DetmapError` if the scheduler is gone, or if there has been no worker for minutes.
         """
         if getattr(self._client, "status", "running") not in ("running", "connecting"):
             raise _gone(None)

@@ -15,12 +15,12 @@ from detmap.formats.line_files import line_format
 from detmap.plugins import register
 from detmap.reading.lines import Lines
 
-#: Where a smaller share of boxes would be inverted as corners, these may be wrong, and are no proof of sizes.
+#: Maximum share of boxes inverted as corners that are taken for mistakes, and not for a sign of the format "xywh".
 _FEW = 0.05
 
 
 def _form(lines: Lines, boxes: NDArray[np.float64], given: str | None) -> tuple[str, dict[str, int]]:
-    """Return whether boxes are two corners or corner and size, and the notice that says so where nobody did."""
+    """Return the format of boxes, "xyxy" or "xywh", and a notice of it if it was guessed because none was `given`."""
     if given is not None:
         if given not in ("xyxy", "xywh"):
             raise OptionError(f"box_format of lines of text must be 'xyxy' or 'xywh', not {given!r}")

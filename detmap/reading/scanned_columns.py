@@ -46,8 +46,9 @@ class Fields:
         self.table = readonly(rows, np.uint64)
 
     def read_by(self, reader: tuple[str, Reader] | None) -> Fields:
-        """Return the same fields, of which one is left to a reader, if there is one; raises `NotUnderstood` where the
-        reader's field, one of a plug-in, is not among them.
+        """Return a copy in which the field of `reader` is left to it, or the fields themselves if `reader` is None.
+
+        Raises `NotUnderstood` if the reader is a plug-in's and its field is not among these.
         """
         if reader is None:
             return self

@@ -194,7 +194,7 @@ def read_bytes(source: Source, name: str) -> tuple[Buffer, str]:
 
 
 def held(path: str | os.PathLike[str]) -> str | os.PathLike[str] | Held:
-    """Return a path, or what it holds where it can be read only once: for whoever looks at it more often."""
+    """Return a path that can be read repeatedly, or the bytes of a stream, which can be read only once."""
     try:
         kind = os.stat(path).st_mode if os.fspath(path) != STANDARD_INPUT else stat.S_IFIFO
     except (OSError, ValueError):  # reading it raises the error

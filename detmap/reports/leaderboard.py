@@ -53,7 +53,7 @@ class Board:
     categories: Sequence[str] = ()
     #: ``values[i][k]`` is the AP of model *i* on category *k*.
     values: Sequence[Sequence[float | None]] = ()
-    #: How many objects each category has; empty where nobody is to know.
+    #: Number of objects of each category; empty if it is hidden.
     objects: Sequence[int] = ()
     #: Of each model ``iou``, ``recall`` and ``precision``: the mean of its classes.
     curves: Sequence[Mapping[str, Any] | None] = ()

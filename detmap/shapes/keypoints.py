@@ -117,7 +117,7 @@ def extended(given_columns: Sequence[Keypoints]) -> Keypoints:
 
 
 def _places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the places of runs of so many numbers, one run after the other."""
+    """Return the indices ``starts[i], …, starts[i] + sizes[i] - 1`` of all runs *i*, concatenated."""
     return np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
 
 

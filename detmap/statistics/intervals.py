@@ -41,8 +41,9 @@ _AT = np.array([_NORMAL.inv_cdf(share) for share in _SHARES.tolist()])
 
 
 def nearest(thresholds: int, classes: int) -> tuple[float, float]:
-    """Return how far from 0 and from 1 a mean AP of so many IoU thresholds (0: no AP) and classes must be to have an
-    interval.
+    """Return the minimum distances from 0 and from 1 at which a mean AP over IoU thresholds and classes has an interval.
+
+    With 0 thresholds the metric is no AP.
     """
     classes = max(classes, 1)
     return LEAST_AP / classes if thresholds else 0.0, LAST_AP / classes if thresholds == 1 else 0.0

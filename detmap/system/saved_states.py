@@ -69,7 +69,7 @@ def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
 
 def gathered(state: bytes, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None) -> list[bytes]:
     """Return the states of all processes, in the order of ranks; without a size ``torch.distributed`` is asked for it.
-    Raises `OptionError` where nobody says how many processes there are.
+    Raises `OptionError` if the number of processes is unknown.
     """
     if world_size is None:
         distributed = sys.modules.get("torch.distributed")

@@ -19,7 +19,7 @@ from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 
 def reader_of(iou_type: str, size: int) -> tuple[Kind, tuple[str, Reader] | None]:
-    """Return a kind, and what reads its shapes from a document of so many bytes: None where they are the boxes."""
+    """Return a kind and the reader of its shapes for a document of `size` bytes; no reader if the shapes are the boxes."""
     kind = find(iou_type)
     if kind.reader is None:
         if kind.column_name != BOXES:

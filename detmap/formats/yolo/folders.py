@@ -332,7 +332,7 @@ def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
 
 
 def _refuse_inner(folder: str, endings: tuple[str, ...]) -> None:
-    """Refuse a folder with files in folders within it, which training would read, and nobody reads here."""
+    """Refuse a folder that holds files and subfolders with files: training reads the subfolders, this reader does not."""
     if not os.path.isdir(folder) or not any(one.lower().endswith(endings) for one in os.listdir(folder)):
         return
     for place, inner, names in os.walk(folder):

@@ -60,8 +60,6 @@ _FUNCTIONS = (
     "PyLong_FromUnsignedLongLong",
     "PyFloat_FromDouble",
     "PyBool_FromLong",
-    "Py_BuildValue",
-    "PyObject_CallObject",
     "PyCapsule_New",
     "PyCapsule_GetPointer",
     "PyCFunction_NewEx",
@@ -355,7 +353,7 @@ def _open(path: Path) -> Any:
     library.detmap_function.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
     library.detmap_function.restype = ctypes.py_object
     addresses = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in _FUNCTIONS]
-    objects = (None, True, False, int, float, np.bool_, np.integer, MemoryError, RuntimeError, Mismatch, _wrap)
+    objects = (None, True, False, int, float, np.bool_, np.integer, MemoryError, RuntimeError, Mismatch)
     if (library.detmap_functions(), library.detmap_objects(), library.detmap_interface()) != (
         len(addresses),
         len(objects),
@@ -368,18 +366,6 @@ def _open(path: Path) -> Any:
 
 def _objects(*objects: Any) -> Any:
     return (ctypes.py_object * len(objects))(*objects)
-
-
-class _Memory:
-    """Memory that a kernel allocated, as numpy asks for it."""
-
-    def __init__(self, capsule: object, shape: tuple[int, ...], typestr: str, address: int) -> None:
-        self._capsule = capsule  # frees the memory
-        self.__array_interface__ = {"version": 3, "shape": shape, "typestr": typestr, "data": (address, False)}
-
-
-def _wrap(*memory: Any) -> Any:
-    return np.asarray(_Memory(*memory))
 
 
 def _class(module: str, name: str) -> Any:

@@ -297,24 +297,22 @@ def _load() -> Object | str | None:
         names = [name for name in os.listdir(_folder()) if name.startswith(_platform() + "-") and name.endswith(suffix)]
     except OSError:
         return None
-    best: Object | None = None
     refused: str | None = None
-    for name in sorted(names):  # the level is the last letter of the name
+    for name in sorted(names, reverse=True):  # the level is the last letter of the name
         path = _folder() / name
         if (wrong := _problem(path, path.with_suffix(".txt"))) is not None:
-            refused = refused or f"{path} {wrong}"
+            refused = f"{path} {wrong}"
             continue
         try:
             found = Object(path, _open(path))
         except (OSError, AttributeError, ValueError) as error:
-            refused = refused or f"{path} cannot be loaded: {error}"
+            refused = f"{path} cannot be loaded: {error}"
             continue
         level = path.stem[-1]
-        if level.isdecimal() and found.level() < int(level):
-            refused = refused or f"{path} needs a processor of level x86-64-v{level}, this one has v{found.level()}"
-            break
-        best = found
-    return best or refused
+        if not level.isdecimal() or found.level() >= int(level):
+            return found
+        refused = f"{path} needs a processor of level x86-64-v{level}, this one has v{found.level()}"
+    return refused
 
 
 def _problem(path: Path, described: Path) -> str | None:

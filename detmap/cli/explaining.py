@@ -186,7 +186,6 @@ def _explain_rankings(kind: str, options: argparse.Namespace) -> None:
 
 
 def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "classes") -> None:
-    from detmap.explanations.shares import heading
     from detmap.results import signed
 
     note(options, {"": made.notices})
@@ -232,7 +231,7 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
         if step.change
         for one in step.examples[:3]
     ]
-    finish([shares, chain, examples], options, heading(made), document, document["shares"], made.sentences())
+    finish([shares, chain, examples], options, made.heading, document, document["shares"], made.sentences())
 
 
 def _show_search(search: Any, options: argparse.Namespace, metric: str) -> None:

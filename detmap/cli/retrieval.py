@@ -491,10 +491,8 @@ class _Arrays(dict[str, Any]):
 
 
 def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> _Arrays:
-    """Read arrays of an .npz file: of each tuple of names the first that is there, under its first name.
-
-    `source` is the path, or the bytes of what could be read only once.
-    """
+    """Read arrays of an .npz file: of each tuple of names the first that is there, under its first name."""
+    # `source` is the path, or the bytes of what could be read only once.
     import zipfile
 
     import numpy as np

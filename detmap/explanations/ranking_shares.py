@@ -221,10 +221,8 @@ class RankingReplay:
 
 
 def _players(source: Convention, target: Convention) -> list[tuple[str, tuple[str, ...]]]:
-    """Return what two conventions decide differently: a label, and the decisions that make sense together only.
-
-    Ties as one point, or in all orders at once, are defined for some curves only: then both are changed together.
-    """
+    """Return what two conventions decide differently: a label, and the decisions that make sense together only."""
+    # Ties as one point, or in all orders at once, are defined for some curves only: then both are changed together.
     shared = {source.ties, target.ties} & {"collapsed", "expected"}
     both = shared and not {source.interpolation, target.interpolation} <= {"step", "trapezoid"}
     return grouped(source, target, {"ties": "ties and curve", "interpolation": "ties and curve"} if both else {})

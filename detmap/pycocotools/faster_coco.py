@@ -193,13 +193,7 @@ def _listed(ids: Any) -> Any:
 
 
 def _integers(ids: Any) -> list[Any]:
-    """Return an id, or some, as a list.
-
-    Raises
-    ------
-    TypeError
-        Where one is no integer.
-    """
+    """Return an id, or some, as a list; raises TypeError where one is no integer."""
     listed = [] if ids is None else [ids] if isinstance(ids, str | bytes) or not coco._isArrayLike(ids) else list(ids)
     for kind in set(map(type, listed)):
         if kind is bool or not issubclass(kind, int | np.integer):

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from detmap.cli.help import add_option
 from detmap.cli.options import draws_of
 from detmap.cli.output import during, finish
 from detmap.errors import OptionError
@@ -16,19 +17,14 @@ _SHOWN, _CLASSES = 8, 20
 
 def add_explanations(parser: argparse.ArgumentParser) -> None:
     """Add the options that ask why models differ, and whether their order stands."""
-    parser.add_argument(
-        "--why",
-        action="store_true",
-        help="which classes, sizes, errors and images make the difference of two models?",
-    )
-    parser.add_argument(
-        "--convention", metavar="NAME", help="of rankings: the convention under which their order is looked at"
-    )
-    parser.add_argument(
+    add_option(parser, "--why", "which classes, sizes, errors and images make the difference of two models?")
+    add_option(parser, "--convention NAME", "of rankings: the convention under which their order is looked at")
+    add_option(
+        parser,
         "--under",
-        choices=("all",),
-        help="all: does the order of the models survive other conventions, caps, thresholds, orders of equal scores, "
+        "all: does the order of the models survive other conventions, caps, thresholds, orders of equal scores, "
         "draws of images, and labels?",
+        choices=("all",),
     )
 
 

@@ -21,6 +21,7 @@ from detmap.cli.cards import (
     made_of,
     manifests_of,
 )
+from detmap.cli.help import add_option
 from detmap.cli.options import Command, add_format, add_plugins
 from detmap.cli.output import during, print_tables, say
 from detmap.errors import DetmapError, InputError, OptionError
@@ -36,14 +37,12 @@ exit code: 0 if every number has the same bits, 1 if something differs (it is li
 
 
 def _fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("verified", metavar="CARD", help="the file that --card wrote")
-    parser.add_argument(
-        "inputs", metavar="INPUT", nargs="+", help="the inputs of the command that made it, in its order: GT DETECTIONS"
-    )
+    add_option(parser, "verified CARD", "the file that --card wrote")
+    add_option(parser, "inputs INPUT", "the inputs of the command that made it, in its order: GT DETECTIONS", nargs="+")
     for name, flag in files().items():
         role = ROLES.get(name, name).replace("_", " ")
         parser.add_argument(flag, dest=name, metavar="FILE", help=f"where the card's {role} lies now")
-    parser.add_argument("--threads", type=int, metavar="N", help="number of threads; default: one per processor")
+    add_option(parser, "--threads N", "number of threads; default: one per processor")
     add_format(parser)
 
 

@@ -261,10 +261,8 @@ class Lean:
         return protocol.numbers, protocol.score_decimals, protocol.use_categories, self._early_cap(protocol)
 
     def _early_cap(self, protocol: Protocol) -> int | None:
-        """Return the cap of an image where it can cut between detections that are matched.
-
-        Where all categories are one, equal scores stand by category, and the cap takes them by row.
-        """
+        """Return the cap of an image where it can cut between detections that are matched."""
+        # Where all categories are one, equal scores stand by category, and the cap takes them by row.
         return None if protocol.use_categories else protocol.max_per_image
 
     def _order(self, protocol: Protocol) -> Order:

@@ -272,10 +272,8 @@ def _objects(tally: Tally) -> NDArray[np.int64]:
 
 
 def _plan(changing: int, permutations: int) -> tuple[int, bool]:
-    """Return how many permutations to look at, and whether those are all.
-
-    Where all images but one have chosen sides the last need not choose: the other choice is the mirror image.
-    """
+    """Return how many permutations to look at, and whether those are all."""
+    # Where all images but one have chosen sides the last need not choose: the other choice is the mirror image.
     every = changing < _MOST_CHANGING and 2 ** max(changing - 1, 0) <= permutations
     return (2 ** max(changing - 1, 0) if every else permutations), every
 
@@ -309,10 +307,8 @@ def _count(differences: NDArray[np.float64], estimate: NDArray[np.float64]) -> N
 
 
 def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:
-    """Return both tallies as one, in which image *i* is image ``2 i`` of the first model and ``2 i + 1`` of the second.
-
-    So ties between images are broken as they would be with either model's detections.
-    """
+    """Return both tallies as one, in which image *i* is image ``2 i`` of the first model and ``2 i + 1`` of the second."""
+    # So ties between images are broken as they would be with either model's detections.
     even = np.arange(0, 2 * first.image_ids.size, 2)
     ids = readonly(np.arange(2 * first.image_ids.size), np.int64)
     both = first.beside((second,), (even, even + 1))
@@ -334,10 +330,8 @@ def _only(tally: Tally, category: int) -> Tally:
 
 
 def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
-    """Return whether the two models' detections of a category on an image differ in score or outcome, shape (K, images).
-
-    Where as many as `enough` images of each category hold unequal numbers of detections, those are enough.
-    """
+    """Return whether the two models' detections of a category on an image differ in score or outcome, shape (K, images)."""
+    # Where as many as `enough` images of each category hold unequal numbers of detections, those are enough.
     images, categories = both.image_ids.size // 2, len(both.categories)
     cells = (both.category.astype(np.int64) * images + (both.image >> 1)) * 2 + (both.image & 1)
     sizes = np.bincount(cells, minlength=categories * images * 2).reshape(categories, images, 2)

@@ -63,4 +63,6 @@ class LabelMap(NamedTuple):
 
     def pixels(self) -> NDArray[np.uint32]:
         """Return the ids of all pixels, shape (H, W)."""
-        return np.repeat(self.ids, np.diff(self.ends.astype(np.int64), prepend=0)).reshape(self.shape)
+        return np.repeat(self.ids, np.diff(self.ends.astype(np.int64), prepend=np.int64(0)).astype(np.int64)).reshape(
+            self.shape
+        )

@@ -47,6 +47,8 @@ class SegmentedImages:
         The categories; None where the file has none, as predictions.
     notices : dict of str to int
         What was unusual, counted.
+    clusters : ndarray of int64 or str, shape (i,), or None
+        The cluster of each image, where images depend on each other.
     """
 
     source: str
@@ -59,6 +61,7 @@ class SegmentedImages:
     label_map: Callable[[int], tuple[LabelMap, str]]
     classes: Classes | None = None
     notices: dict[str, int] = field(default_factory=dict)
+    clusters: NDArray[Any] | None = None
 
 
 def check_id(value: int, source: str, image: Any, largest: int = LARGEST) -> None:

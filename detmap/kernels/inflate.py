@@ -76,7 +76,7 @@ def _put(out: Array, i: int, word: int) -> None:
 
 
 @innermost
-def _bits(data: Array, at: Array, count: int) -> int:
+def _bits(data: Array, at: Array, count: int) -> Any:
     """Read so many bits, at most 32."""
     word = _load(data, at[0] >> 3) >> np.uint64(at[0] & 7)
     at[0] += count
@@ -84,7 +84,7 @@ def _bits(data: Array, at: Array, count: int) -> int:
 
 
 @helper
-def _make_table(codes: Codes, which: int, first: int, number: int) -> int:
+def _make_table(codes: Codes, which: int, first: int, number: int) -> Any:
     """Make a table from the lengths ``[first, first + number)``; return 0, or `DAMAGED` where these are no code."""
     counts, symbols, fast = codes.counts[which], codes.symbols[which], codes.fast[which]
     counts[:] = 0
@@ -120,7 +120,7 @@ def _make_table(codes: Codes, which: int, first: int, number: int) -> int:
 
 
 @helper
-def _long_symbol(codes: Codes, which: int, word: int) -> int:
+def _long_symbol(codes: Codes, which: int, word: int) -> Any:
     """Return 16 times the symbol that begins a word of bits plus the length of its code; `DAMAGED` where none does."""
     code, first, place = np.int64(0), np.int64(0), np.int64(0)
     for length in range(1, LONGEST + 1):
@@ -135,18 +135,23 @@ def _long_symbol(codes: Codes, which: int, word: int) -> int:
 
 
 @innermost
-def _symbol(codes: Codes, which: int, word: int) -> int:
+def _symbol(codes: Codes, which: int, word: int) -> Any:
     found = np.int64(codes.fast[which, word & np.uint64((1 << BITS) - 1)])
     return found if found != 0 else _long_symbol(codes, which, word)
 
 
 @helper
-def _read_lengths(data: Array, codes: Codes) -> int:
+def _read_lengths(data: Array, codes: Codes) -> Any:
     """Read the codes of a block and make their tables; return 0, or `DAMAGED`."""
-    literals, distances, number = _bits(data, codes.at, 5) + 257, _bits(data, codes.at, 5) + 1, _bits(data, codes.at, 4) + 4
+    literals, distances, number = (
+        _bits(data, codes.at, 5) + 257,
+        _bits(data, codes.at, 5) + 1,
+        _bits(data, codes.at, 4) + 4,
+    )
     if literals > 286 or distances > 30:
         return DAMAGED
-    codes.lengths[:19] = 0
+    for k in range(19):
+        codes.lengths[k] = 0
     for k in range(number):
         codes.lengths[_ORDER[k]] = _bits(data, codes.at, 3)
     if _make_table(codes, 0, 0, 19) != 0:
@@ -168,22 +173,23 @@ def _read_lengths(data: Array, codes: Codes) -> int:
             times = 3 + _bits(data, codes.at, 3) if symbol == 17 else 11 + _bits(data, codes.at, 7)
         if k + times > total:
             return DAMAGED
-        codes.lengths[k : k + times] = value
-        k += times
+        for _ in range(times):
+            codes.lengths[k] = value
+            k += 1
     if codes.lengths[256] == 0 or _make_table(codes, 0, 0, literals) != 0:
         return DAMAGED
     return np.int64(_make_table(codes, 1, literals, distances))
 
 
 @helper
-def _fixed(codes: Codes) -> int:
+def _fixed(codes: Codes) -> Any:
     """Make the tables of a block that says no codes of its own."""
-    codes.lengths[:144], codes.lengths[144:256], codes.lengths[256:280], codes.lengths[280:288] = 8, 9, 7, 8
-    codes.lengths[288:318] = 5
-    _make_table(codes, 0, 0, 288)
-    # Two of 32 codes of distances mean nothing: the table is made as if they did, and their symbols are refused.
-    codes.lengths[318:320] = 5
-    return np.int64(_make_table(codes, 1, 288, 32))
+    for k in range(SYMBOLS):
+        codes.lengths[k] = 8 if k < 144 or k >= 280 else 9 if k < 256 else 7
+    for k in range(SYMBOLS, SYMBOLS + 32):  # of these codes two mean nothing; their symbols are refused where they come
+        codes.lengths[k] = 5
+    _make_table(codes, 0, 0, SYMBOLS)
+    return np.int64(_make_table(codes, 1, SYMBOLS, 32))
 
 
 @innermost
@@ -202,7 +208,7 @@ def _copy(out: Array, i: int, distance: int, length: int) -> None:
 
 
 @helper
-def _stored(data: Array, codes: Codes, out: Array, i: int, end: int) -> int:
+def _stored(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
     """Copy a block that is not compressed; return where the output ends, or what is wrong."""
     begin = (codes.at[0] + 7) >> 3
     if begin + 4 > len(data):
@@ -219,7 +225,7 @@ def _stored(data: Array, codes: Codes, out: Array, i: int, end: int) -> int:
 
 
 @helper
-def _block(data: Array, codes: Codes, out: Array, i: int, end: int) -> int:
+def _block(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
     """Decompress a block by the tables; return where the output ends, or what is wrong."""
     at, last = codes.at[0], len(data) << 3
     while at <= last:
@@ -259,7 +265,7 @@ def _block(data: Array, codes: Codes, out: Array, i: int, end: int) -> int:
 
 
 @kernel
-def inflate(data: Array, codes: Codes, out: Array) -> int:
+def inflate(data: Array, codes: Codes, out: Array) -> Any:
     """Decompress `data`, without the two bytes in front of it; return the number of bytes, or `DAMAGED` or `TOO_LONG`.
 
     Parameters

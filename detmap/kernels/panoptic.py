@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
 
 
 @helper
-def _place(ids: Array, wanted: int) -> int:
+def _place(ids: Array, wanted: int) -> Any:
     """Return the place of an id among ascending ids; -1 where it is not among them."""
     low, high = 0, len(ids)
     while low < high:
@@ -59,7 +59,7 @@ def _place(ids: Array, wanted: int) -> int:
 
 
 @innermost
-def _row(ids: Array, value: int, seen: Array, places: Array) -> int:
+def _row(ids: Array, value: int, seen: Array, places: Array) -> Any:
     """Return 0 for VOID, 1 plus the place of an id that is listed, and 1 plus their number for another one."""
     slot = (value ^ value >> 8 ^ value >> 16) & (_SEEN - 1)
     if seen[slot] != value:
@@ -72,7 +72,7 @@ def _row(ids: Array, value: int, seen: Array, places: Array) -> int:
 
 
 @kernel
-def count_pairs(truth: Runs, found: Runs, truth_ids: Array, found_ids: Array, stop: Array, counts: Array) -> int:
+def count_pairs(truth: Runs, found: Runs, truth_ids: Array, found_ids: Array, stop: Array, counts: Array) -> Any:
     """Add to ``counts[1 + g, 1 + p]`` the pixels that the segments *g* and *p* share.
 
     Row and column 0 are VOID. The last row is for ids of `truth` that are not listed. Returns -1, or the first run of
@@ -110,7 +110,7 @@ def count_pairs(truth: Runs, found: Runs, truth_ids: Array, found_ids: Array, st
 
 
 @kernel
-def match(counts: Array, truth: Segments, categories: Array, areas: Array, out: Outcome) -> int:
+def match(counts: Array, truth: Segments, categories: Array, areas: Array, out: Outcome) -> Any:
     """Match the segments of an image; return the number of matches, or -1 - g where segment g has an area that cannot be.
 
     Parameters

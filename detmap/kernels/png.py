@@ -31,7 +31,7 @@ class Runs(NamedTuple):
 
 
 @innermost
-def _zeros(data: Array, begin: int, end: int) -> int:
+def _zeros(data: Array, begin: int, end: int) -> Any:
     """Return where the zeros end that begin at `begin`, at most `end`; eight bytes can be read behind that."""
     i = begin
     while i + _BYTES <= end and (_word(data, i) | _word(data, i + 8) | _word(data, i + 16) | _word(data, i + 24)) == 0:
@@ -76,12 +76,12 @@ def _expected(kind: int, left: Any, upper: Any, corner: Any) -> Any:
 
 
 @kernel
-def unfilter(data: Array, height: int, width: int, channels: int, stop: Array, out: Runs) -> int:
+def unfilter(data: Array, height: int, width: int, channels: int, stop: Array, out: Runs) -> Any:
     """Write the runs of the ids ``R + 256 G + 65536 B`` of a PNG file's rows, behind a first run that ends at 0.
 
     Only pixels whose bytes are not 0, or that follow a change in the row above, are computed: between them a pixel equals
-    its left neighbour. Returns the number of runs, or -1 where a row has no known filter. Once `stop` is set the rest is left
-    undone.
+    its left neighbour. Returns the number of runs, or -1 where a row has no known filter. Once `stop` is set the rest is
+    left undone.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def unfilter(data: Array, height: int, width: int, channels: int, stop: Array, o
             x += 1
             if kind <= LEFT:
                 reach = width
-            if x < reach and (kind == LEFT or kind == NEAREST or value == (np.uint32(0) if kind == NONE else upper)):
+            if x < reach and (kind in (LEFT, NEAREST) or value == (upper if kind else np.uint32(0))):
                 start = begin + 1 + x * channels
                 x += (_zeros(data, start, begin + 1 + reach * channels) - start) // channels
             if n == first or out.values[n - 1] != value:
@@ -125,7 +125,7 @@ def unfilter(data: Array, height: int, width: int, channels: int, stop: Array, o
 
 
 @kernel
-def runs(pixels: Array, out: Runs) -> int:
+def runs(pixels: Array, out: Runs) -> Any:
     """Write the runs of an array of ids, uint32, shape (n,), and return their number; `out` has room for n runs."""
     n, i, end = np.int64(0), np.int64(0), len(pixels)
     while i < end:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,9 @@ def match(truth: SegmentedImages, found: SegmentedImages, rules: Rules, threads:
     notices["unlisted_categories"] = int((of_truth < 0).sum())
     notices["wrong_areas"], notices["unlisted_pixels"] = (int(one) for one in odd.sum(axis=0))
     made = [one for one in images if one is not None]
-    return PanopticTally.of_images(
-        truth.classes, truth.image_ids, made, rules, {code: count for code, count in notices.items() if count}
-    )
+    counted = {code: count for code, count in notices.items() if count}
+    tally = PanopticTally.of_images(truth.classes, truth.image_ids, made, rules, counted)
+    return replace(tally, clusters=truth.clusters)
 
 
 def _match_image(

@@ -33,6 +33,9 @@ class PanopticResult(Result):
         Matched pairs, false segments, missed segments, and segments of the ground truth of each category.
     """
 
+    #: The arrays whose hashes an evaluation card holds.
+    HASHED = ("qualities", "counts")
+
     def __init__(self, tally: PanopticTally) -> None:
         self.tally = tally
         sums = tally.sums()

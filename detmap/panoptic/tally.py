@@ -67,7 +67,7 @@ class PanopticTally:
     ----------
     classes : Classes
         The K categories.
-    image_ids : tuple of int or str
+    image_ids : ndarray of int64 or str, shape (i,)
         The images, in the order of their sums.
     match_image, match_category : ndarray of int32, shape (m,)
         Image and category of each matched pair, by index; in the order in which IoUs are summed.
@@ -81,10 +81,12 @@ class PanopticTally:
         How they are summed.
     notices : dict of str to int
         What was unusual, counted.
+    clusters : ndarray of int64 or str, shape (i,), or None
+        The cluster of each image, where images depend on each other.
     """
 
     classes: Classes
-    image_ids: tuple[Any, ...]
+    image_ids: NDArray[Any]
     match_image: NDArray[np.int32]
     match_category: NDArray[np.int32]
     match_iou: NDArray[np.float64]
@@ -93,6 +95,7 @@ class PanopticTally:
     cell_counts: NDArray[np.int64]
     rules: Rules = field(default_factory=Rules)
     notices: dict[str, int] = field(default_factory=dict)
+    clusters: NDArray[Any] | None = None
 
     @property
     def categories(self) -> tuple[tuple[Any, str], ...]:
@@ -119,8 +122,8 @@ class PanopticTally:
             for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
                 # bincount adds in order, from 0.0.
                 iou = iou + np.bincount(self.match_category[begin:end], self.match_iou[begin:end], number)
-        tp, fp, fn, _ = self.counts().T.astype(np.float64)
-        return Sums(iou, tp, fp, fn)
+        counts = self.counts().astype(np.float64)
+        return Sums(iou, counts[:, 0], counts[:, 1], counts[:, 2])
 
     def weighted(self, weights: NDArray[Any]) -> Sums:
         """Return the sums of a data set that has image *i* ``weights[i]`` times; up to rounding those of `sums`."""
@@ -143,11 +146,12 @@ class PanopticTally:
             same = one.classes.ids == self.classes.ids and np.array_equal(one.classes.things, self.classes.things)
             if not same or one.rules != self.rules:
                 raise OptionError("only tallies of the same categories and rules can be merged")
-        ids = tuple(image for one in parts for image in one.image_ids)
-        if len(set(ids)) < len(ids):
-            twice = next(image for at, image in enumerate(ids) if image in ids[:at])
-            raise OptionError(f"image {shorten(twice)} is in two of the tallies")
-        first = np.cumsum([0, *(len(one.image_ids) for one in others)]) if others else np.zeros(1, np.int64)
+        ids = np.concatenate([one.image_ids for one in parts])
+        known, times = np.unique(ids, return_counts=True)
+        if known.size < ids.size:
+            raise OptionError(f"image {shorten(known[times > 1][0].item())} is in two of the tallies")
+        if any((one.clusters is None) != (self.clusters is None) for one in parts):
+            raise OptionError("only some of the tallies have clusters")
         first = np.cumsum([0, *(len(one.image_ids) for one in parts)])
         notices: dict[str, int] = {}
         for one in parts:
@@ -168,11 +172,26 @@ class PanopticTally:
             cell_category=joined("cell_category"),
             cell_counts=joined("cell_counts"),
             notices=notices,
+            clusters=None if self.clusters is None else np.concatenate([one.clusters for one in parts]),
         )
+
+    def in_ranking_order(self, threads: int | None = None) -> PanopticTally:
+        """Return the tally as it is: segments have no ranking."""
+        return self
+
+    def objects(self) -> NDArray[np.int64]:
+        """Return category, image and number of segments of the ground truth, a row for each pair that has some."""
+        held = self.cell_counts[:, 3] > 0
+        return np.column_stack((self.cell_category, self.cell_image, self.cell_counts[:, 3]))[held].astype(np.int64)
 
     @classmethod
     def of_images(
-        cls, classes: Classes, image_ids: Sequence[Any], found: Sequence[ImageTally], rules: Rules, notices: dict[str, int]
+        cls,
+        classes: Classes,
+        image_ids: Sequence[Any],
+        found: Sequence[ImageTally],
+        rules: Rules,
+        notices: dict[str, int],
     ) -> PanopticTally:
         """Return the tally of what was found in each image."""
         number = max(len(classes.ids), 1)
@@ -191,7 +210,7 @@ class PanopticTally:
         image, own = np.divmod(cells, number)
         return cls(
             classes,
-            tuple(image_ids),
+            np.array(image_ids, np.int64 if not len(image_ids) else None),
             matches.astype(np.int32),
             category,
             _joined([one.iou for one in found], np.float64),

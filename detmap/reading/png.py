@@ -134,13 +134,15 @@ def _header(data: bytes, name: str) -> _Header:
 
 def _packed(data: bytes, name: str) -> bytes:
     """Return the compressed pixels: the content of the chunks that hold them, whose check sums must hold."""
-    at, parts = 8, []
+    at, parts = 8, list[bytes]()
     while at + 12 <= len(data):
         size, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
         end = at + 12 + size
         if end > len(data):
             break
-        if kind in (b"IHDR", b"IDAT") and zlib.crc32(data[at + 4 : end - 4]) != int.from_bytes(data[end - 4 : end], "big"):
+        if kind in (b"IHDR", b"IDAT") and zlib.crc32(data[at + 4 : end - 4]) != int.from_bytes(
+            data[end - 4 : end], "big"
+        ):
             raise InputError("is damaged: a check sum does not hold", source=name, remedy=_DAMAGED)
         if kind == b"IEND":
             return parts[0] if len(parts) == 1 else b"".join(parts)

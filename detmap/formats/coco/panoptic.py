@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,6 +15,8 @@ from numpy.typing import NDArray
 from detmap.data.label_maps import LabelMap
 from detmap.data.segments import Classes, SegmentedImages, check_id
 from detmap.errors import InputError, OptionError, shorten
+from detmap.formats.image_clusters import clusters_of
+from detmap.reading.options import Path
 from detmap.reading.png import label_map
 from detmap.reading.sources import Buffer, name_of, read_bytes
 
@@ -85,7 +89,7 @@ def read_panoptic(source: Any, maps: Maps | None = None, *, predictions: bool = 
         files: Mapping[Any, Any] | list[str] = maps
         largest = None
     else:
-        folder = _folder(source, maps, role)
+        folder = folder_of(source, maps, predictions)
         files = [_path(folder, row, name) for row in rows]
         largest = _LARGEST_IN_PNG
     segments = [_distinct(row, name, largest, notices) for row in rows]
@@ -106,6 +110,13 @@ def read_panoptic(source: Any, maps: Maps | None = None, *, predictions: bool = 
         classes=None if predictions else _classes(document.categories, name),
         notices=notices,
     )
+
+
+def with_clusters(images: SegmentedImages, clusters: Path | Mapping[Any, Any]) -> SegmentedImages:
+    """Return ground truth whose images are in clusters, from a file or a mapping by id; raises `InputError` where an image
+    is unknown, given twice or in no cluster.
+    """
+    return replace(images, clusters=clusters_of(clusters, np.array(images.image_ids), {}))
 
 
 class _Files:
@@ -159,16 +170,18 @@ def _by_image(
     found = {row.image_id: row for row in annotations}
     twice = len(annotations) - len(found)
     if twice and not predictions:
-        seen = set()
-        image = next(row.image_id for row in annotations if row.image_id in seen or seen.add(row.image_id))
+        times = Counter(row.image_id for row in annotations)
+        image = next(image for image, number in times.items() if number > 1)
         raise InputError("is annotated twice", source=name, record=f"image {shorten(image)}", remedy="keep one of them")
+    if len({isinstance(image, str) for image in found}) > 1:
+        raise InputError(
+            "ids of images are integers and strings", source=name, field="image_id", remedy="write one kind"
+        )
     notices["repeated_images"] = twice
     return list(found.values())
 
 
-def _distinct(
-    row: _Annotation, name: str, largest: int | None, notices: dict[str, int]
-) -> list[_Segment]:
+def _distinct(row: _Annotation, name: str, largest: int | None, notices: dict[str, int]) -> list[_Segment]:
     """Return the segments of an image: of two of one id the last one, in the place of the first, as in panopticapi."""
     found = {one.id: one for one in row.segments_info}
     for one in found:
@@ -213,9 +226,9 @@ def _classes(categories: Sequence[_Category], name: str) -> Classes:
     return Classes(tuple(found), names, things)
 
 
-def _folder(source: Any, given: str | os.PathLike[str] | None, role: str) -> str:
-    """Return the folder of the label maps."""
-    flag = "--pred-folder" if role == "predictions" else "--gt-folder"
+def folder_of(source: Any, given: str | os.PathLike[str] | None, predictions: bool) -> str:
+    """Return the folder of the label maps; raises `OptionError` where there is none."""
+    flag, role = ("--pred-folder", "predictions") if predictions else ("--gt-folder", "ground truth")
     if given is None and not isinstance(source, str | os.PathLike):
         raise OptionError(f"the label maps of the {role} are needed: a folder, or a mapping of image ids to arrays")
     folder = os.fspath(source).replace(".json", "") if given is None else os.fspath(given)

@@ -76,6 +76,13 @@ NOTICES = {
     "which frames of a video are not (whole videos are drawn with --clusters {names})",
     "clusters_by_name": "{n} images have names that count up behind a prefix, as frames of videos do: intervals and tests "
     "take images as independent of each other (--clusters FILE says which are not)",
+    "repeated_images": "{n} predictions for an image that has another one: the last one counts, as in panopticapi",
+    "repeated_segments": "{n} segments repeat an id of their image: the last one counts, as in panopticapi",
+    "unread_predictions": "{n} predictions for images that the ground truth does not have: not read",
+    "unlisted_categories": "{n} segments of the ground truth have a category that it does not list: they count nowhere",
+    "wrong_areas": "{n} segments of the ground truth have another area than pixels: the JSON's counts, as in panopticapi",
+    "unlisted_pixels": "{n} images of the ground truth have pixels of a segment that the JSON does not list: they belong "
+    "to no segment, and are not VOID",
     "no_detections": "no detections at all: every recall is 0",
     "empty_categories": "{n} categories without ground truth: left out of the means",
     "missing_queries": "{n} judged queries that the run does not have: left out, or 0 where the convention says so",

@@ -18,7 +18,7 @@ from detmap.statistics.bootstrap import alpha_of, check_level
 from detmap.statistics.clusters import clustered, units_of
 from detmap.statistics.draws import check_seed, exchanged
 from detmap.statistics.intervals import FEWEST
-from detmap.statistics.reweighting import Reweighted, column_names, find_column, metric_names, support
+from detmap.statistics.reweighting import Reweighted, category_metrics, column_names, find_column, metric_names, support
 
 #: How many permutations are drawn where the number of hypotheses asks for no more.
 PERMUTATIONS = 5000
@@ -188,7 +188,7 @@ def permute(
     chosen = metric or metric_names(protocol)[0]
     find_column(protocol, classes, chosen)
     metrics = (chosen,) if chosen in metric_names(protocol) else ()  # else it is of a category, as VOC names them
-    by_category = ("AP",) if categories or not metrics else ()
+    by_category = category_metrics(protocol) if not metrics else ("AP",) if categories else ()
     units = units_of(first)
     differs = units.any_of(_differing(both, _MOST_CHANGING if units.of is None else images + 1))
     head = len(metrics)

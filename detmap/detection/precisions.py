@@ -113,6 +113,11 @@ def averaged(curves: Curves, protocol: Protocol) -> NDArray[np.float64]:
     """Return what AP is the mean of, within the last of the caps: by threshold, recall, category and area range."""
     grid = protocol.interpolation == "grid"
     values = curves.precision[..., -1] if grid else curves.average_precision[:, None, :, :, -1]
+    return with_empty(values, protocol)
+
+
+def with_empty(values: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
+    """Return AP or recall with that of classes without ground truth, which is NaN, as the protocol has it."""
     return values if protocol.empty_classes == "undefined" else np.where(np.isnan(values), 0.0, values)
 
 

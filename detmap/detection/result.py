@@ -20,6 +20,7 @@ from detmap.detection.precisions import (
     mean_of_defined,
     published_mean,
     recalls,
+    with_empty,
 )
 from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.detection.tally import Tally
@@ -194,7 +195,10 @@ class DetectionResult(Result):
 
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
         """Return what a metric is the mean of: by threshold, recall (but for AR), and category."""
-        values = self.recall[:, :, area, cap] if kind == "AR" else averaged(self._largest, self.protocol)[:, :, :, area]
+        if kind == "AR":
+            values = with_empty(self.recall[:, :, area, cap], self.protocol)
+        else:
+            values = averaged(self._largest, self.protocol)[:, :, :, area]
         if iou is not None:
             t = self._find_threshold(iou)
             values = values[:0] if t is None else values[t : t + 1]

@@ -108,7 +108,7 @@ CLASS_RANGES = _declared(
 )
 
 EMPTY_CLASSES = _declared(
-    "The AP of a class without ground truth: undefined, and in no mean, or 0.",
+    "AP and recall of a class without ground truth: undefined, and in no mean, or 0.",
     "mean",
     allowed=("undefined", "zero"),
     phrase=lambda protocol: f"AP of classes without objects {protocol.empty_classes}",

@@ -233,7 +233,6 @@ class Reweighted:
         found = np.empty(shape, np.int64)
         near = np.empty((classes, rows, self.caps, thresholds), np.int64)
         grid = readonly(protocol.recall_thresholds, np.float64)
-        undefined = protocol.empty_classes == "zero" and (positives == 0).any()
         for begin, end in _groups(positives.sum(axis=(1, 2)) * thresholds):
             hits = self._hits(words, positives, (begin, end), near, room)
             found[begin:end] = np.diff(hits.starts).reshape(found[begin:end].shape)
@@ -245,8 +244,9 @@ class Reweighted:
                     hits = replace(hits, items=items[begin:end].ravel())
                 own = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
                 values[begin:end] = own.reshape(values[begin:end].shape)
-        if undefined:
+        if protocol.empty_classes == "zero":  # then a class without ground truth is like one that nothing finds
             np.nan_to_num(values, copy=False)
+            positives = np.maximum(positives, 1)
         resampling.average(
             self.table, readonly(values, np.float64), readonly(found, np.int64), readonly(near, np.int64),
             readonly(positives, np.int64), 0, rows, out.reshape(-1, self.columns),

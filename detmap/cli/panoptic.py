@@ -274,17 +274,7 @@ COMMANDS = {
         "Score panoptic segmentation: panoptic quality (PQ), segmentation quality (SQ) and recognition quality (RQ) of all "
         "categories, things and stuff, equal to panopticapi's to the last bit.",
         _EPILOG,
-        first=(
-            "--gt-folder",
-            "--pred-folder",
-            "--parts",
-            "--bootstrap",
-            "--per-class",
-            "--format",
-            "--out",
-            "--card",
-            "--fail-under",
-        ),
+        first="--gt-folder --pred-folder --parts --bootstrap --per-class --format --out --card --fail-under",
         extensible=False,
     )
 }

@@ -85,6 +85,7 @@ NOTICES = {
     "to no segment, and are not VOID",
     "no_detections": "no detections at all: every recall is 0",
     "empty_categories": "{n} categories without ground truth: left out of the means",
+    "zero_categories": "{n} categories without ground truth: by the protocol's rule their AP is 0 in all means",
     "missing_queries": "{n} judged queries that the run does not have: left out, or 0 where the convention says so",
     "extra_queries": "{n} queries of the run that nobody judged: left out",
     "empty_queries": "{n} queries without relevant items: they count as the convention says",

@@ -128,9 +128,13 @@ class PanopticTally:
     def weighted(self, weights: NDArray[Any]) -> Sums:
         """Return the sums of a data set that has image *i* ``weights[i]`` times; up to rounding those of `sums`."""
         number = len(self.classes.ids)
-        iou = np.bincount(self.match_category, self.match_iou * weights[self.match_image], number)
         own = weights[self.cell_image]
-        tp, fp, fn = (np.bincount(self.cell_category, self.cell_counts[:, at] * own, number) for at in range(3))
+
+        def total(category: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
+            return np.bincount(category, values, number).astype(np.float64)
+
+        iou = total(self.match_category, self.match_iou * weights[self.match_image])
+        tp, fp, fn = (total(self.cell_category, self.cell_counts[:, at] * own) for at in range(3))
         return Sums(iou, tp, fp, fn)
 
     def merge(self, *others: PanopticTally) -> PanopticTally:

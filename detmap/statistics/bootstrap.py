@@ -73,6 +73,8 @@ class Bootstrap:
         How intervals are made, see `interval`.
     bounded : bool
         Whether the columns lie between 0 and 1, as metrics do and differences do not.
+    unlimited : ndarray of bool, shape (m,), optional
+        Which columns do not, all the same, as errors in metres; by default none.
     unit : {"images", "clusters", "queries"}
         What is drawn.
     """
@@ -90,6 +92,7 @@ class Bootstrap:
     seed: int
     method: Method = "t"
     bounded: bool = True
+    unlimited: NDArray[np.bool_] | None = None
     unit: str = "images"
 
     @property
@@ -131,7 +134,7 @@ class Bootstrap:
                     self.jackknife[:, column],
                     int(self.support[column]),
                     level,
-                    bounded=self.bounded,
+                    bounded=self._is_bounded(column),
                     near=self._near(column),
                     balance=self.balance_of(column),
                 )
@@ -140,6 +143,10 @@ class Bootstrap:
     def balance_of(self, column: int) -> float | None:
         """Return how many clusters of one size those behind a column are worth; None where images are drawn."""
         return None if self.balance is None else float(self.balance[column])
+
+    def _is_bounded(self, column: int) -> bool:
+        """Return whether a column lies between 0 and 1."""
+        return self.bounded and not (self.unlimited is not None and self.unlimited[column])
 
     def _near(self, column: int) -> tuple[float, float]:
         """Return how far from 0 and from 1 a value must be to have an interval."""
@@ -156,7 +163,7 @@ class Bootstrap:
             self.jackknife[:, column],
             int(self.support[column]),
             self.unit,
-            bounded=self.bounded,
+            bounded=self._is_bounded(column),
             near=self._near(column),
         )
 
@@ -335,6 +342,7 @@ def replicated(
         balance=data.balance,
         seed=seed,
         method=method,
+        unlimited=data.unlimited,
         unit=data.units.name,
     )
 

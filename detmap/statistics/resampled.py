@@ -27,6 +27,7 @@ from detmap.statistics.reweighting import (
     metric_names,
     support,
     threshold_counts,
+    unlimited,
 )
 
 AnyTally: TypeAlias = Tally | PanopticTally
@@ -62,6 +63,8 @@ class Resampled(Columns, Protocol):
     near: NDArray[np.float64] | None
     #: How many clusters of one size the clusters behind each column are worth, shape (m,); None without clusters.
     balance: NDArray[np.float64] | None
+    #: Which columns do not lie between 0 and 1, shape (m,); None: all do.
+    unlimited: NDArray[np.bool_] | None
 
     def score(self, count: int, copies: Copies, threads: int | None) -> NDArray[np.float64]:
         """Return the columns of many samples, shape (count, m)."""
@@ -93,6 +96,9 @@ class ResampledDetections:
         self.support = support(tally, self.metrics, self.by_category, self.units)
         self.near: NDArray[np.float64] | None = self._near()
         self.balance = balance(tally, self.metrics, self.by_category, self.units)
+        self.unlimited: NDArray[np.bool_] | None = unlimited(
+            tally.protocol, self.metrics, self.by_category, len(self.categories)
+        )
 
     def _near(self) -> NDArray[np.float64]:
         number = len(self.categories)
@@ -118,7 +124,8 @@ class PairedDetections:
         find_column(protocol, self.categories, chosen)
         # Else it is of a category, as VOC names them.
         self.metrics: tuple[str, ...] = (chosen,) if chosen in metric_names(protocol) else ()
-        self.by_category: tuple[str, ...] = ("AP",) if categories or not self.metrics else ()
+        of_category = ("AP",) if categories else ()
+        self.by_category: tuple[str, ...] = of_category if self.metrics else category_metrics(protocol)
         self.columns = column_names(self.metrics, self.by_category, protocol, self.categories)
         self.units = units_of(first)
         self._images = images = int(first.image_ids.size)

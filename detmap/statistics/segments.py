@@ -28,6 +28,7 @@ class ResampledSegments:
         self.categories, self.units = tally.categories, units_of(tally)
         self.columns = {name: at for at, name in enumerate(METRICS)}
         self.support, self.balance = _support(tally, self.units)
+        self.unlimited: NDArray[np.bool_] | None = None
 
     def score(self, count: int, copies: Copies, threads: int | None) -> NDArray[np.float64]:
         """See `Resampled`."""

@@ -31,6 +31,7 @@ from detmap.formats.coco.inspection import holds_lines, image_field, inspect, ki
 from detmap.formats.coco.parts import parts_of_document, parts_of_records, with_parts
 from detmap.formats.coco.shapes import boxes_around, read_values, reader_of, result_shapes, truth_shapes
 from detmap.formats.registry import Format, Given, packed
+from detmap.formats.tools.recognition import json_format
 from detmap.plugins import later, register
 from detmap.reading.documents import misplaced
 from detmap.reading.foreign_fields import foreign_fields
@@ -586,6 +587,8 @@ _SUFFIXES = packed(".json", ".jsonl", ".ndjson")
 
 def _sniff(given: Given) -> bool:
     if given.is_folder or given.name.endswith((".yaml", ".yml", ".csv", ".tsv")):  # may begin with a bracket too
+        return False
+    if json_format(given.head) is not None:
         return False
     return given.name.endswith(_SUFFIXES) or given.head.lstrip()[:1] in (b"{", b"[")
 

@@ -40,11 +40,13 @@ NOTICES = {
     "short_rankings": "{n} queries have fewer neighbours (padding and junk left out) than a metric reads: search for more",
     "missing_classes": "{n} classes without a result file, so that their AP is 0: {names}",
     "skipped_classes": "{n} classes without a result file, left out: {names}",
+    "boxes_read_as_shares": "{n} boxes are taken for centre x, centre y, width, height as shares of their image",
+    "shares_made_pixels": "{n} boxes are shares of their image, and are read as pixels by its width and height",
     "unread_files": "{n} files whose names do not say a class, as comp4_det_test_dog.txt does: not read",
     "boxes_read_as_xyxy": "{n} boxes are taken for left, top, right, bottom, which none of them contradicts",
     "boxes_read_as_xywh": "{n} boxes are taken for left, top, width, height: as corners some would be inverted",
     "unread_records": "{n} records without an area, as lines and points, or that are not to be considered: left out",
-    "rows_without_box": "{n} rows name a class and have no box, as \"no finding\": their images have no object by them",
+    "rows_without_box": '{n} rows name a class and have no box, as "no finding": their images have no object by them',
     "unnamed_class": "{n} rows without a class: all are of one, called object unless classes (--classes) names it",
     "read_as_score_box": "{n} prediction strings are read as groups of score, x, y, width, height",
     "read_as_class_score_box": "{n} prediction strings are read as groups of class, score, x1, y1, x2, y2",
@@ -52,7 +54,7 @@ NOTICES = {
     "unscored_shapes": "{n} images have masks or keypoints as well as boxes: the boxes are scored "
     "(Evaluator(iou_type='segm' or 'keypoints') scores the others)",
     "score_before_box": "{n} boxes leave their images, and far fewer would if the score came before the box: if it does, "
-    "write it behind, as YOLO's tools do",
+    "say so: --dt-format text --box-format cxcywh",
     "stray_labels": "{n} files of labels without an image in the folder of images: not read",
     "outside_paths": "{n} folders that data.yaml names lie outside of its own, and are read from there: {names}",
     "other_split": "data.yaml has no split val: its split {names} is read (another one: --image-set)",

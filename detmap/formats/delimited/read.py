@@ -26,12 +26,14 @@ from detmap.data.ids import Ids, coded
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.file_names import matched
-from detmap.formats.yolo.folders import names_given
+from detmap.formats.image_sizes import scales
 from detmap.formats.registry import Format, Given, packed, unpacked_name
+from detmap.formats.yolo.folders import names_given
 from detmap.plugins import later, register
 from detmap.reading.opening import Held
 from detmap.reading.options import Reading, Role
 from detmap.reading.sources import Source, read_bytes
+from detmap.shapes.boxes import seem_shares
 
 ENDINGS = packed(".csv", ".tsv")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -181,7 +183,7 @@ def read_table(
     places = _places(header, renamed, name)
     cells = {role: [row[place].strip() for row in rows] for role, place in places.items()}
     listed = next((place for place, title in enumerate(header) if title.lower() == _LISTED), None)
-    if _SIDES <= cells.keys() and (_are_sizes(cells) if listed is None else not _ways(cells.keys() - _SIDES)):
+    if cells.keys() >= _SIDES and (_are_sizes(cells) if listed is None else not _ways(cells.keys() - _SIDES)):
         cells |= {f"image_{side}": cells.pop(side) for side in sorted(_SIDES)}
     if listed is not None and not _ways(cells):
         cells |= _split_boxes([row[listed].strip() for row in rows], lines, name)
@@ -204,7 +206,7 @@ _LISTED, _SIDES = "bbox", {"width", "height"}
 
 def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
     """Return whether the columns width and height, beside those of corners, are sizes of images that hold the boxes."""
-    if not {"x1", "y1", "x2", "y2"} <= cells.keys() or {"image_width", "image_height"} & cells.keys():
+    if len(_ways(cells.keys() - _SIDES)) != 1 or not {"x2", "y2"} <= cells.keys() or len(_ways(cells)) > 1:
         return False
     try:
         far = [np.array([float(cell or "nan") for cell in cells[name]]) for name in ("x2", "y2")]
@@ -220,10 +222,8 @@ def _split_boxes(cells: list[str], lines: list[int], source: str) -> dict[str, l
     for cell, line in zip(cells, lines, strict=True):
         numbers = [one.strip() for one in cell.strip("[]() ").split(",")] if cell else [""] * 4
         if len(numbers) != 4:
-            remedy = "a cell is: [x, y, width, height]"
-            raise InputError(
-                "is not a list of four numbers", source=source, record=f"line {line}", field=_LISTED, value=cell, remedy=remedy
-            )
+            problem = "is not a list of four numbers: [x, y, width, height]"
+            raise InputError(problem, source=source, record=f"line {line}", field=_LISTED, value=cell)
         out.append(numbers)
     return {name: list(column) for name, column in zip(BOXES["xywh"][0], zip(*out, strict=True), strict=True)}
 
@@ -328,6 +328,8 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     names = {} if by_name else table.names(categories, "category")
     fields = {name: _field(table, _FIELD + name) for name in reading.fields}
     distinct = list(dict.fromkeys(images))
+    sizes = _sizes(everything, images, distinct)
+    scaled, boxes = _in_pixels(boxes, [images[row] for row in rows], distinct, sizes, reading, table.source)
     made = GroundTruth.from_arrays(
         image_ids=_ids([images[row] for row in rows], table.source, "image_id"),
         category_ids=_ids(categories, table.source, "category_id"),
@@ -339,10 +341,10 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
         group_of=table.groups(),
         images=_ids(distinct, table.source, "image_id"),
         category_names=names,
-        image_sizes=_sizes(everything, images, distinct),
+        image_sizes=sizes,
         fields=fields,
         invalid_boxes=reading.invalid_boxes,
-        notices=everything.notices,
+        notices={**everything.notices, **scaled},
         source=everything.source,
     )
     files = {} if id_column == "image" else everything.names(images, "image")
@@ -414,10 +416,27 @@ def _sizes(table: Table, images: list[Any], distinct: list[Any]) -> NDArray[np.i
     return np.array([sizes[one] for one in distinct], np.int64).reshape(-1, 2)
 
 
+def _in_pixels(
+    boxes: NDArray[np.float64],
+    images: list[Any],
+    distinct: list[Any],
+    sizes: NDArray[np.int64] | None,
+    reading: Reading,
+    source: str,
+) -> tuple[dict[str, int], NDArray[np.float64]]:
+    """Return a notice, and boxes in pixels, of boxes that are shares of images whose sizes are columns or are given."""
+    if (sizes is None and reading.image_sizes is None) or not len(boxes) or not seem_shares(boxes):
+        return {}, boxes
+    given: Any = reading.image_sizes
+    if given is None and sizes is not None:
+        given = {str(one): size for one, size in zip(distinct, sizes.tolist(), strict=True)}
+    return {"shares_made_pixels": len(boxes)}, boxes * scales([str(one) for one in images], given, source)
+
+
 def read_csv_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
     """Read detections of CSV; see the module."""
     data, name = read_bytes(source, "detections")
-    if len(data) >= _WORTH_SCANNING:
+    if len(data) >= _WORTH_SCANNING and reading.image_sizes is None:
         with suppress(InputError):  # which the other way finds as well, with its line
             found = _scanned(data, reading)
             if found is not None:
@@ -432,16 +451,18 @@ def read_csv_detections(source: Source, ground_truth: GroundTruth | None, readin
     _, categories = table.ids(("category_id", "category"), "categories")
     form, boxes = _boxes(table)
     scores = table.numbers("score")
-    found: dict[str, Any] = {
+    scaled, boxes = _in_pixels(boxes, images, [], None, reading, table.source)
+    notices |= scaled
+    taken: dict[str, Any] = {
         "image_ids": _ids(images, table.source, "image_id"),
         "category_ids": _ids(categories, table.source, "category_id"),
         "boxes": boxes,
         "scores": scores,
     }
-    found |= {"box_format": form, "invalid_boxes": reading.invalid_boxes, "source": table.source, "notices": notices}
+    taken |= {"box_format": form, "invalid_boxes": reading.invalid_boxes, "source": table.source, "notices": notices}
     lines = table.lines
     return Detections.from_arrays(
-        **matched(found, ground_truth, reading.unknown_images, lambda row: f"line {lines[row]}")
+        **matched(taken, ground_truth, reading.unknown_images, lambda row: f"line {lines[row]}")
     )
 
 
@@ -516,7 +537,9 @@ def _roles(given: Given) -> set[str | None]:
 
 def _sniff(given: Given) -> bool:
     """A name that says so, or a first line that names columns of images and of boxes."""
-    if given.is_folder or of_other_format(re.split("[,;\t]", given.head.partition(b"\n")[0].decode("utf-8", "replace"))):
+    if given.is_folder or of_other_format(
+        re.split("[,;\t]", given.head.partition(b"\n")[0].decode("utf-8", "replace"))
+    ):
         return False
     if given.name.lower().endswith(ENDINGS):
         return True

@@ -39,8 +39,12 @@ class _Frames(msgspec.Struct, gc=False):
     frames: list[_Frame]
 
 
+#: A list of frames, or an object that holds it.
+_Document: Any = list[_Frame] | _Frames
+
+
 def _collected(source: Source, what: str) -> Collected:
-    document, name = decoded(source, list[_Frame] | _Frames, what)
+    document, name = decoded(source, _Document, what)
     found = Collected(name, "xywh")
     for i, frame in enumerate(document.frames if isinstance(document, _Frames) else document):
         image = found.image(frame.name, f"frame {i}")

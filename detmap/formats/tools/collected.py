@@ -15,7 +15,7 @@ from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
 from detmap.formats.delimited.read import UNNAMED
 from detmap.formats.file_names import matched
-from detmap.formats.image_sizes import Sizes
+from detmap.formats.image_sizes import Sizes, scales
 from detmap.formats.yolo.folders import names_given
 from detmap.reading.options import Reading
 from detmap.reading.sources import Source, read_bytes
@@ -50,7 +50,7 @@ class Collected:
     box_format : {"xywh", "xyxy", "cxcywh"}
         How boxes are written.
     shares : bool
-        Whether boxes are shares of their image's width and height.
+        Whether boxes, of detections, are shares of their image's width and height.
     """
 
     def __init__(self, source: str, box_format: BoxFormat, *, shares: bool = False) -> None:
@@ -109,32 +109,9 @@ class Collected:
                 raise
             raise error.elsewhere(self.source, self._rows[error.record].place) from None
 
-    def _boxes(self, reading: Reading, known: GroundTruth | None = None) -> NDArray[np.float64]:
-        """Return boxes in pixels; raises `InputError` where a share is of an image of unknown size."""
-        boxes = np.array([row.box for row in self._rows], np.float64).reshape(-1, 4)
-        if not self.shares:
-            return boxes
-        given, sizes = Sizes(reading.image_sizes), dict(self.sizes)
-        if known is not None and known.images.sizes is not None:
-            from detmap.formats.file_names import match_images
-
-            names = list(sizes)
-            ids = match_images(names, known, self.source)
-            own = dict(zip(known.images.ids.tolist(), known.images.sizes.tolist(), strict=True))
-            sizes |= {name: tuple(own[one]) for name, one in zip(names, ids, strict=True) if one is not None}
-        scale = np.ones((len(boxes), 2))
-        for row, one in enumerate(self._rows):
-            height, width = given.get(one.image.rpartition("/")[2]) or sizes[one.image]
-            if not (height and width):
-                raise InputError(
-                    "the size of the image is not known, and boxes are shares of it",
-                    source=self.source,
-                    record=one.place,
-                    value=one.image,
-                    remedy="give sizes: image_sizes (--image-sizes FILE.csv or 640x480)",
-                )
-            scale[row] = width, height
-        return boxes * np.concatenate([scale, scale], axis=1)
+    def _boxes(self) -> NDArray[np.float64]:
+        """Return boxes as they are written."""
+        return np.array([row.box for row in self._rows], np.float64).reshape(-1, 4)
 
     def _labels(self, reading: Reading) -> Any:
         """Return the class of each record; that of a file without classes is called as the only one of `classes`."""
@@ -147,7 +124,7 @@ class Collected:
 
     def ground_truth(self, reading: Reading) -> GroundTruth:
         """Return the records as ground truth, whose images may have none."""
-        shapes: dict[str, Any] = {"boxes": self._boxes(reading), "box_format": self.box_format}
+        shapes: dict[str, Any] = {"boxes": self._boxes(), "box_format": self.box_format}
         if reading.iou_type != BOXES:
             shapes = self._outlines(reading)
         sizes = np.array([*self.sizes.values()], np.int64).reshape(-1, 2)
@@ -202,7 +179,7 @@ class Collected:
         found: dict[str, Any] = {
             "image_ids": coded([row.image for row in self._rows]),
             "category_ids": self._labels(reading),
-            "boxes": self._boxes(reading, ground_truth),
+            "boxes": self._boxes(),
             "scores": np.array([row.score for row in self._rows], np.float64),
             "box_format": self.box_format,
             "notices": self.notices,
@@ -214,6 +191,10 @@ class Collected:
             raise InputError("there is no score", source=self.source, record=row.place, field="score")
         with self._named():
             found = matched(found, ground_truth, reading.unknown_images, lambda row: self._rows[row].place)
+            if self.shares:
+                images = found["image_ids"]
+                names = images.ids[images.codes].tolist()
+                found["boxes"] = found["boxes"] * scales(names, reading.image_sizes, self.source, ground_truth)
             return Detections.from_arrays(**found, invalid_boxes=reading.invalid_boxes)
 
 

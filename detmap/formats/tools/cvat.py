@@ -113,5 +113,7 @@ def _points(attributes: Mapping[str, str], source: str, place: str) -> list[floa
     pairs = [pair.split(",") for pair in attributes.get("points", "").split(";")]
     if len(pairs) < 3 or any(len(pair) != 2 for pair in pairs):
         value = attributes.get("points", "")
-        raise InputError("must be three or more points x,y;x,y", source=source, record=place, field="points", value=value)
+        raise InputError(
+            "must be three or more points x,y;x,y", source=source, record=place, field="points", value=value
+        )
     return [_number(one, source, place, "points") for pair in pairs for one in pair]

@@ -26,9 +26,9 @@ class _Shape(msgspec.Struct, gc=False):
 
 class _Document(msgspec.Struct, gc=False):
     shapes: list[_Shape]
-    imagePath: str = ""  # noqa: N815 (as the file has it)
-    imageHeight: int | None = None  # noqa: N815
-    imageWidth: int | None = None  # noqa: N815
+    imagePath: str = ""
+    imageHeight: int | None = None
+    imageWidth: int | None = None
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:

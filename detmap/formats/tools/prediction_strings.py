@@ -67,7 +67,9 @@ def _order(strings: Sequence[Sequence[str]], reading: Reading, source: str) -> t
         order = tuple(given_columns(reading.columns))
         form = next((form for form, names in _FORMS.items() if {"score", *names} <= set(order)), None)
         if form is None or not set(order) <= {"category", "score", "", *_FORMS[form]}:
-            raise OptionError("the columns of a prediction string are category, score, and four of a box, in their order")
+            raise OptionError(
+                "the columns of a prediction string are category, score, and four of a box, in their order"
+            )
         return order, form
     fits = [order for order in _ORDERS if _fits(order, strings)]
     if len(fits) != 1:

@@ -1,4 +1,4 @@
-"""The formats of annotation tools and data sets, and how each is recognised; their readers are imported where they are used."""
+"""The formats of annotation tools and data sets, and how each is recognised. A reader is imported where it is used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from detmap.formats.registry import Format, Given
 from detmap.plugins import later, register
-from detmap.reading.options import Role
+from detmap.reading.options import ROLES, Role
 from detmap.shapes.kinds import BOUNDARIES, BOXES, MASKS, PROBIOU, ROTATED
 
 _OUTLINED = (BOXES, MASKS, BOUNDARIES)
@@ -18,7 +18,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:]')
 
 
 class _Keys(NamedTuple):
-    """The keys of the beginning of a JSON document: whether it is a list; of its first record, or of itself; and one within."""
+    """The first keys of a JSON document: whether it is a list; those of its first record, or its own; those one level below."""
 
     listed: bool
     own: frozenset[bytes]
@@ -149,7 +149,7 @@ def _reader(name: str, role: str) -> object:
 
 def _add(name: str, words: tuple[str, str], **more: object) -> None:
     """Register a format; `words` are empty for a side that it does not have."""
-    readers = {f"read_{role}": _reader(name, role) for role, one in zip(Role.__args__, words, strict=True) if one}
+    readers = {f"read_{role}": _reader(name, role) for role, one in zip(ROLES, words, strict=True) if one}
     more = {"suffixes": (), "takes": (), "needs_images": bool(words[1]), **more}
     register(Format(name=name, words=words, **readers, **more))  # type: ignore[arg-type]
 

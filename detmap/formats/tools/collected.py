@@ -209,7 +209,7 @@ def decoded(source: Source, of: type[T], what: str) -> tuple[T, str]:
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at ")
         raise InputError(problem[:1].lower() + problem[1:], source=name, record=place.strip("`") or None) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"is not valid JSON: {error}", source=name, remedy="is the file complete?") from None
     except RecursionError:
         raise InputError("is nested too deeply", source=name) from None

@@ -38,6 +38,8 @@ def read_detections(source: Source, ground_truth: GroundTruth | None, reading: R
     """Read a submission; an empty string is an image without detections."""
     table = read_table(source, None, "detections", others=(_STRING,))
     _, images = table.ids(("image_id", "image"), "images")
+    if _STRING not in table.others:
+        raise table.missing(_STRING, "prediction strings")
     strings = [text.split() for text in table.others[_STRING]]
     order, form = _order(strings, reading, table.source)
     found = Collected(table.source, form)

@@ -402,6 +402,13 @@ def least_overlaps(protocol: Protocol, iou_thresholds: Sequence[float]) -> NDArr
     return readonly(np.nextafter(given, np.inf) if protocol.strict else bounds, np.float64)
 
 
+def least_near(protocol: Protocol, iou: float, floor: float) -> float:
+    """Return the least overlap with which an object is near a detection: the floor; of a distance, which is negated, the
+    threshold over the floor.
+    """
+    return -iou / floor if find(protocol.iou_type).falls else floor
+
+
 def over_cells(task: Callable[[int, int], None], cells: overlap.Cells, threads: int | None) -> None:
     """Run a task over blocks of cells of about equal cost."""
     found = cells.detection_stops - cells.detection_starts

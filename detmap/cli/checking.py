@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from detmap.cli.options import Command, add_format, add_input_options, add_reading
+from detmap.cli.options import Command, add_format, add_input_options, add_reading, explain_words
 from detmap.cli.output import print_list, stages
 from detmap.errors import OptionError
 
@@ -28,14 +28,13 @@ exit code: 0 if there is no error, 1 if there are errors (with --strict: or warn
 
 
 def _fill(parser: argparse.ArgumentParser) -> None:
-    from detmap.formats.files import words
-
     parser.usage = _USAGE
-    parser.add_argument(
-        "paths",
-        metavar="GT DETECTIONS",
-        nargs="*",
-        help=f"ground truth: {words('ground_truth')}; and detections: {words('detections')}; - is standard input",
+    explain_words(
+        parser.add_argument("paths", metavar="GT DETECTIONS", nargs="*"),
+        parser,
+        lambda words: (
+            f"ground truth: {words('ground_truth')}; and detections: {words('detections')}; - is standard input"
+        ),
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 where there are warnings, too")
     parser.add_argument("--codes", action="store_true", help="list all that can be found, and do nothing else")

@@ -58,21 +58,37 @@ def add_plugins(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def explain_words(
+    action: argparse.Action, parser: argparse.ArgumentParser, text: Callable[[Callable[[Any], str]], str]
+) -> None:
+    """Give an argument a help with what all formats call their files, when help is printed."""
+
+    def made() -> str:
+        from detmap.formats.files import words
+
+        return text(words)
+
+    assert isinstance(parser, Parser)
+    parser.explain_later(action, made)
+
+
 def add_ground_truth(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say where the ground truth is."""
-    from detmap.formats.files import words
-
-    parser.add_argument(
-        "ground_truth", metavar="GT", help=f"{words('ground_truth')} (.gz, .zst too); - is standard input"
+    explain_words(
+        parser.add_argument("ground_truth", metavar="GT"),
+        parser,
+        lambda words: f"{words('ground_truth')} (.gz, .zst too); - is standard input",
     )
     add_reading(parser, "images")
 
 
 def add_detections(parser: argparse.ArgumentParser) -> None:
     """Add the argument that says where the detections are."""
-    from detmap.formats.files import words
-
-    parser.add_argument("detections", metavar="DETECTIONS", help=f"{words('detections')}; - is standard input")
+    explain_words(
+        parser.add_argument("detections", metavar="DETECTIONS"),
+        parser,
+        lambda words: f"{words('detections')}; - is standard input",
+    )
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:

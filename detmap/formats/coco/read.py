@@ -590,6 +590,11 @@ def _sniff(given: Given) -> bool:
     return given.name.endswith(_SUFFIXES) or given.head.lstrip()[:1] in (b"{", b"[")
 
 
+def _is_certain(given: Given) -> bool:
+    """A name that says so, of a file that begins as JSON does, which no table and no list of lines does."""
+    return not given.is_folder and given.name.endswith(_SUFFIXES) and given.head.lstrip()[:1] in (b"{", b"[")
+
+
 def _tell(given: Given) -> Role:
     """Detections are a list, or a record a line."""
     listed = given.head.lstrip()[:1] == b"["
@@ -622,6 +627,7 @@ FORMAT = register(
         takes=("fields",),
         suffixes=_SUFFIXES,
         sniff=_sniff,
+        is_certain=_is_certain,
         read_ground_truth=_read_ground_truth,
         read_detections=_read_detections,
         write_ground_truth=later("detmap.formats.coco.write", "write_ground_truth"),

@@ -136,7 +136,7 @@ _MOST_CHECKED = 10_000
 
 def settle(whole: Any) -> None:
     """Make every declared value of a frozen dataclass plain, and check it."""
-    of = type(whole)
+    of: Any = type(whole)
     declared = {
         name: made
         for name, made in declared_of(of).items()

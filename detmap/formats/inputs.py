@@ -37,6 +37,18 @@ for _module, _names in {
     "arrow": ("parquet", "feather"),
     "dota": ("dota",),
     "open_images": ("openimages",),
+    "nuscenes": ("nuscenes",),
+    "tools.recognition": (
+        "bdd100k",
+        "mot",
+        "wider_face",
+        "darknet",
+        "kaggle",
+        "labelme",
+        "cvat",
+        "via",
+        "createml",
+    ),
 }.items():
     for _name in _names:
         registry.FORMATS.add_later(_name, f"detmap.formats.{_module}")
@@ -162,7 +174,10 @@ class Input:
         """
         if self.reading.format is None and is_stream(self.path):
             return True
-        return self.known is not None and self.known.needs_images
+        form = self.known
+        if form is None or form.needs_images or form.by_name is None:
+            return form is not None and form.needs_images
+        return form.by_name(registry.Given(self.source, self.role))
 
     def check_taken(self) -> None:
         """Refuse an option that concerns neither the format nor the role: it would be ignored."""

@@ -117,29 +117,32 @@ def describe(notices: Mapping[str, int]) -> list[str]:
 
 
 #: The nouns and verbs of the sentences, of many and of one.
-_OF_ONE = {
-    "annotations": "annotation",
-    "boxes": "box",
-    "categories": "category",
-    "classes": "class",
-    "fields": "field",
-    "files": "file",
-    "detections": "detection",
-    "folders": "folder",
-    "lines": "line",
-    "masks": "mask",
-    "polygons": "polygon",
-    "queries": "query",
-    "records": "record",
-    "results": "result",
-    "images": "image",
-    "have": "has",
-    "are": "is",
-    "repeat": "repeats",
-    "lie": "lies",
-    "begin": "begins",
-    "stand": "stands",
-}
+_OF_ONE = dict(
+    pair.split("/")
+    for pair in [
+        "annotations/annotation",
+        "boxes/box",
+        "categories/category",
+        "classes/class",
+        "fields/field",
+        "files/file",
+        "detections/detection",
+        "folders/folder",
+        "lines/line",
+        "masks/mask",
+        "polygons/polygon",
+        "queries/query",
+        "records/record",
+        "results/result",
+        "images/image",
+        "have/has",
+        "are/is",
+        "repeat/repeats",
+        "lie/lies",
+        "begin/begins",
+        "stand/stands",
+    ]
+)
 _COUNTED = r"(?<![\w:])1 (\w+)(.*?)(?=: |$)"
 
 

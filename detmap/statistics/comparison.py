@@ -17,9 +17,8 @@ from detmap.detection.tally import Tally
 from detmap.errors import OptionError, check_choice
 from detmap.results import fragment, to_text
 from detmap.statistics import intervals
-from detmap.statistics.bootstrap import Bootstrap, HasTally, alpha_of, bootstrap, check_level
+from detmap.statistics.bootstrap import Bootstrap, HasTally, alpha_of, bootstrap, check_draws, check_level
 from detmap.statistics.clusters import clustered, independent, units_of
-from detmap.statistics.draws import check_replicates, check_seed
 from detmap.statistics.grouping import group_letters
 from detmap.statistics.intervals import Method
 from detmap.statistics.permutation import Permutations, check_alike, permutations_needed, permute, testable
@@ -485,9 +484,7 @@ def compare_tallies(
     tallies = {name: clustered(one if isinstance(one, Tally) else one.tally, clusters) for name, one in models.items()}
     if len(tallies) < 2:
         raise OptionError("a comparison needs two models or more")
-    check_replicates(replicates)
-    check_seed(seed)
-    check_level(level)
+    check_draws(replicates, seed, level)
     check_choice("correction", correction, CORRECTIONS)
     first_name, first = next(iter(tallies.items()))
     for name, tally in tallies.items():

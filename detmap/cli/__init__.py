@@ -32,6 +32,7 @@ _HOMES = {
     "verify": "verifying",
     "convert": "converting",
     "check": "checking",
+    "pq": "panoptic",
     "trec": "retrieval",
     "reid": "retrieval",
     "hashing": "retrieval",

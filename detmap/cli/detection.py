@@ -23,7 +23,14 @@ from detmap.cli.cards import (
     write_card,
 )
 from detmap.cli.challenges import add_challenge_options, challenge_of, published
-from detmap.cli.comparing import add_explanations, check_tests, compare_rankings, show_contrast, show_survival
+from detmap.cli.comparing import (
+    add_explanations,
+    check_tests,
+    compare_rankings,
+    comparison_tables,
+    show_contrast,
+    show_survival,
+)
 from detmap.cli.gates import Gates, add_gates
 from detmap.cli.help import add_option
 from detmap.cli.inputs import found_of, read_by, reading_of, truth_of
@@ -54,6 +61,7 @@ from detmap.cli.output import (
     stages,
     tell_of_workers,
 )
+from detmap.cli.panoptic import fill_compare
 from detmap.cli.ranking_files import add_rankings, kind_of
 from detmap.errors import OptionError, shorten
 from detmap.system.interrupts import before_end
@@ -418,34 +426,10 @@ def _compare(options: argparse.Namespace) -> int:
     made = compare_entries(options, protocol, ground_truth, entries, reading)
     if options.card:
         write_card("compare", compare_card(options, protocol, of_truth, entries, made), options)
-    from detmap.results import p_value, sentences
-
     note(options, made.notices)
-    document = made.to_dict()
-    rows = [*document["differences"], *document["categories"]]
-    corrected, unit = f"p ({CORRECTED[made.correction]})", made.unit
-    shown = [
-        {
-            "from": one.first,
-            "to": one.second,
-            **({} if one.category is None else {"category": one.category}),
-            "difference": one.difference,
-            "low": one.low,
-            "high": one.high,
-            unit: one.images,
-            "p": p_value(one.p),
-            corrected: p_value(one.adjusted),
-            "": ("*" if one.adjusted <= made.alpha else "") + ("~" if made.disagrees(one) else ""),
-        }
-        for one in (*made.differences, *made.changed)
-    ]
-    pairs = len(made.differences)
-    models = sorted(document["models"], key=lambda row: (-row[made.metric], row["model"]))
     title = f"{protocol.title}: {made.metric}, {ground_truth.images.ids.size:,} images"
-    none = f"no category changed significantly (at {made.alpha:.2g}, corrected)"
-    notes = [none] if not made.changed and made.could_tell(made.families[1]) else []
-    tables = [models, shown[:pairs], shown[pairs:], sentences(made.notices)]
-    finish(tables, options, title, document, rows, [*notes, *made.sentences()])
+    tables, document, rows, notes = comparison_tables(made, CORRECTED[made.correction])
+    finish(tables, options, title, document, rows, notes)
     return _judge_models(options, protocol, gates, of_truth, entries, made)
 
 
@@ -614,6 +598,7 @@ COMMANDS = {
         "as much if it were chance which of them made the detections of an image? The interval of a difference agrees with "
         "its test; that of a model's own value comes from resampled images. A category is tested if enough images hold it.",
         multiplies=True,
+        instead={"--pq": fill_compare},
         first="--protocol --iou-type --metric --why --under --trec --format --out --max-drop",
     ),
     "protocols": Command(

@@ -18,7 +18,7 @@ from detmap.system.whole_files import write
 FAILED = 4
 
 #: The command that writes the cards with which a command compares.
-_MADE_BY = {"eval": "eval", "compare": "eval", "trec": "trec"}
+_MADE_BY = {"eval": "eval", "compare": "eval", "trec": "trec", "pq": "pq"}
 
 #: Returns the two-sided p-value of a model's difference from the baseline in a metric, or why there is none.
 PValue = Callable[[str, str], "float | str"]

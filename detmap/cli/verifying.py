@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from detmap.cli import detection, retrieval
+from detmap.cli import detection, panoptic, retrieval
 from detmap.cli.batch_cards import batch_card, compare_card
 from detmap.cli.cards import (
     ROLES,
@@ -72,8 +72,8 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
     """Return the card of the same evaluation, made now; where the inputs are others that cannot be scored, what differs."""
     from detmap import cards
 
-    commands = {**detection.COMMANDS, **retrieval.COMMANDS}
-    scorers: dict[str, Scorer] = {**detection.SCORERS, **retrieval.SCORERS, **SCORERS}
+    commands = {**detection.COMMANDS, **panoptic.COMMANDS, **retrieval.COMMANDS}
+    scorers: dict[str, Scorer] = {**detection.SCORERS, **panoptic.SCORERS, **retrieval.SCORERS, **SCORERS}
     command = card["command"]
     if command not in scorers:
         raise InputError(f"is a card of a command that is not verified: {command!r}", source=options.verified)

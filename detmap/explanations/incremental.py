@@ -80,7 +80,8 @@ _TAME = 3e4
 def knows(protocol: Protocol) -> bool:
     """Return whether `Lean` carries out all that a protocol decides otherwise than by default."""
     known = len(protocol.range_names) == 1 and all(getattr(protocol, name) == _PLAIN[name] for name in _UNKNOWN)
-    return known and protocol.ties != "reversed"  # which changes what is matched
+    # Other orders of equals change what is matched.
+    return known and protocol.ties in ("image", "file") and protocol.matching != "first-free"
 
 
 @dataclass(eq=False)

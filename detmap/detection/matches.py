@@ -15,7 +15,7 @@ from detmap.detection import zero_ids
 from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.detection.given import Found, Truth, tables_of
 from detmap.detection.measures import outside_of
-from detmap.detection.protocols import AnyProtocol, Decisions, Protocol, resolve
+from detmap.detection.protocols import BY_FILE, AnyProtocol, Decisions, Protocol, resolve
 from detmap.detection.scored_kinds import asked_protocol, scored_kind
 from detmap.errors import OptionError
 from detmap.kernels import Frozen, overlap, pairs, readonly
@@ -108,8 +108,8 @@ class Matches(Frozen):
     def tie_keys(self) -> NDArray[np.int64]:
         """Return a key for each detection, by which equal scores of a category ascend in the ranking, shape (n,)."""
         rows = np.arange(len(self))
-        if self.protocol.ties == "file":
-            return self.detection.astype(np.int64)
+        if self.protocol.ties in BY_FILE:
+            return self.detection.astype(np.int64) * (1 if self.protocol.ties == "file" else -1)
         if self.protocol.ties == "reversed":
             group = np.zeros(rows.size, np.bool_) if self.in_group is None else self.in_group & (self.outcome == HIT)
             keys = np.empty(rows.size, np.int64)
@@ -201,7 +201,7 @@ def matches_of(
     found, truth, objects = arranged.found, arranged.truth, arranged.objects
     outside = objects.ignored | outside_of(objects.measures, arranged.ranges)[:, at]
     objects = objects._replace(ignored=readonly(outside, np.bool_))
-    taken = _taken(arranged, objects, float(iou), at, threads)
+    taken = taken_at(arranged, objects, float(iou), at, threads)
     group = None
     if objects.group.size:
         group = np.append(objects.group, False)[taken.ground_truth]
@@ -248,8 +248,8 @@ def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.i
     return readonly(np.append(column, np.int32(-1))[positions], np.int32)
 
 
-def _taken(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
-    """Match at one threshold, and return outcomes and positions."""
+def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
+    """Match at one threshold in one range, and return outcomes and positions; `objects` outside of it are ignored."""
     count = arranged.found.order.size
     protocol = arranged.protocol
     rule = pairs.Rule(float(least_overlaps(protocol, [iou])[0]), protocol.matching == "best")

@@ -7,6 +7,7 @@ from detmap.shapes import boxes
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import (
     BOUNDARIES,
+    DISTANCE,
     KEYPOINTS,
     KINDS,
     MASKS,
@@ -48,3 +49,4 @@ KINDS.add_later(BOUNDARIES, "detmap.shapes.masks", "BOUNDARY")
 KINDS.add_later(WHOLE_BODIES, "detmap.shapes.keypoints", "WHOLE_BODY")
 KINDS.add_later(ROTATED, "detmap.shapes.rotated", "KIND")
 KINDS.add_later(PROBIOU, "detmap.shapes.rotated", "PROBABLE")
+KINDS.add_later(DISTANCE, "detmap.shapes.moving", "KIND")

@@ -286,9 +286,7 @@ def test_an_evaluation_imports_no_numba():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system has no such names")
 def test_the_object_needs_little_and_shows_little():
-    shown = subprocess.run(
-        ["nm", "--dynamic", "--format=posix", str(PATH)], capture_output=True, text=True, check=True
-    )
+    shown = subprocess.run(["nm", "--dynamic", "--format=posix", str(PATH)], capture_output=True, text=True, check=True)
     rows = [line.split()[:2] for line in shown.stdout.splitlines()]
     needed = {name.partition("@")[0] for name, kind in rows if kind == "U"}
     weak = {name.partition("@")[0] for name, kind in rows if kind in "wW"}

@@ -75,6 +75,9 @@ class DetectionResult(Result):
         Confidence intervals by metric, ``(low, high)``, where `detmap.evaluate` was asked for them: ``bootstrap=1000``.
     """
 
+    #: The arrays whose hashes an evaluation card holds.
+    HASHED = ("precision", "recall", "scores", "average_precision")
+
     recall: NDArray[np.float64]
 
     def __init__(self, tally: Tally, *, threads: int | None = None) -> None:

@@ -60,33 +60,14 @@ _LATE = ("interpolation", "recall_thresholds", "epsilon", "per_class_metrics", "
 
 #: Decisions on which no overlap depends: those of the ranking and of matching.
 _NOT_OF_PAIRS = (
-    *_OF_RANKING,
-    "score_decimals",
-    "iou_thresholds",
-    "strict",
-    "matching",
-    "ignore",
-    "left_out",
-    "area_ranges",
-    "id_zero",
-)
+    *_OF_RANKING, "score_decimals", "iou_thresholds", "strict", "matching", "ignore", "left_out", "area_ranges", "id_zero"
+)  # fmt: skip
 
 #: Those on which pairs depend, and matching.
 _OF_PAIRS = (
-    "iou_type",
-    "use_categories",
-    "crowd_overlap",
-    "inclusive_pixels",
-    "far_corner",
-    "numbers",
-    "box_decimals",
-    "box_offset",
-    "object_areas",
-    "result_areas",
-    "oks_area",
-    "sigmas",
-    "dilation",
-)
+    "iou_type", "use_categories", "crowd_overlap", "inclusive_pixels", "far_corner", "numbers", "box_decimals",
+    "box_offset", "object_areas", "result_areas", "oks_area", "sigmas", "dilation"
+)  # fmt: skip
 _OF_MATCHING = (*_OF_PAIRS, *(name for name in _NOT_OF_PAIRS if name not in _OF_RANKING))
 
 #: Every other decision is one that is carried out elsewhere alone.
@@ -262,10 +243,8 @@ class Lean:
         return protocol.numbers, protocol.score_decimals, protocol.use_categories, self._early_cap(protocol)
 
     def _early_cap(self, protocol: Protocol) -> int | None:
-        """Return the cap of an image where it can cut between detections that are matched.
-
-        Where all categories are one, equal scores stand by category, and the cap takes them by row.
-        """
+        """Return the cap of an image where it can cut between detections that are matched."""
+        # Where all categories are one, equal scores stand by category, and the cap takes them by row.
         return None if protocol.use_categories else protocol.max_per_image
 
     def _order(self, protocol: Protocol) -> Order:

@@ -488,10 +488,8 @@ def _items(
     run_of: NDArray[np.int64],
     category: NDArray[np.int32],
 ) -> tuple[NDArray[Any], ...]:
-    """Return what runs mean for every bit, see `resampling.Events`.
-
-    The detections of runs are the rows `rows` of the tally; each is of run `run_of`, and each run of a `category`.
-    """
+    """Return what runs mean for every bit, see `resampling.Events`."""
+    # The detections of runs are the rows `rows` of the tally; each is of run `run_of`, and each run of a `category`.
     thresholds, runs = len(tally.protocol.iou_thresholds), category.size
     hit, ignored = tally.hit[rows], tally.ignored[rows]
     beyond = np.minimum(np.searchsorted(np.array(tally.protocol.max_dets), tally.rank[rows], side="right"), caps)

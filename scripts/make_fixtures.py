@@ -1,11 +1,11 @@
-"""Writes the fixtures: small COCO, VOC and DOTA data sets with a plausible detector's results, the same bytes every time.
+"""Writes the fixtures: small data sets with a plausible detector's results, the same bytes every time.
 
     python scripts/make_fixtures.py [DIRECTORY]
 
 `coco` holds boxes, `people` masks and poses, `lvis` other ground truth for the detections of `coco`, `poses` CrowdPose's and
-COCO-WholeBody's JSON, `voc` and `dota` the folders of PASCAL VOC and DOTA. Only sums, products and quotients of
-`random.Random.random()` go into them, so that neither a platform's libm nor a version of Python or numpy shows. The files
-`expected*.json` hold pycocotools' numbers; they are left as they are where pycocotools is not installed.
+COCO-WholeBody's JSON, `voc` and `dota` the folders of PASCAL VOC and DOTA, `nuscenes` samples and results. Only sums,
+products and quotients of `random.Random.random()` go into them, so that neither a platform's libm nor a version of Python or
+numpy shows. The files `expected*.json` hold pycocotools' numbers; without pycocotools they are left as they are.
 """
 
 from __future__ import annotations
@@ -52,6 +52,16 @@ DOTA_CLASSES = [
     ("plane", 20, 40, 150, 1.0),
     ("ship", 34, 18, 110, 0.35),
     ("small-vehicle", 38, 12, 40, 0.5),
+]
+# name, how often, width, length, height in metres, fastest in metres per second, attributes
+NUSCENES_CLASSES = [
+    ("car", 34, 1.9, 4.6, 1.7, 9.0, ("vehicle.moving", "vehicle.parked")),
+    ("truck", 8, 2.5, 7.0, 2.9, 7.0, ("vehicle.moving", "vehicle.stopped")),
+    ("bus", 4, 2.9, 11.0, 3.5, 7.0, ("vehicle.moving", "vehicle.stopped")),
+    ("pedestrian", 26, 0.7, 0.7, 1.8, 1.5, ("pedestrian.moving", "pedestrian.standing")),
+    ("bicycle", 6, 0.6, 1.7, 1.3, 4.0, ("cycle.with_rider", "cycle.without_rider")),
+    ("traffic_cone", 12, 0.4, 0.4, 1.1, 0.0, ("",)),
+    ("barrier", 12, 2.5, 0.5, 1.0, 0.0, ("",)),
 ]
 
 
@@ -619,6 +629,72 @@ def make_dota():
     return files
 
 
+# --------------------------------------------------------------------------------------------------------- nuScenes
+
+
+def quaternion(tangent):
+    """The turn about z by four times the angle of a tangent."""
+    return [(1 - tangent * tangent) / (1 + tangent * tangent), 0.0, 0.0, 2 * tangent / (1 + tangent * tangent)]
+
+
+def make_nuscenes():
+    """A JSON of samples, and results as they are submitted."""
+    dice = Dice(650019)
+    samples, results = [], {}
+    for number in range(20):
+        token = f"{number % 7}{number * number * 7919 + 104729:08x}"
+        ego = [round(dice.between(300, 1800), 3), round(dice.between(500, 2200), 3), 0.0]
+        boxes, found = [], []
+        for _ in range(dice.whole(8, 24)):
+            name, _, *usual, fastest, attributes = dice.pick(NUSCENES_CLASSES, 1)
+            size = [round(side * dice.between(0.85, 1.15), 3) for side in usual]
+            centre = [round(middle + dice.between(-48, 48), 3) for middle in ego[:2]]
+            tangent, speed = dice.between(-1, 1), fastest * dice.random()
+            attribute = attributes[0] if speed > 0.5 else attributes[-1]
+            forward = quaternion(tangent)
+            box = {
+                "translation": [*centre, round(size[2] / 2, 3)],
+                "size": size,
+                "rotation": [round(value, 6) for value in forward],
+                "velocity": [round(speed * dice.between(-1, 1), 4), round(speed * dice.between(-1, 1), 4)],
+                "detection_name": name,
+                "attribute_name": attribute,
+                "num_pts": dice.whole(0, 30) if dice.chance(0.2) else dice.whole(1, 200),
+            }
+            boxes.append(box)
+            for at in range(1 if dice.chance(0.8) else 0 if dice.chance(0.7) else 2):
+                spread = 0.25 if dice.chance(0.7) else 1.2
+                guess = {
+                    "sample_token": token,
+                    "translation": [*(round(value + dice.bell(spread), 4) for value in centre), box["translation"][2]],
+                    "size": [round(side * (1 + dice.bell(0.06)), 4) for side in size],
+                    "rotation": quaternion(tangent + dice.bell(0.04)),
+                    "velocity": [round(value + dice.bell(0.3), 4) for value in box["velocity"]],
+                    "detection_name": name if dice.chance(0.93) else dice.pick(NUSCENES_CLASSES, 1)[0],
+                    "detection_score": round((0.35 if at else 0.6) + 0.4 * dice.random() * dice.between(-1, 1), 4),
+                    "attribute_name": attribute if dice.chance(0.85) else attributes[0],
+                }
+                found.append(guess)
+        for _ in range(dice.whole(4, 16)):
+            name, _, *usual, _, attributes = dice.pick(NUSCENES_CLASSES, 1)
+            found.append(
+                {
+                    "sample_token": token,
+                    "translation": [*(round(middle + dice.between(-50, 50), 4) for middle in ego[:2]), 1.0],
+                    "size": usual,
+                    "rotation": quaternion(dice.between(-1, 1)),
+                    "velocity": [0.0, 0.0],
+                    "detection_name": name,
+                    "detection_score": round(0.05 + 0.5 * dice.random() * dice.random(), 4),
+                    "attribute_name": attributes[-1],
+                }
+            )
+        samples.append({"token": token, "ego": ego, "boxes": boxes, "racks": []})
+        results[token] = found
+    meta = {f"use_{sensor}": sensor == "lidar" for sensor in ("camera", "lidar", "radar", "map", "external")}
+    return {"samples": samples}, {"meta": meta, "results": results}
+
+
 # -------------------------------------------------------------------------------------------------------------- all
 
 
@@ -641,6 +717,9 @@ def make():
         truth, found = make_poses(seed, lists, number)
         texts[f"poses/{name}.json"] = as_text(truth)
         texts[f"poses/{name}_results.json"] = lines(found) + "\n"
+    samples, submitted = make_nuscenes()
+    texts["nuscenes/samples.json"] = json.dumps(samples, separators=(",", ":")) + "\n"
+    texts["nuscenes/results.json"] = json.dumps(submitted, separators=(",", ":")) + "\n"
     texts.update({f"voc/{path}": text for path, text in make_voc().items()})
     texts.update({f"dota/{path}": text for path, text in make_dota().items()})
     return {path: text.encode("ascii") for path, text in texts.items()}

@@ -364,8 +364,11 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
     if usual.is_certain is not None and usual.is_certain(given):
         return usual
     own = [one for one in able(role) if FORMATS.is_shipped(one.name) and one.sniff(given)]
-    if len(own) > 1:  # any JSON may be COCO's
-        own = [one for one in own if one.name != OF_DOCUMENTS]
+    surer = [one for one in own if one.name != OF_DOCUMENTS]
+    if len(surer) < len(own):  # any JSON may be COCO's, and so may what another format knows as the other side
+        other = Given(source, _OTHER[role])
+        known = (one for one in able(_OTHER[role]) if FORMATS.is_shipped(one.name) and one.name != OF_DOCUMENTS)
+        own = surer if surer or any(one.sniff(other) for one in known) else own
     if len(own) > 1:
         names = " or ".join(sorted(one.name for one in own))
         raise InputError(
@@ -400,13 +403,15 @@ def unknown(source: Path | Held, role: Role) -> Format:
     return FORMATS[_OTHERWISE[given.is_folder]]
 
 
+_OTHER: dict[Role, Role] = {"ground_truth": "detections", "detections": "ground_truth"}
+
 _FLAG = {"ground_truth": "format=... (--gt-format)", "detections": "format=... (--dt-format)"}
 
 
 def _refuse_other(given: Given, source: Path | Held) -> None:
     """Refuse what no format recognises, where more can be said of it than the reader of another format would say."""
     name = getattr(source, "name", None) if isinstance(source, Held) else os.fspath(source)
-    other: Role = "detections" if given.role == "ground_truth" else "ground_truth"
+    other = _OTHER[given.role]
     swapped = None
     with suppress(InputError):
         swapped = recognise(source, other)

@@ -34,7 +34,7 @@ class PanopticFiles:
     Parameters
     ----------
     ground_truth : SegmentedImages
-        What there is to find, see `detmap.formats.read_panoptic`.
+        What there is to find, see `detmap.panoptic.read_panoptic`.
     predictions : iterable of path or Entry
         JSON files, patterns, folders or manifests, see `detmap.batch.find`.
     folders : sequence of path, optional

@@ -3,9 +3,10 @@
     python scripts/make_fixtures.py [DIRECTORY]
 
 `coco` holds boxes, `people` masks and poses, `lvis` other ground truth for the detections of `coco`, `poses` CrowdPose's and
-COCO-WholeBody's JSON, `voc` and `dota` the folders of PASCAL VOC and DOTA, `nuscenes` samples and results. Only sums,
-products and quotients of `random.Random.random()` go into them, so that neither a platform's libm nor a version of Python or
-numpy shows. The files `expected*.json` hold pycocotools' numbers; without pycocotools they are left as they are.
+COCO-WholeBody's JSON, `voc` and `dota` the folders of PASCAL VOC and DOTA, `nuscenes` samples and results, `panoptic` label
+maps and their JSON. Only sums, products and quotients of `random.Random.random()` go into them, so that neither a platform's
+libm nor a version of Python or numpy shows. The files `expected*.json` hold pycocotools' numbers; without pycocotools they
+are left as they are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import contextlib
 import io
 import json
 import random
+import struct
 import sys
+import zlib
 from pathlib import Path
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "fixtures"
@@ -698,6 +701,90 @@ def make_nuscenes():
 # -------------------------------------------------------------------------------------------------------------- all
 
 
+#: id, name, whether it is a thing, how often a thing is there.
+PANOPTIC_CLASSES = [(1, "person", 1, 5), (3, "car", 1, 3), (18, "dog", 1, 2), (100, "sky", 0, 0), (149, "road", 0, 0),
+                    (193, "grass", 0, 0)]  # fmt: skip
+PANOPTIC_SIZE = 48, 32
+
+
+def png(ids):
+    """A PNG file of rows of ids; it is not compressed, so that it is the same with every zlib."""
+    height, width = len(ids), len(ids[0])
+    rows = b"".join(b"\0" + b"".join(value.to_bytes(3, "little") for value in row) for row in ids)
+    data = b"\x78\x01\x01" + struct.pack("<HH", len(rows), len(rows) ^ 0xFFFF) + rows
+    data += struct.pack(">I", zlib.adler32(rows))
+    out = b"\x89PNG\r\n\x1a\n"
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    for kind, content in ((b"IHDR", head), (b"IDAT", data), (b"IEND", b"")):
+        out += struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    return out
+
+
+def painted(segments):
+    """Rows of ids: each segment is a rectangle or an ellipse, which hides what is behind it."""
+    width, height = PANOPTIC_SIZE
+    ids = [[0] * width for _ in range(height)]
+    for number, _, (x, y, w, h), is_round in segments:
+        for row in range(max(int(y), 0), min(int(y + h), height)):
+            for column in range(max(int(x), 0), min(int(x + w), width)):
+                dx, dy = (column + 0.5 - x) / w - 0.5, (row + 0.5 - y) / h - 0.5
+                if not is_round or dx * dx + dy * dy <= 0.25:
+                    ids[row][column] = number
+    return ids
+
+
+def make_panoptic():
+    """Sixteen small street scenes, and the predictions of a model before and after it has learnt to outline."""
+    dice, files, (width, height) = Dice(2026), {}, PANOPTIC_SIZE
+    names = ("ground_truth", "before", "after")
+    annotations = {name: [] for name in names}
+    things = [number for number, _, is_thing, often in PANOPTIC_CLASSES for _ in range(often) if is_thing]
+    for image in range(1, 17):
+        horizon = 8 + dice.random() * 8
+        lower = 149 if dice.random() < 0.6 else 193
+        truth = [
+            (65793 * 2, 100, (0, 0, width, horizon), False),
+            (65793 * 3, lower, (0, horizon + 1, width, height), False),
+        ]
+        for place in range(2 + int(dice.random() * 4)):
+            w, h = 5 + dice.random() * 10, 6 + dice.random() * 12
+            box = dice.random() * (width - w), horizon - 4 + dice.random() * (height - horizon - h), w, h
+            truth.append(
+                (1000 * (place + 1) + image, things[int(dice.random() * len(things))], box, dice.random() < 0.7)
+            )
+        sides = {"ground_truth": truth}
+        for name, spread, slips in (("before", 3.6, 0.3), ("after", 2.0, 0.22)):
+            sides[name] = []
+            for number, category, (x, y, w, h), is_round in truth:
+                slip, moved = dice.random(), [spread * (dice.random() - 0.5) for _ in range(4)]
+                if category < 100 and slip < slips / 2:
+                    continue
+                if slips / 2 <= slip < slips:
+                    category = {1: 18, 3: 1, 18: 1, 100: 100, 149: 193, 193: 149}[category]
+                box = x + moved[0], y + moved[1], max(w + moved[2], 2), max(h + moved[3], 2)
+                sides[name].append((number + 7, category, box, is_round))
+        for name, segments in sides.items():
+            ids, file = painted(segments), f"{image:03}.png"
+            files[f"panoptic/{name}/{file}"] = png(ids)
+            rows = []
+            for number, category, _, _ in segments:
+                area = sum(row.count(number) for row in ids)
+                row = {"id": number, "category_id": category}
+                if name == "ground_truth":
+                    crowd = int(category == 1 and area > 90)
+                    row |= {"area": area, "iscrowd": crowd}
+                if area:
+                    rows.append(row)
+            annotations[name].append({"image_id": image, "file_name": file, "segments_info": rows})
+    categories = [{"id": number, "name": name, "isthing": thing} for number, name, thing, _ in PANOPTIC_CLASSES]
+    images = [{"id": n, "file_name": f"{n:03}.jpg", "width": width, "height": height} for n in range(1, 17)]
+    for name in names:
+        document = {"images": images, "categories": categories} if name == "ground_truth" else {}
+        text = json.dumps({**document, "annotations": annotations[name]}, indent=1) + "\n"
+        files[f"panoptic/{name}.json"] = text.encode()
+    return files
+
+
 def make():
     """Every fixture: its path below the fixtures' directory -> its bytes."""
     ground_truth, detections = make_coco()
@@ -722,12 +809,13 @@ def make():
     texts["nuscenes/results.json"] = json.dumps(submitted, separators=(",", ":")) + "\n"
     texts.update({f"voc/{path}": text for path, text in make_voc().items()})
     texts.update({f"dota/{path}": text for path, text in make_dota().items()})
-    return {path: text.encode("ascii") for path, text in texts.items()}
+    return {**{path: text.encode("ascii") for path, text in texts.items()}, **make_panoptic()}
 
 
 def main(directory=DIRECTORY):
     files = make()
-    folders = ("voc/Annotations", "voc/results", "dota/labelTxt", "dota/Task1")
+    folders = ["voc/Annotations", "voc/results", "dota/labelTxt", "dota/Task1"]
+    folders += [f"panoptic/{name}" for name in ("ground_truth", "before", "after")]
     for stale in [path for folder in folders for path in Path(directory, folder).glob("*.*")]:
         stale.unlink()
     for path, content in files.items():

@@ -21,6 +21,8 @@ NOTICES = {
     "zero_id_effect": "with annotations of id 0 found, or missed as in pycocotools (--id-zero): {names}",
     "foreign_fields": "{n} fields of another benchmark, which this protocol does not read, so that the number is not that "
     "benchmark's: {names}{advice}",
+    "converted_fields": "{n} fields of another benchmark, carried over as far as tables have them: lists of categories, "
+    "groups, crowd indices and flags: {names}",
     "missing_neg_category_ids": "{n} images without neg_category_ids or verified labels: there only detections of "
     "categories with objects are scored",
     "missing_not_exhaustive_category_ids": "{n} images without not_exhaustive_category_ids: taken as exhaustive",

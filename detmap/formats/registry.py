@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -38,6 +40,9 @@ def unpacked_name(name: str) -> str:
     """Return the name that a compressed file has when it is decompressed."""
     return next((name.removesuffix(ending) for ending in PACKED if name.endswith(ending)), name)
 
+
+#: Maximum number of names of a folder that are counted to describe it, and of those that are proposed instead of it.
+_MANY, _FEW = 10_000, 3
 
 #: So many lines a sniff looks at.
 _LINES = 100
@@ -394,6 +399,7 @@ def unknown(source: Path | Held, role: Role) -> Format:
     """
     given = Given(source, role)
     _refuse_other(given, source)
+    _refuse_unlike(given, source)
     return FORMATS[_OTHERWISE[given.is_folder]]
 
 
@@ -432,6 +438,37 @@ def _refuse_other(given: Given, source: Path | Held) -> None:
             source=name,
             remedy=f"files of text, one for an image, are given as their folder; else say which it is: {_FLAG[given.role]}",
         )
+
+
+def _refuse_unlike(given: Given, source: Path | Held) -> None:
+    """Refuse a folder of files that no format has, and XML, and say what is there and what would be read."""
+    formats = ", ".join(one.name for one in able(given.role))
+    remedy = f"say which format it is: {_FLAG[given.role]}, one of {formats}"
+    if given.is_folder:
+        counts: Counter[str] = Counter()
+        inside: list[str] = []
+        for name in given.names[:_MANY]:
+            path = os.path.join(given.path, name)
+            ending = os.path.splitext(name)[1].lower()
+            counts["folders" if os.path.isdir(path) else ending or "files without ending"] += 1
+            if len(inside) < _FEW and counts.total() <= _LINES:
+                with suppress(InputError):
+                    found = recognise(path, given.role)
+                    inside += [] if found is None else [f"{name} ({found.name})"]
+        if not counts or ".xml" in counts:  # whose reader says what is wrong
+            return
+        parts = [f"{count:,} {what}" for what, count in counts.most_common(3)]
+        held = f"holds {', '.join(parts)}{', and others' if len(counts) > 3 else ''}, which no format is known by"
+        if inside:
+            remedy = f"give the path of what is meant in it: {', '.join(inside)}"
+        raise InputError(held, source=given.path, remedy=remedy)
+    root = re.match(rb"\s*(?:<\?[^>]*>\s*)?(?:<!--.*?-->\s*)*<([\w:.-]+)", given.head, re.S)
+    if root is not None and given.role == "ground_truth" and root[1] == b"annotation":
+        raise InputError(
+            "is one file of VOC's XML", source=given.path or None, remedy="give the folder that holds all of them"
+        )
+    if root is not None:
+        raise InputError(f"is XML whose root is {root[1].decode()}", source=given.path or None, remedy=remedy)
 
 
 def to_write(path: Path, role: Role, name: str | None = None) -> Format:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.detection.metric_names import OF_IMAGES, distinct_names, find_metric, metric_table
+from detmap.detection.metric_names import OF_CLASS, OF_IMAGES, distinct_names, find_metric, metric_table
 from detmap.detection.precisions import Curves, averaged, effect_of_zero_ids, mean_of_defined, published_mean, recalls
 from detmap.detection.protocols import UNLIMITED, Protocol
+from detmap.detection.rematching import chosen_thresholds
+from detmap.detection.sampling import Sampled
 from detmap.detection.tally import Tally
 from detmap.errors import OptionError, UnknownMetricError, shorten
-from detmap.hits import Curve, best_f1
+from detmap.hits import SAMPLED, Curve, best_f1, sampled_mean
 from detmap.results import Intervals, Result, widened
 
 if TYPE_CHECKING:
@@ -164,9 +166,31 @@ class DetectionResult(Result):
         if kind in OF_IMAGES:
             values = averaged(self._crowds[str(category)], self.protocol)[:, :, :, area]
             return mean_of_defined(values) if kind == "group" else published_mean(values)
+        if kind in OF_CLASS:
+            return self._of_class(kind, area, str(category))
         values = self._values(kind, iou, area, cap)
         chosen: Any = self.tally.in_group(category) if isinstance(category, str) else category
         return mean_of_defined(values if category is None else values[..., chosen])
+
+    def _of_class(self, kind: str, area: int, name: str) -> float:
+        """Return AP or similarity of orientation of a class in percent; NaN without ground truth, or any detection."""
+        places = [k for k, (_, own) in enumerate(self.categories) if own.casefold() == name.casefold()]
+        held = [k for k in places if self.tally.class_starts[k + 1] > self.tally.class_starts[k]]
+        if len(places) != 1 or not held:
+            return float("nan")
+        chosen = chosen_thresholds(self.protocol, self.categories)[:, held[0]]
+        if kind == "percent":
+            values = self._largest.average_precision[chosen, held[0], area, 0]
+        else:
+            values = self._orientation[held[0], area, chosen]
+        return mean_of_defined(100.0 * values)
+
+    @cached_property
+    def _orientation(self) -> NDArray[np.float64]:
+        """The mean similarity of orientation, as AP is taken of precision, shape (K, A, T); NaN where it is not known."""
+        rule = self.protocol.interpolation
+        made = Sampled.of(self.tally, threads=self._threads)
+        return sampled_mean(made.alike, rule if rule in SAMPLED else next(iter(SAMPLED)))
 
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
         """Return what a metric is the mean of: by threshold, recall (but for AR), and category."""
@@ -174,6 +198,8 @@ class DetectionResult(Result):
         if iou is not None:
             t = self._find_threshold(iou)
             values = values[:0] if t is None else values[t : t + 1]
+        elif kind == "AP" and self.protocol.class_thresholds:
+            values = np.where(chosen_thresholds(self.protocol, self.categories)[:, None], values, np.nan)
         return values
 
     def _by_category(self, iou: float | None) -> NDArray[np.float64]:
@@ -184,6 +210,8 @@ class DetectionResult(Result):
         # A category has ground truth or has none: its values are numbers, or NaN, all together. They lie side by side, in
         # the order in which `_mean` takes them: then numpy adds them up as it does there.
         side_by_side = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(len(self.categories), -1)
+        if self.protocol.class_thresholds:
+            return np.array([mean_of_defined(row) for row in side_by_side])
         return np.asarray(side_by_side.mean(axis=1))
 
     def _find_threshold(self, iou: float) -> int | None:

@@ -29,6 +29,7 @@ from detmap.detection import zero_ids
 from detmap.detection.arrangement import Arrangement, Side, least_overlaps, over_cells
 from detmap.detection.preparation import prepared_scores
 from detmap.detection.protocols import Protocol
+from detmap.detection.rematching import BY_OBJECTS
 from detmap.detection.tally import word_count
 from detmap.explanations.shared_work import (
     Cells,
@@ -42,7 +43,7 @@ from detmap.explanations.shared_work import (
     ranked_by,
     ranks_of,
 )
-from detmap.hits import Hits
+from detmap.hits import SAMPLED, Hits
 from detmap.kernels import matching, overlap, pairs, readonly
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import BOXES
@@ -99,6 +100,8 @@ _TAME = 3e4
 def knows(protocol: Protocol) -> bool:
     """Return whether `Lean` carries out all that a protocol decides otherwise than by default."""
     known = len(protocol.range_names) == 1 and all(getattr(protocol, name) == _PLAIN[name] for name in _UNKNOWN)
+    if protocol.matching == BY_OBJECTS or protocol.interpolation in SAMPLED:
+        return False
     return known and protocol.ties != "reversed"  # which changes what is matched
 
 

@@ -291,9 +291,14 @@ MASKS, BOUNDARIES, PROBIOU = "segm", "boundary", "probiou"
 KEYPOINTS: Final = "keypoints"
 WHOLE_BODIES: Final = "keypoints_wholebody"
 ROTATED: Final = "rotated"
+BEV: Final = "bev"
+BOX3D: Final = "box3d"
 
 #: The names of kinds, for type checkers, which then find a typo.
-IouType = Literal["bbox", "segm", "keypoints", "boundary", "rotated", "probiou", "keypoints_wholebody"] | PluginName
+IouType = (
+    Literal["bbox", "segm", "keypoints", "boundary", "rotated", "probiou", "keypoints_wholebody", "bev", "box3d"]
+    | PluginName
+)
 
 #: The field of COCO's records that holds the box, x, y, width, height.
 BOX_FIELD = "bbox"

@@ -97,7 +97,7 @@ def test_options_that_cannot_be(options, says):
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("matching", "greedy", "matching must be one of best-free, best, not 'greedy'"),
+        ("matching", "greedy", "matching must be one of best-free, best, objects, not 'greedy'"),
         ("interpolation", "12-point", "interpolation must be one of grid, step"),
         ("ties", "random", "ties must be one of image, file"),
         ("ignore", ("occluded",), "ignore must be one of crowd, difficult"),
@@ -112,8 +112,8 @@ def test_protocols_that_cannot_be(field, value, says):
 
 
 def test_an_unknown_protocol():
-    with pytest.raises(detmap.OptionError, match="unknown protocol 'kitti'; one of: coco, voc2007, voc2012"):
-        resolve("kitti")
+    with pytest.raises(detmap.OptionError, match="unknown protocol 'cityscapes'; one of: coco, voc2007, voc2012"):
+        resolve("cityscapes")
 
 
 def test_resolve():

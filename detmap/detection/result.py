@@ -15,10 +15,10 @@ from detmap.detection.metric_names import OF_CLASS, OF_IMAGES, distinct_names, f
 from detmap.detection.precisions import Curves, averaged, effect_of_zero_ids, mean_of_defined, published_mean, recalls
 from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.detection.rematching import chosen_thresholds
-from detmap.detection.sampling import Sampled
+from detmap.detection.sampling import Sampled, of_class
 from detmap.detection.tally import Tally
 from detmap.errors import OptionError, UnknownMetricError, shorten
-from detmap.hits import SAMPLED, Curve, best_f1, sampled_mean
+from detmap.hits import SAMPLED, Curve, best_f1
 from detmap.results import Intervals, Result, widened
 
 if TYPE_CHECKING:
@@ -167,30 +167,18 @@ class DetectionResult(Result):
             values = averaged(self._crowds[str(category)], self.protocol)[:, :, :, area]
             return mean_of_defined(values) if kind == "group" else published_mean(values)
         if kind in OF_CLASS:
-            return self._of_class(kind, area, str(category))
+            aps = self._largest.average_precision[:, :, area, 0].T
+            values = aps if kind == "percent" else self._alike[:, area]
+            return of_class(values, str(category), self.protocol, self.categories, np.diff(self.tally.class_starts))
         values = self._values(kind, iou, area, cap)
         chosen: Any = self.tally.in_group(category) if isinstance(category, str) else category
         return mean_of_defined(values if category is None else values[..., chosen])
 
-    def _of_class(self, kind: str, area: int, name: str) -> float:
-        """Return AP or similarity of orientation of a class in percent; NaN without ground truth, or any detection."""
-        places = [k for k, (_, own) in enumerate(self.categories) if own.casefold() == name.casefold()]
-        held = [k for k in places if self.tally.class_starts[k + 1] > self.tally.class_starts[k]]
-        if len(places) != 1 or not held:
-            return float("nan")
-        chosen = chosen_thresholds(self.protocol, self.categories)[:, held[0]]
-        if kind == "percent":
-            values = self._largest.average_precision[chosen, held[0], area, 0]
-        else:
-            values = self._orientation[held[0], area, chosen]
-        return mean_of_defined(100.0 * values)
-
     @cached_property
-    def _orientation(self) -> NDArray[np.float64]:
-        """The mean similarity of orientation, as AP is taken of precision, shape (K, A, T); NaN where it is not known."""
+    def _alike(self) -> NDArray[np.float64]:
+        """The mean similarity of orientation, as AP is taken of precision, (K, A, T); NaN where it is not known."""
         rule = self.protocol.interpolation
-        made = Sampled.of(self.tally, threads=self._threads)
-        return sampled_mean(made.alike, rule if rule in SAMPLED else next(iter(SAMPLED)))
+        return Sampled.of(self.tally, threads=self._threads).averages(rule if rule in SAMPLED else "sampled-40").alike
 
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
         """Return what a metric is the mean of: by threshold, recall (but for AR), and category."""
@@ -375,13 +363,16 @@ class DetectionResult(Result):
         table = metric_table(protocol, self.categories)
         of_all = {name for name, (*_, category) in table if not isinstance(category, int)}
         classes = distinct_names(self.categories)
+        of_classes: dict[Any, str] = {
+            one: f"{value:g}" for one, value in protocol.class_thresholds if protocol.find_threshold(value) is not None
+        }
         for name, (kind, iou, area, cap, category) in table:
             most = protocol.max_dets[cap]
             row = {
                 "metric": classes[category] if isinstance(category, int) and classes[category] not in of_all else name,
                 "value": self[name],
-                "mean of": {"AR": "recall", "pooled": "one ranking"}.get(kind, "precision"),
-                f"{protocol.iou_type} IoU": every if iou is None else f"{iou:g}",
+                "mean of": _MEAN_OF.get(kind, "precision"),
+                f"{protocol.iou_type} IoU": of_classes.get(category, every) if iou is None else f"{iou:g}",
                 "area": protocol.range_names[area],
                 **({"images": category if kind in OF_IMAGES else "all"} if protocol.crowd_groups else {}),
                 "max detections": self._cap_in_words() if most == UNLIMITED else str(most),
@@ -497,6 +488,10 @@ _ELSEWHERE = {
     "per_class": "result.per_category",
     "confusion_matrix": "detmap.diagnose(ground_truth, detections).part('confusion')",
 }
+
+
+#: What metrics of a kind are the mean of, where that is not precision.
+_MEAN_OF = {"AR": "recall", "pooled": "one ranking", "orientation": "similarity"}
 
 
 def _copied(value: Any) -> Any:

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.detection.protocols import Protocol
+from detmap.detection.rematching import chosen_thresholds
 from detmap.detection.tally import Tally, rematched
-from detmap.hits import SAMPLES
+from detmap.hits import SAMPLES, sampled_mean
 from detmap.kernels import readonly, rematching
 from detmap.system import parallel
+
+
+class Averages(NamedTuple):
+    """AP, and the mean similarity of orientation, of each class, range and threshold: (K, A, T), NaN where undefined."""
+
+    precision: NDArray[np.float64]
+    alike: NDArray[np.float64]
+
+
+def of_class(
+    values: NDArray[np.float64], name: str, protocol: Protocol, categories: Sequence[tuple[Any, str]], detected: Any
+) -> float:
+    """Return the mean in percent over the thresholds of a class, of `values` (K, T); NaN where the class is none of the
+    categories, has no ground truth, or none of it was `detected` (K,): of such a class KITTI's program says nothing.
+    """
+    places = [k for k, (_, own) in enumerate(categories) if own.casefold() == name.casefold()]
+    if len(places) != 1 or not detected[places[0]]:
+        return float("nan")
+    chosen = 100.0 * values[places[0], chosen_thresholds(protocol, categories)[:, places[0]]]
+    return float(np.mean(chosen)) if chosen.size else float("nan")
 
 
 @dataclass(frozen=True)
@@ -21,6 +45,10 @@ class Sampled:
     scores: NDArray[np.float64]
     alike: NDArray[np.float64]
 
+    def averages(self, rule: str) -> Averages:
+        """Return AP and the mean similarity of orientation under a rule of `detmap.hits.SAMPLED`."""
+        return Averages(sampled_mean(self.precision, rule), sampled_mean(self.alike, rule))
+
     @classmethod
     def of(cls, tally: Tally, copies: NDArray[np.int64] | None = None, threads: int | None = None) -> Sampled:
         """Read them of a tally in ranking order; `copies` is how often each image counts, by default once."""
@@ -29,7 +57,7 @@ class Sampled:
         shape = (len(tally.categories), ranges, thresholds, SAMPLES)
         precision, scores, alike = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
         counts = np.ones(tally.image_ids.size, np.int64) if copies is None else copies
-        positives = _positives(tally, counts)
+        positives = positives_of(tally, counts)
         columns = _steps(tally)
         # One detection without an angle turns similarity off for all classes, as in the benchmark's program.
         oriented = bool(len(tally)) and not np.isnan(columns[2]).any()
@@ -53,7 +81,7 @@ class Sampled:
         return cls(precision, scores, alike)
 
 
-def _positives(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
+def positives_of(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many objects there are to find, shape (K, A)."""
     weights = tally.positive_counts * copies[tally.positive_image][:, None]
     columns = [np.bincount(tally.positive_category, one, len(tally.categories)) for one in weights.T]

@@ -71,11 +71,11 @@ class Steps(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Where the objects of a cell ``start``, their ``size``, and its ``count`` of detections."""
+    """Where the objects of a cell ``start``, their ``size``, and how many ``detections`` it has."""
 
     start: int
     size: int
-    count: int
+    detections: int
 
 
 class Cell(NamedTuple):
@@ -190,14 +190,14 @@ def _first_pass(cell: Cell, span: Span, objects: Objects, least: float, rows: Ro
         if d < 0:
             continue
         cell.used[d] = 1
-        if d < span.count:
+        if d < span.detections:
             if out.taken.shape[0]:
                 out.taken[cell.at[d]] = g
             if cell.role[d] == _VALID and not cell.unneeded[g]:
                 out.hit[cell.at[d], word] |= mask
             else:
                 out.ignored[cell.at[d], word] |= mask
-    for d in range(span.count):
+    for d in range(span.detections):
         if cell.stuff[d] and not cell.used[d]:
             out.ignored[cell.at[d], word] |= mask
 
@@ -207,9 +207,9 @@ def _second_passes(cell: Cell, span: Span, objects: Objects, least: float, rows:
     """Write what changes in a cell with every score, for one bit."""
     before_found, before_missed, before_alike = 0, 0, 0.0
     begin, valid = 0, 0
-    while begin < span.count:
+    while begin < span.detections:
         stop, counted = begin, False
-        while stop < span.count and rows.scores[cell.at[stop]] == rows.scores[cell.at[begin]]:
+        while stop < span.detections and rows.scores[cell.at[stop]] == rows.scores[cell.at[begin]]:
             if cell.role[stop] == _VALID:
                 counted = True
                 valid += cell.stuff[stop] == 0
@@ -359,6 +359,8 @@ def sample_hits(starts: Array, ranks: Array, positives: Array, begin: int, end: 
         hits = starts[q + 1] - starts[q]
         for k in range(values.shape[0]):
             values[k] = 0.0 if positives[q] > 0 else np.nan
+        if positives[q] <= 0:
+            continue
         for place in range(hits):
             if _wanted(place, hits, positives[q], recall) and count < values.shape[0]:
                 values[count] = (place + 1) / ranks[starts[q] + place]

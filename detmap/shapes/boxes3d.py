@@ -153,11 +153,13 @@ def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
     every = pairs._replace(crowd=np.ones(len(out), np.bool_), lowest=0.0)
     _ground(detections, ground_truth, every, out)
     left, right = detections.table[pairs.detections], ground_truth.table[pairs.ground_truth]
-    high = np.minimum(left[:, 4], right[:, 4]) - np.maximum(left[:, 4] - left[:, 0], right[:, 4] - right[:, 0])
+    top, other_top = left[:, 4] - left[:, 0], right[:, 4] - right[:, 0]
+    high = np.minimum(left[:, 4], right[:, 4]) - np.maximum(top, other_top)
     area = detections.areas()[pairs.detections]
     shared = out * area * np.maximum(high, 0.0)
-    volume = area * left[:, 0]
-    other = ground_truth.areas()[pairs.ground_truth] * right[:, 0]
+    # Heights are rounded as the shared one is, so that equal boxes overlap by 1.
+    volume = area * (left[:, 4] - top)
+    other = ground_truth.areas()[pairs.ground_truth] * (right[:, 4] - other_top)
     whole = np.where(pairs.crowd, volume, volume + other - shared)
     out[:] = np.divide(shared, whole, out=np.zeros(len(out)), where=(shared > 0) & (whole > 0))
     np.minimum(out, 1.0, out=out)

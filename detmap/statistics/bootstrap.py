@@ -22,7 +22,9 @@ from detmap.statistics.reweighting import (
     balance,
     category_metrics,
     column_names,
+    largest_values,
     metric_names,
+    of_one_class,
     support,
     threshold_counts,
 )
@@ -70,6 +72,8 @@ class Bootstrap:
         How far from 0 and from 1 each column must be to have an interval; by default nothing is too near.
     balance : ndarray of float64, shape (m,), optional
         Of clusters: how many of one size those behind each column are worth, see `detmap.statistics.clusters.balanced`.
+    most : ndarray of float64, shape (m,), optional
+        The largest value that each column can have, 100 for percent; by default 1.
     seed : int
         The seed of the draws.
     method : {"t", "bca", "percentile"}
@@ -90,6 +94,7 @@ class Bootstrap:
     support: NDArray[np.int64]
     near: NDArray[np.float64] | None = None
     balance: NDArray[np.float64] | None = None
+    most: NDArray[np.float64] | None = None
     seed: int
     method: Method = "t"
     bounded: bool = True
@@ -122,18 +127,24 @@ class Bootstrap:
         out = np.full((self.estimate.size, 2), np.nan)
         for column in range(self.estimate.size):
             if not self.reason(column):
-                out[column] = intervals.interval(
+                most = self._most(column)
+                ends = intervals.interval(
                     self.method,
-                    float(self.estimate[column]),
-                    self.replicates[:, column],
-                    self.jackknife[:, column],
+                    float(self.estimate[column]) / most,
+                    self.replicates[:, column] / most,
+                    self.jackknife[:, column] / most,
                     int(self.support[column]),
                     level,
                     bounded=self.bounded,
                     near=self._near(column),
                     balance=self.balance_of(column),
                 )
+                out[column] = np.array(ends) * most
         return out
+
+    def _most(self, column: int) -> float:
+        """Return the largest value that a column can have."""
+        return 1.0 if self.most is None else float(self.most[column])
 
     def balance_of(self, column: int) -> float | None:
         """Return how many clusters of one size those behind a column are worth; None where images are drawn."""
@@ -148,10 +159,11 @@ class Bootstrap:
 
     def reason(self, column: int) -> str:
         """Return why a column has no interval, in a few words; empty where it has one."""
+        most = self._most(column)
         return intervals.reason(
-            float(self.estimate[column]),
-            self.replicates[:, column],
-            self.jackknife[:, column],
+            float(self.estimate[column]) / most,
+            self.replicates[:, column] / most,
+            self.jackknife[:, column] / most,
             int(self.support[column]),
             self.unit,
             bounded=self.bounded,
@@ -335,6 +347,7 @@ def replicated(
         support=held,
         near=_nearest(tally, metrics, by_category, held),
         balance=balance(tally, metrics, by_category, units),
+        most=largest_values(tally, metrics, by_category),
         seed=seed,
         method=method,
         unit=units.name,
@@ -348,7 +361,10 @@ def _nearest(
     number = len(tally.categories)
     classes = int(np.count_nonzero(support[len(metrics) : len(metrics) + number]))
     of_all, of_category = threshold_counts(tally.protocol, metrics, by_category)
-    ends = [intervals.nearest(count, classes) for count in of_all]
+    single = of_one_class(tally.protocol, metrics)
+    ends = [
+        intervals.nearest(*((1, 1) if alone else (count, classes))) for count, alone in zip(of_all, single, strict=True)
+    ]
     ends += [intervals.nearest(count, 1) for count in of_category for _ in range(number)]
     return np.array(ends, np.float64).reshape(-1, 2)
 

@@ -48,10 +48,8 @@ def _test_pair(
     metric: str,
     permutations: int,
 ) -> float:
-    """Return the p-value of the difference between two files by a metric; NaN where they were scored on other classes.
-
-    Of each file there is the fingerprint of what was scored, if it is known. The metric may be one of a split.
-    """
+    """Return the p-value of the difference between two files by a metric; NaN where they were scored on other classes."""
+    # Of each file there is the fingerprint of what was scored, if it is known. The metric may be one of a split.
     first, second = (_tally_again(ground_truth, found, content, options) for found, content in pair)
     metric, first, second = _of_split(metric, options.splits, first, second)
     if first.categories != second.categories:
@@ -147,7 +145,9 @@ def compare_files(
         if None not in contents:
             keys[pair] = digest([*contents, *parts])
     saved = None if out is None else Path(out) / "tests.json"
-    known = _saved_tests(saved) if saved is not None and resume else {}
+    known: dict[str, float] = {}
+    if saved is not None and resume:  # what is damaged is made again
+        known = (saving.unsealed(saved) or {"tests": {}})["tests"]
     made.p.update({pair: known[key] for pair, key in keys.items() if key in known})
     pairs = [pair for pair in made.p if made.could_tell and keys.get(pair) not in known]
     both = {
@@ -164,10 +164,3 @@ def compare_files(
         tests = {key: made.p[pair] for pair, key in keys.items() if not np.isnan(made.p[pair])}
         write_atomically(saved, saving.encoded(saving.sealed({"tests": tests})))
     return made
-
-
-def _saved_tests(path: Path) -> dict[str, float]:
-    """Return the p-values of an earlier run by key; what is damaged is made again."""
-    document = saving.unsealed(path)
-    found: dict[str, float] = {} if document is None else document["tests"]
-    return found

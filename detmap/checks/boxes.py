@@ -72,7 +72,8 @@ def _causes(facts: Facts) -> Iterator[Finding]:
             made = _by_shapes(side)
             if made is not None:
                 yield _cause(facts, side, *made)
-    gain = facts.agreement.of_boxes if facts.agreement is not None and not facts.causes & _all_causes() else None
+    known = any(code in _CAUSES for _, code in facts.causes)
+    gain = None if facts.agreement is None or known else facts.agreement.of_boxes
     if gain is not None:
         assert facts.agreement is not None
         side = facts.agreement.truth if gain.role == "ground_truth" else facts.agreement.found
@@ -81,10 +82,6 @@ def _causes(facts: Facts) -> Iterator[Finding]:
     for side in sides:
         if not facts.caused(side.role, *_CAUSES):
             yield from _by_edges(facts, side)
-
-
-def _all_causes() -> set[tuple[str, str]]:
-    return {(role, code) for role in ("ground_truth", "detections") for code in _CAUSES}
 
 
 def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "", words: str = "{many}") -> Finding:
@@ -136,10 +133,9 @@ def _by_shapes(side: Side) -> tuple[str, Array] | None:
 
 
 def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
-    """Boxes that reach far beyond their images as they are, and would not if they were read in another way.
-
-    Boxes of a smaller image, or of another form of it, do so as well: where there is another side, it must bear it out.
-    """
+    """Boxes that reach far beyond their images as they are, and would not if they were read in another way."""
+    # Boxes of a smaller image, or of another form of it, do so as well: where there is another side, it must bear it
+    # out.
     boxes, sizes = side.boxes, side.sizes
     column = side.table.shapes[BOXES]
     in_corners = isinstance(column, Boxes) and not column.sizes
@@ -190,10 +186,9 @@ def _fits(change: Change | None, boxes: Array, sizes: Array) -> NDArray[np.bool_
 
 
 def _rather(far: Array, fits: Array, sizes: Array, code: str) -> bool:
-    """Return whether so many fit only if they are read in another way.
-
-    Boxes that were moved or enlarged at random fit so by chance. That is measured by what fits of those that are within.
-    """
+    """Return whether so many fit only if they are read in another way."""
+    # Boxes that were moved or enlarged at random fit so by chance. That is measured by what fits of those that are
+    # within.
     within = ~far & np.isfinite(sizes[:, 0] + sizes[:, 1])
     others = np.count_nonzero(within)
     by_chance = np.count_nonzero(within & fits) / others if others else 0.0

@@ -13,7 +13,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from detmap.cli.help import Parser
+from detmap.cli.help import Parser, add_option
 from detmap.cli.inputs import check_files
 from detmap.cli.options import Command, add_plugins
 from detmap.cli.output import compiling_told, say
@@ -32,6 +32,7 @@ _HOMES = {
     "verify": "verifying",
     "convert": "converting",
     "check": "checking",
+    "pq": "panoptic",
     "trec": "retrieval",
     "reid": "retrieval",
     "hashing": "retrieval",
@@ -111,7 +112,7 @@ def _parser(given: Sequence[str] = ()) -> Parser:
     )
     verbose = "--verbose" in given
     parser.add_argument("--version", action=Version, verbose=verbose, help="print the version and exit")
-    parser.add_argument("--verbose", action="store_true", help="with --version: what is installed, and where")
+    add_option(parser, "--verbose", "with --version: what is installed, and where")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     chosen = _chosen(given)
     for name in _needed(given):
@@ -142,7 +143,7 @@ def _load_plugins(given: Sequence[str]) -> None:
     """Load the plug-ins that are installed and those that the command line names: they add to its options."""
     from detmap import plugins
 
-    first = argparse.ArgumentParser(prog="detmap", add_help=False, allow_abbrev=False)
+    first = Parser(prog="detmap", add_help=False, allow_abbrev=False)
     add_plugins(first)
     plugins.load_installed()
     plugins.load(first.parse_known_args(list(given))[0].plugin)

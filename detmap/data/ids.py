@@ -15,6 +15,7 @@ from detmap import columns
 from detmap.errors import InputError, OptionError, shorten
 from detmap.kernels import Frozen, readonly
 from detmap.shapes.boxes import extremes, over_rows
+from detmap.shapes.kinds import Surroundings
 
 T = TypeVar("T", bound="Ids")
 
@@ -65,6 +66,8 @@ class Images(Ids):
     clusters: NDArray[Any] | None = None
     #: How crowded each image is, CrowdPose's ``crowdIndex``, NaN where it is not known; None where none is.
     crowd_index: NDArray[np.float64] | None = None
+    #: Where the car was that recorded each image, and what was around it; None where that is not known.
+    surroundings: Surroundings | None = None
 
     @property
     def heights(self) -> NDArray[np.int64] | None:
@@ -116,7 +119,8 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
         return Ids(readonly((), np.int64), readonly((), np.int32))
     if values.dtype.kind == "i":
         low, high = map(int, extremes(values))
-        if high - low < 8 * values.size + 1_000_000:  # ids are mostly dense: look them up rather than sort
+        # Where ids are dense enough a table of all numbers between is quicker than sorting; it takes up to 10 MB more.
+        if high - low < min(64 * values.size, 8 * values.size + 1_000_000):
             seen, codes = np.zeros(high - low + 1, np.bool_), np.empty(values.size, np.int32)
 
             def see(begin: int, end: int) -> None:

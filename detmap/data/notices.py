@@ -27,6 +27,9 @@ NOTICES = {
     "missing_frequency": "{n} categories with ground truth, but without frequency: in no AP of a group by frequency",
     "missing_level_fields": "{n} objects lack a field that a level of difficulty reads: they are ignored there",
     "missing_crowdIndex": "{n} images without crowdIndex: in none of the groups of images",
+    "missing_ego": "{n} images do not say where the car was: there boxes at any distance are scored (class_ranges)",
+    "missing_samples": "{n} samples of the ground truth are not in the results, which the development kit refuses: nothing "
+    "is found there",
     "missing_part_scores": "{n} detections without a score of the part (score_field): ranked by their score",
     "missing_valid_flag": "{n} objects without the flag that the protocol reads (valid_flag): each counts as valid",
     "group_boxes": "{n} boxes stand for groups of objects, by a column that this protocol does not read: each is scored as "
@@ -40,14 +43,21 @@ NOTICES = {
     "short_rankings": "{n} queries have fewer neighbours (padding and junk left out) than a metric reads: search for more",
     "missing_classes": "{n} classes without a result file, so that their AP is 0: {names}",
     "skipped_classes": "{n} classes without a result file, left out: {names}",
+    "boxes_read_as_shares": "{n} boxes are taken for centre x, centre y, width, height as shares of their image",
+    "shares_made_pixels": "{n} boxes are shares of their image, and are read as pixels by its width and height",
     "unread_files": "{n} files whose names do not say a class, as comp4_det_test_dog.txt does: not read",
     "boxes_read_as_xyxy": "{n} boxes are taken for left, top, right, bottom, which none of them contradicts",
     "boxes_read_as_xywh": "{n} boxes are taken for left, top, width, height: as corners some would be inverted",
+    "unread_records": "{n} records without an area, as lines and points, or that are not to be considered: left out",
+    "rows_without_box": '{n} rows name a class and have no box, as "no finding": their images have no object by them',
+    "unnamed_class": "{n} rows without a class: all are of one, called object unless classes (--classes) names it",
+    "read_as_score_box": "{n} strings of predictions are read as groups of score, x, y, width, height",
+    "read_as_class_score_box": "{n} strings of predictions are read as groups of class, score, x1, y1, x2, y2",
     "unread_shapes": "{n} records have other shapes than boxes: the boxes alone are read",
     "unscored_shapes": "{n} images have masks or keypoints as well as boxes: the boxes are scored "
     "(Evaluator(iou_type='segm' or 'keypoints') scores the others)",
     "score_before_box": "{n} boxes leave their images, and far fewer would if the score came before the box: if it does, "
-    "write it behind, as YOLO's tools do",
+    "say so: --dt-format text --box-format cxcywh",
     "stray_labels": "{n} files of labels without an image in the folder of images: not read",
     "outside_paths": "{n} folders that data.yaml names lie outside of its own, and are read from there: {names}",
     "other_split": "data.yaml has no split val: its split {names} is read (another one: --image-set)",
@@ -76,8 +86,16 @@ NOTICES = {
     "which frames of a video are not (whole videos are drawn with --clusters {names})",
     "clusters_by_name": "{n} images have names that count up behind a prefix, as frames of videos do: intervals and tests "
     "take images as independent of each other (--clusters FILE says which are not)",
+    "repeated_images": "{n} predictions for an image that has another one: the last one counts, as in panopticapi",
+    "repeated_segments": "{n} segments repeat an id of their image: the last one counts, as in panopticapi",
+    "unread_predictions": "{n} predictions for images that the ground truth does not have: not read",
+    "unlisted_categories": "{n} segments of the ground truth have a category that it does not list: they count nowhere",
+    "wrong_areas": "{n} segments of the ground truth have another area than pixels: the JSON's counts, as in panopticapi",
+    "unlisted_pixels": "{n} images of the ground truth have pixels of a segment that the JSON does not list: they belong "
+    "to no segment, and are not VOID",
     "no_detections": "no detections at all: every recall is 0",
     "empty_categories": "{n} categories without ground truth: left out of the means",
+    "zero_categories": "{n} categories without ground truth: by the protocol's rule their AP is 0 in all means",
     "missing_queries": "{n} judged queries that the run does not have: left out, or 0 where the convention says so",
     "extra_queries": "{n} queries of the run that nobody judged: left out",
     "empty_queries": "{n} queries without relevant items: they count as the convention says",
@@ -130,9 +148,13 @@ _OF_ONE = {
     "masks": "mask",
     "polygons": "polygon",
     "queries": "query",
+    "samples": "sample",
     "records": "record",
     "results": "result",
+    "rows": "row",
+    "strings": "string",
     "images": "image",
+    "do": "does",
     "have": "has",
     "are": "is",
     "repeat": "repeats",
@@ -150,7 +172,7 @@ def _of_one(sentence: str) -> str:
         noun, rest = match[1], match[2]
         if noun not in _OF_ONE:
             return match[0]
-        verb = re.match(r" (have|are|repeat|lie|begin|stand)\b", rest)
+        verb = re.match(r" (have|are|repeat|lie|begin|stand|do)\b", rest)
         rest = rest if verb is None else f" {_OF_ONE[verb[1]]}{rest[verb.end() :]}"
         return f"1 {_OF_ONE[noun]}{rest}"
 

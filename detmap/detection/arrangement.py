@@ -23,6 +23,7 @@ from detmap.detection.group_boxes import groups_of
 from detmap.detection.measures import Measured, Measures, outside_of
 from detmap.detection.preparation import left_out, prepared
 from detmap.detection.protocols import UNLIMITED, Protocol
+from detmap.detection.true_positives import HALF_TURNS, has_rule
 from detmap.errors import InputError
 from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
 from detmap.shapes import Boxes, Column, Kind, Pairs, find
@@ -232,11 +233,13 @@ class Arrangement:
         repeated = rematching.with_neighbours(ground_truth, protocol, truth_category, truth_image)
         if repeated is not None:
             truth_category, truth_image = repeated.category, repeated.image
-        truth = Side.of(truth_category, truth_image, images.size, merged, threads)
+        truth = Side.of(
+            truth_category, truth_image, images.size, merged, threads, reverse=protocol.matching == "first-free"
+        )
         if repeated is not None:
             neighbours = repeated.neighbour[truth.order]
             truth = replace(truth, order=readonly(repeated.rows[truth.order], np.int32))
-        cap, backwards = protocol.max_dets[-1], protocol.ties == "reversed"
+        cap, backwards = protocol.max_dets[-1], protocol.ties in ("reversed", "file-reversed")
         found = Side.of(det_category, det_image, images.size, merged, threads, detections.scores, cap, backwards)
         cells = _joined(found, truth)
         ignored_flag = np.zeros(len(ground_truth), np.bool_)
@@ -341,6 +344,13 @@ class Arrangement:
             _crowd=readonly(crowd if group is None else crowd | group, np.bool_),
         )
 
+    def deviations(self, found: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the errors of pairs of positions that matched, shape (p, errors)."""
+        assert self.kind.deviations is not None
+        rows, others = self._bounds[0].order[found], self._bounds[1].order[truth]
+        half = has_rule(self.protocol, (name for _, name in self.categories), HALF_TURNS)
+        return self.kind.deviations(*self._compared, rows, others, half[self.truth.category[truth]])
+
     def detection_areas(self, begin: int, end: int) -> NDArray[np.float64]:
         """Return the areas of the detections at positions ``[begin, end)``, as area ranges look at them."""
         if self._own_areas is None:
@@ -422,11 +432,20 @@ def _frequencies(ground_truth: GroundTruth, protocol: Protocol, wanted: NDArray[
 
 
 def least_overlaps(protocol: Protocol, iou_thresholds: Sequence[float]) -> NDArray[np.float64]:
-    """Return the least overlap with which a detection may match at each threshold."""
+    """Return the least overlap with which a detection may match at each threshold; of a distance, which is negated."""
     given = np.array(iou_thresholds)
+    if find(protocol.iou_type).falls:
+        given = -given
     # pycocotools takes the lower of the threshold and 1 - 1e-10; x > t is x >= the next number after t.
     bounds = np.minimum(given, 1 - 1e-10) if protocol.matching == "best-free" else given
     return readonly(np.nextafter(given, np.inf) if protocol.strict else bounds, np.float64)
+
+
+def least_near(protocol: Protocol, iou: float, floor: float) -> float:
+    """Return the least overlap with which an object is near a detection: the floor; of a distance, which is negated, the
+    threshold over the floor.
+    """
+    return -iou / floor if find(protocol.iou_type).falls else floor
 
 
 def over_cells(task: Callable[[int, int], None], cells: overlap.Cells, threads: int | None) -> None:

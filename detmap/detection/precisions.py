@@ -145,9 +145,20 @@ class Curves(Frozen):
 
 def averaged(curves: Curves, protocol: Protocol) -> NDArray[np.float64]:
     """Return what AP is the mean of, within the last of the caps: by threshold, recall, category and area range."""
-    if protocol.interpolation == "grid":
-        return curves.precision[..., -1]
-    return curves.average_precision[:, None, :, :, -1]
+    grid = protocol.interpolation == "grid"
+    values = curves.precision[..., -1] if grid else curves.average_precision[:, None, :, :, -1]
+    return with_empty(values, protocol)
+
+
+def with_empty(values: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
+    """Return AP or recall with that of classes without ground truth, which is NaN, as the protocol has it."""
+    return values if protocol.empty_classes == "undefined" else np.where(np.isnan(values), 0.0, values)
+
+
+def mean_of_classes(values: NDArray[np.float64]) -> float:
+    """Return the mean over classes of their means, by threshold, recall and category, of what is not NaN."""
+    by_class = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[-1], -1)
+    return mean_of_defined(by_class.mean(axis=1)) if by_class.size else float("nan")
 
 
 def mean_of_defined(values: NDArray[np.float64]) -> float:

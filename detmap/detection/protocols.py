@@ -15,21 +15,37 @@ from detmap.choices import UNLIMITED as UNLIMITED
 from detmap.choices import WHOLE
 from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
-from detmap.detection import federated, group_boxes, poses, ranges, rematching
+from detmap.detection import federated, group_boxes, poses, ranges, rematching, true_positives
 from detmap.detection import file_decisions as in_files
 from detmap.errors import OptionError, did_you_mean, shorten
-from detmap.hits import GRIDS, INTERPOLATIONS, LINEAR, PAIRWISE, SAMPLED, SAMPLES, Interpolation, Linear, Sampled
+from detmap.hits import (
+    CLIPPED,
+    GRIDS,
+    INTERPOLATIONS,
+    LINEAR,
+    PAIRWISE,
+    SAMPLED,
+    SAMPLES,
+    Interpolation,
+    Linear,
+    Sampled,
+)
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
-from detmap.shapes.kinds import BEV, BOX3D, BOXES, KEYPOINTS, ROTATED, WHOLE_BODIES
+from detmap.shapes.kinds import BEV, BOX3D, BOXES, DISTANCE, KEYPOINTS, ROTATED, WHOLE_BODIES
 
 AreaRanges = Mapping[str, Sequence[float | str] | str]
 Levels = Mapping[str, str | Iterable[str]]
 OksArea = Literal["area", "bbox*0.53", "bbox*0.53, ranges by area"]
+Matching = Literal["best-free", "first-free", "best", "objects"]
+Ties = Literal["image", "file", "reversed", "file-reversed"]
+#: Orders of ties that go by positions in the file.
+BY_FILE = ("file", "file-reversed")
+
 Sigmas = Sequence[float] | Mapping[Any, Sequence[float]]
 
-_INTERPOLATIONS = ("grid", *INTERPOLATIONS, PAIRWISE, *LINEAR, *SAMPLED)
+_INTERPOLATIONS = ("grid", *INTERPOLATIONS, PAIRWISE, *LINEAR, CLIPPED, *SAMPLED)
 
 
 @decisions.documented
@@ -92,20 +108,22 @@ class Protocol:
             ),
         ),
     )
-    matching: Literal["best-free", "best", "objects"] = field(
+    matching: Matching = field(
         default="best-free",
         metadata=decision(
-            "COCO's rule (a detection takes the best ground truth still free) or VOC's (it looks at the best one only); or "
-            "KITTI's, by which objects choose in the order of their file: first the surest detection, to find the scores at "
-            "which precision is read, and again at each of these the one that overlaps most.",
+            "COCO's rule (a detection takes the best ground truth still free, of equals the last), nuScenes' (likewise, but "
+            "of equals the first) or VOC's (it looks at the best one only); or KITTI's, by which objects choose in the order "
+            "of their file: first the surest detection, to find the scores at which precision is read, and again at each of "
+            "these the one that overlaps most.",
             "matching",
-            allowed=("best-free", "best", "objects"),
+            allowed=("best-free", "first-free", "best", "objects"),
             phrase=lambda protocol: f"matching {protocol.matching}",
             always=True,
             flag=Flag(
                 name="--matching",
-                help="best-free: a detection takes the best object that is still free (COCO); "
-                "best: it looks at the best object only (VOC); objects: objects choose, anew at each score (KITTI)",
+                help="best-free: a detection takes the best object that is still free (COCO); first-free: of equals the "
+                "first one (nuScenes); best: it looks at the best object only (VOC); objects: objects choose, anew at each "
+                "score (KITTI)",
             ),
         ),
     )
@@ -180,21 +198,21 @@ class Protocol:
             ),
         ),
     )
-    ties: Literal["image", "file", "reversed"] = field(
+    ties: Ties = field(
         default="image",
         metadata=decision(
             "The order of equal scores: by image id and then input order within it (COCO), or input order alone (VOC); or "
             "by image id descending and then input order, and matched in reversed input order (TensorFlow's Object "
-            "Detection API).",
+            "Detection API); or by input order backwards (nuScenes).",
             "matching",
             "ranking",
-            allowed=("image", "file", "reversed"),
+            allowed=("image", "file", "reversed", "file-reversed"),
             phrase=lambda protocol: f"ties by {protocol.ties}",
             always=True,
             flag=Flag(
                 name="--ties",
-                help="order of equal scores: by image and then input order, by input order alone, or by image from the last "
-                "on",
+                help="order of equal scores: by image and then input order, by input order alone, by image from the last "
+                "on, or by input order from the last on",
             ),
         ),
     )
@@ -361,6 +379,11 @@ class Protocol:
     neighbours: tuple[tuple[str, str], ...] = field(default=(), metadata=rematching.NEIGHBOURS)
     absorbing: bool = field(default=False, metadata=rematching.ABSORBING)
     class_levels: bool = field(default=False, metadata=rematching.CLASS_LEVELS)
+    class_ranges: tuple[tuple[str, float], ...] = field(default=(), metadata=true_positives.CLASS_RANGES)
+    empty_classes: Literal["undefined", "zero"] = field(default="undefined", metadata=true_positives.EMPTY_CLASSES)
+    class_means: bool = field(default=False, metadata=true_positives.CLASS_MEANS)
+    error_threshold: float | None = field(default=None, metadata=true_positives.ERROR_THRESHOLD)
+    error_rules: tuple[tuple[str, str], ...] = field(default=(), metadata=true_positives.ERROR_RULES)
 
     def __post_init__(self) -> None:
         decisions.settle(self)
@@ -541,6 +564,35 @@ OPEN_IMAGES = replace(
 DOTA = replace(VOC2007, name="dota", strict=True, inclusive_pixels=False, iou_type=ROTATED)
 DOTA_AREA = replace(DOTA, name="dota-area", recall_thresholds=COCO.recall_thresholds, interpolation="all-point")
 
+#: Detection, as the development kit's configuration detection_cvpr_2019 evaluates it.
+NUSCENES = Protocol(
+    name="nuscenes",
+    iou_thresholds=(0.5, 1.0, 2.0, 4.0),
+    matching="first-free",
+    strict=True,
+    interpolation=CLIPPED,
+    ignore=(),
+    crowd_overlap=False,
+    ties="file-reversed",
+    epsilon=0.0,
+    per_class_metrics=True,
+    iou_type=DISTANCE,
+    left_out=("unseen", "racked"),
+    class_ranges=(
+        *((name, 50.0) for name in ("car", "truck", "bus", "trailer", "construction_vehicle")),
+        *((name, 40.0) for name in ("pedestrian", "motorcycle", "bicycle")),
+        *((name, 30.0) for name in ("traffic_cone", "barrier")),
+    ),
+    empty_classes="zero",
+    class_means=True,
+    error_threshold=2.0,
+    error_rules=(
+        ("barrier", true_positives.HALF_TURNS),
+        *((name, error) for name in ("traffic_cone", "barrier") for error in ("AVE", "AAE")),
+        ("traffic_cone", "AOE"),
+    ),
+)
+
 #: Recalls from 0 to 1 in single precision, as `torch.linspace` counts them: up from 0, and down from 1, each rounded once.
 _STEP = float(np.float32(0.01))
 _SINGLE_RECALLS = tuple(float(np.float32(k * _STEP if k <= 50 else 1 - (100 - k) * _STEP)) for k in range(101))
@@ -633,7 +685,20 @@ AUTO = "auto"
 
 #: Every named protocol.
 PRESETS = Registry(Protocol, "protocol")
-_BENCHMARKS = (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, OPEN_IMAGES, DOTA, DOTA_AREA, CROWDPOSE, *WHOLE_BODY, *KITTIS)
+_BENCHMARKS = (
+    COCO,
+    VOC2007,
+    VOC2012,
+    LVIS,
+    LVIS_FIXED,
+    OPEN_IMAGES,
+    DOTA,
+    DOTA_AREA,
+    NUSCENES,
+    CROWDPOSE,
+    *WHOLE_BODY,
+    *KITTIS,
+)
 for _preset in (*_BENCHMARKS, *_TOOLS.values()):
     register(_preset)
 
@@ -650,6 +715,7 @@ ProtocolName = Literal[
     "openimages",
     "dota",
     "dota-area",
+    "nuscenes",
     "crowdpose",
     "wholebody-body",
     "wholebody-foot",
@@ -687,13 +753,13 @@ class Decisions(TypedDict, total=False):
     recall_thresholds: str | float | Iterable[float] | None
     area_ranges: AreaRanges | None
     max_dets: int | Iterable[int | None] | None
-    matching: Literal["best-free", "best", "objects"] | None
+    matching: Matching | None
     strict: bool | None
     inclusive_pixels: bool | None
     interpolation: Interpolation | Linear | Sampled | Literal["grid"] | None
     ignore: Iterable[str] | None
     crowd_overlap: bool | None
-    ties: Literal["image", "file", "reversed"] | None
+    ties: Ties | None
     epsilon: float | None
     use_categories: bool | None
     per_class_metrics: bool | None
@@ -731,6 +797,11 @@ class Decisions(TypedDict, total=False):
     neighbours: Mapping[str, str] | Iterable[tuple[str, str]] | None
     absorbing: bool | None
     class_levels: bool | None
+    class_ranges: Mapping[str, float] | Iterable[tuple[str, float]] | None
+    empty_classes: Literal["undefined", "zero"] | None
+    class_means: bool | None
+    error_threshold: float | None
+    error_rules: Iterable[tuple[str, str]] | None
 
 
 class EveryDecision(Decisions, total=False):

@@ -12,14 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection.metric_names import OF_CLASS, OF_IMAGES, distinct_names, find_metric, metric_table
-from detmap.detection.precisions import Curves, averaged, effect_of_zero_ids, mean_of_defined, published_mean, recalls
+from detmap.detection.precisions import (
+    Curves,
+    averaged,
+    effect_of_zero_ids,
+    mean_of_classes,
+    mean_of_defined,
+    published_mean,
+    recalls,
+    with_empty,
+)
 from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.detection.rematching import chosen_thresholds
 from detmap.detection.sampling import Sampled, of_class
 from detmap.detection.tally import Tally
+from detmap.detection.true_positives import class_errors, detection_score, mean_errors, names_of
 from detmap.errors import OptionError, UnknownMetricError, shorten
 from detmap.hits import SAMPLED, Curve, best_f1
 from detmap.results import Intervals, Result, widened
+from detmap.shapes import find
 
 if TYPE_CHECKING:
     pass
@@ -65,6 +76,9 @@ class DetectionResult(Result):
     intervals : detmap.statistics.Intervals, or None
         Confidence intervals by metric, ``(low, high)``, where `detmap.evaluate` was asked for them: ``bootstrap=1000``.
     """
+
+    #: The arrays whose hashes an evaluation card holds.
+    HASHED = ("precision", "recall", "scores", "average_precision")
 
     recall: NDArray[np.float64]
 
@@ -112,6 +126,12 @@ class DetectionResult(Result):
         tallies = {name: self.tally.crowd_group(name) for name, _ in self.protocol.crowd_groups}
         caps = self.protocol.max_dets[-1:]
         return {name: Curves.of(tally, caps, False, self._threads) for name, tally in tallies.items()}
+
+    @cached_property
+    def _errors(self) -> dict[str, NDArray[np.float64]]:
+        """The errors of true positives by name, of each class."""
+        names = names_of(self.protocol)
+        return dict(zip(names, class_errors(self.tally).T, strict=True)) if names else {}
 
     @property
     def _every(self) -> Curves:
@@ -170,7 +190,15 @@ class DetectionResult(Result):
             aps = self._largest.average_precision[:, :, area, 0].T
             values = aps if kind == "percent" else self._alike[:, area]
             return of_class(values, str(category), self.protocol, self.categories, np.diff(self.tally.class_starts))
+        if kind in self._errors:
+            errors = self._errors[kind]
+            return float(errors[category] if isinstance(category, int) else mean_errors(errors[:, None])[0])
+        if kind == "score":
+            means = [self._mean(name, iou, area, cap, None) for name in self._errors]
+            return detection_score(self._mean("AP", None, area, cap, None), np.array(means))
         values = self._values(kind, iou, area, cap)
+        if category is None and kind == "AP" and self.protocol.class_means:
+            return mean_of_classes(values)
         chosen: Any = self.tally.in_group(category) if isinstance(category, str) else category
         return mean_of_defined(values if category is None else values[..., chosen])
 
@@ -182,7 +210,10 @@ class DetectionResult(Result):
 
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
         """Return what a metric is the mean of: by threshold, recall (but for AR), and category."""
-        values = self.recall[:, :, area, cap] if kind == "AR" else averaged(self._largest, self.protocol)[:, :, :, area]
+        if kind == "AR":
+            values = with_empty(self.recall[:, :, area, cap], self.protocol)
+        else:
+            values = averaged(self._largest, self.protocol)[:, :, :, area]
         if iou is not None:
             t = self._find_threshold(iou)
             values = values[:0] if t is None else values[t : t + 1]
@@ -233,7 +264,8 @@ class DetectionResult(Result):
         ``category_id``, ``category``, ``AP``, ``AP50``, ``AP75`` (whole area range, largest cap), ``positives``,
         ``detections`` (within the cap), lists over the IoU thresholds ``true_positives``, ``false_positives``,
         ``false_negatives``, and ``best_f1``: the ``score`` at which F1 is best when everything from that score up is kept,
-        with its ``f1``, ``precision`` and ``recall``, at IoU 0.5 (or the first threshold); NaN without ground truth.
+        with its ``f1``, ``precision`` and ``recall``, at IoU 0.5 (or the first threshold); NaN without ground truth. Where
+        the protocol measures errors of true positives, these by their names.
         """
         tally, positives = self.tally, self.tally.positives[:, 0]
         found, skipped = tally.hit_counts[:, 0], tally.ignored_counts(0)
@@ -251,6 +283,7 @@ class DetectionResult(Result):
             "false_positives": (count[:, None] - found - skipped).tolist(),
             "false_negatives": (positives[:, None] - found).tolist(),
             "best_f1": best,
+            **{name: values.tolist() for name, values in self._errors.items()},
         }
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -366,13 +399,28 @@ class DetectionResult(Result):
         of_classes: dict[Any, str] = {
             one: f"{value:g}" for one, value in protocol.class_thresholds if protocol.find_threshold(value) is not None
         }
+        measure = protocol.iou_type if find(protocol.iou_type).falls else f"{protocol.iou_type} IoU"
+        errors = names_of(protocol)
+        words = {
+            "AR": "recall",
+            "pooled": "one ranking",
+            "orientation": "similarity",
+            "score": "mAP and errors",
+            **dict.fromkeys(errors, "error"),
+        }
         for name, (kind, iou, area, cap, category) in table:
+            if isinstance(category, int) and (kind in errors or iou is not None):  # which `class_summary` shows
+                continue
             most = protocol.max_dets[cap]
             row = {
                 "metric": classes[category] if isinstance(category, int) and classes[category] not in of_all else name,
                 "value": self[name],
-                "mean of": _MEAN_OF.get(kind, "precision"),
-                f"{protocol.iou_type} IoU": of_classes.get(category, every) if iou is None else f"{iou:g}",
+                "mean of": words.get(kind, "precision"),
+                measure: f"{protocol.error_threshold:g}"
+                if kind in errors
+                else of_classes.get(category, every)
+                if iou is None
+                else f"{iou:g}",
                 "area": protocol.range_names[area],
                 **({"images": category if kind in OF_IMAGES else "all"} if protocol.crowd_groups else {}),
                 "max detections": self._cap_in_words() if most == UNLIMITED else str(most),
@@ -400,6 +448,7 @@ class DetectionResult(Result):
                 f"{short}{iou}": record[name][t]
                 for short, name in (("TP", "true_positives"), ("FP", "false_positives"), ("FN", "false_negatives"))
             }
+            row |= {name: record[name] for name in self._errors}
             rows.append(row | {"F1": record["best_f1"]["f1"], "at": record["best_f1"]["score"]})
         return rows if self._intervals is None else widened(rows, self._intervals.of_categories(), "AP")
 
@@ -488,10 +537,6 @@ _ELSEWHERE = {
     "per_class": "result.per_category",
     "confusion_matrix": "detmap.diagnose(ground_truth, detections).part('confusion')",
 }
-
-
-#: What metrics of a kind are the mean of, where that is not precision.
-_MEAN_OF = {"AR": "recall", "pooled": "one ranking", "orientation": "similarity"}
 
 
 def _copied(value: Any) -> Any:

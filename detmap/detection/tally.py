@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from detmap.data.ids import cluster_column, locate
 from detmap.data.notices import added
 from detmap.detection import zero_ids
-from detmap.detection.protocols import Protocol
+from detmap.detection.protocols import BY_FILE, Protocol
 from detmap.detection.rematching import BY_OBJECTS
+from detmap.detection.true_positives import names_of
 from detmap.errors import DetmapError, StateError, shorten
 from detmap.kernels import Frozen, allocate, matching, readonly, sorting
 from detmap.system import parallel
@@ -35,8 +36,8 @@ class Column(NamedTuple):
     per: Literal["detection", "pair"]
     #: The list that its values are indices of.
     index_of: Literal["", "categories", "image_ids"] = ""
-    #: The meaning of its second axis: words of bits, area ranges and levels, or bits.
-    width: Literal["", "words", "areas", "bits"] = ""
+    #: The meaning of its second axis: words of bits, area ranges and levels, bits, or errors of true positives.
+    width: Literal["", "words", "areas", "bits", "errors"] = ""
     #: ``where(protocol)`` returns whether the column is there; elsewhere it is empty. None: always.
     where: Callable[[Protocol], bool] | None = None
 
@@ -44,8 +45,13 @@ class Column(NamedTuple):
         """Return its shape in a tally with so many detections or pairs."""
         rows = rows if self.where is None or self.where(protocol) else 0
         areas = len(protocol.range_names)
-        bits = areas * len(protocol.iou_thresholds)
-        width = {"": (), "words": (word_count(protocol),), "areas": (areas,), "bits": (bits,)}[self.width]
+        width = {
+            "": (),
+            "words": (word_count(protocol),),
+            "areas": (areas,),
+            "bits": (areas * len(protocol.iou_thresholds),),
+            "errors": (len(names_of(protocol)),),
+        }[self.width]
         return (rows, *width)
 
     def native(self) -> np.dtype[Any]:
@@ -56,7 +62,7 @@ class Column(NamedTuple):
 
 def in_file_order(protocol: Protocol) -> bool:
     """Return whether detections need their positions in the file: ties are broken by them, or ties at the end of a cap."""
-    return protocol.ties == "file" or protocol.max_per_category is not None
+    return protocol.ties in BY_FILE or protocol.max_per_category is not None
 
 
 def rematched(protocol: Protocol) -> bool:
@@ -77,6 +83,7 @@ COLUMNS = (
     Column("found", "<i4", "detection", width="bits", where=rematched),
     Column("missed", "<i4", "detection", width="bits", where=rematched),
     Column("alike", "<f8", "detection", width="bits", where=rematched),
+    Column("errors", "<f8", "detection", width="errors", where=lambda protocol: bool(names_of(protocol))),
     Column("positive_category", "<i4", "pair", index_of="categories"),
     Column("positive_image", "<i4", "pair", index_of="image_ids"),
     Column("positive_counts", "<i4", "pair", width="areas"),
@@ -128,6 +135,8 @@ class Tally(Frozen):
         detections of this score are there.
     alike : ndarray of float64, shape (n, A * T) or (0, A * T)
         There, the sum over the image of similarities of orientation; NaN where angles are not known.
+    errors : ndarray of float64, shape (n, E) or (0, 0)
+        The errors of each detection that matches at `Protocol.error_threshold`; NaN for others, and where one is not known.
     positive_category, positive_image : ndarray of int32, shape (p,)
         The pairs of category and image that hold ground truth.
     positive_counts : ndarray of int32, shape (p, A)
@@ -156,6 +165,7 @@ class Tally(Frozen):
     scores: NDArray[np.float64]
     hit: NDArray[np.uint64]
     ignored: NDArray[np.uint64]
+    errors: NDArray[np.float64]
     positive_category: NDArray[np.int32]
     positive_image: NDArray[np.int32]
     positive_counts: NDArray[np.int32]
@@ -351,6 +361,8 @@ class Tally(Frozen):
             return self
         places, starts = self._places(grouped)
         rows = sorting.Rows(*(getattr(self, name) for name in sorting.Rows._fields))
+        if self.errors.size:  # the kernels move other columns; the position of each row goes with them for this one
+            rows = rows._replace(order=readonly(np.arange(len(self)), np.int64))
         category, *made = allocate((len(self), np.int32), *((column.shape, column.dtype) for column in rows))
         ranked = sorting.Rows(*made)
         parallel.run(
@@ -370,6 +382,10 @@ class Tally(Frozen):
             before, after = np.lexsort((self.rank, self.image, self.category)), np.empty(len(self), np.int64)
             after[np.lexsort((columns["rank"], columns["image"], category))] = before
             columns |= {name: readonly(getattr(self, name)[after], getattr(self, name).dtype) for name in STEPS}
+        if self.errors.size:
+            came = columns["order"]
+            columns["errors"] = readonly(self.errors[came], np.float64)
+            columns["order"] = readonly(self.order[came] if self.order.size else (), np.int64)
         return replace(self, category=readonly(category, np.int32), ranked=True, **columns)
 
     def _places(self, grouped: bool) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -380,11 +396,11 @@ class Tally(Frozen):
             by_image, starts = np.empty(len(self), np.int32), np.empty(self.image_ids.size + 1, np.int64)
             sorting.group_by(self.image, order, by_image, starts)
             order = readonly(by_image, np.int32)
-        if (
-            self.protocol.ties == "file"
-        ):  # two files may use one position: then images decide, as where ties go by image
+        if self.protocol.ties in BY_FILE:
+            # Two files may use one position: then images decide, as where ties go by image.
             given = order if order.size else np.arange(len(self))
-            order = readonly(given[np.argsort(self.order[given], kind="stable")], np.int32)
+            key = self.order[given] if self.protocol.ties == "file" else -self.order[given]
+            order = readonly(given[np.argsort(key, kind="stable")], np.int32)
         elif self.protocol.ties == "reversed":
             given = order if order.size else np.arange(len(self))
             order = readonly(given[np.argsort(-self.image[given], kind="stable")], np.int32)
@@ -432,11 +448,15 @@ class Tally(Frozen):
     def every_notice(self) -> dict[str, int]:
         """Return `notices` and those that follow from the tally: no detections, categories without ground truth."""
         found = self.positives[:, 0] > 0
-        own = {"no_detections": int(not len(self)), "empty_categories": int((~found).sum())}
+        own = {"no_detections": int(not len(self)), self._empty(): int((~found).sum())}
         if self.protocol.groups and self.protocol.use_categories:
             known = np.array([key in self.frequencies for key, _ in self.categories], np.bool_)
             own["missing_frequency"] = int((found & ~known).sum())
         return {**self.notices, **{code: count for code, count in own.items() if count}}
+
+    def _empty(self) -> str:
+        """Return the notice of categories without ground truth."""
+        return "empty_categories" if self.protocol.empty_classes == "undefined" else "zero_categories"
 
     def ignored_counts(self, area: int) -> NDArray[np.int64]:
         """Return how many detections are ignored in an area range, of those within the largest cap, shape (K, T)."""
@@ -616,9 +636,12 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
     shape = (categories, areas, len(protocol.max_dets), len(protocol.iou_thresholds), len(protocol.recall_thresholds))
     category, scores = columns["category"], columns["scores"]
     place = columns["image"].astype(np.int64)
-    key = {"file": columns["order"], "image": (place << 32) | columns["rank"]}.get(
-        protocol.ties, ((images - 1 - place) << 32) | columns["rank"]
-    )
+    key = {
+        "file": columns["order"],
+        "file-reversed": -columns["order"],
+        "image": (place << 32) | columns["rank"],
+        "reversed": ((images - 1 - place) << 32) | columns["rank"],
+    }[protocol.ties]
     tied = (category[1:] == category[:-1]) & (scores[1:] == scores[:-1])
     identities = [identity for identity, _ in header.categories]
     sizes_of = {"categories": categories, "image_ids": images}
@@ -633,6 +656,7 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
         "a negative count": (columns["positive_counts"] < 0).any() or min(header.notices.values(), default=0) < 0,
         "a score that is no number": np.isnan(scores).any(),
         "a negative place in the file": columns["order"].min(initial=0) < 0,
+        "an error that is negative": (columns["errors"] < 0).any(),
         "detections that are not in ranking order": (category[1:] < category[:-1]).any()
         or ((category[1:] == category[:-1]) & (scores[1:] > scores[:-1])).any()
         or (key[1:] <= key[:-1])[tied].any(),

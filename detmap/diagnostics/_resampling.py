@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection.matches import HIT, IGNORED
+from detmap.detection.protocols import BY_FILE
 from detmap.detection.tally import Tally, rematched
 from detmap.kernels import readonly
 from detmap.statistics import Bootstrap, intervals
@@ -74,19 +75,20 @@ def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[
             area_ranges=protocol.area_ranges[:1],
             levels=(),
             max_dets=protocol.max_dets[-1:],
-            matching="best-free"
-            if rematched(protocol)
-            else protocol.matching,  # its outcomes are the same at every score
+            # Outcomes are the same at every score.
+            matching="best-free" if rematched(protocol) else protocol.matching,
+            error_threshold=None,
         ),
         categories=arranged.categories,
         image_ids=arranged.image_ids,
         category=found.category,
         image=found.image,
         rank=found.rank,
-        order=readonly(found.order if protocol.ties == "file" else (), np.int64),
+        order=readonly(found.order if protocol.ties in BY_FILE else (), np.int64),
         scores=found.scores,
         hit=bits[0],
         ignored=bits[1],
+        errors=readonly(np.empty((0, 0)), np.float64),
         positive_category=category,
         positive_image=image,
         positive_counts=readonly(np.diff(sums[truth.starts])[:, None], np.int32),

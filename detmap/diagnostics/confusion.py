@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from detmap.detection.arrangement import Arrangement, least_overlaps
 from detmap.detection.matches import HIT, IGNORED, MISS
 from detmap.detection.protocols import UNLIMITED
-from detmap.diagnostics._pairs import BACKGROUND, Overlaps, overlaps, take_in_order
+from detmap.diagnostics._pairs import Overlaps, overlaps, take_in_order
 from detmap.diagnostics._registry import Finding, Part, Rows, number
 from detmap.errors import OptionError, check_choice
 from detmap.kernels import readonly
@@ -125,11 +125,9 @@ def _cells(
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
     shown: tuple[NDArray[np.bool_], NDArray[np.bool_]],
 ) -> Cells:
-    """Return row, column and image of every entry of a matrix.
-
-    `truth` and `found` are category and image of objects and detections, `pairs` which of them belong together (detections,
-    then objects), and `shown` which objects and detections are to be shown if nothing belongs to them.
-    """
+    """Return row, column and image of every entry of a matrix."""
+    # `truth` and `found` are category and image of objects and detections, `pairs` which of them belong together
+    # (detections, then objects), and `shown` which objects and detections are to be shown if nothing belongs to them.
     alone_truth, alone_found = shown[0].copy(), shown[1].copy()
     alone_found[pairs[0]] = False
     alone_truth[pairs[1]] = False
@@ -167,17 +165,16 @@ def _as_ap(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Cells:
 
 def _near(diagnosis: Diagnosis, least: float) -> Overlaps:
     """Return the pairs that overlap by `least` or more; those of the diagnosis where these are enough."""
-    if least < BACKGROUND:
+    if least < diagnosis.floor:
         return overlaps(diagnosis.arranged, least, diagnosis.threads)
     return diagnosis.overlaps.take(diagnosis.overlaps.overlap >= least)
 
 
 def _taken(near: Overlaps, arranged: Arrangement, same_first: bool = False) -> Overlaps:
-    """Return the pairs that are made one by one, while detection and object are free.
-
-    The best score comes first, then the larger overlap; with `same_first` pairs of one class, then the larger overlap. Equal
-    ones come as the records of detections and then objects do, with `same_first` as those of objects and then detections.
-    """
+    """Return the pairs that are made one by one, while detection and object are free."""
+    # The best score comes first, then the larger overlap; with `same_first` pairs of one class, then the larger
+    # overlap. Equal ones come as the records of detections and then objects do, with `same_first` as those of objects
+    # and then detections.
     found, truth = arranged.found, arranged.truth
     ties = truth.order[near.truth]
     if same_first:
@@ -197,7 +194,8 @@ def _as_others(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Ce
     scores = diagnosis.detections.scores
     kept = scores > score if match == "ultralytics" else scores >= score
     arranged = Arrangement.of(plain, diagnosis.detections.take(kept), protocol, threads=diagnosis.threads)
-    near = overlaps(arranged, float(np.nextafter(iou, 2.0)), diagnosis.threads)
+    least = least_overlaps(replace(protocol, strict=True), [iou])[0]
+    near = overlaps(arranged, float(least), diagnosis.threads)
     made = _taken(near, arranged, match == "supervision")
     found, objects = arranged.found, arranged.truth
     return _cells(

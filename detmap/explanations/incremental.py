@@ -29,7 +29,6 @@ from detmap.detection import zero_ids
 from detmap.detection.arrangement import Arrangement, Side, least_overlaps, over_cells
 from detmap.detection.preparation import prepared_scores
 from detmap.detection.protocols import Protocol
-from detmap.detection.rematching import BY_OBJECTS
 from detmap.detection.tally import word_count
 from detmap.explanations.shared_work import (
     Cells,
@@ -61,33 +60,14 @@ _LATE = ("interpolation", "recall_thresholds", "epsilon", "per_class_metrics", "
 
 #: Decisions on which no overlap depends: those of the ranking and of matching.
 _NOT_OF_PAIRS = (
-    *_OF_RANKING,
-    "score_decimals",
-    "iou_thresholds",
-    "strict",
-    "matching",
-    "ignore",
-    "left_out",
-    "area_ranges",
-    "id_zero",
-)
+    *_OF_RANKING, "score_decimals", "iou_thresholds", "strict", "matching", "ignore", "left_out", "area_ranges", "id_zero"
+)  # fmt: skip
 
 #: Those on which pairs depend, and matching.
 _OF_PAIRS = (
-    "iou_type",
-    "use_categories",
-    "crowd_overlap",
-    "inclusive_pixels",
-    "far_corner",
-    "numbers",
-    "box_decimals",
-    "box_offset",
-    "object_areas",
-    "result_areas",
-    "oks_area",
-    "sigmas",
-    "dilation",
-)
+    "iou_type", "use_categories", "crowd_overlap", "inclusive_pixels", "far_corner", "numbers", "box_decimals",
+    "box_offset", "object_areas", "result_areas", "oks_area", "sigmas", "dilation"
+)  # fmt: skip
 _OF_MATCHING = (*_OF_PAIRS, *(name for name in _NOT_OF_PAIRS if name not in _OF_RANKING))
 
 #: Every other decision is one that is carried out elsewhere alone.
@@ -100,9 +80,10 @@ _TAME = 3e4
 def knows(protocol: Protocol) -> bool:
     """Return whether `Lean` carries out all that a protocol decides otherwise than by default."""
     known = len(protocol.range_names) == 1 and all(getattr(protocol, name) == _PLAIN[name] for name in _UNKNOWN)
-    if protocol.matching == BY_OBJECTS or protocol.interpolation in SAMPLED:
+    if protocol.matching not in ("best-free", "best") or protocol.interpolation in SAMPLED:
         return False
-    return known and protocol.ties != "reversed"  # which changes what is matched
+    # Other orders of equals change what is matched.
+    return known and protocol.ties in ("image", "file")
 
 
 @dataclass(eq=False)
@@ -264,10 +245,8 @@ class Lean:
         return protocol.numbers, protocol.score_decimals, protocol.use_categories, self._early_cap(protocol)
 
     def _early_cap(self, protocol: Protocol) -> int | None:
-        """Return the cap of an image where it can cut between detections that are matched.
-
-        Where all categories are one, equal scores stand by category, and the cap takes them by row.
-        """
+        """Return the cap of an image where it can cut between detections that are matched."""
+        # Where all categories are one, equal scores stand by category, and the cap takes them by row.
         return None if protocol.use_categories else protocol.max_per_image
 
     def _order(self, protocol: Protocol) -> Order:

@@ -286,12 +286,9 @@ def contrast(
     from detmap.diagnostics import diagnose
     from detmap.diagnostics._pairs import BACKGROUND
     from detmap.diagnostics._redrawn import redrawn
-    from detmap.statistics.bootstrap import bootstrap, check_level
-    from detmap.statistics.draws import check_replicates, check_seed
+    from detmap.statistics.bootstrap import bootstrap, check_draws
 
-    check_replicates(replicates)
-    check_seed(seed)
-    check_level(level)
+    check_draws(replicates, seed, level)
     named = decided(protocol, iou_type, ground_truth, first, second)
     base = trimmed(named, metric)
     if len(base.range_names) > 1:
@@ -490,11 +487,9 @@ def _without(
     values: NDArray[np.float64],
     level: float,
 ) -> list[tuple[float, float]]:
-    """Return an interval of the difference without each of some images; NaN where there is none.
-
-    The draws that do not hold an image are draws from the others, and what the jackknife says of the others is known too.
-    Of clusters of images there is none: draws without an image lack the others of its cluster too.
-    """
+    """Return an interval of the difference without each of some images; NaN where there is none."""
+    # The draws that do not hold an image are draws from the others, and what the jackknife says of the others is known
+    # too. Of clusters of images there is none: draws without an image lack the others of its cluster too.
     from detmap.statistics import draws, intervals
 
     if drawn.unit == "clusters":

@@ -217,6 +217,9 @@ class Format:
         How the names of its files of detections end: ``detmap batch`` takes these from a folder.
     sniff : callable
         ``sniff(given)`` returns whether what is `Given` is of this format. Plug-ins are asked first, the last of them first.
+    is_certain : callable, or None
+        ``is_certain(given)`` returns whether it is of this format and can be of no other that ships; of the format of most
+        files, so that the others are not loaded.
     read_ground_truth : callable, or None
         ``read_ground_truth(source, reading)`` returns a `GroundTruth`. The source is a path, or the bytes of a stream.
     read_detections : callable, or None
@@ -246,6 +249,9 @@ class Format:
         does not concern it.
     needs_images : bool
         Whether its detections are read with the help of the names and sizes of images, which ground truth then is to say.
+    by_name : callable, or None
+        ``by_name(given)`` returns whether detections seem to name their images by files, in a format whose detections have
+        ids otherwise; they are read as those of a format that `needs_images` then.
     tell : callable, or None
         ``tell(given)`` says of what its sniff takes for either whether it is ground truth or detections; None: not clear.
     kinds_in : callable, or None
@@ -266,6 +272,7 @@ class Format:
     name: str
     suffixes: tuple[str, ...]
     sniff: Callable[[Given], bool]
+    is_certain: Callable[[Given], bool] | None = None
     read_ground_truth: Callable[[Any, Reading], GroundTruth] | None = None
     read_detections: Callable[[Any, GroundTruth | None, Reading], Detections] | None = None
     write_ground_truth: Callable[[GroundTruth, Path, Writing], Mapping[str, int]] | None = None
@@ -280,6 +287,7 @@ class Format:
     beside: Callable[[Path], Sequence[str]] | None = None
     takes: tuple[str, ...] | None = None
     needs_images: bool = False
+    by_name: Callable[[Given], bool] | None = None
     tell: Callable[[Given], Role | None] | None = None
     kinds_in: Callable[[Any], Mapping[str, int]] | None = None
     image_field: Callable[[Any, str], Mapping[Any, Any]] | None = None
@@ -340,13 +348,19 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
     given = Given(source, role)
 
     def of_plug_ins() -> Format | None:
-        others = (one for one in reversed(able(role)) if not FORMATS.is_shipped(one.name))
-        return next((one for one in others if _fits(one, given, source)), None)
+        others = [one for one in FORMATS.loaded() if not FORMATS.is_shipped(one.name)]
+        able_ = (one for one in reversed(others) if getattr(one, f"read_{role}") is not None)
+        return next((one for one in able_ if _fits(one, given, source)), None)
 
     found = of_plug_ins()
     if found is not None:
         return found
+    usual = FORMATS[_OTHERWISE[False]]
+    if usual.is_certain is not None and usual.is_certain(given):
+        return usual
     own = [one for one in able(role) if FORMATS.is_shipped(one.name) and one.sniff(given)]
+    if len(own) > 1:  # any JSON may be COCO's
+        own = [one for one in own if one.name != OF_DOCUMENTS]
     if len(own) > 1:
         names = " or ".join(sorted(one.name for one in own))
         raise InputError(

@@ -9,6 +9,7 @@ from detmap.shapes.kinds import (
     BEV,
     BOUNDARIES,
     BOX3D,
+    DISTANCE,
     KEYPOINTS,
     KINDS,
     MASKS,
@@ -52,3 +53,4 @@ KINDS.add_later(ROTATED, "detmap.shapes.rotated", "KIND")
 KINDS.add_later(PROBIOU, "detmap.shapes.rotated", "PROBABLE")
 KINDS.add_later(BEV, "detmap.shapes.boxes3d", "KIND")
 KINDS.add_later(BOX3D, "detmap.shapes.boxes3d", "SPACE")
+KINDS.add_later(DISTANCE, "detmap.shapes.moving", "KIND")

@@ -77,7 +77,7 @@ def test_yes_or_no_is_kept_as_pythons_own(value):
 
 def test_a_choice_that_is_no_name():
     for value in (np.array(["best"]), ["best"], object()):
-        with pytest.raises(OptionError, match="matching must be one of best-free, best, objects, not"):
+        with pytest.raises(OptionError, match="matching must be one of best-free, first-free, best, objects, not"):
             dataclasses.replace(COCO, matching=value)
     with pytest.raises(OptionError, match="ignore must be one of crowd, difficult, not 'c'"):
         dataclasses.replace(COCO, ignore="crowd")
@@ -142,6 +142,9 @@ GIVEN = {
     "class_thresholds": (["--class-thresholds", "car:0.7, cyclist:0.5"], (("car", 0.7), ("cyclist", 0.5))),
     "neighbours": (["--neighbours", "car:van"], (("car", "van"),)),
     "absorbing": (["--absorbing"], True),
+    "class_ranges": (["--class-ranges", "car=50,traffic_cone=30"], (("car", 50.0), ("traffic_cone", 30.0))),
+    "empty_classes": (["--empty-classes", "zero"], "zero"),
+    "error_threshold": (["--error-threshold", "2"], 2.0),
 }
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import kitti_scenes
 import lvis_scenes
+import moving_scenes
 import numpy as np
 import pose_scenes
 import pytest
@@ -16,7 +17,7 @@ from support import assert_same_result, same_bits
 import detmap
 from detmap import batch, statistics
 from detmap.cli import main
-from detmap.detection.protocols import PRESETS, resolve
+from detmap.detection.protocols import BY_FILE, PRESETS, resolve
 from detmap.diagnostics import PARTS
 from detmap.explanations.replay import trimmed
 from detmap.formats import files as written
@@ -37,7 +38,8 @@ PROTOCOLS = (*PRESETS, "levels", *KIND_PRESETS)
 DOTA = ("rotated", "probiou")
 MASKS = ("segm", "boundary")
 SPACE = ("bev", "box3d")
-SCENES = ("bbox", "keypoints", "keypoints_wholebody", *MASKS, *DOTA, *SPACE)
+MOVING = "centre-distance"
+SCENES = ("bbox", "keypoints", "keypoints_wholebody", *MASKS, *DOTA, *SPACE, MOVING)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -82,7 +84,20 @@ def made_files(folder):
     for kind in DOTA:
         write_dota(folder / kind, folder / BOXES)
     kitti_scenes.write(folder / "kitti", 5, images=40)
+    write_moving(folder / MOVING)
     return folder
+
+
+def write_moving(folder):
+    """Samples in space, and results of two models."""
+    samples, results = moving_scenes.scene(5, far=30.0, names=moving_scenes.NAMES[:4], decimals=6)
+    folder.mkdir()
+    (folder / "truth.json").write_text(json.dumps(samples))
+    (folder / "one.json").write_text(json.dumps(results))
+    for boxes in results["results"].values():
+        for one in boxes:
+            one["detection_score"] = 1 - one["detection_score"]
+    (folder / "two.json").write_text(json.dumps(results))
 
 
 def write_masks(folder):
@@ -206,7 +221,7 @@ def test_the_evaluator(name, tables):
         lists = {"crowdIndex": dict(zip(truth.images.ids.tolist(), truth.images.crowd_index.tolist(), strict=True))}
 
     def shapes(table):
-        if kind in (*DOTA, *MASKS):
+        if kind in (*DOTA, *MASKS, MOVING):
             return {KINDS[kind].argument: table.shape(kind)}
         if folder_of(name) == "kitti":
             return {"boxes": table.boxes, **{KINDS[one].argument: table.shape(one) for one in (kind,) if one != BOXES}}
@@ -220,7 +235,7 @@ def test_the_evaluator(name, tables):
 
     how = {"categories": names, "box_format": "xywh" if truth.box_sizes else "xyxy", "frequencies": frequencies}
     first, second = (detmap.Evaluator(name, **how) for _ in range(2))
-    if result.protocol.ties == "file":  # an evaluator takes images in the order of their ids
+    if result.protocol.ties in BY_FILE:  # an evaluator takes images in the order of their ids
         found = found.take(np.argsort(found.images.codes, kind="stable"))
         result = detmap.evaluate(truth, found, name)
     for n, image in enumerate(truth.images.ids.tolist()):
@@ -324,7 +339,7 @@ def test_batch_and_shards(name, files, tables):
     assert same_bits(list(scored.values()), list(result.values()))
     assert scored.notices == dict(result.notices)
     folders = folder_of(name) == "kitti" or result.protocol.iou_type in DOTA  # which are no shards
-    if result.protocol.ties != "file" and not folders:
+    if result.protocol.ties not in BY_FILE and not folders:
         assert_same_result(batch.evaluate_shards(files / "truth.json", [files / "shards"], name), result)
 
 

@@ -111,8 +111,8 @@ class Protocol:
     matching: Matching = field(
         default="best-free",
         metadata=decision(
-            "COCO's rule (a detection takes the best ground truth still free, of equals the last), nuScenes' (likewise, but "
-            "of equals the first) or VOC's (it looks at the best one only); or KITTI's, by which objects choose in the order "
+            "COCO's rule (a detection takes the best ground truth still free, of equals the last), nuScenes' (likewise, of "
+            "equals the first) or VOC's (it looks at the best one only); or KITTI's, by which objects choose in the order "
             "of their file: first the surest detection, to find the scores at which precision is read, and again at each of "
             "these the one that overlaps most.",
             "matching",

@@ -23,6 +23,7 @@ from detmap.detection.group_boxes import groups_of
 from detmap.detection.measures import Measured, Measures, outside_of
 from detmap.detection.preparation import left_out, prepared
 from detmap.detection.protocols import UNLIMITED, Protocol
+from detmap.detection.temporal import listing
 from detmap.errors import InputError
 from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
 from detmap.shapes import Boxes, Column, Kind, Pairs, find
@@ -167,6 +168,7 @@ class Arrangement:
     ) -> Arrangement:
         """Arrange two tables; parameters and errors are those of `detmap.match`."""
         kind = find(protocol.iou_type)
+        ground_truth = listing(ground_truth, detections, protocol)
         given = ground_truth.shapes[BOXES]
         ground_truth, detections = prepared(ground_truth, detections.on_images_of(ground_truth), protocol)
         shapes = detections.shape(kind.name), ground_truth.shape(kind.name)
@@ -227,7 +229,7 @@ class Arrangement:
             merged,
             threads,
         )
-        cap, backwards = protocol.max_dets[-1], protocol.ties == "reversed"
+        cap, backwards = protocol.max_dets[-1], protocol.ties in ("last", "reversed")
         found = Side.of(det_category, det_image, images.size, merged, threads, detections.scores, cap, backwards)
         del det_image, det_category
 

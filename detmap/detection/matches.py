@@ -108,8 +108,8 @@ class Matches(Frozen):
     def tie_keys(self) -> NDArray[np.int64]:
         """Return a key for each detection, by which equal scores of a category ascend in the ranking, shape (n,)."""
         rows = np.arange(len(self))
-        if self.protocol.ties == "file":
-            return self.detection.astype(np.int64)
+        if self.protocol.ties in ("file", "last"):
+            return self.detection.astype(np.int64) * (1 if self.protocol.ties == "file" else -1)
         if self.protocol.ties == "reversed":
             group = np.zeros(rows.size, np.bool_) if self.in_group is None else self.in_group & (self.outcome == HIT)
             keys = np.empty(rows.size, np.int64)

@@ -32,8 +32,10 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
     if kind == "published":
         crowds += [(f"AP_{name}_defined", ("group", None, 0, last, name)) for name, _ in protocol.crowd_groups]
     if protocol.per_class_metrics:
+        each = protocol.iou_thresholds if protocol.threshold_metrics else ()
         return [
             *((f"mAP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas),
+            *((f"AP{100 * iou:.6g}", ("AP", iou, 0, last, None)) for iou in each),
             *((f"mAP{group}", ("AP", None, 0, last, group)) for group in protocol.groups),
             *((f"m{name}", row) for name, row in crowds),
             *pooled,

@@ -122,6 +122,13 @@ def mean_of_defined(values: NDArray[np.float64]) -> float:
     return float(np.mean(defined)) if defined.size else float("nan")
 
 
+def mean_under(protocol: Protocol, values: NDArray[np.float64]) -> float:
+    """Return the mean of what AP is the mean of, by threshold first, as the protocol takes it; NaN where nothing is."""
+    if protocol.mean_of == "thresholds":
+        values = np.array([mean_of_defined(own) for own in values])
+    return mean_of_defined(values)
+
+
 def published_mean(values: NDArray[np.float64]) -> float:
     """Return the mean in which what is NaN counts as -1, rounded to four decimals, as CrowdPose's evaluation gives it."""
     return float(np.round(np.mean(np.where(np.isnan(values), -1.0, values)), 4)) if values.size else float("nan")

@@ -15,14 +15,14 @@ from detmap.choices import UNLIMITED as UNLIMITED
 from detmap.choices import WHOLE
 from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
-from detmap.detection import federated, group_boxes, poses, ranges
+from detmap.detection import federated, group_boxes, poses, ranges, temporal
 from detmap.detection import file_decisions as in_files
 from detmap.errors import OptionError, did_you_mean, shorten
 from detmap.hits import GRIDS, INTERPOLATIONS, LINEAR, PAIRWISE, Interpolation, Linear
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
-from detmap.shapes.kinds import BOXES, KEYPOINTS, ROTATED, WHOLE_BODIES
+from detmap.shapes.kinds import BOXES, KEYPOINTS, ROTATED, TEMPORAL, WHOLE_BODIES
 
 AreaRanges = Mapping[str, Sequence[float | str] | str]
 Levels = Mapping[str, str | Iterable[str]]
@@ -178,21 +178,21 @@ class Protocol:
             ),
         ),
     )
-    ties: Literal["image", "file", "reversed"] = field(
+    ties: Literal["image", "file", "last", "reversed"] = field(
         default="image",
         metadata=decision(
-            "The order of equal scores: by image id and then input order within it (COCO), or input order alone (VOC); or "
-            "by image id descending and then input order, and matched in reversed input order (TensorFlow's Object "
-            "Detection API).",
+            "The order of equal scores: by image id and then input order within it (COCO), or input order alone (VOC), or "
+            "that from the last on (ActivityNet, sorted stably); or by image id descending and then input order, and "
+            "matched in reversed input order (TensorFlow's Object Detection API).",
             "matching",
             "ranking",
-            allowed=("image", "file", "reversed"),
+            allowed=("image", "file", "last", "reversed"),
             phrase=lambda protocol: f"ties by {protocol.ties}",
             always=True,
             flag=Flag(
                 name="--ties",
-                help="order of equal scores: by image and then input order, by input order alone, or by image from the last "
-                "on",
+                help="order of equal scores: by image and then input order, by input order alone, by that from the last on, "
+                "or by image from the last on",
             ),
         ),
     )
@@ -355,6 +355,9 @@ class Protocol:
     crowd_means: Literal["defined", "published"] = field(default="defined", metadata=poses.CROWD_MEANS)
     group_of: Literal["object", "found", "ignored"] = field(default="object", metadata=group_boxes.GROUP_OF)
     levels: tuple[tuple[str, str], ...] = field(default=(), metadata=ranges.LEVELS)
+    unlisted_images: Literal["error", "wrong"] = field(default="error", metadata=temporal.UNLISTED_IMAGES)
+    mean_of: Literal["values", "thresholds"] = field(default="values", metadata=temporal.MEAN_OF)
+    threshold_metrics: bool = field(default=False, metadata=temporal.THRESHOLD_METRICS)
 
     def __post_init__(self) -> None:
         decisions.settle(self)
@@ -535,6 +538,22 @@ OPEN_IMAGES = replace(
 DOTA = replace(VOC2007, name="dota", strict=True, inclusive_pixels=False, iou_type=ROTATED)
 DOTA_AREA = replace(DOTA, name="dota-area", recall_thresholds=COCO.recall_thresholds, interpolation="all-point")
 
+#: ActivityNet's evaluation with a stable sort; the order of equal scores that its own sort gives depends on the processor.
+ACTIVITYNET = replace(
+    VOC2012,
+    name="activitynet",
+    iou_thresholds=COCO.iou_thresholds,
+    matching="best-free",
+    inclusive_pixels=False,
+    interpolation="all-point-pairwise",
+    ignore=(),
+    ties="last",
+    iou_type=TEMPORAL,
+    unlisted_images="wrong",
+    mean_of="thresholds",
+    threshold_metrics=True,
+)
+
 #: Recalls from 0 to 1 in single precision, as `torch.linspace` counts them: up from 0, and down from 1, each rounded once.
 _STEP = float(np.float32(0.01))
 _SINGLE_RECALLS = tuple(float(np.float32(k * _STEP if k <= 50 else 1 - (100 - k) * _STEP)) for k in range(101))
@@ -600,7 +619,19 @@ AUTO = "auto"
 
 #: Every named protocol.
 PRESETS = Registry(Protocol, "protocol")
-_BENCHMARKS = (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, OPEN_IMAGES, DOTA, DOTA_AREA, CROWDPOSE, *WHOLE_BODY)
+_BENCHMARKS = (
+    COCO,
+    VOC2007,
+    VOC2012,
+    LVIS,
+    LVIS_FIXED,
+    OPEN_IMAGES,
+    DOTA,
+    DOTA_AREA,
+    ACTIVITYNET,
+    CROWDPOSE,
+    *WHOLE_BODY,
+)
 for _preset in (*_BENCHMARKS, *_TOOLS.values()):
     register(_preset)
 
@@ -617,6 +648,7 @@ ProtocolName = Literal[
     "openimages",
     "dota",
     "dota-area",
+    "activitynet",
     "crowdpose",
     "wholebody-body",
     "wholebody-foot",
@@ -654,7 +686,7 @@ class Decisions(TypedDict, total=False):
     interpolation: Interpolation | Linear | Literal["grid"] | None
     ignore: Iterable[str] | None
     crowd_overlap: bool | None
-    ties: Literal["image", "file", "reversed"] | None
+    ties: Literal["image", "file", "last", "reversed"] | None
     epsilon: float | None
     use_categories: bool | None
     per_class_metrics: bool | None
@@ -688,6 +720,9 @@ class Decisions(TypedDict, total=False):
     crowd_means: Literal["defined", "published"] | None
     group_of: Literal["object", "found", "ignored"] | None
     levels: Levels | None
+    unlisted_images: Literal["error", "wrong"] | None
+    mean_of: Literal["values", "thresholds"] | None
+    threshold_metrics: bool | None
 
 
 class EveryDecision(Decisions, total=False):

@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection.metric_names import OF_IMAGES, distinct_names, find_metric, metric_table
-from detmap.detection.precisions import Curves, averaged, effect_of_zero_ids, mean_of_defined, published_mean, recalls
+from detmap.detection.precisions import (
+    Curves,
+    averaged,
+    effect_of_zero_ids,
+    mean_of_defined,
+    mean_under,
+    published_mean,
+    recalls,
+)
 from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.detection.tally import Tally
 from detmap.errors import OptionError, UnknownMetricError, shorten
@@ -166,7 +174,8 @@ class DetectionResult(Result):
             return mean_of_defined(values) if kind == "group" else published_mean(values)
         values = self._values(kind, iou, area, cap)
         chosen: Any = self.tally.in_group(category) if isinstance(category, str) else category
-        return mean_of_defined(values if category is None else values[..., chosen])
+        values = values if category is None else values[..., chosen]
+        return mean_of_defined(values) if kind == "AR" else mean_under(self.protocol, values)
 
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
         """Return what a metric is the mean of: by threshold, recall (but for AR), and category."""

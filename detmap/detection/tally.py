@@ -53,7 +53,7 @@ class Column(NamedTuple):
 
 def in_file_order(protocol: Protocol) -> bool:
     """Return whether detections need their positions in the file: ties are broken by them, or ties at the end of a cap."""
-    return protocol.ties == "file" or protocol.max_per_category is not None
+    return protocol.ties in ("file", "last") or protocol.max_per_category is not None
 
 
 #: The columns of a tally, in the order in which they are saved. Those of detections move along when these are ranked, which
@@ -89,7 +89,8 @@ class Tally(Frozen):
     * however the images are split, the merged tallies of the parts equal the tally of the whole.
 
     They hold because ties are broken by keys that are stored (image and rank within it, or position in the file and then
-    those), never by the order of merging. For the third under ``ties="file"`` the parts must be of one file, or table.
+    those), never by the order of merging. For the third under ``ties="file"`` or ``"last"`` the parts must be of one file,
+    or table.
 
     Attributes
     ----------
@@ -354,14 +355,11 @@ class Tally(Frozen):
             by_image, starts = np.empty(len(self), np.int32), np.empty(self.image_ids.size + 1, np.int64)
             sorting.group_by(self.image, order, by_image, starts)
             order = readonly(by_image, np.int32)
-        if (
-            self.protocol.ties == "file"
-        ):  # two files may use one position: then images decide, as where ties go by image
+        # Two files may use one position: then images decide, as where ties go by image.
+        keys = {"file": self.order, "last": -self.order, "reversed": -self.image}.get(self.protocol.ties)
+        if keys is not None:
             given = order if order.size else np.arange(len(self))
-            order = readonly(given[np.argsort(self.order[given], kind="stable")], np.int32)
-        elif self.protocol.ties == "reversed":
-            given = order if order.size else np.arange(len(self))
-            order = readonly(given[np.argsort(-self.image[given], kind="stable")], np.int32)
+            order = readonly(given[np.argsort(keys[given], kind="stable")], np.int32)
         places, starts = np.empty(len(self), np.int32), np.empty(len(self.categories) + 1, np.int64)
         sorting.place_by(self.category, order, places, starts)
         return readonly(places, np.int32), readonly(starts, np.int64)
@@ -590,9 +588,12 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
     shape = (categories, areas, len(protocol.max_dets), len(protocol.iou_thresholds), len(protocol.recall_thresholds))
     category, scores = columns["category"], columns["scores"]
     place = columns["image"].astype(np.int64)
-    key = {"file": columns["order"], "image": (place << 32) | columns["rank"]}.get(
-        protocol.ties, ((images - 1 - place) << 32) | columns["rank"]
-    )
+    key = {
+        "file": columns["order"],
+        "last": -columns["order"],
+        "image": (place << 32) | columns["rank"],
+        "reversed": ((images - 1 - place) << 32) | columns["rank"],
+    }[protocol.ties]
     tied = (category[1:] == category[:-1]) & (scores[1:] == scores[:-1])
     identities = [identity for identity, _ in header.categories]
     sizes_of = {"categories": categories, "image_ids": images}

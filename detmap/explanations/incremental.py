@@ -99,7 +99,7 @@ _TAME = 3e4
 def knows(protocol: Protocol) -> bool:
     """Return whether `Lean` carries out all that a protocol decides otherwise than by default."""
     known = len(protocol.range_names) == 1 and all(getattr(protocol, name) == _PLAIN[name] for name in _UNKNOWN)
-    return known and protocol.ties != "reversed"  # which changes what is matched
+    return known and protocol.ties not in ("last", "reversed")  # which change what is matched
 
 
 @dataclass(eq=False)

@@ -347,6 +347,8 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
     if found is not None:
         return found
     own = [one for one in able(role) if FORMATS.is_shipped(one.name) and one.sniff(given)]
+    if len(own) > 1:  # COCO's takes any JSON
+        own = [one for one in own if one.name != OF_DOCUMENTS]
     if len(own) > 1:
         names = " or ".join(sorted(one.name for one in own))
         raise InputError(

@@ -12,6 +12,8 @@ from detmap.shapes.kinds import (
     MASKS,
     PROBIOU,
     ROTATED,
+    TEMPORAL,
+    TEMPORAL_SPAN,
     WHOLE_BODIES,
     Column,
     Drawing,
@@ -48,3 +50,5 @@ KINDS.add_later(BOUNDARIES, "detmap.shapes.masks", "BOUNDARY")
 KINDS.add_later(WHOLE_BODIES, "detmap.shapes.keypoints", "WHOLE_BODY")
 KINDS.add_later(ROTATED, "detmap.shapes.rotated", "KIND")
 KINDS.add_later(PROBIOU, "detmap.shapes.rotated", "PROBABLE")
+KINDS.add_later(TEMPORAL, "detmap.shapes.segments", "KIND")
+KINDS.add_later(TEMPORAL_SPAN, "detmap.shapes.segments", "SPAN")

@@ -291,9 +291,24 @@ MASKS, BOUNDARIES, PROBIOU = "segm", "boundary", "probiou"
 KEYPOINTS: Final = "keypoints"
 WHOLE_BODIES: Final = "keypoints_wholebody"
 ROTATED: Final = "rotated"
+TEMPORAL: Final = "temporal"
+TEMPORAL_SPAN: Final = "temporal_span"
 
 #: The names of kinds, for type checkers, which then find a typo.
-IouType = Literal["bbox", "segm", "keypoints", "boundary", "rotated", "probiou", "keypoints_wholebody"] | PluginName
+IouType = (
+    Literal[
+        "bbox",
+        "segm",
+        "keypoints",
+        "boundary",
+        "rotated",
+        "probiou",
+        "keypoints_wholebody",
+        "temporal",
+        "temporal_span",
+    ]
+    | PluginName
+)
 
 #: The field of COCO's records that holds the box, x, y, width, height.
 BOX_FIELD = "bbox"

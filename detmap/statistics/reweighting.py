@@ -225,6 +225,8 @@ class Reweighted:
             self.table, readonly(values, np.float64), readonly(found, np.int64), readonly(near, np.int64),
             readonly(positives, np.int64), 0, rows, out.reshape(-1, self.columns),
         )  # fmt: skip
+        if protocol.mean_of == "thresholds":
+            self._average_thresholds((values, found, near, positives), out.reshape(-1, self.columns))
         for group, columns in self.groups.items():
             self._average_group(group, columns, (values, found, near, positives), out.reshape(-1, self.columns))
 
@@ -242,6 +244,17 @@ class Reweighted:
             readonly(positives, np.int64), 0, len(out), own,
         )  # fmt: skip
         out[:, columns] = own
+
+    def _average_thresholds(self, made: tuple[NDArray[Any], ...], out: NDArray[np.float64]) -> None:
+        """Fill the columns of AP over several thresholds with the means of those of single ones."""
+        for column, (recall, area, first, stop, cap) in enumerate(self.table.metrics.tolist()):
+            if recall or stop - first < 2:
+                continue
+            metrics = readonly([(recall, area, at, at + 1, cap) for at in range(first, stop)], np.int64)
+            own = np.empty((len(out), stop - first))
+            table = self.table._replace(metrics=metrics, by_class=readonly(np.empty((0, 2), np.int64), np.int64))
+            resampling.average(table, *(readonly(array, array.dtype) for array in made), 0, len(out), own)
+            out[:, column] = own.mean(axis=1)
 
     @staticmethod
     def _words(codes: NDArray[np.int16]) -> NDArray[np.uint64]:
@@ -387,7 +400,7 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
     pattern = pattern.reshape(-1)
 
     starts_run = np.ones(kept.size, np.bool_)
-    if protocol.ties != "file":
+    if protocol.ties not in ("file", "last"):
         # An image's detections of one score change places with nobody: the copies of such a run follow each other whole.
         starts_run[1:] = (category[1:] != category[:-1]) | (image[1:] != image[:-1]) | (score[1:] != score[:-1])
     run = np.cumsum(starts_run) - 1

@@ -10,6 +10,7 @@ import lvis_scenes
 import numpy as np
 import pose_scenes
 import pytest
+import temporal_scenes
 from support import assert_same_result, same_bits
 
 import detmap
@@ -35,7 +36,8 @@ PROTOCOLS = (*PRESETS, "levels", *KIND_PRESETS)
 #: The kinds that `made_files` writes files for; those of DOTA's files are in one folder.
 DOTA = ("rotated", "probiou")
 MASKS = ("segm", "boundary")
-SCENES = ("bbox", "keypoints", "keypoints_wholebody", *MASKS, *DOTA)
+TEMPORAL = ("temporal", "temporal_span")
+SCENES = ("bbox", "keypoints", "keypoints_wholebody", *MASKS, *DOTA, *TEMPORAL)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -79,6 +81,8 @@ def made_files(folder):
     write_masks(folder)
     for kind in DOTA:
         write_dota(folder / kind, folder / BOXES)
+    for kind in TEMPORAL:
+        write_segments(folder / kind)
     return folder
 
 
@@ -119,6 +123,22 @@ def write_dota(folder, boxes):
     for name in ("one", "two"):
         found = detmap.read(boxes / f"{name}.json", ground_truth=truth)
         written.write(found, folder / name, format="dota", ground_truth=truth)
+
+
+def write_segments(folder):
+    """Segments of time in ActivityNet's JSON, without ties between shards."""
+    truth, results = temporal_scenes.scene(5, videos=12)
+    flat = [one for own in results.values() for one in own]
+    for place, one in enumerate(flat):
+        one["score"] = round(one["score"] / 2 + place / 1e4, 6)
+    folder.mkdir()
+    (folder / "shards").mkdir()
+    (folder / "truth.json").write_text(json.dumps({"database": truth}))
+    other = {video: [{**one, "score": 1 - one["score"]} for one in own] for video, own in results.items()}
+    halves = ({video: own for video, own in results.items() if int(video[1:]) % 2 == side} for side in (0, 1))
+    parts = {"one": results, "two": other, **{f"shards/{side}": own for side, own in enumerate(halves)}}
+    for name, own in parts.items():
+        (folder / f"{name}.json").write_text(json.dumps({"results": own}))
 
 
 def sources(files, name):
@@ -194,7 +214,7 @@ def test_the_evaluator(name, tables):
         lists = {"crowdIndex": dict(zip(truth.images.ids.tolist(), truth.images.crowd_index.tolist(), strict=True))}
 
     def shapes(table):
-        if kind in (*DOTA, *MASKS):
+        if kind in (*DOTA, *MASKS, *TEMPORAL):
             return {KINDS[kind].argument: table.shape(kind)}
         if kind == BOXES:
             return {"boxes": table.boxes}
@@ -206,7 +226,7 @@ def test_the_evaluator(name, tables):
 
     how = {"categories": names, "box_format": "xywh", "frequencies": frequencies}
     first, second = (detmap.Evaluator(name, **how) for _ in range(2))
-    if result.protocol.ties == "file":  # an evaluator takes images in the order of their ids
+    if result.protocol.ties in ("file", "last"):  # an evaluator takes images in the order of their ids
         found = found.take(np.argsort(found.images.codes, kind="stable"))
         result = detmap.evaluate(truth, found, name)
     for n, image in enumerate(truth.images.ids.tolist()):
@@ -307,7 +327,9 @@ def test_batch_and_shards(name, files, tables):
     (scored,) = batch.score(gt, [dt], name)
     assert same_bits(list(scored.values()), list(result.values()))
     assert scored.notices == dict(result.notices)
-    if result.protocol.ties != "file" and result.protocol.iou_type not in DOTA:  # whose folders are no shards
+    if (
+        result.protocol.ties not in ("file", "last") and result.protocol.iou_type not in DOTA
+    ):  # whose folders are no shards
         assert_same_result(batch.evaluate_shards(files / "truth.json", [files / "shards"], name), result)
 
 

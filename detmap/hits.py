@@ -29,8 +29,9 @@ RULES = {
 #: and 0.7 lie just above the decimals; the 101-point grid is COCO's ``linspace(0, 1, 101)``.
 GRIDS = {"11-point": np.arange(0.0, 1.1, 0.1), "101-point": np.linspace(0.0, 1.0, 101)}
 
-#: An interpolation of detectors alone.
-PAIRWISE = "all-point-pairwise"
+#: Interpolations of detectors alone. MATLAB counts ``0:0.1:1`` up from 0 and down from 1: 0.3 alone lies above its decimal.
+PAIRWISE, ELEVEN = "all-point-pairwise", "11-point-matlab"
+MATLAB_GRID = tuple(k * 0.1 if k <= 5 else 1 - (10 - k) * 0.1 for k in range(11))
 
 INTERPOLATIONS = (*(rule for rule in RULES if rule != PAIRWISE), *GRIDS)
 
@@ -43,7 +44,7 @@ _MANY_HITS = 1 << 16
 _NONE = readonly((), np.float64)
 _NO_COUNTS = readonly((), np.int64)
 
-Linear = Literal["101-linear", "101-linear-tail", "all-point-pairwise"]
+Linear = Literal["101-linear", "101-linear-tail", "all-point-pairwise", "11-point-matlab"]
 
 TieRule = Literal["index", "reversed", "docid", "docid-ascending", "collapsed", "expected", "best", "worst"]
 
@@ -258,13 +259,14 @@ class Hits(Frozen):
         Parameters
         ----------
         interpolation : {"step", "all-point", "all-point-pairwise", "trapezoid", "trapezoid-hits", "11-point", \
-"101-point", "101-linear", "101-linear-tail"}
+"11-point-matlab", "101-point", "101-linear", "101-linear-tail"}
             ``step`` is the mean over the positives of the precision at each hit (trec_eval's map, scikit-learn);
             ``all-point`` the area under the envelope (VOC from 2010), its terms added from first to last, or with
             ``all-point-pairwise`` as numpy adds, which differs in the last bit (TensorFlow's Object Detection API);
             ``trapezoid`` Oxford's and Market-1501's rule, the mean of the precision at a hit and at the rank before it;
             ``trapezoid-hits`` takes the hit before instead, a known mistake, to reproduce numbers published with it;
-            ``11-point`` and ``101-point`` the mean of the envelope at fixed recalls (VOC2007, COCO). ``101-linear`` and
+            ``11-point`` and ``101-point`` the mean of the envelope at fixed recalls (VOC2007, COCO); ``11-point-matlab`` at
+            those that MATLAB makes of 0:0.1:1 (THUMOS14's first kit). ``101-linear`` and
             ``101-linear-tail`` are Ultralytics' rules: the trapezoid over 101 recalls of straight lines between the
             points of the envelope, which drops to 0 at the last point, or falls to (1, 0) in a straight line.
         epsilon : float
@@ -287,8 +289,8 @@ class Hits(Frozen):
             return out
         if interpolation in LINEAR:
             return self._linear(LINEAR[interpolation], epsilon, threads)
-        check_choice("interpolation", interpolation, (*INTERPOLATIONS, PAIRWISE, *LINEAR))
-        grid = GRIDS[interpolation]
+        check_choice("interpolation", interpolation, (*INTERPOLATIONS, PAIRWISE, ELEVEN, *LINEAR))
+        grid = np.array(MATLAB_GRID) if interpolation == ELEVEN else GRIDS[interpolation]
         precision, _ = self.interpolate(grid, epsilon, threads=threads)
         if interpolation == "101-point":
             return np.asarray(precision.mean(axis=1))

@@ -344,6 +344,8 @@ class Arrangement:
         The `cells` may be the arrangement's, or any other runs of positions. Once `stop` is set the rest is left undone.
         """
         kind, bounds = self.kind, self._bounds
+        if self.protocol.matching == "by-object":  # which asks what an ignored object touches
+            lowest = min(lowest, _TOUCHING)
         least = {"threshold": lowest, "touch": min(lowest, _TOUCHING), "all": -np.inf}[kind.propose]
         if self._reach is not None and lowest >= self._least:
             bounds, least = self._reach, _TOUCHING
@@ -391,6 +393,12 @@ def least_overlaps(protocol: Protocol, iou_thresholds: Sequence[float]) -> NDArr
     # pycocotools takes the lower of the threshold and 1 - 1e-10; x > t is x >= the next number after t.
     bounds = np.minimum(given, 1 - 1e-10) if protocol.matching == "best-free" else given
     return readonly(np.nextafter(given, np.inf) if protocol.strict else bounds, np.float64)
+
+
+def rule_at(protocol: Protocol, iou: float) -> pairs.Rule:
+    """Return what kernels ask of a match at one threshold."""
+    least = float(least_overlaps(protocol, [iou])[0])
+    return pairs.Rule(least, protocol.matching == "best", protocol.matching == "by-object")
 
 
 def over_cells(task: Callable[[int, int], None], cells: overlap.Cells, threads: int | None) -> None:

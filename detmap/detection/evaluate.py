@@ -150,7 +150,27 @@ def _match_cells(arranged: Arrangement, threads: int | None) -> tuple[matching.W
         matching.match(cells, candidates, arranged.objects, levels, begin, end, stop, out)
 
     parallel.run(miss, parallel.even(count, threads), threads)
+    if protocol.matching == "by-object":
+        _by_objects(arranged, out, threads)
+        return out, None
     lowest = float(thresholds.min())
     over_cells(pair, cells, threads)
     otherwise = zero_ids.carry_out(arranged, levels, out)
     return out, otherwise
+
+
+def _by_objects(arranged: Arrangement, out: matching.Words, threads: int | None) -> None:
+    """Set the bits of detections that objects choose, at one threshold and in one area range or level after the other."""
+    from detmap.detection.matches import HIT, IGNORED, taken_at
+
+    protocol, objects = arranged.protocol, arranged.objects
+    outside = outside_of(objects.measures, arranged.ranges)
+    for area in range(len(protocol.range_names)):
+        ignored = readonly(objects.ignored | outside[:, area], np.bool_)
+        for at, iou in enumerate(protocol.iou_thresholds):
+            bit = area * len(protocol.iou_thresholds) + at
+            taken = taken_at(arranged, objects._replace(ignored=ignored), iou, area, threads)
+            for words, outcome in ((out.hit, HIT), (out.ignored, IGNORED)):
+                word, shift = words[:, bit >> 6], np.uint64(bit & 63)
+                word &= ~(np.uint64(1) << shift)
+                word |= (taken.outcome == outcome).astype(np.uint64) << shift

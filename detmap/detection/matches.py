@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap.data.ids import categories_given
 from detmap.detection import zero_ids
-from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
+from detmap.detection.arrangement import Arrangement, over_cells, rule_at
 from detmap.detection.given import Found, Truth, tables_of
 from detmap.detection.measures import outside_of
 from detmap.detection.protocols import AnyProtocol, Decisions, Protocol, resolve
@@ -201,7 +201,7 @@ def matches_of(
     found, truth, objects = arranged.found, arranged.truth, arranged.objects
     outside = objects.ignored | outside_of(objects.measures, arranged.ranges)[:, at]
     objects = objects._replace(ignored=readonly(outside, np.bool_))
-    taken = _taken(arranged, objects, float(iou), at, threads)
+    taken = taken_at(arranged, objects, float(iou), at, threads)
     group = None
     if objects.group.size:
         group = np.append(objects.group, False)[taken.ground_truth]
@@ -248,11 +248,11 @@ def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.i
     return readonly(np.append(column, np.int32(-1))[positions], np.int32)
 
 
-def _taken(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
+def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
     """Match at one threshold, and return outcomes and positions."""
     count = arranged.found.order.size
     protocol = arranged.protocol
-    rule = pairs.Rule(float(least_overlaps(protocol, [iou])[0]), protocol.matching == "best")
+    rule = rule_at(protocol, iou)
     outside = arranged.unmatched_outside(at)
     out = pairs.Taken(
         np.where(outside, IGNORED, MISS).astype(np.uint8),

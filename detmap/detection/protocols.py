@@ -18,18 +18,18 @@ from detmap.decisions import YES_OR_NO, Flag, decision
 from detmap.detection import federated, group_boxes, poses, ranges, temporal
 from detmap.detection import file_decisions as in_files
 from detmap.errors import OptionError, did_you_mean, shorten
-from detmap.hits import GRIDS, INTERPOLATIONS, LINEAR, PAIRWISE, Interpolation, Linear
+from detmap.hits import ELEVEN, GRIDS, INTERPOLATIONS, LINEAR, MATLAB_GRID, PAIRWISE, Interpolation, Linear
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
-from detmap.shapes.kinds import BOXES, KEYPOINTS, ROTATED, TEMPORAL, WHOLE_BODIES
+from detmap.shapes.kinds import BOXES, KEYPOINTS, ROTATED, TEMPORAL, TEMPORAL_SPAN, WHOLE_BODIES
 
 AreaRanges = Mapping[str, Sequence[float | str] | str]
 Levels = Mapping[str, str | Iterable[str]]
 OksArea = Literal["area", "bbox*0.53", "bbox*0.53, ranges by area"]
 Sigmas = Sequence[float] | Mapping[Any, Sequence[float]]
 
-_INTERPOLATIONS = ("grid", *INTERPOLATIONS, PAIRWISE, *LINEAR)
+_INTERPOLATIONS = ("grid", *INTERPOLATIONS, PAIRWISE, ELEVEN, *LINEAR)
 
 
 @decisions.documented
@@ -92,18 +92,21 @@ class Protocol:
             ),
         ),
     )
-    matching: Literal["best-free", "best"] = field(
+    matching: Literal["best-free", "best", "by-object"] = field(
         default="best-free",
         metadata=decision(
-            "COCO's rule (a detection takes the best ground truth still free) or VOC's (it looks at the best one only).",
+            "COCO's rule (a detection takes the best ground truth still free), VOC's (it looks at the best one only), or "
+            "THUMOS14's (each object in its turn takes the best detection still free; detections that are left over and touch "
+            "ignored ground truth are ignored).",
             "matching",
-            allowed=("best-free", "best"),
+            allowed=("best-free", "best", "by-object"),
             phrase=lambda protocol: f"matching {protocol.matching}",
             always=True,
             flag=Flag(
                 name="--matching",
                 help="best-free: a detection takes the best object that is still free (COCO); "
-                "best: it looks at the best object only (VOC)",
+                "best: it looks at the best object only (VOC); by-object: each object takes the best detection that is "
+                "still free (THUMOS14)",
             ),
         ),
     )
@@ -549,10 +552,26 @@ ACTIVITYNET = replace(
     ignore=(),
     ties="last",
     iou_type=TEMPORAL,
+    left_out=("crowd",),  # THUMOS14's ambiguous segments, of which ActivityNet's program knows nothing
     unlisted_images="wrong",
     mean_of="thresholds",
     threshold_metrics=True,
 )
+
+#: The evaluation kit of THUMOS14 as updated in 2015, which published numbers mean, and the kit before.
+THUMOS14 = replace(
+    ACTIVITYNET,
+    name="thumos14",
+    iou_thresholds=tuple(tenths / 10 for tenths in range(1, 8)),
+    matching="by-object",
+    strict=True,
+    interpolation="step",
+    ignore=("crowd",),
+    ties="image",
+    iou_type=TEMPORAL_SPAN,
+    left_out=(),
+)
+THUMOS14_11 = replace(THUMOS14, name="thumos14-11", recall_thresholds=MATLAB_GRID, interpolation="11-point-matlab")
 
 #: Recalls from 0 to 1 in single precision, as `torch.linspace` counts them: up from 0, and down from 1, each rounded once.
 _STEP = float(np.float32(0.01))
@@ -629,6 +648,8 @@ _BENCHMARKS = (
     DOTA,
     DOTA_AREA,
     ACTIVITYNET,
+    THUMOS14,
+    THUMOS14_11,
     CROWDPOSE,
     *WHOLE_BODY,
 )
@@ -649,6 +670,8 @@ ProtocolName = Literal[
     "dota",
     "dota-area",
     "activitynet",
+    "thumos14",
+    "thumos14-11",
     "crowdpose",
     "wholebody-body",
     "wholebody-foot",
@@ -680,7 +703,7 @@ class Decisions(TypedDict, total=False):
     recall_thresholds: str | float | Iterable[float] | None
     area_ranges: AreaRanges | None
     max_dets: int | Iterable[int | None] | None
-    matching: Literal["best-free", "best"] | None
+    matching: Literal["best-free", "best", "by-object"] | None
     strict: bool | None
     inclusive_pixels: bool | None
     interpolation: Interpolation | Linear | Literal["grid"] | None

@@ -356,7 +356,8 @@ class Tally(Frozen):
             sorting.group_by(self.image, order, by_image, starts)
             order = readonly(by_image, np.int32)
         # Two files may use one position: then images decide, as where ties go by image.
-        keys = {"file": self.order, "last": -self.order, "reversed": -self.image}.get(self.protocol.ties)
+        by_rule: dict[str, NDArray[np.integer]] = {"file": self.order, "last": -self.order, "reversed": -self.image}
+        keys = by_rule.get(self.protocol.ties)
         if keys is not None:
             given = order if order.size else np.arange(len(self))
             order = readonly(given[np.argsort(keys[given], kind="stable")], np.int32)

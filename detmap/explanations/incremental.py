@@ -26,7 +26,7 @@ from detmap.choices import UNLIMITED, WHOLE
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import default_of
 from detmap.detection import zero_ids
-from detmap.detection.arrangement import Arrangement, Side, least_overlaps, over_cells
+from detmap.detection.arrangement import Arrangement, Side, least_overlaps, over_cells, rule_at
 from detmap.detection.preparation import prepared_scores
 from detmap.detection.protocols import Protocol
 from detmap.detection.tally import word_count
@@ -99,7 +99,7 @@ _TAME = 3e4
 def knows(protocol: Protocol) -> bool:
     """Return whether `Lean` carries out all that a protocol decides otherwise than by default."""
     known = len(protocol.range_names) == 1 and all(getattr(protocol, name) == _PLAIN[name] for name in _UNKNOWN)
-    return known and protocol.ties not in ("last", "reversed")  # which change what is matched
+    return known and protocol.ties in ("image", "file") and protocol.matching != "by-object"
 
 
 @dataclass(eq=False)
@@ -162,7 +162,7 @@ class Lean:
 
         The overlap is that with the object that it takes, NaN without one.
         """
-        rule = pairs.Rule(float(least_overlaps(protocol, [iou])[0]), protocol.matching == "best")
+        rule = rule_at(protocol, iou)
         found = self._overlapping(protocol, rule.overlap)
         celled, order = self._cells_of(protocol, found), self._order(protocol)
         outside, objects = self._outside(protocol, found)

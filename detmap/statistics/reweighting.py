@@ -236,24 +236,27 @@ class Reweighted:
         """Fill the columns of the metrics of a group of categories."""
         inside = self.tally.in_group(group)
         own = np.empty((len(out), columns.size))
-        metrics = readonly(self.table.metrics[columns], np.int64)
-        table = self.table._replace(metrics=metrics, by_class=readonly(np.empty((0, 2), np.int64), np.int64))
-        values, found, near, positives = (array[inside] for array in made)
+        self._average(self.table.metrics[columns], tuple(array[inside] for array in made), own)
+        out[:, columns] = own
+
+    def _average(self, rows: NDArray[np.int64], made: tuple[NDArray[Any], ...], out: NDArray[np.float64]) -> None:
+        """Fill columns with the means that `rows`, as those of `resampling.Table`, describe."""
+        none = readonly(np.empty((0, 2), np.int64), np.int64)
+        table = self.table._replace(metrics=readonly(rows, np.int64), by_class=none)
+        values, found, near, positives = made
         resampling.average(
             table, readonly(values, np.float64), readonly(found, np.int64), readonly(near, np.int64),
-            readonly(positives, np.int64), 0, len(out), own,
+            readonly(positives, np.int64), 0, len(out), out,
         )  # fmt: skip
-        out[:, columns] = own
 
     def _average_thresholds(self, made: tuple[NDArray[Any], ...], out: NDArray[np.float64]) -> None:
         """Fill the columns of AP over several thresholds with the means of those of single ones."""
         for column, (recall, area, first, stop, cap) in enumerate(self.table.metrics.tolist()):
             if recall or stop - first < 2:
                 continue
-            metrics = readonly([(recall, area, at, at + 1, cap) for at in range(first, stop)], np.int64)
+            metrics = np.array([(recall, area, at, at + 1, cap) for at in range(first, stop)], np.int64)
             own = np.empty((len(out), stop - first))
-            table = self.table._replace(metrics=metrics, by_class=readonly(np.empty((0, 2), np.int64), np.int64))
-            resampling.average(table, *(readonly(array, array.dtype) for array in made), 0, len(out), own)
+            self._average(metrics, made, own)
             out[:, column] = own.mean(axis=1)
 
     @staticmethod

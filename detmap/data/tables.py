@@ -332,6 +332,7 @@ class GroundTruth(_Shaped, Frozen):
         keypoints: Any = None,
         rotated: Any = None,
         segments: Any = None,
+        tracks: Any = None,
         shapes: Mapping[str, Column] | None = None,
         kinds: Sequence[str] | None = None,
         box_format: BoxFormat = "xywh",
@@ -374,6 +375,9 @@ class GroundTruth(_Shaped, Frozen):
             clockwise on the screen; or the corners. `detmap.shapes.rotated.Rotated` takes other angles.
         segments : array_like of float, shape (n, 2), optional
             Start and end of segments of time, for ``iou_type`` "temporal" and "temporal_span"; an image is a video.
+        tracks : list of list of mapping or None, optional
+            For each track a run-length code, or None, for each frame of its video, for ``iou_type`` "tracks"; an image is a
+            video.
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         kinds : sequence of str, optional
@@ -430,7 +434,9 @@ class GroundTruth(_Shaped, Frozen):
         count = image.codes.size
         if category.codes.size != count:
             raise InputError(f"{category.codes.size} category ids for {count} objects", source=source)
-        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints, rotated=rotated, segments=segments)
+        shapes = _columns(
+            shapes, source, masks=masks, keypoints=keypoints, rotated=rotated, segments=segments, tracks=tracks
+        )
         checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         if areas is None and boxes is None and shapes:
             areas = next(iter(shapes.values())).areas()
@@ -626,6 +632,7 @@ class Detections(_Shaped, Frozen):
         keypoints: Any = None,
         rotated: Any = None,
         segments: Any = None,
+        tracks: Any = None,
         shapes: Mapping[str, Column] | None = None,
         kinds: Sequence[str] | None = None,
         scores: ArrayLike,
@@ -655,6 +662,9 @@ class Detections(_Shaped, Frozen):
             clockwise on the screen; or the corners. `detmap.shapes.rotated.Rotated` takes other angles.
         segments : array_like of float, shape (n, 2), optional
             Start and end of segments of time, for ``iou_type`` "temporal" and "temporal_span"; an image is a video.
+        tracks : list of list of mapping or None, optional
+            For each track a run-length code, or None, for each frame of its video, for ``iou_type`` "tracks"; an image is a
+            video.
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         kinds : sequence of str, optional
@@ -686,7 +696,9 @@ class Detections(_Shaped, Frozen):
         count = images.codes.size
         if categories.codes.size != count:
             raise InputError(f"{categories.codes.size} category ids for {count} detections", source=source)
-        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints, rotated=rotated, segments=segments)
+        shapes = _columns(
+            shapes, source, masks=masks, keypoints=keypoints, rotated=rotated, segments=segments, tracks=tracks
+        )
         checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         score = _numbers(scores, count, source, "score")
         bad = np.isnan(score)

@@ -22,7 +22,7 @@ from detmap.hits import ELEVEN, GRIDS, INTERPOLATIONS, LINEAR, MATLAB_GRID, PAIR
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
-from detmap.shapes.kinds import BOXES, KEYPOINTS, ROTATED, TEMPORAL, TEMPORAL_SPAN, WHOLE_BODIES
+from detmap.shapes.kinds import BOXES, KEYPOINTS, ROTATED, TEMPORAL, TEMPORAL_SPAN, TRACKS, WHOLE_BODIES
 
 AreaRanges = Mapping[str, Sequence[float | str] | str]
 Levels = Mapping[str, str | Iterable[str]]
@@ -573,6 +573,19 @@ THUMOS14 = replace(
 )
 THUMOS14_11 = replace(THUMOS14, name="thumos14-11", recall_thresholds=MATLAB_GRID, interpolation="11-point-matlab")
 
+#: YouTube-VIS of 2019 and later: COCO's rules with other limits of areas, which are means over frames.
+YTVIS = replace(
+    COCO,
+    name="ytvis",
+    iou_type=TRACKS,
+    area_ranges=(
+        ("all", 0.0, 1e10),
+        ("small", 0.0, 128.0**2),
+        ("medium", 128.0**2, 256.0**2),
+        ("large", 256.0**2, 1e10),
+    ),
+)
+
 #: Recalls from 0 to 1 in single precision, as `torch.linspace` counts them: up from 0, and down from 1, each rounded once.
 _STEP = float(np.float32(0.01))
 _SINGLE_RECALLS = tuple(float(np.float32(k * _STEP if k <= 50 else 1 - (100 - k) * _STEP)) for k in range(101))
@@ -650,6 +663,7 @@ _BENCHMARKS = (
     ACTIVITYNET,
     THUMOS14,
     THUMOS14_11,
+    YTVIS,
     CROWDPOSE,
     *WHOLE_BODY,
 )
@@ -672,6 +686,7 @@ ProtocolName = Literal[
     "activitynet",
     "thumos14",
     "thumos14-11",
+    "ytvis",
     "crowdpose",
     "wholebody-body",
     "wholebody-foot",

@@ -33,7 +33,7 @@ from detmap.formats.coco import read as _coco  # noqa: F401
 from detmap.formats.voc import read as _voc  # noqa: F401
 from detmap.formats.yolo import read as _yolo  # noqa: F401
 from detmap.formats.delimited import read as _delimited  # noqa: F401
-from detmap.formats import text_lines, arrow, dota, open_images, activitynet, thumos  # noqa: F401
+from detmap.formats import text_lines, arrow, dota, open_images, activitynet, thumos, ytvis  # noqa: F401
 
 # isort: on
 

@@ -14,6 +14,7 @@ from detmap.shapes.kinds import (
     ROTATED,
     TEMPORAL,
     TEMPORAL_SPAN,
+    TRACKS,
     WHOLE_BODIES,
     Column,
     Drawing,
@@ -52,3 +53,4 @@ KINDS.add_later(ROTATED, "detmap.shapes.rotated", "KIND")
 KINDS.add_later(PROBIOU, "detmap.shapes.rotated", "PROBABLE")
 KINDS.add_later(TEMPORAL, "detmap.shapes.segments", "KIND")
 KINDS.add_later(TEMPORAL_SPAN, "detmap.shapes.segments", "SPAN")
+KINDS.add_later(TRACKS, "detmap.shapes.tracks", "KIND")

@@ -292,6 +292,7 @@ KEYPOINTS: Final = "keypoints"
 WHOLE_BODIES: Final = "keypoints_wholebody"
 ROTATED: Final = "rotated"
 TEMPORAL: Final = "temporal"
+TRACKS: Final = "tracks"
 TEMPORAL_SPAN: Final = "temporal_span"
 
 #: The names of kinds, for type checkers, which then find a typo.
@@ -306,6 +307,7 @@ IouType = (
         "keypoints_wholebody",
         "temporal",
         "temporal_span",
+        "tracks",
     ]
     | PluginName
 )

@@ -11,6 +11,7 @@ import numpy as np
 import pose_scenes
 import pytest
 import temporal_scenes
+import track_scenes
 from support import assert_same_result, same_bits
 
 import detmap
@@ -37,7 +38,7 @@ PROTOCOLS = (*PRESETS, "levels", *KIND_PRESETS)
 DOTA = ("rotated", "probiou")
 MASKS = ("segm", "boundary")
 TEMPORAL = ("temporal", "temporal_span")
-SCENES = ("bbox", "keypoints", "keypoints_wholebody", *MASKS, *DOTA, *TEMPORAL)
+SCENES = ("bbox", "keypoints", "keypoints_wholebody", *MASKS, *DOTA, *TEMPORAL, "tracks")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,6 +84,10 @@ def made_files(folder):
         write_dota(folder / kind, folder / BOXES)
     for kind in TEMPORAL:
         write_segments(folder / kind)
+    document, results = track_scenes.scene(5, videos=12)
+    for place, one in enumerate(results):
+        one["score"] = round(one["score"] / 2 + place / 1e4, 6)
+    write(folder / "tracks", document, results, "video_id")
     return folder
 
 
@@ -103,7 +108,7 @@ def write_masks(folder):
         write(folder / kind, document, results)
 
 
-def write(folder, document, results):
+def write(folder, document, results, image="image_id"):
     folder.mkdir()
     (folder / "truth.json").write_text(json.dumps(document))
     (folder / "one.json").write_text(json.dumps(results))
@@ -111,7 +116,7 @@ def write(folder, document, results):
     (folder / "two.json").write_text(json.dumps(other))
     (folder / "shards").mkdir()
     for side in (0, 1):
-        part = [one for one in results if one["image_id"] % 2 == side]
+        part = [one for one in results if one[image] % 2 == side]
         (folder / "shards" / f"{side}.json").write_text(json.dumps(part))
 
 
@@ -214,7 +219,7 @@ def test_the_evaluator(name, tables):
         lists = {"crowdIndex": dict(zip(truth.images.ids.tolist(), truth.images.crowd_index.tolist(), strict=True))}
 
     def shapes(table):
-        if kind in (*DOTA, *MASKS, *TEMPORAL):
+        if kind in (*DOTA, *MASKS, *TEMPORAL, "tracks"):
             return {KINDS[kind].argument: table.shape(kind)}
         if kind == BOXES:
             return {"boxes": table.boxes}

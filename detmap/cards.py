@@ -292,7 +292,7 @@ def _arrays(result: Any) -> dict[str, str]:
     """Return the hashes of all numbers behind the metrics, bit by bit."""
     found: dict[str, Any] = {}
     if hasattr(result, "tally"):
-        found = {name: getattr(result, name) for name in ("precision", "recall", "scores", "average_precision")}
+        found = {name: getattr(result, name) for name in result.HASHED}
     else:
         found = {f"per_query {name}": values for name, values in dict(result.per_query).items()}
     digests = {}

@@ -7,9 +7,10 @@ declarations, so that a new decision is one field.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields
-from inspect import cleandoc
-from textwrap import wrap
+from functools import cache
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -103,9 +104,12 @@ def decision(says: str, *affects: Affects, **more: Any) -> Mapping[str, Any]:
     return {"declared": Decision(says=says, affects=affects, **more)}
 
 
+@cache
 def declared_of(of: type) -> Mapping[str, Any]:
     """Return what the fields of a class declare by their names, in the order of the fields."""
-    return {field.name: field.metadata["declared"] for field in fields(of) if "declared" in field.metadata}
+    return MappingProxyType(
+        {field.name: field.metadata["declared"] for field in fields(of) if "declared" in field.metadata}
+    )
 
 
 def decisions_of(of: type) -> Mapping[str, Decision]:
@@ -125,9 +129,19 @@ def varied(rules: T, changes: Mapping[str, Any]) -> T:
     return made
 
 
+#: Checked values by class, field and identity: variants share most of their values. At most `_MOST_CHECKED`.
+_CHECKED: dict[tuple[type, str, int], object] = {}
+_MOST_CHECKED = 10_000
+
+
 def settle(whole: Any) -> None:
     """Make every declared value of a frozen dataclass plain, and check it."""
-    declared = declared_of(type(whole))
+    of: Any = type(whole)
+    declared = {
+        name: made
+        for name, made in declared_of(of).items()
+        if (value := getattr(whole, name)) is not _CHECKED.get((of, name, id(value)), _CHECKED)
+    }
     for name, made in declared.items():
         if made.allowed is YES_OR_NO and isinstance(value := getattr(whole, name), int | np.bool_) and value in (0, 1):
             object.__setattr__(whole, name, bool(value))
@@ -146,6 +160,11 @@ def settle(whole: Any) -> None:
         problem = None if made.wrong is None else made.wrong(value)
         if problem:
             raise OptionError(problem)
+    for name in declared if len(_CHECKED) < _MOST_CHECKED else ():
+        value = getattr(whole, name)
+        with suppress(TypeError):  # what has no hash may change
+            hash(value)
+            _CHECKED[of, name, id(value)] = value
 
 
 def written(whole: Any) -> dict[str, Any]:
@@ -209,18 +228,32 @@ def apart(one: Any, other: Any) -> str:
     return ", ".join(found) or "nothing"
 
 
+class _Documentation:
+    """The docstring of a class, made when it is read: its own, and its fields as a section of attributes."""
+
+    def __init__(self, own: str) -> None:
+        self._own = own
+
+    def __get__(self, instance: object, of: type) -> str:
+        from inspect import cleandoc
+
+        lines = ["", "", "Attributes", "----------"]
+        for field in fields(of):
+            lines += entry(field)
+        return cleandoc(self._own) + "\n".join(lines) + "\n"
+
+
 def documented(of: type[T]) -> type[T]:
     """Add the fields to the docstring of a class, as a section of attributes in numpydoc's form."""
-    lines = ["", "", "Attributes", "----------"]
-    for field in fields(of):  # type: ignore[arg-type]
-        lines += entry(field)
-    of.__doc__ = cleandoc(of.__doc__ or "") + "\n".join(lines) + "\n"
+    of.__doc__ = _Documentation(of.__doc__ or "")  # type: ignore[assignment]
     return of
 
 
 def entry(field: Field[Any], name: str | None = None) -> list[str]:
     """Return the lines of a field in a section of a docstring; `name` is what it is called there."""
     made: Declared = field.metadata["declared"]
+    from textwrap import wrap
+
     kind = str(field.type)
     if isinstance(made.allowed, tuple) and made.allowed and made.allowed is not YES_OR_NO:  # a registry may grow
         choices = "{" + ", ".join(map(repr, made.allowed)) + "}"

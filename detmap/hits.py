@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,12 +39,22 @@ INTERPOLATIONS = (*(rule for rule in RULES if rule != PAIRWISE), *GRIDS)
 #: integrated by trapezoids. The value says whether the curve falls from its last point to (1, 0) in a slanted line, which
 #: adds area, or drops at that point.
 LINEAR = {"101-linear": False, "101-linear-tail": True}
+#: An interpolation of detectors alone, nuScenes': straight lines between precisions at the items themselves, with no
+#: envelope, read at COCO's recalls, of which those up to 0.1 are left out, and so is the precision below 0.1.
+CLIPPED: Final = "101-clipped"
+
+#: The first of the recalls that count, and the precision that does not.
+CLIP, _LEAST = 11, 0.1
+
+#: The interpolations that ask for the items behind the last hit.
+WITH_TAIL = ("101-linear-tail", CLIPPED)
+
 #: With more hits than this several threads are worth while, even where rankings are few.
 _MANY_HITS = 1 << 16
 _NONE = readonly((), np.float64)
 _NO_COUNTS = readonly((), np.int64)
 
-Linear = Literal["101-linear", "101-linear-tail", "all-point-pairwise", "11-point-matlab"]
+Linear = Literal["101-linear", "101-linear-tail", "all-point-pairwise", "11-point-matlab", "101-clipped"]
 
 TieRule = Literal["index", "reversed", "docid", "docid-ascending", "collapsed", "expected", "best", "worst"]
 
@@ -70,6 +80,18 @@ def counted(starts: NDArray[np.int64], flags: NDArray[np.bool_]) -> NDArray[np.i
     """Return how many `flags` of each ranking are set, shape (q,)."""
     total = np.concatenate(([0], np.cumsum(flags)))
     return np.asarray(total[starts[1:]] - total[starts[:-1]], dtype=np.int64)
+
+
+def bends(hits: NDArray[np.int64], items: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the places of a ranking at which a curve over recall bends, counted from 0, and how many hits there are up to
+    each: of the places of its `hits`, the items ahead of these, and the last item.
+
+    Recall stays between two of them, and the last item there says what a curve is at that recall.
+    """
+    count = np.arange(1, hits.size + 1)
+    places = np.append(np.stack([hits - 1, hits], axis=1).ravel(), items - 1)
+    found = np.append(np.stack([count - 1, count], axis=1).ravel(), hits.size)
+    return places[places >= 0], found[places >= 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +281,7 @@ class Hits(Frozen):
         Parameters
         ----------
         interpolation : {"step", "all-point", "all-point-pairwise", "trapezoid", "trapezoid-hits", "11-point", \
-"11-point-matlab", "101-point", "101-linear", "101-linear-tail"}
+"11-point-matlab", "101-point", "101-linear", "101-linear-tail", "101-clipped"}
             ``step`` is the mean over the positives of the precision at each hit (trec_eval's map, scikit-learn);
             ``all-point`` the area under the envelope (VOC from 2010), its terms added from first to last, or with
             ``all-point-pairwise`` as numpy adds, which differs in the last bit (TensorFlow's Object Detection API);
@@ -269,6 +291,8 @@ class Hits(Frozen):
             those that MATLAB makes of 0:0.1:1 (THUMOS14's first kit). ``101-linear`` and
             ``101-linear-tail`` are Ultralytics' rules: the trapezoid over 101 recalls of straight lines between the
             points of the envelope, which drops to 0 at the last point, or falls to (1, 0) in a straight line.
+            ``101-clipped`` is nuScenes' rule: straight lines between the precisions at the items themselves, read at
+            recalls 0.11 to 1, of which 0.1 is subtracted and the rest divided by 0.9.
         epsilon : float
             Added to the rank where a precision is taken; COCO's is ``numpy.spacing(1)``.
 
@@ -287,9 +311,11 @@ class Hits(Frozen):
                 threads,
             )
             return out
+        if interpolation == CLIPPED:
+            return self._clipped(epsilon)
         if interpolation in LINEAR:
             return self._linear(LINEAR[interpolation], epsilon, threads)
-        check_choice("interpolation", interpolation, (*INTERPOLATIONS, PAIRWISE, ELEVEN, *LINEAR))
+        check_choice("interpolation", interpolation, (*INTERPOLATIONS, PAIRWISE, ELEVEN, *LINEAR, CLIPPED))
         grid = np.array(MATLAB_GRID) if interpolation == ELEVEN else GRIDS[interpolation]
         precision, _ = self.interpolate(grid, epsilon, threads=threads)
         if interpolation == "101-point":
@@ -298,6 +324,17 @@ class Hits(Frozen):
         for column in precision.T:  # VOC's program adds p / 11 eleven times: the order is part of the last bit
             total += column / grid.size
         return total
+
+    def _clipped(self, epsilon: float) -> NDArray[np.float64]:
+        """Return the AP of every ranking by nuScenes' rule."""
+        out = np.where(self.positives > 0, 0.0, np.nan)
+        grid = GRIDS["101-point"]
+        for i in np.flatnonzero((self.positives > 0) & (self.counts > 0)).tolist():
+            places, found = bends(self.ranks[self.starts[i] : self.starts[i + 1]] - 1, int(self.items[i]))
+            read = np.interp(grid, found / float(self.positives[i]), found / (places + 1 + epsilon), right=0)
+            kept = read[CLIP:] - _LEAST
+            out[i] = float(np.mean(np.where(kept < 0, 0.0, kept))) / (1.0 - _LEAST)
+        return out
 
     def _linear(self, tail: bool, epsilon: float, threads: int | None) -> NDArray[np.float64]:
         """Return the AP of every ranking by straight lines between the points of its envelope."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +26,7 @@ from detmap.run_lengths import (
     runs_of_bitmaps,
     runs_of_text,
     strings_of_runs,
+    written,
 )
 from detmap.run_lengths import Runs as Runs
 from detmap.run_lengths import measure as measure
@@ -382,9 +384,11 @@ class Masks(Frozen):
         [[[3, 1, 3, 3, 1, 3, 1, 1]]]
         """
         ends, spans = self._regular()
-        polygons = []
+        polygons, out = [], np.empty((1 << 10, 2), np.int64)
         for first, stop, height, _ in spans.tolist():
-            corners = outlines.trace(ends, first, stop, height)
+            while (rows := outlines.trace(ends, first, stop, height, out)) < 0:
+                out = np.empty((-rows, 2), np.int64)
+            corners = out[:rows]
             cuts = [-1, *np.flatnonzero(corners[:, 0] < 0).tolist()]
             polygons.append([corners[begin + 1 : end].ravel().tolist() for begin, end in pairwise(cuts)])
         return polygons
@@ -447,19 +451,9 @@ class Masks(Frozen):
             float(dilation) * np.sqrt(heights * heights + widths * widths)
         )  # halves to even, as Python's round
         distances = freeze(np.clip(reach, 1, np.maximum(heights, widths)).astype(np.int64))
-        spans = runs.spans.copy()
-
-        def task(begin: int, end: int) -> tuple[int, int, NDArray[np.uint32]]:
-            found = boundaries.boundary_runs(runs.ends, runs.spans, distances, begin, end, spans)
-            return begin, end, found[: int(spans[end - 1, 1])]
-
-        parts = over(task, count, runs.ends.nbytes, threads)
-        used = 0
-        for begin, end, found in parts:
-            spans[begin:end, :2] += used
-            used += found.size
-        ends = parts[0][2] if len(parts) == 1 else np.concatenate([found for *_, found in parts])
-        return Masks(Runs(freeze(ends), freeze(spans)))
+        write = partial(boundaries.boundary_runs, runs.ends, runs.spans, distances)
+        room = 2 * runs.ends.size // count + 64  # most runs are cut in two
+        return Masks(written(write, runs.spans.copy(), room, runs.ends.nbytes, threads))
 
 
 def iou(a: Masks, b: Masks, crowd: ArrayLike | None = None, *, threads: int | None = None) -> NDArray[np.float64]:

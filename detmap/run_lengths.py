@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,6 +24,9 @@ WORD = 2**32 - 1
 #: Polygons that cross the columns' centres more often than this in all are refused: 8 bytes each are needed for it. Each
 #: polygon may add so many more.
 _MAX_CROSSINGS, _MORE_CROSSINGS = 2**26, 2**10
+
+#: Maximum number of ends for which room is made at once, unless a single mask needs more.
+_MOST_ROOM = 1 << 24
 
 #: Below this many bytes of runs a second thread is not worth starting.
 _SMALL = 1 << 16
@@ -129,16 +133,54 @@ def measure(runs: Runs, threads: int | None = 1) -> tuple[NDArray[np.uint32], ND
     return freeze(areas), freeze(boxes), freeze(regular)
 
 
+def written(
+    write: Callable[[int, int, NDArray[np.uint32], NDArray[np.int64]], int],
+    spans: NDArray[np.int64],
+    room: int,
+    cost: int,
+    threads: int | None,
+) -> Runs:
+    """Return the masks that a kernel writes, at least one, in as many calls as it takes.
+
+    Parameters
+    ----------
+    write : callable
+        Takes the masks `begin` and `end`, room for ends, and `spans`, as `detmap.kernels.bitmaps.runs_of_bitmaps` does.
+    spans : ndarray of int64, shape (n, 4)
+        Sizes of masks; where the ends of each lie is written there.
+    room : int
+        Expected number of ends of a mask.
+    cost : int
+        Bytes that are read, see `over`.
+    threads : int or None
+        Maximum number of threads.
+    """
+
+    def task(begin: int, end: int) -> list[tuple[int, int, NDArray[np.uint32]]]:
+        found, size = [], room * (end - begin)
+        while True:
+            out = np.empty(size, np.uint32)
+            done = write(begin, end, out, spans)
+            if done > begin:
+                found.append((begin, done, out[: int(spans[done - 1, 1])]))
+            if done == end:
+                return found
+            needed = int(spans[done, 1])
+            begin, size = done, max(2 * size, needed, min(needed * (end - done), _MOST_ROOM))
+
+    parts, used = [one for block in over(task, len(spans), cost, threads) for one in block], 0
+    for begin, end, ends in parts:
+        spans[begin:end, :2] += used
+        used += ends.size
+    return Runs(freeze(np.concatenate([ends for *_, ends in parts])), freeze(spans))
+
+
 def runs_of_bitmaps(pixels: NDArray[np.uint8], threads: int | None = 1) -> Runs:
     """Return the masks of bitmaps, read-only, shape (n, height, width), none of them without pixels; not 0 is foreground."""
     count, height, width = pixels.shape
-    counts = np.empty(count, np.int64)
-    ends = over(lambda begin, end: bitmaps.runs_of_bitmaps(pixels, begin, end, counts), count, pixels.size, threads)
     spans = np.empty((count, 4), np.int64)
-    spans[:, 1] = np.cumsum(counts)
-    spans[:, 0] = spans[:, 1] - counts
-    spans[:, 2], spans[:, 3] = height, width
-    return Runs(freeze(np.concatenate(ends)), freeze(spans))
+    spans[:, 2:] = height, width
+    return written(partial(bitmaps.runs_of_bitmaps, pixels), spans, 4 * width, pixels.size, threads)
 
 
 def runs_of_polygons(

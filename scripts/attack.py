@@ -56,6 +56,7 @@ from attacks import (  # noqa: E402
     states,
     tables,
     texts,
+    tools,
     voc,
     zeros,
 )
@@ -67,6 +68,7 @@ FAMILIES = {
     "trec": lines.attack,
     "voc": voc.attack,
     "texts": texts.attack,
+    "tools": tools.attack,
     "open_images": open_images.attack,
     "tables": tables.attack,
     "checks": checks.attack,

@@ -199,8 +199,8 @@ def coco_evaluate(
 
     `images` and `categories` are ids; records are COCO's dicts (`bbox` xywh, `area`, `iscrowd`; `score`). Categories
     come out in ascending order, caps too. Annotation ids play no part but for those in `missed`, as pycocotools does with
-    the id 0: who matches such an object has no match. What it does with duplicate ids is not repeated here. Overlaps are those
-    of `measure`, a function of the shapes in `bbox` of both sides and the crowds.
+    the id 0: who matches such an object has no match. What it does with duplicate ids is not repeated here.
+    Overlaps are those of `measure`, a function of the shapes in `bbox` of both sides and the crowds.
     """
     iou_thresholds = IOU_THRESHOLDS if iou_thresholds is None else iou_thresholds
     recall_thresholds = RECALL_THRESHOLDS if recall_thresholds is None else recall_thresholds

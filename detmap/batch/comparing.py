@@ -48,10 +48,8 @@ def _test_pair(
     metric: str,
     permutations: int,
 ) -> float:
-    """Return the p-value of the difference between two files by a metric; NaN where they were scored on other classes.
-
-    Of each file there is the fingerprint of what was scored, if it is known. The metric may be one of a split.
-    """
+    """Return the p-value of the difference between two files by a metric; NaN where they were scored on other classes."""
+    # Of each file there is the fingerprint of what was scored, if it is known. The metric may be one of a split.
     first, second = (_tally_again(ground_truth, found, content, options) for found, content in pair)
     metric, first, second = _of_split(metric, options.splits, first, second)
     if first.categories != second.categories:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from detmap.data.column_names import role_of_title
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import registry
-from detmap.formats.delimited.read import of_open_images
+from detmap.formats.delimited.read import of_other_format
 from detmap.formats.inputs import Input, is_stream
 from detmap.formats.model_names import distinct
 from detmap.reading.options import Reading
@@ -126,7 +126,7 @@ def _is_table(path: str) -> bool:
     titles = [title.strip(' "\r') for title in re.split("[,;\t]", first)]
     roles = set(map(role_of_title, titles))
     of_boxes = bool({"image_id", "image"} & roles) and bool({"x", "x1", "cx"} & roles)
-    return "path" not in titles and (of_boxes or of_open_images(titles))
+    return "path" not in titles and (of_boxes or of_other_format(titles))
 
 
 def _without_streams(paths: Iterable[str]) -> list[str]:

@@ -78,14 +78,11 @@ def _on_worker(
     submission: str,
     home: Home,
 ) -> tuple[T] | None:
-    """Run a task in so many threads; None where the ground truth of that key did not come along and is not kept here.
-
-    The ground truth comes pickled, so that nobody takes it up before the plug-ins of `home`, which may have made it.
-
-    Any executor can do this, whether or not it knows how to send something to each of its workers once. `submission` is
-    another one each time: Dask takes calls with equal arguments for one, and gives the second what came of the first, even
-    if its file has been rewritten since, or it was cancelled.
-    """
+    """Run a task in so many threads; None where the ground truth of that key did not come along and is not kept here."""
+    # The ground truth comes pickled, so that nobody takes it up before the plug-ins of `home`, which may have made it.
+    # Any executor can do this, whether or not it knows how to send something to each of its workers once. `submission`
+    # is another one each time: Dask takes calls with equal arguments for one, and gives the second what came of the
+    # first, even if its file has been rewritten since, or it was cancelled.
     plugins.load(home.modules)
     home.check()
     with _lock:
@@ -145,10 +142,9 @@ def _run(
     task: Callable[..., T],
     arguments: Sequence[tuple[Any, ...]],
 ) -> Generator[tuple[int, T | BaseException], None, None]:
-    """Keep an executor's workers busy, with a few tasks in waiting; `threads` for each task, unless it is known there.
-
-    The first tasks carry the ground truth along; a worker that lacks it later says so and is sent it with the task again.
-    """
+    """Keep an executor's workers busy, with a few tasks in waiting; `threads` for each task, unless it is known there."""
+    # The first tasks carry the ground truth along; a worker that lacks it later says so and is sent it with the task
+    # again.
     local, cluster = _is_local(executor), Cluster.of(executor)
     key = "" if local else fingerprint(ground_truth)
     parcel = None if local else pickle.dumps(ground_truth, pickle.HIGHEST_PROTOCOL)

@@ -136,10 +136,9 @@ def _by_shapes(side: Side) -> tuple[str, Array] | None:
 
 
 def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
-    """Boxes that reach far beyond their images as they are, and would not if they were read in another way.
-
-    Boxes of a smaller image, or of another form of it, do so as well: where there is another side, it must bear it out.
-    """
+    """Boxes that reach far beyond their images as they are, and would not if they were read in another way."""
+    # Boxes of a smaller image, or of another form of it, do so as well: where there is another side, it must bear it
+    # out.
     boxes, sizes = side.boxes, side.sizes
     column = side.table.shapes[BOXES]
     in_corners = isinstance(column, Boxes) and not column.sizes
@@ -190,10 +189,9 @@ def _fits(change: Change | None, boxes: Array, sizes: Array) -> NDArray[np.bool_
 
 
 def _rather(far: Array, fits: Array, sizes: Array, code: str) -> bool:
-    """Return whether so many fit only if they are read in another way.
-
-    Boxes that were moved or enlarged at random fit so by chance. That is measured by what fits of those that are within.
-    """
+    """Return whether so many fit only if they are read in another way."""
+    # Boxes that were moved or enlarged at random fit so by chance. That is measured by what fits of those that are
+    # within.
     within = ~far & np.isfinite(sizes[:, 0] + sizes[:, 1])
     others = np.count_nonzero(within)
     by_chance = np.count_nonzero(within & fits) / others if others else 0.0

@@ -83,11 +83,9 @@ def _strange(table: Detections | GroundTruth, truth: GroundTruth, named: bool) -
 def _other_ids(
     strange: list[Any], count: int, truth: Side, borne_out: Callable[[dict[Any, Any]], bool]
 ) -> tuple[str, str, set[Any]] | None:
-    """Return the finding, its detail, and the ids that it explains; None where most unknown ids stay unexplained.
-
-    One or two of many may be so by chance. No two of them can be one image. Numbers in names are of another data set as
-    easily: boxes must bear them out.
-    """
+    """Return the finding, its detail, and the ids that it explains; None where most unknown ids stay unexplained."""
+    # One or two of many may be so by chance. No two of them can be one image. Numbers in names are of another data set
+    # as easily: boxes must bear them out.
     known = truth.on.images.ids.tolist()
     if not strange or not known:
         return None

@@ -272,10 +272,8 @@ def _read(source: Input, kinds: Sequence[str], truth: GroundTruth | None = None)
 def _salvaged(
     source: Input, kinds: Sequence[str], others: Iterable[str], truth: GroundTruth | None, error: InputError
 ) -> tuple[Table, NDArray[np.int64] | None, Sequence[Refused]]:
-    """Return what can be read of a file that is refused, where its format can leave records aside.
-
-    Where nothing can be, `others` are the kinds of shape that most records have.
-    """
+    """Return what can be read of a file that is refused, where its format can leave records aside."""
+    # Where nothing can be, `others` are the kinds of shape that most records have.
     made = source.salvage(kinds, truth)
     if made is not None and not len(made[0]) and others:  # records without boxes of their own
         made = source.salvage(list(others), truth)

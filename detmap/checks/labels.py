@@ -67,10 +67,8 @@ def _of_categories(code: str, truth: GroundTruth, which: NDArray[np.bool_], word
 
 
 def _plain(name: str) -> str:
-    """Return a name without what people write in several ways: case, and what stands between words.
-
-    What stands ahead of a number, or behind a letter as in C++, may be all that tells two classes apart.
-    """
+    """Return a name without what people write in several ways: case, and what stands between words."""
+    # What stands ahead of a number, or behind a letter as in C++, may be all that tells two classes apart.
     return re.sub(r"(?<!\d)[\s_]+|[\s_]+(?!\d)|(?<=\w)[-./](?=[^\W\d_])", "", name.casefold())
 
 
@@ -183,10 +181,8 @@ def _written_otherwise(
 
 
 def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
-    """Return the categories of detections that lie on objects of one other category, and on few of their own.
-
-    That other category must not have detections of its own name there.
-    """
+    """Return the categories of detections that lie on objects of one other category, and on few of their own."""
+    # That other category must not have detections of its own name there.
     if facts.agreement is None:
         return {}
     matrix = facts.agreement.confusion
@@ -214,10 +210,9 @@ def _settled(agreement: Agreement | None, own: NDArray[np.int64]) -> NDArray[np.
 
 
 def _beyond_chance(matrix: Counts, moved: NDArray[np.bool_], best: NDArray[np.int64]) -> list[int]:
-    """Return the rows that are moved, where labels that say nothing of what is there would not make them so.
-
-    By Chernoff's bound on the chance of so many on one class, times the number of classes, and of choices of the rows.
-    """
+    """Return the rows that are moved, where labels that say nothing of what is there would not make them so."""
+    # By Chernoff's bound on the chance of so many on one class, times the number of classes, and of choices of the
+    # rows.
     held, share = matrix.of_rows, matrix.of_columns / max(matrix.total, 1)
     at = np.flatnonzero(moved & (held > 0))
     with np.errstate(divide="ignore", invalid="ignore"):

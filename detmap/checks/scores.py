@@ -64,11 +64,9 @@ def _scales(side: Side, scores: NDArray[np.float64], low: float, high: float) ->
 
 
 def _two_scales(scores: NDArray[np.float64]) -> bool:
-    """Return whether scores within 0 to 1 are another population than those above.
-
-    Of one population the density just below 1 is about that just above; where probabilities were joined with scores on a
-    wider scale, it falls steeply at 1.
-    """
+    """Return whether scores within 0 to 1 are another population than those above."""
+    # Of one population the density just below 1 is about that just above; where probabilities were joined with scores
+    # on a wider scale, it falls steeply at 1.
     inside = scores[scores <= 1]
     if inside.size < 3 or inside.size == scores.size:
         return False
@@ -106,10 +104,8 @@ def _with_a_twin(ascending: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def _ends_at_once(scores: NDArray[np.float64]) -> bool:
-    """Return whether the lowest scores lie evenly above the least one, and do not thin out towards it.
-
-    Of places that are even, the mean is a half; the margin is two of its standard deviations.
-    """
+    """Return whether the lowest scores lie evenly above the least one, and do not thin out towards it."""
+    # Of places that are even, the mean is a half; the margin is two of its standard deviations.
     if scores.size < 4 * _LOWEST:
         return False
     lowest = np.sort(np.partition(scores, _LOWEST)[:_LOWEST])
@@ -118,11 +114,9 @@ def _ends_at_once(scores: NDArray[np.float64]) -> bool:
 
 
 def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:
-    """A least score above which there are many at once, and below none, where the last ones still find objects.
-
-    A detector's scores thin out towards 0 or pile up there; they do not end at once. If the density just above the least
-    score went on below it, so many would be expected there that none is no chance.
-    """
+    """A least score above which there are many at once, and below none, where the last ones still find objects."""
+    # A detector's scores thin out towards 0 or pile up there; they do not end at once. If the density just above the
+    # least score went on below it, so many would be expected there that none is no chance.
     agreement = facts.agreement
     if agreement is None or float(scores.max()) <= 0:
         return

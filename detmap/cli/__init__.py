@@ -13,7 +13,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from detmap.cli.help import Parser
+from detmap.cli.help import Parser, add_option
 from detmap.cli.inputs import check_files
 from detmap.cli.options import Command, add_plugins
 from detmap.cli.output import compiling_told, say
@@ -32,6 +32,7 @@ _HOMES = {
     "verify": "verifying",
     "convert": "converting",
     "check": "checking",
+    "pq": "panoptic",
     "trec": "retrieval",
     "reid": "retrieval",
     "hashing": "retrieval",
@@ -111,7 +112,7 @@ def _parser(given: Sequence[str] = ()) -> Parser:
     )
     verbose = "--verbose" in given
     parser.add_argument("--version", action=Version, verbose=verbose, help="print the version and exit")
-    parser.add_argument("--verbose", action="store_true", help="with --version: what is installed, and where")
+    add_option(parser, "--verbose", "with --version: what is installed, and where")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     chosen = _chosen(given)
     for name in _needed(given):

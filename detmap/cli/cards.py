@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from detmap.cli.help import add_option
+
 if TYPE_CHECKING:
     from detmap.cards import Numbers
     from detmap.data.tables import GroundTruth
@@ -73,10 +75,10 @@ class Scorer(NamedTuple):
 
 def add_card(parser: argparse.ArgumentParser) -> None:
     """Add the option that writes a card."""
-    parser.add_argument(
-        "--card",
-        metavar="FILE",
-        help="write an evaluation card, which `detmap verify` checks: hashes of the inputs, every decision, all numbers",
+    add_option(
+        parser,
+        "--card FILE",
+        "write an evaluation card, which `detmap verify` checks: hashes of the inputs, every decision, all numbers",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from detmap.cli.help import add_option
 from detmap.errors import OptionError
 from detmap.system.limits import size
 
@@ -16,35 +17,28 @@ if TYPE_CHECKING:
 def add_challenge_options(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     group = parser.add_argument_group("challenges")
-    group.add_argument(
-        "--splits",
-        metavar="FILE",
-        help="score each split of the images too, as public:AP: a CSV file with the columns image and split, or JSON",
+    add_option(
+        group,
+        "--splits FILE",
+        "score each split of the images too, as public:AP: a CSV file with the columns image and split, or JSON",
     )
-    group.add_argument(
-        "--hide",
-        metavar="SPLIT",
+    add_option(
+        group,
+        "--hide SPLIT",
+        "show and write no metric of a split, nor of all images, on the leaderboard; may be repeated",
         action="append",
-        default=[],
-        help="show and write no metric of a split, nor of all images, on the leaderboard; may be repeated",
     )
-    group.add_argument(
-        "--publish",
-        metavar="DIR",
-        help="write a public leaderboard.*: no hidden split, notice, path, or number of images",
+    add_option(
+        group, "--publish DIR", "write a public leaderboard.*: no hidden split, notice, path, or number of images"
     )
-    group.add_argument(
-        "--limit-seconds", metavar="S", type=float, help="stop scoring a file after so many seconds: its row says so"
+    add_option(group, "--limit-seconds S", "stop scoring a file after so many seconds: its row says so", type=float)
+    add_option(
+        group,
+        "--limit-memory SIZE",
+        "stop scoring a file that takes more memory, as 512M or 4G, on top of the ground truth's",
     )
-    group.add_argument(
-        "--limit-memory",
-        metavar="SIZE",
-        help="stop scoring a file that takes more memory, as 512M or 4G, on top of the ground truth's",
-    )
-    group.add_argument(
-        "--discreet",
-        action="store_true",
-        help="messages tell nothing of the ground truth; those for organisers are in results/NAME.json",
+    add_option(
+        group, "--discreet", "messages tell nothing of the ground truth; those for organisers are in results/NAME.json"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from detmap.cli.help import add_option
 from detmap.cli.options import Command, add_format, add_input_options, add_reading
 from detmap.cli.output import print_list, stages
 from detmap.errors import OptionError
@@ -31,31 +32,27 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     from detmap.formats.files import words
 
     parser.usage = _USAGE
-    parser.add_argument(
-        "paths",
-        metavar="GT DETECTIONS",
+    add_option(
+        parser,
+        "paths GT DETECTIONS",
+        f"ground truth: {words('ground_truth')}; and detections: {words('detections')}; - is standard input",
         nargs="*",
-        help=f"ground truth: {words('ground_truth')}; and detections: {words('detections')}; - is standard input",
     )
-    parser.add_argument("--strict", action="store_true", help="exit with 1 where there are warnings, too")
-    parser.add_argument("--codes", action="store_true", help="list all that can be found, and do nothing else")
+    add_option(parser, "--strict", "exit with 1 where there are warnings, too")
+    add_option(parser, "--codes", "list all that can be found, and do nothing else")
     other = parser.add_argument_group("what is checked instead")
-    other.add_argument(
-        "--schema",
-        metavar="IMAGES",
-        help="check DETECTIONS against the images and categories of a file alone: nothing is said of what is on them",
+    add_option(
+        other,
+        "--schema IMAGES",
+        "check DETECTIONS against the images and categories of a file alone: nothing is said of what is on them",
     )
-    other.add_argument("--trec", action="store_true", help="check QRELS RUN: judgements, and a run of rankings")
-    parser.add_argument(
-        "--train", metavar="GT", help="another ground truth, which should share no image with the first"
-    )
-    parser.add_argument(
-        "--iou-type", metavar="KIND", help="shapes to check besides boxes; default: all that every record has"
-    )
+    add_option(other, "--trec", "check QRELS RUN: judgements, and a run of rankings")
+    add_option(parser, "--train GT", "another ground truth, which should share no image with the first")
+    add_option(parser, "--iou-type KIND", "shapes to check besides boxes; default: all that every record has")
     add_reading(parser, "images")
     add_input_options(parser)
     output = add_format(parser, "html")
-    output.add_argument("--out", metavar="FILE", help="write everything as JSON")
+    add_option(output, "--out FILE", "write everything as JSON")
 
 
 #: How many paths there are, and what they are called, with --trec, with --schema, and otherwise.
@@ -136,6 +133,6 @@ COMMANDS = {
         "Say what to know before believing a number: ids that do not match, boxes in other units, classes in another "
         "order, duplicates, scores that were cut off, and more. Nothing is scored.",
         _EPILOG,
-        first=("--protocol", "--iou-type", "--train", "--schema", "--trec", "--format", "--out"),
+        first="--protocol --iou-type --train --schema --trec --format --out",
     ),
 }

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from detmap.cli.help import add_option
 from detmap.cli.options import draws_of
 from detmap.cli.output import during, finish
 from detmap.errors import OptionError
@@ -16,20 +17,47 @@ _SHOWN, _CLASSES = 8, 20
 
 def add_explanations(parser: argparse.ArgumentParser) -> None:
     """Add the options that ask why models differ, and whether their order stands."""
-    parser.add_argument(
-        "--why",
-        action="store_true",
-        help="which classes, sizes, errors and images make the difference of two models?",
-    )
-    parser.add_argument(
-        "--convention", metavar="NAME", help="of rankings: the convention under which their order is looked at"
-    )
-    parser.add_argument(
+    add_option(parser, "--why", "which classes, sizes, errors and images make the difference of two models?")
+    add_option(parser, "--convention NAME", "of rankings: the convention under which their order is looked at")
+    add_option(
+        parser,
         "--under",
-        choices=("all",),
-        help="all: does the order of the models survive other conventions, caps, thresholds, orders of equal scores, "
+        "all: does the order of the models survive other conventions, caps, thresholds, orders of equal scores, "
         "draws of images, and labels?",
+        choices=("all",),
     )
+
+
+def comparison_tables(made: Any, corrected: str) -> tuple[list[Any], dict[str, Any], list[dict[str, Any]], list[str]]:
+    """Return of a comparison the tables for a person, its document, the rows of CSV, and sentences.
+
+    `corrected` is what the correction of p-values is called.
+    """
+    from detmap.results import p_value, sentences
+
+    document = made.to_dict()
+    rows = [*document["differences"], *document["categories"]]
+    shown = [
+        {
+            "from": one.first,
+            "to": one.second,
+            **({} if one.category is None else {"category": one.category}),
+            "difference": one.difference,
+            "low": one.low,
+            "high": one.high,
+            made.unit: one.images,
+            "p": p_value(one.p),
+            f"p ({corrected})": p_value(one.adjusted),
+            "": ("*" if one.adjusted <= made.alpha else "") + ("~" if made.disagrees(one) else ""),
+        }
+        for one in (*made.differences, *made.changed)
+    ]
+    pairs = len(made.differences)
+    models = sorted(document["models"], key=lambda row: (-row[made.metric], row["model"]))
+    none = f"no category changed significantly (at {made.alpha:.2g}, corrected)"
+    notes = [none] if not made.changed and made.could_tell(made.families[1]) else []
+    tables = [models, shown[:pairs], shown[pairs:], sentences(made.notices)]
+    return tables, document, rows, [*notes, *made.sentences()]
 
 
 #: What concerns every answer of these: which models, by what, and how often images or queries are drawn.

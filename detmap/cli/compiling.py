@@ -125,10 +125,8 @@ def _begin(environment: dict[str, str]) -> None:
 
 
 def _survey(cpu: str | None) -> tuple[str, list[Task]]:
-    """Return the folder of the cache, and what every kernel is called with when everything is run on a little data.
-
-    The kernels are interpreted here, so that they can be compiled for a processor that this machine is not.
-    """
+    """Return the folder of the cache, and what every kernel is called with when everything is run on a little data."""
+    # The kernels are interpreted here, so that they can be compiled for a processor that this machine is not.
     import detmap.kernels
     from detmap.cli import workload  # which loads numba: not before `_begin` has set what numba reads then
     from detmap.kernels import _numba

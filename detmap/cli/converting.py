@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from detmap.cli.help import add_option
 from detmap.cli.options import Command, add_format, add_reading
 from detmap.cli.output import note, print_tables, stages
 
@@ -24,26 +25,18 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     from detmap.formats.registry import FORMATS
 
     writable = [name for name, one in FORMATS.items() if one.write_ground_truth or one.write_detections]
-    parser.add_argument("source", metavar="IN", help="a file or folder of any format; - is standard input")
-    parser.add_argument("target", metavar="OUT", help="a file, or a folder that is empty or not there yet")
-    parser.add_argument(
-        "--to", metavar="FORMAT", choices=writable, help=f"by default as OUT is called; {', '.join(writable)}"
+    add_option(parser, "source IN", "a file or folder of any format; - is standard input")
+    add_option(parser, "target OUT", "a file, or a folder that is empty or not there yet")
+    add_option(parser, "--to FORMAT", f"by default as OUT is called; {', '.join(writable)}", choices=writable)
+    add_option(parser, "--from FORMAT", "the format of IN; default: as its content says", dest="format_in")
+    add_option(parser, "--role", "what IN is; default: as its content says", choices=("ground_truth", "detections"))
+    add_option(
+        parser,
+        "--ground-truth GT",
+        "with detections: says names of categories, and names and sizes of images, where a format needs them",
     )
-    parser.add_argument(
-        "--from", dest="format_in", metavar="FORMAT", help="the format of IN; default: as its content says"
-    )
-    parser.add_argument(
-        "--role", choices=("ground_truth", "detections"), help="what IN is; default: as its content says"
-    )
-    parser.add_argument(
-        "--ground-truth",
-        metavar="GT",
-        help="with detections: says names of categories, and names and sizes of images, where a format needs them",
-    )
-    parser.add_argument(
-        "--iou-type",
-        metavar="KIND",
-        help="which shapes to carry over besides boxes; default: all that every record has",
+    add_option(
+        parser, "--iou-type KIND", "which shapes to carry over besides boxes; default: all that every record has"
     )
     add_reading(parser, "images")
     add_reading(parser, "formats", "detections", apart=("format",))
@@ -91,6 +84,6 @@ COMMANDS = {
         _convert,
         "Convert ground truth or detections from one format to another.",
         _EPILOG,
-        first=("--role", "--from", "--to", "--ground-truth", "--classes", "--image-sizes", "--box-format"),
+        first="--role --from --to --ground-truth --classes --image-sizes --box-format",
     ),
 }

@@ -23,8 +23,16 @@ from detmap.cli.cards import (
     write_card,
 )
 from detmap.cli.challenges import add_challenge_options, challenge_of, published
-from detmap.cli.comparing import add_explanations, check_tests, compare_rankings, show_contrast, show_survival
+from detmap.cli.comparing import (
+    add_explanations,
+    check_tests,
+    compare_rankings,
+    comparison_tables,
+    show_contrast,
+    show_survival,
+)
 from detmap.cli.gates import Gates, add_gates
+from detmap.cli.help import add_option
 from detmap.cli.inputs import found_of, read_by, reading_of, truth_of
 from detmap.cli.options import (
     CORRECTED,
@@ -53,6 +61,7 @@ from detmap.cli.output import (
     stages,
     tell_of_workers,
 )
+from detmap.cli.panoptic import fill_compare
 from detmap.cli.ranking_files import add_rankings, kind_of
 from detmap.errors import OptionError, shorten
 from detmap.system.interrupts import before_end
@@ -96,20 +105,18 @@ exit code: 0 if all files were scored, 3 if some could not be, 2 if nothing can 
 def _fill_eval(parser: argparse.ArgumentParser) -> None:
     add_ground_truth(parser)
     add_detections(parser)
-    parser.add_argument(
+    add_option(
+        parser,
         "--sharded",
-        action="store_true",
-        help="DETECTIONS is a folder or pattern of files, each with the detections on some of the images",
+        "DETECTIONS is a folder or pattern of files, each with the detections on some of the images",
     )
     add_input_options(parser)
     add_detection_options(parser)
     add_bootstrap_options(parser)
     add_cluster_options(parser)
     add_output_options(parser, rows="--per-class", what="a row per category")
-    parser.add_argument(
-        "--parts", action="store_true", help="score each part of a skeleton too, as of --protocol wholebody"
-    )
-    parser.add_argument("--arrays", metavar="FILE.npz", help="write the arrays precision, recall and scores")
+    add_option(parser, "--parts", "score each part of a skeleton too, as of --protocol wholebody")
+    add_option(parser, "--arrays FILE.npz", "write the arrays precision, recall and scores")
     add_card(parser)
     add_gates(parser)
 
@@ -257,27 +264,28 @@ def _write_arrays(path: str, result: DetectionResult) -> None:
 
 def _fill_batch(parser: argparse.ArgumentParser) -> None:
     add_ground_truth(parser)
-    parser.add_argument(
-        "predictions",
-        metavar="PREDICTIONS",
+    add_option(
+        parser,
+        "predictions PREDICTIONS",
+        "files, patterns, folders, or a manifest .csv with the columns path, name, and any tags",
         nargs="+",
-        help="files, patterns, folders, or a manifest .csv with the columns path, name, and any tags",
     )
-    parser.add_argument("--rank-by", metavar="METRIC", help="rank by this metric; default: AP, or mAP")
-    parser.add_argument("--fail-fast", action="store_true", help="stop at the first file that cannot be scored")
-    parser.add_argument("--resume", action="store_true", help="score only what has changed since the results in --out")
+    add_option(parser, "--rank-by METRIC", "rank by this metric; default: AP, or mAP")
+    add_option(parser, "--fail-fast", "stop at the first file that cannot be scored")
+    add_option(parser, "--resume", "score only what has changed since the results in --out")
     add_input_options(parser)
     add_detection_options(parser)
     add_bootstrap_options(parser, tests=True)
-    parser.add_argument(
+    add_option(
+        parser,
         "--under",
+        "score each file under other rules too, and mark neighbours whose order does not survive them",
         choices=("all",),
-        help="score each file under other rules too, and mark neighbours whose order does not survive them",
     )
     add_challenge_options(parser)
     add_cluster_options(parser)
     output = add_format(parser)
-    output.add_argument("--out", metavar="DIR", help="write leaderboard.* and results/NAME.json")
+    add_option(output, "--out DIR", "write leaderboard.* and results/NAME.json")
     add_card(parser)
 
 
@@ -383,20 +391,20 @@ def _batch(options: argparse.Namespace) -> int:
 
 def _fill_compare(parser: argparse.ArgumentParser) -> None:
     add_ground_truth(parser)
-    parser.add_argument(
-        "predictions",
-        metavar="PREDICTIONS",
+    add_option(
+        parser,
+        "predictions PREDICTIONS",
+        "two or more files, given as for detmap batch; with --trec runs; with --reid and --hashing GT is the first",
         nargs="+",
-        help="two or more files, given as for detmap batch; with --trec runs; with --reid and --hashing GT is the first",
     )
-    parser.add_argument("--metric", metavar="NAME", help="compare by this metric of the table; default: AP, or mAP")
+    add_option(parser, "--metric NAME", "compare by this metric of the table; default: AP, or mAP")
     add_explanations(parser)
     add_rankings(parser, "PREDICTIONS runs")
     add_input_options(parser)
     add_detection_options(parser)
     add_bootstrap_options(parser, 1000, tests=True)
     output = add_format(parser)
-    output.add_argument("--out", metavar="FILE", help="write everything as JSON")
+    add_option(output, "--out FILE", "write everything as JSON")
     add_card(parser)
     add_gates(parser, "compare")
 
@@ -424,34 +432,10 @@ def _compare(options: argparse.Namespace) -> int:
     made = compare_entries(options, protocol, ground_truth, entries, reading)
     if options.card:
         write_card("compare", compare_card(options, protocol, of_truth, entries, made), options)
-    from detmap.results import p_value, sentences
-
     note(options, made.notices)
-    document = made.to_dict()
-    rows = [*document["differences"], *document["categories"]]
-    corrected, unit = f"p ({CORRECTED[made.correction]})", made.unit
-    shown = [
-        {
-            "from": one.first,
-            "to": one.second,
-            **({} if one.category is None else {"category": one.category}),
-            "difference": one.difference,
-            "low": one.low,
-            "high": one.high,
-            unit: one.images,
-            "p": p_value(one.p),
-            corrected: p_value(one.adjusted),
-            "": ("*" if one.adjusted <= made.alpha else "") + ("~" if made.disagrees(one) else ""),
-        }
-        for one in (*made.differences, *made.changed)
-    ]
-    pairs = len(made.differences)
-    models = sorted(document["models"], key=lambda row: (-row[made.metric], row["model"]))
     title = f"{protocol.title}: {made.metric}, {ground_truth.images.ids.size:,} images"
-    none = f"no category changed significantly (at {made.alpha:.2g}, corrected)"
-    notes = [none] if not made.changed and made.could_tell(made.families[1]) else []
-    tables = [models, shown[:pairs], shown[pairs:], sentences(made.notices)]
-    finish(tables, options, title, document, rows, [*notes, *made.sentences()])
+    tables, document, rows, notes = comparison_tables(made, CORRECTED[made.correction])
+    finish(tables, options, title, document, rows, notes)
     return _judge_models(options, protocol, gates, of_truth, entries, made)
 
 
@@ -601,17 +585,7 @@ COMMANDS = {
         _eval,
         "Score detections against ground truth under the rules of a benchmark, by default those of COCO.",
         _EPILOG,
-        first=(
-            "--protocol",
-            "--iou-type",
-            "--bootstrap",
-            "--per-class",
-            "--format",
-            "--out",
-            "--plot",
-            "--card",
-            "--fail-under",
-        ),
+        first="--protocol --iou-type --bootstrap --per-class --format --out --plot --card --fail-under",
     ),
     "batch": Command(
         "score many files against one ground truth: a leaderboard",
@@ -620,17 +594,7 @@ COMMANDS = {
         "Score many files against one ground truth and rank them. A file that cannot be scored gets a row that says "
         "why.",
         _BATCH_EPILOG,
-        first=(
-            "--protocol",
-            "--iou-type",
-            "--rank-by",
-            "--bootstrap",
-            "--format",
-            "--out",
-            "--resume",
-            "--splits",
-            "--publish",
-        ),
+        first="--protocol --iou-type --rank-by --bootstrap --format --out --resume --splits --publish",
     ),
     "compare": Command(
         "test which models differ by more than chance",
@@ -640,7 +604,8 @@ COMMANDS = {
         "as much if it were chance which of them made the detections of an image? The interval of a difference agrees with "
         "its test; that of a model's own value comes from resampled images. A category is tested if enough images hold it.",
         multiplies=True,
-        first=("--protocol", "--iou-type", "--metric", "--why", "--under", "--trec", "--format", "--out", "--max-drop"),
+        instead={"--pq": fill_compare},
+        first="--protocol --iou-type --metric --why --under --trec --format --out --max-drop",
     ),
     "protocols": Command(
         "list the protocols of detections and what they decide",

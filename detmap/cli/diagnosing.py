@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from detmap.cli.detection import suggest_clusters
+from detmap.cli.help import add_option
 from detmap.cli.inputs import found_of, truth_of
 from detmap.cli.options import (
     Command,
@@ -43,40 +44,32 @@ def _fill_diagnose(parser: argparse.ArgumentParser) -> None:
     add_ground_truth(parser)
     add_detections(parser)
     group = parser.add_argument_group("diagnosis")
-    group.add_argument("--parts", metavar="LIST", help="these parts, as tide,confusion; default: all")
-    group.add_argument("--iou", type=float, default=0.5, metavar="IOU", help="the threshold; default: 0.5")
-    group.add_argument(
-        "--score", type=float, metavar="SCORE", help="what users would see; default: where F1 of all classes is best"
-    )
-    group.add_argument(
-        "--attributes", metavar="FILE", help="with slices: a CSV file of attributes of images or objects"
-    )
-    group.add_argument(
-        "--slice",
-        metavar="BY:NAME:LO:HI",
-        action="append",
-        default=[],
-        help="with slices: objects whose BY (area, relative_area, aspect, crowding, position, truncation) is LO or more and "
+    add_option(group, "--parts LIST", "these parts, as tide,confusion; default: all")
+    add_option(group, "--iou IOU", "the threshold; default: 0.5", default=0.5)
+    add_option(group, "--score SCORE", "what users would see; default: where F1 of all classes is best", type=float)
+    add_option(group, "--attributes FILE", "with slices: a CSV file of attributes of images or objects")
+    add_option(
+        group,
+        "--slice BY:NAME:LO:HI",
+        "with slices: objects whose BY (area, relative_area, aspect, crowding, position, truncation) is LO or more and "
         "below HI, instead of the usual ones; may be repeated",
+        action="append",
     )
     add_input_options(parser)
     add_detection_options(parser)
     parser.set_defaults(bootstrap_needed=False, confidence=0.95)
     confidence = parser.add_argument_group("confidence")
-    confidence.add_argument(
-        "--bootstrap",
-        type=int,
-        metavar="N",
+    add_option(
+        confidence,
+        "--bootstrap N",
+        "show 95 %% intervals of operating points and slices, from N resamplings of the images: at least 200",
         default=0,
-        help="show 95 %% intervals of operating points and slices, from N resamplings of the images: at least 200",
     )
     add_reading(confidence, "clusters")
-    confidence.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random draws; default: 0")
+    add_option(confidence, "--seed N", "seed of the random draws; default: 0", default=0)
     output = add_format(parser)
-    output.add_argument(
-        "--rows", type=int, default=20, metavar="N", help="so many rows of a table; default: 20, 0 is all"
-    )
-    output.add_argument("--out", metavar="FILE", help="write everything as JSON")
+    add_option(output, "--rows N", "so many rows of a table; default: 20, 0 is all", default=20)
+    add_option(output, "--out FILE", "write everything as JSON")
 
 
 def _diagnose(options: argparse.Namespace) -> None:
@@ -204,6 +197,6 @@ COMMANDS = {
         _diagnose,
         "Say what goes wrong at one IoU threshold, and what mending it would gain.",
         _EPILOG,
-        first=("--iou", "--protocol", "--iou-type", "--parts", "--attributes", "--format", "--out"),
+        first="--iou --protocol --iou-type --parts --attributes --format --out",
     ),
 }

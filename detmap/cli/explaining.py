@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from detmap.cli.help import add_option
 from detmap.cli.inputs import found_of, truth_of
 from detmap.cli.options import (
     Command,
@@ -42,51 +43,44 @@ _ASKED = {"ground_truth", "detections", "source", "target", "value", "metric", "
 
 def _fill(parser: argparse.ArgumentParser) -> None:
     add_ground_truth(parser)
-    parser.add_argument(
-        "detections",
-        metavar="DETECTIONS",
+    add_option(
+        parser,
+        "detections DETECTIONS",
+        "what was found, in any format of detections; - is standard input; not with --reid and --hashing",
         nargs="?",
-        help="what was found, in any format of detections; - is standard input; not with --reid and --hashing",
     )
-    parser.add_argument("--from", dest="source", metavar="PROTOCOL", help="the rules of the one number")
-    parser.add_argument(
-        "--to",
+    add_option(parser, "--from PROTOCOL", "the rules of the one number", dest="source")
+    add_option(
+        parser,
+        "--to PROTOCOL",
+        "the rules of the other; default: coco; with --trec trec, --reid reid, --hashing hits_topk",
         dest="target",
-        metavar="PROTOCOL",
-        help="the rules of the other; default: coco; with --trec trec, --reid reid, --hashing hits_topk",
     )
-    parser.add_argument(
-        "--value",
-        action="append",
-        metavar="[NAME=]NUMBER",
-        help="which rules give this number, to the digits given? may be repeated: AP50=0.61 is another metric, person=0.5 a "
+    add_option(
+        parser,
+        "--value [NAME=]NUMBER",
+        "which rules give this number, to the digits given? may be repeated: AP50=0.61 is another metric, person=0.5 a "
         "class's AP, AP50/person=0.7 its AP50; two numbers tell nearly all rules apart",
+        action="append",
+        default=None,
     )
-    parser.add_argument(
-        "--metric",
+    add_option(
+        parser,
+        "--metric NAME",
+        "AP (default), AP50, AP75, AP_small, …; of rankings mAP (default), nDCG@10, …",
         default="AP",
-        metavar="NAME",
-        help="AP (default), AP50, AP75, AP_small, …; of rankings mAP (default), nDCG@10, …",
     )
-    parser.add_argument(
-        "--iou-type",
-        metavar="KIND",
-        help="what is compared: bbox (default), segm, keypoints, boundary, rotated, probiou",
+    add_option(
+        parser, "--iou-type KIND", "what is compared: bbox (default), segm, keypoints, boundary, rotated, probiou"
     )
-    parser.add_argument(
-        "--orders",
-        type=int,
-        default=64,
-        metavar="N",
-        help="orders drawn at most where more than 7 rules differ; default: 64",
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of those draws; default: 0")
-    parser.add_argument("--most", type=int, default=10, metavar="N", help="with --value: candidates shown; default: 10")
+    add_option(parser, "--orders N", "orders drawn at most where more than 7 rules differ; default: 64", default=64)
+    add_option(parser, "--seed N", "seed of those draws; default: 0", default=0)
+    add_option(parser, "--most N", "with --value: candidates shown; default: 10", default=10)
     add_rankings(parser, "DETECTIONS a run")
     add_input_options(parser)
     add_reading_options(parser.add_argument_group("reading"))
     output = add_format(parser)
-    output.add_argument("--out", metavar="FILE", help="write everything as JSON")
+    add_option(output, "--out FILE", "write everything as JSON")
 
 
 def _explain(options: argparse.Namespace) -> None:
@@ -186,7 +180,6 @@ def _explain_rankings(kind: str, options: argparse.Namespace) -> None:
 
 
 def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "classes") -> None:
-    from detmap.explanations.shares import heading
     from detmap.results import signed
 
     note(options, {"": made.notices})
@@ -232,7 +225,7 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
         if step.change
         for one in step.examples[:3]
     ]
-    finish([shares, chain, examples], options, heading(made), document, document["shares"], made.sentences())
+    finish([shares, chain, examples], options, made.heading, document, document["shares"], made.sentences())
 
 
 def _show_search(search: Any, options: argparse.Namespace, metric: str) -> None:
@@ -260,6 +253,6 @@ COMMANDS = {
         "Or find the rules that give a number.",
         _EPILOG,
         multiplies=True,
-        first=("--from", "--to", "--value", "--metric", "--protocol", "--iou-type", "--format", "--out"),
+        first="--from --to --value --metric --protocol --iou-type --format --out",
     ),
 }

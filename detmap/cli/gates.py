@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from detmap.cli.help import add_option
 from detmap.cli.output import say
 from detmap.errors import InputError, OptionError, shorten
 from detmap.system.whole_files import write
@@ -17,7 +18,7 @@ from detmap.system.whole_files import write
 FAILED = 4
 
 #: The command that writes the cards with which a command compares.
-_MADE_BY = {"eval": "eval", "compare": "eval", "trec": "trec"}
+_MADE_BY = {"eval": "eval", "compare": "eval", "trec": "trec", "pq": "pq"}
 
 #: Returns the two-sided p-value of a model's difference from the baseline in a metric, or why there is none.
 PValue = Callable[[str, str], "float | str"]
@@ -232,31 +233,29 @@ class Gates:
 def add_gates(parser: argparse.ArgumentParser, command: str = "eval") -> None:
     """Add the options of gates to a command."""
     group = parser.add_argument_group("gates", f"demands on the result; exit code {FAILED} where one is not met")
-    group.add_argument(
-        "--fail-under",
-        metavar="METRIC=VALUE",
+    add_option(
+        group,
+        "--fail-under METRIC=VALUE",
+        "the metric must be at least VALUE, as AP=0.42; may be repeated",
         action="append",
-        default=[],
-        help="the metric must be at least VALUE, as AP=0.42; may be repeated",
     )
     baseline = "the first file, or the card" if command == "compare" else "the card"
-    group.add_argument(
-        "--max-drop",
-        metavar="METRIC=VALUE",
+    add_option(
+        group,
+        "--max-drop METRIC=VALUE",
+        f"the metric must not be lower by more than VALUE than in {baseline}, as AP=0.005; may be repeated",
         action="append",
-        default=[],
-        help=f"the metric must not be lower by more than VALUE than in {baseline}, as AP=0.005; may be repeated",
     )
     made_by = _MADE_BY[command]
-    group.add_argument("--against", metavar="CARD", help=f"the baseline: a card that detmap {made_by} --card wrote")
-    group.add_argument(
+    add_option(group, "--against CARD", f"the baseline: a card that detmap {made_by} --card wrote")
+    add_option(
+        group,
         "--unless-chance",
-        action="store_true",
-        help="a larger drop is allowed where a paired test at 1 - LEVEL does not tell it from chance; with --against this "
+        "a larger drop is allowed where a paired test at 1 - LEVEL does not tell it from chance; with --against this "
         "needs the baseline's file, beside the card or the models or in the current folder",
     )
-    group.add_argument("--junit", metavar="FILE", help="write the verdicts as XML, as JUnit does")
-    group.add_argument("--gate-summary", metavar="FILE", help="write the verdicts as a table in Markdown")
+    add_option(group, "--junit FILE", "write the verdicts as XML, as JUnit does")
+    add_option(group, "--gate-summary FILE", "write the verdicts as a table in Markdown")
 
 
 def _demand(flag: str, text: str) -> tuple[str, float]:

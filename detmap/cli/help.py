@@ -122,3 +122,21 @@ def _line(name: str, action: argparse.Action) -> str:
     room = WIDTH - _FLAGS - 3
     shown = says if len(says) <= room else shorten(says.partition(";")[0], room, placeholder=" …")
     return f"  {name:<{_FLAGS}} {shown}"
+
+
+def add_option(group: Any, spelled: str, says: str, **more: Any) -> None:
+    """Add an option, or an operand, that is `spelled` as ``--level/-l N``.
+
+    Without a value it is a flag, N is an integer, a number by default asks for a number, and what is repeated is a list.
+    """
+    flags, _, metavar = spelled.partition(" ")
+    default = more.get("default")
+    if metavar:
+        more["metavar"] = metavar
+    elif flags.startswith("-") and not more.keys() & {"choices", "nargs"}:
+        more["action"] = "store_true"
+    if metavar == "N" or isinstance(default, int | float):
+        more.setdefault("type", float if isinstance(default, float) else int)
+    if more.get("action") == "append":
+        more.setdefault("default", [])
+    group.add_argument(*flags.split("/"), help=says, **more)

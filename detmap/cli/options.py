@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from detmap.cli.help import HelpAll, Parser
+from detmap.cli.help import HelpAll, Parser, add_option
 from detmap.errors import DetmapError, OptionError, check_integer
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Command(NamedTuple):
     run: Callable[[argparse.Namespace], int | None]
     says: str
     epilog: str = ""
-    first: tuple[str, ...] = ()
+    first: str = ""
     extensible: bool = True
     settle: Callable[[list[str]], list[str]] = list
     instead: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {}
@@ -39,7 +39,7 @@ class Command(NamedTuple):
 
     def add_to(self, parser: Parser, words: Sequence[str]) -> None:
         """Add to a parser what help says, and the options that go with the words of a command line."""
-        parser.description, parser.epilog, parser.first = self.says, self.epilog, self.first
+        parser.description, parser.epilog, parser.first = self.says, self.epilog, tuple(self.first.split())
         parser.add_argument("--help-all", action=HelpAll, nargs=0, help="show help on all options, and exit")
         if self.epilog:
             parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -49,12 +49,11 @@ class Command(NamedTuple):
 
 def add_plugins(parser: argparse.ArgumentParser) -> None:
     """Add the option that loads plug-ins; `detmap.cli.main` has loaded them before the others are added."""
-    parser.add_argument(
-        "--plugin",
-        metavar="MODULE",
+    add_option(
+        parser,
+        "--plugin MODULE",
+        "first load a plug-in (a module or a .py file), also in the workers of a cluster; may be repeated",
         action="append",
-        default=[],
-        help="first load a plug-in (a module or a .py file), also in the workers of a cluster; may be repeated",
     )
 
 
@@ -62,9 +61,7 @@ def add_ground_truth(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say where the ground truth is."""
     from detmap.formats.files import words
 
-    parser.add_argument(
-        "ground_truth", metavar="GT", help=f"{words('ground_truth')} (.gz, .zst too); - is standard input"
-    )
+    add_option(parser, "ground_truth GT", f"{words('ground_truth')} (.gz, .zst too); - is standard input")
     add_reading(parser, "images")
 
 
@@ -72,7 +69,7 @@ def add_detections(parser: argparse.ArgumentParser) -> None:
     """Add the argument that says where the detections are."""
     from detmap.formats.files import words
 
-    parser.add_argument("detections", metavar="DETECTIONS", help=f"{words('detections')}; - is standard input")
+    add_option(parser, "detections DETECTIONS", f"{words('detections')}; - is standard input")
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
@@ -102,12 +99,13 @@ def add_detection_options(parser: argparse.ArgumentParser) -> None:
     from detmap.detection.protocols import AUTO, PRESETS, Protocol
 
     rules = parser.add_argument_group("rules")
-    rules.add_argument(
+    add_option(
+        rules,
         "--protocol",
+        "rules of a benchmark, as `detmap protocols` lists them; default: coco; auto: those that the ground truth asks "
+        "for by its fields, as LVIS's do",
         choices=(*PRESETS, AUTO),
         default="coco",
-        help="rules of a benchmark, as `detmap protocols` lists them; default: coco; auto: those that the ground truth asks "
-        "for by its fields, as LVIS's do",
     )
     add_decisions(rules, Protocol, _COMMON)
     add_reading_options(rules)
@@ -118,9 +116,7 @@ def add_detection_options(parser: argparse.ArgumentParser) -> None:
 def add_reading_options(rules: Any) -> None:
     """Add the options that say what becomes of records that do not fit, and how many threads there are, to a group."""
     add_reading(rules, "records")
-    rules.add_argument(
-        "--threads", type=int, metavar="N", help="number of threads; default: one per processor; the result is the same"
-    )
+    add_option(rules, "--threads N", "number of threads; default: one per processor; the result is the same")
 
 
 #: The decisions of a protocol that are changed most.
@@ -232,39 +228,35 @@ def add_bootstrap_options(
     group = parser.add_argument_group("confidence")
     parser.set_defaults(bootstrap_needed=bool(replicates))
     default = f"at least 200; default: {replicates}" if replicates else "at least 200, usually 1000; none by default"
-    group.add_argument(
-        "--bootstrap",
-        type=int,
-        metavar="N",
+    add_option(
+        group,
+        "--bootstrap N",
+        f"show confidence intervals and the estimated bias, from N resamplings of the {unit}: {default}",
         default=replicates,
-        help=f"show confidence intervals and the estimated bias, from N resamplings of the {unit}: {default}",
     )
-    group.add_argument(
+    add_option(
+        group,
         "--interval",
-        choices=("t", "bca", "percentile"),
-        default="t",
-        help="Student's t with the standard error of bootstrap and jackknife (default), "
+        "Student's t with the standard error of bootstrap and jackknife (default), "
         "or quantiles of the resampled values: bias-corrected and accelerated (bca) or as they are (percentile)"
         + ("; differences of models have the interval of their test by default" if tests else ""),
+        choices=("t", "bca", "percentile"),
+        default="t",
     )
-    group.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed of the random draws, 0 to 2**64 - 1; default: 0"
-    )
-    group.add_argument(
-        "--confidence",
-        type=float,
+    add_option(group, "--seed N", "seed of the random draws, 0 to 2**64 - 1; default: 0", default=0)
+    add_option(
+        group,
+        "--confidence LEVEL",
+        "confidence level of intervals; tests are at 1 - LEVEL; default: 0.95",
         default=0.95,
-        metavar="LEVEL",
-        help="confidence level of intervals; tests are at 1 - LEVEL; default: 0.95",
     )
     if unit == "images":
         add_reading(group, "clusters")
     if tests:
-        group.add_argument(
-            "--permutations",
-            type=int,
-            metavar="N",
-            help="number of permutations per pair of models; default: 5000, or more if there are many hypotheses",
+        add_option(
+            group,
+            "--permutations N",
+            "number of permutations per pair of models; default: 5000, or more if there are many hypotheses",
         )
         add_correction(group)
 
@@ -275,42 +267,43 @@ CORRECTED = {"holm": "Holm", "bh": "BH"}
 
 def add_correction(group: Any) -> None:
     """Add the option of the correction for many hypotheses."""
-    group.add_argument(
+    add_option(
+        group,
         "--correction",
+        "correction for many hypotheses: Holm's (holm, default) limits the probability of any false claim in a "
+        "family, Benjamini and Hochberg's (bh) the expected share of false claims among the claims",
         choices=tuple(CORRECTED),
         default="holm",
-        help="correction for many hypotheses: Holm's (holm, default) limits the probability of any false claim in a "
-        "family, Benjamini and Hochberg's (bh) the expected share of false claims among the claims",
     )
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     """Add the option that runs a command elsewhere."""
-    parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="run on a Dask cluster, as tcp://host:8786 (extra: dask)"
-    )
+    add_option(parser, "--scheduler ADDRESS", "run on a Dask cluster, as tcp://host:8786 (extra: dask)")
 
 
 def add_format(parser: argparse.ArgumentParser, *more: str) -> Any:
     """Add the options that every command has that shows a table, and return their group; `more` are further formats."""
     output = parser.add_argument_group("output")
-    output.add_argument(
+    add_option(
+        output,
         "--format",
+        "how the result is printed; default: table",
         choices=("table", "json", "csv", "markdown", *more),
         default="table",
-        help="how the result is printed; default: table",
     )
-    output.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
+    add_option(output, "--quiet", "no notes or progress on stderr")
     return output
 
 
 def add_list_format(parser: argparse.ArgumentParser) -> None:
     """Add the option of commands that list what there is."""
-    parser.add_argument(
+    add_option(
+        parser,
         "--format",
+        "how the result is printed; default: table",
         choices=("table", "json", "csv", "markdown"),
         default="table",
-        help="how the result is printed; default: table",
     )
 
 
@@ -320,5 +313,5 @@ def add_output_options(parser: argparse.ArgumentParser, *more: str, rows: str | 
     output.add_argument(
         *([rows] if isinstance(rows, str) else rows), dest="rows", action="store_true", help=f"show {what} too"
     )
-    output.add_argument("--out", metavar="FILE", help="write everything as JSON")
-    output.add_argument("--plot", metavar="FILE", help="draw the curves, as .svg or .png (extra: plots)")
+    add_option(output, "--out FILE", "write everything as JSON")
+    add_option(output, "--plot FILE", "draw the curves, as .svg or .png (extra: plots)")

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from detmap.cli.help import add_option
 from detmap.errors import InputError, OptionError
 
 if TYPE_CHECKING:
@@ -28,24 +29,17 @@ _DEPTHS, _LEVELS = (10, 100, 1000), (1, 2, 3)
 def add_rankings(parser: argparse.ArgumentParser, runs: str) -> None:
     """Add the options that say that the files are rankings; `runs` is what the files of a run are called."""
     group = parser.add_argument_group("rankings")
-    group.add_argument(
-        "--trec",
-        action="store_true",
-        help=f"GT are judgements and {runs}, as for detmap trec; the rules are conventions",
-    )
-    group.add_argument(
-        "--reid", action="store_true", help="the files are arrays (.npz) as for detmap reid; the rules are conventions"
-    )
-    group.add_argument(
-        "--hashing", action="store_true", help="the files are arrays (.npz) as for detmap hashing; likewise"
-    )
-    group.add_argument("--relevance-level", type=float, metavar="N", help="with --trec: as --level of detmap trec")
-    group.add_argument("--depth", type=int, metavar="N", help="with --trec: as for detmap trec; with --hashing its --k")
-    group.add_argument(
+    add_option(group, "--trec", f"GT are judgements and {runs}, as for detmap trec; the rules are conventions")
+    add_option(group, "--reid", "the files are arrays (.npz) as for detmap reid; the rules are conventions")
+    add_option(group, "--hashing", "the files are arrays (.npz) as for detmap hashing; likewise")
+    add_option(group, "--relevance-level N", "with --trec: as --level of detmap trec", type=float)
+    add_option(group, "--depth N", "with --trec: as for detmap trec; with --hashing its --k")
+    add_option(
+        group,
         "--distance",
+        "with --reid: how features are compared, as --metric of detmap reid; default: euclidean",
         choices=("euclidean", "sqeuclidean", "cosine", "dot"),
         default="euclidean",
-        help="with --reid: how features are compared, as --metric of detmap reid; default: euclidean",
     )
 
 

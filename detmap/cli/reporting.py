@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import files_of, input_of
 from detmap.cli.detection import suggest_clusters
+from detmap.cli.help import add_option
 from detmap.cli.inputs import reading_of, truth_of
 from detmap.cli.options import (
     Command,
@@ -52,27 +53,23 @@ _USAGE = """detmap report GT DETECTIONS... --out FILE [options]
 def _fill(parser: argparse.ArgumentParser) -> None:
     parser.usage = _USAGE
     add_ground_truth(parser)
-    parser.add_argument(
-        "predictions", metavar="DETECTIONS", nargs="+", help="one file or more, given as for detmap batch"
-    )
+    add_option(parser, "predictions DETECTIONS", "one file or more, given as for detmap batch", nargs="+")
     page = _add_page(parser)
-    page.add_argument("--iou", type=float, default=0.5, metavar="IOU", help="errors are told at it; default: 0.5")
-    page.add_argument(
-        "--score", type=float, metavar="SCORE", help="what users would see; default: where F1 of all classes is best"
+    add_option(page, "--iou IOU", "errors are told at it; default: 0.5", default=0.5)
+    add_option(page, "--score SCORE", "what users would see; default: where F1 of all classes is best", type=float)
+    add_option(
+        page,
+        "--images DIR",
+        "show the worst images and the most suspicious labels in pictures, which lie there (extra: images)",
     )
-    page.add_argument(
-        "--images",
-        metavar="DIR",
-        help="show the worst images and the most suspicious labels in pictures, which lie there (extra: images)",
-    )
-    page.add_argument("--attributes", metavar="FILE", help="slices by a CSV file of attributes of images or objects")
+    add_option(page, "--attributes FILE", "slices by a CSV file of attributes of images or objects")
     add_input_options(parser)
     add_detection_options(parser)
     add_bootstrap_options(parser, 1000, tests=True)
-    parser.add_argument_group("confidence of parts").add_argument(
+    add_option(
+        parser.add_argument_group("confidence of parts"),
         "--all-intervals",
-        action="store_true",
-        help="intervals also of scores to cut at and of slices; this takes longer",
+        "intervals also of scores to cut at and of slices; this takes longer",
     )
     parser.set_defaults(bootstrap_needed=False)
 
@@ -80,8 +77,8 @@ def _fill(parser: argparse.ArgumentParser) -> None:
 def _add_page(parser: argparse.ArgumentParser) -> Any:
     """Add the options that every report has, and return their group."""
     page = parser.add_argument_group("report")
-    page.add_argument("--out", metavar="FILE", required=True, help="where the page goes, as report.html")
-    page.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
+    add_option(page, "--out FILE", "where the page goes, as report.html", required=True)
+    add_option(page, "--quiet", "no notes or progress on stderr")
     return page
 
 
@@ -97,7 +94,7 @@ def _fill_rankings(kind: str, parser: argparse.ArgumentParser) -> None:
     if kind == "trec":
         add_runs(parser)
     else:
-        parser.add_argument("paths", metavar="FILE.npz", nargs="+", help=f"one file or more, as for detmap {kind}")
+        add_option(parser, "paths FILE.npz", f"one file or more, as for detmap {kind}", nargs="+")
         {"reid": add_reid, "hashing": add_hashing}[kind](parser)
     _add_page(parser)
     add_bootstrap_options(parser, 1000, unit="queries")
@@ -249,6 +246,6 @@ COMMANDS = {
         "and where to look; of several models side by side.",
         _EPILOG,
         instead={f"--{kind}": partial(_fill_rankings, kind) for kind in ("trec", "reid", "hashing")},
-        first=("--out", "--protocol", "--iou-type", "--iou", "--score", "--images", "--attributes", "--bootstrap"),
+        first="--out --protocol --iou-type --iou --score --images --attributes --bootstrap",
     )
 }

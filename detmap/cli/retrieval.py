@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import Scored, Scorer, add_card, files_of, input_of, write_card
 from detmap.cli.gates import Gates, add_gates
+from detmap.cli.help import add_option
 from detmap.cli.options import (
     CORRECTED,
     Command,
@@ -32,30 +33,26 @@ if TYPE_CHECKING:
 
 def _fill_trec(trec: argparse.ArgumentParser) -> None:
     add_runs(trec)
-    trec.add_argument(
-        "-m",
-        dest="measures",
-        metavar="MEASURE",
-        action="append",
-        help="instead of --metrics, as for trec_eval: a measure, with cutoffs as in P.5,10, or official, set, all_trec; may "
+    add_option(
+        trec,
+        "-m MEASURE",
+        "instead of --metrics, as for trec_eval: a measure, with cutoffs as in P.5,10, or official, set, all_trec; may "
         "be repeated",
+        dest="measures",
+        action="append",
+        default=None,
     )
-    trec.add_argument(
-        "--compare",
+    add_option(
+        trec,
+        "--compare METRIC",
+        "test every pair of runs by AP, or by this metric: would they differ as much if it were chance which run the "
+        "value of a query came from?",
         nargs="?",
         const="",
-        metavar="METRIC",
-        help="test every pair of runs by AP, or by this metric: would they differ as much if it were chance which run the "
-        "value of a query came from?",
     )
-    trec.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed of the random draws of --compare; default: 0"
-    )
-    trec.add_argument(
-        "--tests",
-        metavar="LIST",
-        default="randomisation",
-        help="tests of --compare: randomisation (default), t, wilcoxon",
+    add_option(trec, "--seed N", "seed of the random draws of --compare; default: 0", default=0)
+    add_option(
+        trec, "--tests LIST", "tests of --compare: randomisation (default), t, wilcoxon", default="randomisation"
     )
     add_correction(trec)
     add_output_options(trec, "trec_eval", rows=("--per-query", "-q"), what="a row per query")
@@ -65,30 +62,26 @@ def _fill_trec(trec: argparse.ArgumentParser) -> None:
 
 def add_runs(trec: argparse.ArgumentParser) -> None:
     """Add judgements, runs, and the options that decide how these are scored."""
-    trec.add_argument(
-        "qrels",
-        metavar="QRELS",
-        help="lines of query, 0, document, grade (.gz, .zst too); a table (CSV, Parquet), JSON, or BEIR's folder",
+    add_option(
+        trec,
+        "qrels QRELS",
+        "lines of query, 0, document, grade (.gz, .zst too); a table (CSV, Parquet), JSON, or BEIR's folder",
     )
-    trec.add_argument(
-        "runs",
-        metavar="RUN",
+    add_option(
+        trec,
+        "runs RUN",
+        "lines of query, Q0, document, rank, score, name; a table with named columns (CSV, Parquet), or JSON",
         nargs="+",
-        help="lines of query, Q0, document, rank, score, name; a table with named columns (CSV, Parquet), or JSON",
     )
     _add_convention(trec, "trec")
-    trec.add_argument(
-        "--level", "-l", type=float, metavar="N", help="lowest grade that is relevant (default: any above 0)"
-    )
-    trec.add_argument("--depth", "-M", type=int, metavar="N", help="score the first N ranks only")
-    trec.add_argument("--complete", "-c", action="store_true", help="count judged queries that the run lacks as zero")
-    trec.add_argument(
-        "--judged-only", "-J", action="store_true", help="take documents without a judgement out of the ranking"
-    )
+    add_option(trec, "--level/-l N", "lowest grade that is relevant (default: any above 0)", type=float)
+    add_option(trec, "--depth/-M N", "score the first N ranks only")
+    add_option(trec, "--complete/-c", "count judged queries that the run lacks as zero")
+    add_option(trec, "--judged-only/-J", "take documents without a judgement out of the ranking")
 
 
 def _fill_arrays(add: Callable[[argparse.ArgumentParser], None], parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE.npz", help="the arrays, as numpy.savez writes them; - is standard input")
+    add_option(parser, "file FILE.npz", "the arrays, as numpy.savez writes them; - is standard input")
     add(parser)
     add_output_options(parser, rows="--per-query", what="a row per query")
     add_card(parser)
@@ -96,24 +89,25 @@ def _fill_arrays(add: Callable[[argparse.ArgumentParser], None], parser: argpars
 
 def add_reid(reid: argparse.ArgumentParser) -> None:
     """Add the options that decide how rankings of a gallery are scored."""
-    reid.add_argument(
-        "--gallery",
-        metavar="FILE",
-        help="ids (and cameras) of the gallery, where FILE is Parquet: a row per query with query_id and lists of indices "
+    add_option(
+        reid,
+        "--gallery FILE",
+        "ids (and cameras) of the gallery, where FILE is Parquet: a row per query with query_id and lists of indices "
         "and distances",
     )
-    reid.add_argument(
+    add_option(
+        reid,
         "--metric",
+        "how features are compared; default: euclidean",
         choices=("euclidean", "sqeuclidean", "cosine", "dot"),
         default="euclidean",
-        help="how features are compared; default: euclidean",
     )
     _add_convention(reid, "reid")
 
 
 def add_hashing(hashing: argparse.ArgumentParser) -> None:
     """Add the options that decide how rankings by Hamming distance are scored."""
-    hashing.add_argument("--k", type=int, metavar="N", help="depth of the metrics; default: all ranks")
+    add_option(hashing, "--k N", "depth of the metrics; default: all ranks")
     _add_convention(hashing, "hits_topk")
 
 
@@ -121,14 +115,12 @@ def _add_convention(parser: argparse.ArgumentParser, default: str) -> None:
     from detmap.retrieval.conventions import Convention
 
     rules = parser.add_argument_group("rules")
-    rules.add_argument(
-        "--metrics", metavar="LIST", help="metrics by detmap's or trec_eval's names, as map,ndcg@10,recall@100"
-    )
-    rules.add_argument(
-        "--convention",
+    add_option(rules, "--metrics LIST", "metrics by detmap's or trec_eval's names, as map,ndcg@10,recall@100")
+    add_option(
+        rules,
+        "--convention NAME",
+        f"rules of a project, as `detmap conventions` lists them; default: {default}",
         default=default,
-        metavar="NAME",
-        help=f"rules of a project, as `detmap conventions` lists them; default: {default}",
     )
     add_decisions(rules, Convention, (), others=True)
 
@@ -499,10 +491,8 @@ class _Arrays(dict[str, Any]):
 
 
 def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> _Arrays:
-    """Read arrays of an .npz file: of each tuple of names the first that is there, under its first name.
-
-    `source` is the path, or the bytes of what could be read only once.
-    """
+    """Read arrays of an .npz file: of each tuple of names the first that is there, under its first name."""
+    # `source` is the path, or the bytes of what could be read only once.
     import zipfile
 
     import numpy as np
@@ -578,17 +568,7 @@ COMMANDS = {
         _trec,
         "Score TREC runs against judgements, as trec_eval does.",
         settle=_settle_trec,
-        first=(
-            "--metrics",
-            "--convention",
-            "--level",
-            "--depth",
-            "--per-query",
-            "--compare",
-            "--format",
-            "--out",
-            "--fail-under",
-        ),
+        first="--metrics --convention --level --depth --per-query --compare --format --out --fail-under",
     ),
     "reid": Command(
         "score re-identification",
@@ -598,7 +578,7 @@ COMMANDS = {
         "indices (the nearest neighbours, as places in the gallery) with or without their distances, or as faiss calls them "
         "I and D; query_ids and gallery_ids; and, if cameras count, query_cameras and gallery_cameras.",
         multiplies=True,
-        first=("--metrics", "--convention", "--metric", "--gallery", "--per-query", "--format", "--out"),
+        first="--metrics --convention --metric --gallery --per-query --format --out",
     ),
     "hashing": Command(
         "score binary codes",
@@ -606,7 +586,7 @@ COMMANDS = {
         partial(_show_arrays, "hashing", evaluate_hashing),
         "Score rankings by Hamming distance. The file holds the arrays query_codes, gallery_codes, query_labels and "
         "gallery_labels.",
-        first=("--metrics", "--convention", "--k", "--per-query", "--format", "--out"),
+        first="--metrics --convention --k --per-query --format --out",
     ),
     "conventions": Command(
         "list the conventions of rankings, their formulas and users",

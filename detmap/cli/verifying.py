@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from detmap.cli import detection, retrieval
+from detmap.cli import detection, panoptic, retrieval
 from detmap.cli.batch_cards import batch_card, compare_card
 from detmap.cli.cards import (
     ROLES,
@@ -21,6 +21,7 @@ from detmap.cli.cards import (
     made_of,
     manifests_of,
 )
+from detmap.cli.help import add_option
 from detmap.cli.options import Command, add_format, add_plugins
 from detmap.cli.output import during, print_tables, say
 from detmap.errors import DetmapError, InputError, OptionError
@@ -36,14 +37,12 @@ exit code: 0 if every number has the same bits, 1 if something differs (it is li
 
 
 def _fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("verified", metavar="CARD", help="the file that --card wrote")
-    parser.add_argument(
-        "inputs", metavar="INPUT", nargs="+", help="the inputs of the command that made it, in its order: GT DETECTIONS"
-    )
+    add_option(parser, "verified CARD", "the file that --card wrote")
+    add_option(parser, "inputs INPUT", "the inputs of the command that made it, in its order: GT DETECTIONS", nargs="+")
     for name, flag in files().items():
         role = ROLES.get(name, name).replace("_", " ")
         parser.add_argument(flag, dest=name, metavar="FILE", help=f"where the card's {role} lies now")
-    parser.add_argument("--threads", type=int, metavar="N", help="number of threads; default: one per processor")
+    add_option(parser, "--threads N", "number of threads; default: one per processor")
     add_format(parser)
 
 
@@ -73,8 +72,8 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
     """Return the card of the same evaluation, made now; where the inputs are others that cannot be scored, what differs."""
     from detmap import cards
 
-    commands = {**detection.COMMANDS, **retrieval.COMMANDS}
-    scorers: dict[str, Scorer] = {**detection.SCORERS, **retrieval.SCORERS, **SCORERS}
+    commands = {**detection.COMMANDS, **panoptic.COMMANDS, **retrieval.COMMANDS}
+    scorers: dict[str, Scorer] = {**detection.SCORERS, **panoptic.SCORERS, **retrieval.SCORERS, **SCORERS}
     command = card["command"]
     if command not in scorers:
         raise InputError(f"is a card of a command that is not verified: {command!r}", source=options.verified)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import argparse
 
+from detmap.cli.help import add_option
 from detmap.cli.options import Command
 
 
 def _fill(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--cpu",
-        metavar="NAME",
-        help="compile for this processor, as LLVM names it, or 'generic' for any; default: the one of this machine",
+    add_option(
+        parser,
+        "--cpu NAME",
+        "compile for this processor, as LLVM names it, or 'generic' for any; default: the one of this machine",
     )
-    parser.add_argument(
-        "--verbose", action="store_true", help="list the processor time that each kernel took to compile"
-    )
-    parser.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
+    add_option(parser, "--verbose", "list the processor time that each kernel took to compile")
+    add_option(parser, "--quiet", "no notes or progress on stderr")
 
 
 def _warm(options: argparse.Namespace) -> None:

@@ -15,6 +15,7 @@ from detmap import columns
 from detmap.errors import InputError, OptionError, shorten
 from detmap.kernels import Frozen, readonly
 from detmap.shapes.boxes import extremes, over_rows
+from detmap.shapes.kinds import Surroundings
 
 T = TypeVar("T", bound="Ids")
 
@@ -65,6 +66,8 @@ class Images(Ids):
     clusters: NDArray[Any] | None = None
     #: How crowded each image is, CrowdPose's ``crowdIndex``, NaN where it is not known; None where none is.
     crowd_index: NDArray[np.float64] | None = None
+    #: Where the car was that recorded each image, and what was around it; None where that is not known.
+    surroundings: Surroundings | None = None
 
     @property
     def heights(self) -> NDArray[np.int64] | None:

@@ -24,6 +24,7 @@ from detmap.detection.measures import Measured, Measures, outside_of
 from detmap.detection.preparation import left_out, prepared
 from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.detection.temporal import listing
+from detmap.detection.true_positives import HALF_TURNS, has_rule
 from detmap.errors import InputError
 from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
 from detmap.shapes import Boxes, Column, Kind, Pairs, find
@@ -228,8 +229,9 @@ class Arrangement:
             images.size,
             merged,
             threads,
+            reverse=protocol.matching == "first-free",  # matching takes the last of equals
         )
-        cap, backwards = protocol.max_dets[-1], protocol.ties in ("last", "reversed")
+        cap, backwards = protocol.max_dets[-1], protocol.ties in ("reversed", "file-reversed")
         found = Side.of(det_category, det_image, images.size, merged, threads, detections.scores, cap, backwards)
         del det_image, det_category
 
@@ -304,6 +306,13 @@ class Arrangement:
             _bounds=(_bounds(kind, shapes[0], found, pixel, unscored), _bounds(kind, shapes[1], truth, pixel)),
             _crowd=readonly(crowd if group is None else crowd | group, np.bool_),
         )
+
+    def deviations(self, found: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the errors of pairs of positions that matched, shape (p, errors)."""
+        assert self.kind.deviations is not None
+        rows, others = self._bounds[0].order[found], self._bounds[1].order[truth]
+        half = has_rule(self.protocol, (name for _, name in self.categories), HALF_TURNS)
+        return self.kind.deviations(*self._compared, rows, others, half[self.truth.category[truth]])
 
     def detection_areas(self, begin: int, end: int) -> NDArray[np.float64]:
         """Return the areas of the detections at positions ``[begin, end)``, as area ranges look at them."""
@@ -388,8 +397,10 @@ def _frequencies(ground_truth: GroundTruth, protocol: Protocol, wanted: NDArray[
 
 
 def least_overlaps(protocol: Protocol, iou_thresholds: Sequence[float]) -> NDArray[np.float64]:
-    """Return the least overlap with which a detection may match at each threshold."""
+    """Return the least overlap with which a detection may match at each threshold; of a distance, which is negated."""
     given = np.array(iou_thresholds)
+    if find(protocol.iou_type).falls:
+        given = -given
     # pycocotools takes the lower of the threshold and 1 - 1e-10; x > t is x >= the next number after t.
     bounds = np.minimum(given, 1 - 1e-10) if protocol.matching == "best-free" else given
     return readonly(np.nextafter(given, np.inf) if protocol.strict else bounds, np.float64)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detmap.data.ids import categories_given
 from detmap.data.tables import Detections, GroundTruth
@@ -14,11 +14,13 @@ from detmap.detection import zero_ids
 from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.detection.given import Found, Owned, Truth, owned, tables_of
 from detmap.detection.group_boxes import settle, tie_order
+from detmap.detection.matches import HIT, taken_at
 from detmap.detection.measures import outside_of
 from detmap.detection.protocols import AnyProtocol, Decisions, Protocol, resolve
 from detmap.detection.result import DetectionResult
 from detmap.detection.scored_kinds import asked_protocol, scored_kind
 from detmap.detection.tally import Tally, in_file_order, word_count
+from detmap.detection.true_positives import names_of
 from detmap.kernels import allocate, matching, readonly
 from detmap.shapes import IouType
 from detmap.system import parallel
@@ -100,6 +102,8 @@ def _match(
     words, otherwise = _match_cells(arranged, threads)
     found, truth = arranged.found, arranged.truth
     columns = {"order": found.order, "scores": found.scores, **words._asdict()}
+    if names_of(protocol):
+        columns["errors"] = _errors(arranged, threads)
     settled = settle(words, found.scores) if arranged.objects.group.size else np.zeros(found.order.size, np.bool_)
     by_ties = tie_order(protocol, found, settled)
     if by_ties is not None:
@@ -118,6 +122,7 @@ def _match(
         scores=readonly(columns["scores"], np.float64),
         hit=readonly(columns["hit"], np.uint64),
         ignored=readonly(columns["ignored"], np.uint64),
+        errors=readonly(columns.get("errors", np.empty((0, 0))), np.float64),
         positive_category=truth_category,
         positive_image=truth_image,
         positive_counts=readonly(positives, np.int32),
@@ -127,6 +132,19 @@ def _match(
         crowd_index=arranged.crowd_index,
         frequencies=arranged.frequencies,
     )
+
+
+def _errors(arranged: Arrangement, threads: int | None) -> NDArray[np.float64]:
+    """Return the errors of every detection, by position, that matches where errors are measured; NaN for others."""
+    protocol = arranged.protocol
+    assert protocol.error_threshold is not None
+    outside = arranged.objects.ignored | outside_of(arranged.objects.measures, arranged.ranges)[:, 0]
+    objects = arranged.objects._replace(ignored=readonly(outside, np.bool_))
+    taken = taken_at(arranged, objects, protocol.error_threshold, 0, threads)
+    hits = np.flatnonzero(taken.outcome == HIT)
+    out = np.full((len(taken.outcome), len(names_of(protocol))), np.nan)
+    out[hits] = arranged.deviations(hits, taken.ground_truth[hits])
+    return out
 
 
 def _match_cells(arranged: Arrangement, threads: int | None) -> tuple[matching.Words, zero_ids.Otherwise | None]:

@@ -15,7 +15,7 @@ from detmap.detection import zero_ids
 from detmap.detection.arrangement import Arrangement, over_cells, rule_at
 from detmap.detection.given import Found, Truth, tables_of
 from detmap.detection.measures import outside_of
-from detmap.detection.protocols import AnyProtocol, Decisions, Protocol, resolve
+from detmap.detection.protocols import BY_FILE, AnyProtocol, Decisions, Protocol, resolve
 from detmap.detection.scored_kinds import asked_protocol, scored_kind
 from detmap.errors import OptionError
 from detmap.kernels import Frozen, overlap, pairs, readonly
@@ -108,7 +108,7 @@ class Matches(Frozen):
     def tie_keys(self) -> NDArray[np.int64]:
         """Return a key for each detection, by which equal scores of a category ascend in the ranking, shape (n,)."""
         rows = np.arange(len(self))
-        if self.protocol.ties in ("file", "last"):
+        if self.protocol.ties in BY_FILE:
             return self.detection.astype(np.int64) * (1 if self.protocol.ties == "file" else -1)
         if self.protocol.ties == "reversed":
             group = np.zeros(rows.size, np.bool_) if self.in_group is None else self.in_group & (self.outcome == HIT)
@@ -249,7 +249,7 @@ def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.i
 
 
 def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
-    """Match at one threshold, and return outcomes and positions."""
+    """Match at one threshold in one range, and return outcomes and positions; `objects` outside of it are ignored."""
     count = arranged.found.order.size
     protocol = arranged.protocol
     rule = rule_at(protocol, iou)

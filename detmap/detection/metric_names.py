@@ -7,11 +7,13 @@ from collections import Counter
 from typing import Any
 
 from detmap.detection.protocols import UNLIMITED, Protocol
+from detmap.detection.true_positives import names_of
 from detmap.shapes import find
 
 #: Kind (AP, AR, or pooled: the AP of one ranking of several categories), IoU threshold, area range, cap, and category (a
 #: number) or group of categories (its letter) that a metric is the mean over; None is all. Two kinds more are AP of a group
-#: of images, whose name stands in place of the category: "group", and "published", the number that CrowdPose gives.
+#: of images, whose name stands in place of the category: "group", and "published", the number that CrowdPose gives. Others
+#: are an error of true positives, by its name, and "score", nuScenes' detection score.
 Row = tuple[str, float | None, int, int, int | str | None]
 
 
@@ -33,13 +35,23 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
         crowds += [(f"AP_{name}_defined", ("group", None, 0, last, name)) for name, _ in protocol.crowd_groups]
     if protocol.per_class_metrics:
         each = protocol.iou_thresholds if protocol.threshold_metrics else ()
+        errors = names_of(protocol)
+        classes = list(enumerate(distinct_names(categories)))
         return [
             *((f"mAP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas),
             *((f"AP{100 * iou:.6g}", ("AP", iou, 0, last, None)) for iou in each),
+            *([("NDS", ("score", None, 0, last, None))] if errors else []),
+            *((f"m{name}", (name, None, 0, last, None)) for name in errors),
             *((f"mAP{group}", ("AP", None, 0, last, group)) for group in protocol.groups),
             *((f"m{name}", row) for name, row in crowds),
             *pooled,
-            *((f"AP_{name}", ("AP", None, 0, last, k)) for k, name in enumerate(distinct_names(categories))),
+            *((f"AP_{name}", ("AP", None, 0, last, k)) for k, name in classes),
+            *(
+                (f"AP_{name}_{iou:g}", ("AP", iou, 0, last, k))
+                for k, name in classes
+                for iou in (protocol.iou_thresholds if errors else ())
+            ),
+            *((f"{error}_{name}", (error, None, 0, last, k)) for error in errors for k, name in classes),
         ]
     most = most_of_all(protocol)
     whole = "AR" if most is None else f"AR_{most}"

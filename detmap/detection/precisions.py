@@ -111,9 +111,14 @@ class Curves(Frozen):
 
 def averaged(curves: Curves, protocol: Protocol) -> NDArray[np.float64]:
     """Return what AP is the mean of, within the last of the caps: by threshold, recall, category and area range."""
-    if protocol.interpolation == "grid":
-        return curves.precision[..., -1]
-    return curves.average_precision[:, None, :, :, -1]
+    grid = protocol.interpolation == "grid"
+    values = curves.precision[..., -1] if grid else curves.average_precision[:, None, :, :, -1]
+    return with_empty(values, protocol)
+
+
+def with_empty(values: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
+    """Return AP or recall with that of classes without ground truth, which is NaN, as the protocol has it."""
+    return values if protocol.empty_classes == "undefined" else np.where(np.isnan(values), 0.0, values)
 
 
 def mean_of_defined(values: NDArray[np.float64]) -> float:
@@ -123,9 +128,14 @@ def mean_of_defined(values: NDArray[np.float64]) -> float:
 
 
 def mean_under(protocol: Protocol, values: NDArray[np.float64]) -> float:
-    """Return the mean of what AP is the mean of, by threshold first, as the protocol takes it; NaN where nothing is."""
+    """Return the mean of what AP is the mean of, by threshold, recall and category, as the protocol takes it.
+
+    NaN where nothing is defined.
+    """
     if protocol.mean_of == "thresholds":
         values = np.array([mean_of_defined(own) for own in values])
+    elif protocol.mean_of == "classes" and values.size:
+        values = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[-1], -1).mean(axis=1)
     return mean_of_defined(values)
 
 

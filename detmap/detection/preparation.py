@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.ids import locate
 from detmap.data.notices import added
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection.federated import without_area
@@ -93,6 +94,7 @@ def left_out(
         or protocol.max_per_category is not None
         or protocol.without_area == "dropped"
         or protocol.unseen == "dropped"
+        or protocol.class_ranges
     ):
         return None, None
     objects = without_area(ground_truth, protocol)
@@ -110,14 +112,30 @@ def left_out(
         if cap is not None:
             cut |= beyond_cap(cap, codes, detections.scores, ~cut)
     for flag in protocol.left_out:
-        flagged = getattr(ground_truth, flag)
-        objects = flagged if objects is None else objects | flagged
+        flagged = getattr(ground_truth, flag, None)
+        if flagged is not None:
+            objects = flagged if objects is None else objects | flagged
+    if kind.left_out is not None:
+        apart = _by_kind(ground_truth, ground_truth, protocol)
+        objects = apart if objects is None else objects | apart
+        cut |= _by_kind(detections, ground_truth, protocol)
     if protocol.scored_images == "detected":
         there = np.zeros(detections.images.ids.size, np.bool_)
         there[images[~cut]] = True
         unseen = ~np.isin(ground_truth.images.ids, detections.images.ids[there])[ground_truth.images.codes]
         objects = unseen if objects is None else objects | unseen
     return objects, cut if cut.any() else None
+
+
+def _by_kind(table: GroundTruth | Detections, ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.bool_]:
+    """Return which rows are left out because of where they are, as the kind of shape says."""
+    kind = find(protocol.iou_type)
+    assert kind.left_out is not None
+    names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
+    known = np.array([names.get(one, "") for one in table.categories.ids.tolist()], str)
+    classes = known[table.categories.codes] if known.size else np.empty(len(table), str)
+    images = locate(table.images.ids, ground_truth.images.ids)[table.images.codes]
+    return kind.left_out(table.shape(kind.name), images, classes, ground_truth.images.surroundings, protocol)
 
 
 def beyond_cap(

@@ -15,21 +15,23 @@ from detmap.choices import UNLIMITED as UNLIMITED
 from detmap.choices import WHOLE
 from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
-from detmap.detection import federated, group_boxes, poses, ranges, temporal
+from detmap.detection import federated, group_boxes, matching_rules, poses, ranges, temporal, true_positives
 from detmap.detection import file_decisions as in_files
+from detmap.detection.matching_rules import BY_FILE as BY_FILE
+from detmap.detection.matching_rules import Matching, Ties
 from detmap.errors import OptionError, did_you_mean, shorten
-from detmap.hits import ELEVEN, GRIDS, INTERPOLATIONS, LINEAR, MATLAB_GRID, PAIRWISE, Interpolation, Linear
+from detmap.hits import CLIPPED, ELEVEN, GRIDS, INTERPOLATIONS, LINEAR, MATLAB_GRID, PAIRWISE, Interpolation, Linear
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
-from detmap.shapes.kinds import BOXES, KEYPOINTS, ROTATED, TEMPORAL, TEMPORAL_SPAN, TRACKS, WHOLE_BODIES
+from detmap.shapes.kinds import BOXES, DISTANCE, KEYPOINTS, ROTATED, TEMPORAL, TEMPORAL_SPAN, TRACKS, WHOLE_BODIES
 
 AreaRanges = Mapping[str, Sequence[float | str] | str]
 Levels = Mapping[str, str | Iterable[str]]
 OksArea = Literal["area", "bbox*0.53", "bbox*0.53, ranges by area"]
 Sigmas = Sequence[float] | Mapping[Any, Sequence[float]]
 
-_INTERPOLATIONS = ("grid", *INTERPOLATIONS, PAIRWISE, ELEVEN, *LINEAR)
+_INTERPOLATIONS = ("grid", *INTERPOLATIONS, PAIRWISE, ELEVEN, *LINEAR, CLIPPED)
 
 
 @decisions.documented
@@ -92,49 +94,9 @@ class Protocol:
             ),
         ),
     )
-    matching: Literal["best-free", "best", "by-object"] = field(
-        default="best-free",
-        metadata=decision(
-            "COCO's rule (a detection takes the best ground truth still free), VOC's (it looks at the best one only), or "
-            "THUMOS14's (each object in its turn takes the best detection still free; detections that are left over and touch "
-            "ignored ground truth are ignored).",
-            "matching",
-            allowed=("best-free", "best", "by-object"),
-            phrase=lambda protocol: f"matching {protocol.matching}",
-            always=True,
-            flag=Flag(
-                name="--matching",
-                help="best-free: a detection takes the best object that is still free (COCO); "
-                "best: it looks at the best object only (VOC); by-object: each object takes the best detection that is "
-                "still free (THUMOS14)",
-            ),
-        ),
-    )
-    strict: bool = field(
-        default=False,
-        metadata=decision(
-            "Whether the overlap must be above the threshold; otherwise it may be equal.",
-            "matching",
-            allowed=YES_OR_NO,
-            phrase=lambda protocol: "overlap above the threshold" if protocol.strict else "overlap at the threshold",
-            flag=Flag(name="--strict-thresholds", value=True, help="an overlap equal to the threshold does not match"),
-        ),
-    )
-    inclusive_pixels: bool = field(
-        default=False,
-        metadata=decision(
-            "Whether corners are the last pixels inside a box: then a box from 3 to 5 is 3 pixels wide.",
-            "matching",
-            allowed=YES_OR_NO,
-            group="pixels",
-            phrase=lambda protocol: "inclusive pixels" if protocol.inclusive_pixels else "no inclusive pixels",
-            flag=Flag(
-                name="--inclusive-pixels",
-                value=True,
-                help="corners are the last pixels inside a box, so that 3 to 5 is 3 pixels wide",
-            ),
-        ),
-    )
+    matching: Matching = field(default="best-free", metadata=matching_rules.MATCHING)
+    strict: bool = field(default=False, metadata=matching_rules.STRICT)
+    inclusive_pixels: bool = field(default=False, metadata=matching_rules.INCLUSIVE_PIXELS)
     interpolation: Interpolation | Linear | Literal["grid"] = field(
         default="grid",
         metadata=decision(
@@ -167,38 +129,8 @@ class Protocol:
             ),
         ),
     )
-    crowd_overlap: bool = field(
-        default=True,
-        metadata=decision(
-            "Whether overlap with a crowd that is ignored is taken over the detection's own area, and such a crowd matches "
-            "any number of detections.",
-            "matching",
-            allowed=YES_OR_NO,
-            group="crowds",
-            phrase=lambda protocol: "crowds overlap as objects do",
-            flag=Flag(
-                name="--no-crowd-overlap", value=False, help="measure the overlap with a crowd as with a single object"
-            ),
-        ),
-    )
-    ties: Literal["image", "file", "last", "reversed"] = field(
-        default="image",
-        metadata=decision(
-            "The order of equal scores: by image id and then input order within it (COCO), or input order alone (VOC), or "
-            "that from the last on (ActivityNet, sorted stably); or by image id descending and then input order, and "
-            "matched in reversed input order (TensorFlow's Object Detection API).",
-            "matching",
-            "ranking",
-            allowed=("image", "file", "last", "reversed"),
-            phrase=lambda protocol: f"ties by {protocol.ties}",
-            always=True,
-            flag=Flag(
-                name="--ties",
-                help="order of equal scores: by image and then input order, by input order alone, by that from the last on, "
-                "or by image from the last on",
-            ),
-        ),
-    )
+    crowd_overlap: bool = field(default=True, metadata=matching_rules.CROWD_OVERLAP)
+    ties: Ties = field(default="image", metadata=matching_rules.TIES)
     epsilon: float = field(
         default=float(np.spacing(1)),
         metadata=decision(
@@ -358,8 +290,12 @@ class Protocol:
     crowd_means: Literal["defined", "published"] = field(default="defined", metadata=poses.CROWD_MEANS)
     group_of: Literal["object", "found", "ignored"] = field(default="object", metadata=group_boxes.GROUP_OF)
     levels: tuple[tuple[str, str], ...] = field(default=(), metadata=ranges.LEVELS)
+    class_ranges: tuple[tuple[str, float], ...] = field(default=(), metadata=true_positives.CLASS_RANGES)
+    empty_classes: Literal["undefined", "zero"] = field(default="undefined", metadata=true_positives.EMPTY_CLASSES)
+    error_threshold: float | None = field(default=None, metadata=true_positives.ERROR_THRESHOLD)
+    error_rules: tuple[tuple[str, str], ...] = field(default=(), metadata=true_positives.ERROR_RULES)
     unlisted_images: Literal["error", "wrong"] = field(default="error", metadata=temporal.UNLISTED_IMAGES)
-    mean_of: Literal["values", "thresholds"] = field(default="values", metadata=temporal.MEAN_OF)
+    mean_of: Literal["values", "thresholds", "classes"] = field(default="values", metadata=temporal.MEAN_OF)
     threshold_metrics: bool = field(default=False, metadata=temporal.THRESHOLD_METRICS)
 
     def __post_init__(self) -> None:
@@ -541,6 +477,35 @@ OPEN_IMAGES = replace(
 DOTA = replace(VOC2007, name="dota", strict=True, inclusive_pixels=False, iou_type=ROTATED)
 DOTA_AREA = replace(DOTA, name="dota-area", recall_thresholds=COCO.recall_thresholds, interpolation="all-point")
 
+#: Detection, as the development kit's configuration detection_cvpr_2019 evaluates it.
+NUSCENES = Protocol(
+    name="nuscenes",
+    iou_thresholds=(0.5, 1.0, 2.0, 4.0),
+    matching="first-free",
+    strict=True,
+    interpolation=CLIPPED,
+    ignore=(),
+    crowd_overlap=False,
+    ties="file-reversed",
+    epsilon=0.0,
+    per_class_metrics=True,
+    iou_type=DISTANCE,
+    left_out=("unseen", "racked"),
+    class_ranges=(
+        *((name, 50.0) for name in ("car", "truck", "bus", "trailer", "construction_vehicle")),
+        *((name, 40.0) for name in ("pedestrian", "motorcycle", "bicycle")),
+        *((name, 30.0) for name in ("traffic_cone", "barrier")),
+    ),
+    empty_classes="zero",
+    mean_of="classes",
+    error_threshold=2.0,
+    error_rules=(
+        ("barrier", true_positives.HALF_TURNS),
+        *((name, error) for name in ("traffic_cone", "barrier") for error in ("AVE", "AAE")),
+        ("traffic_cone", "AOE"),
+    ),
+)
+
 #: ActivityNet's evaluation with a stable sort; the order of equal scores that its own sort gives depends on the processor.
 ACTIVITYNET = replace(
     VOC2012,
@@ -550,7 +515,7 @@ ACTIVITYNET = replace(
     inclusive_pixels=False,
     interpolation="all-point-pairwise",
     ignore=(),
-    ties="last",
+    ties="file-reversed",
     iou_type=TEMPORAL,
     left_out=("crowd",),  # THUMOS14's ambiguous segments, of which ActivityNet's program knows nothing
     unlisted_images="wrong",
@@ -664,6 +629,7 @@ _BENCHMARKS = (
     THUMOS14,
     THUMOS14_11,
     YTVIS,
+    NUSCENES,
     CROWDPOSE,
     *WHOLE_BODY,
 )
@@ -683,6 +649,7 @@ ProtocolName = Literal[
     "openimages",
     "dota",
     "dota-area",
+    "nuscenes",
     "activitynet",
     "thumos14",
     "thumos14-11",
@@ -718,13 +685,13 @@ class Decisions(TypedDict, total=False):
     recall_thresholds: str | float | Iterable[float] | None
     area_ranges: AreaRanges | None
     max_dets: int | Iterable[int | None] | None
-    matching: Literal["best-free", "best", "by-object"] | None
+    matching: Matching | None
     strict: bool | None
     inclusive_pixels: bool | None
     interpolation: Interpolation | Linear | Literal["grid"] | None
     ignore: Iterable[str] | None
     crowd_overlap: bool | None
-    ties: Literal["image", "file", "last", "reversed"] | None
+    ties: Ties | None
     epsilon: float | None
     use_categories: bool | None
     per_class_metrics: bool | None
@@ -758,8 +725,12 @@ class Decisions(TypedDict, total=False):
     crowd_means: Literal["defined", "published"] | None
     group_of: Literal["object", "found", "ignored"] | None
     levels: Levels | None
+    class_ranges: Mapping[str, float] | Iterable[tuple[str, float]] | None
+    empty_classes: Literal["undefined", "zero"] | None
+    error_threshold: float | None
+    error_rules: Iterable[tuple[str, str]] | None
     unlisted_images: Literal["error", "wrong"] | None
-    mean_of: Literal["values", "thresholds"] | None
+    mean_of: Literal["values", "thresholds", "classes"] | None
     threshold_metrics: bool | None
 
 

@@ -20,12 +20,15 @@ from detmap.detection.precisions import (
     mean_under,
     published_mean,
     recalls,
+    with_empty,
 )
 from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.detection.tally import Tally
+from detmap.detection.true_positives import class_errors, detection_score, mean_errors, names_of
 from detmap.errors import OptionError, UnknownMetricError, shorten
 from detmap.hits import Curve, best_f1
 from detmap.results import Intervals, Result, widened
+from detmap.shapes import find
 
 if TYPE_CHECKING:
     pass
@@ -71,6 +74,9 @@ class DetectionResult(Result):
     intervals : detmap.statistics.Intervals, or None
         Confidence intervals by metric, ``(low, high)``, where `detmap.evaluate` was asked for them: ``bootstrap=1000``.
     """
+
+    #: The arrays whose hashes an evaluation card holds.
+    HASHED = ("precision", "recall", "scores", "average_precision")
 
     recall: NDArray[np.float64]
 
@@ -118,6 +124,12 @@ class DetectionResult(Result):
         tallies = {name: self.tally.crowd_group(name) for name, _ in self.protocol.crowd_groups}
         caps = self.protocol.max_dets[-1:]
         return {name: Curves.of(tally, caps, False, self._threads) for name, tally in tallies.items()}
+
+    @cached_property
+    def _errors(self) -> dict[str, NDArray[np.float64]]:
+        """The errors of true positives by name, of each class."""
+        names = names_of(self.protocol)
+        return dict(zip(names, class_errors(self.tally).T, strict=True)) if names else {}
 
     @property
     def _every(self) -> Curves:
@@ -172,14 +184,24 @@ class DetectionResult(Result):
         if kind in OF_IMAGES:
             values = averaged(self._crowds[str(category)], self.protocol)[:, :, :, area]
             return mean_of_defined(values) if kind == "group" else published_mean(values)
+        if kind in self._errors:
+            errors = self._errors[kind]
+            return float(errors[category] if isinstance(category, int) else mean_errors(errors[:, None])[0])
+        if kind == "score":
+            means = [self._mean(name, iou, area, cap, None) for name in self._errors]
+            return detection_score(self._mean("AP", None, area, cap, None), np.array(means))
         values = self._values(kind, iou, area, cap)
         chosen: Any = self.tally.in_group(category) if isinstance(category, str) else category
-        values = values if category is None else values[..., chosen]
-        return mean_of_defined(values) if kind == "AR" else mean_under(self.protocol, values)
+        if category is None and kind == "AP":
+            return mean_under(self.protocol, values)
+        return mean_of_defined(values if category is None else values[..., chosen])
 
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
         """Return what a metric is the mean of: by threshold, recall (but for AR), and category."""
-        values = self.recall[:, :, area, cap] if kind == "AR" else averaged(self._largest, self.protocol)[:, :, :, area]
+        if kind == "AR":
+            values = with_empty(self.recall[:, :, area, cap], self.protocol)
+        else:
+            values = averaged(self._largest, self.protocol)[:, :, :, area]
         if iou is not None:
             t = self._find_threshold(iou)
             values = values[:0] if t is None else values[t : t + 1]
@@ -226,7 +248,8 @@ class DetectionResult(Result):
         ``category_id``, ``category``, ``AP``, ``AP50``, ``AP75`` (whole area range, largest cap), ``positives``,
         ``detections`` (within the cap), lists over the IoU thresholds ``true_positives``, ``false_positives``,
         ``false_negatives``, and ``best_f1``: the ``score`` at which F1 is best when everything from that score up is kept,
-        with its ``f1``, ``precision`` and ``recall``, at IoU 0.5 (or the first threshold); NaN without ground truth.
+        with its ``f1``, ``precision`` and ``recall``, at IoU 0.5 (or the first threshold); NaN without ground truth. Where
+        the protocol measures errors of true positives, these by their names.
         """
         tally, positives = self.tally, self.tally.positives[:, 0]
         found, skipped = tally.hit_counts[:, 0], tally.ignored_counts(0)
@@ -244,6 +267,7 @@ class DetectionResult(Result):
             "false_positives": (count[:, None] - found - skipped).tolist(),
             "false_negatives": (positives[:, None] - found).tolist(),
             "best_f1": best,
+            **{name: values.tolist() for name, values in self._errors.items()},
         }
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -356,13 +380,18 @@ class DetectionResult(Result):
         table = metric_table(protocol, self.categories)
         of_all = {name for name, (*_, category) in table if not isinstance(category, int)}
         classes = distinct_names(self.categories)
+        measure = protocol.iou_type if find(protocol.iou_type).falls else f"{protocol.iou_type} IoU"
+        errors = names_of(protocol)
+        words = {"AR": "recall", "pooled": "one ranking", "score": "mAP and errors", **dict.fromkeys(errors, "error")}
         for name, (kind, iou, area, cap, category) in table:
+            if isinstance(category, int) and (kind in errors or iou is not None):  # which `class_summary` shows
+                continue
             most = protocol.max_dets[cap]
             row = {
                 "metric": classes[category] if isinstance(category, int) and classes[category] not in of_all else name,
                 "value": self[name],
-                "mean of": {"AR": "recall", "pooled": "one ranking"}.get(kind, "precision"),
-                f"{protocol.iou_type} IoU": every if iou is None else f"{iou:g}",
+                "mean of": words.get(kind, "precision"),
+                measure: f"{protocol.error_threshold:g}" if kind in errors else every if iou is None else f"{iou:g}",
                 "area": protocol.range_names[area],
                 **({"images": category if kind in OF_IMAGES else "all"} if protocol.crowd_groups else {}),
                 "max detections": self._cap_in_words() if most == UNLIMITED else str(most),
@@ -390,6 +419,7 @@ class DetectionResult(Result):
                 f"{short}{iou}": record[name][t]
                 for short, name in (("TP", "true_positives"), ("FP", "false_positives"), ("FN", "false_negatives"))
             }
+            row |= {name: record[name] for name in self._errors}
             rows.append(row | {"F1": record["best_f1"]["f1"], "at": record["best_f1"]["score"]})
         return rows if self._intervals is None else widened(rows, self._intervals.of_categories(), "AP")
 

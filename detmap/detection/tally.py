@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from detmap.data.ids import cluster_column, locate
 from detmap.data.notices import added
 from detmap.detection import zero_ids
-from detmap.detection.protocols import Protocol
+from detmap.detection.protocols import BY_FILE, Protocol
+from detmap.detection.true_positives import names_of
 from detmap.errors import DetmapError, StateError, shorten
 from detmap.kernels import Frozen, allocate, matching, readonly, sorting
 from detmap.system import parallel
@@ -34,15 +35,20 @@ class Column(NamedTuple):
     per: Literal["detection", "pair"]
     #: The list that its values are indices of.
     index_of: Literal["", "categories", "image_ids"] = ""
-    #: The meaning of its second axis: words of bits, or area ranges and levels.
-    width: Literal["", "words", "areas"] = ""
+    #: The meaning of its second axis: words of bits, area ranges and levels, or errors of true positives.
+    width: Literal["", "words", "areas", "errors"] = ""
     #: ``where(protocol)`` returns whether the column is there; elsewhere it is empty. None: always.
     where: Callable[[Protocol], bool] | None = None
 
     def shape(self, protocol: Protocol, rows: int) -> tuple[int, ...]:
         """Return its shape in a tally with so many detections or pairs."""
         rows = rows if self.where is None or self.where(protocol) else 0
-        width = {"": (), "words": (word_count(protocol),), "areas": (len(protocol.range_names),)}[self.width]
+        width = {
+            "": (),
+            "words": (word_count(protocol),),
+            "areas": (len(protocol.range_names),),
+            "errors": (len(names_of(protocol)),),
+        }[self.width]
         return (rows, *width)
 
     def native(self) -> np.dtype[Any]:
@@ -53,7 +59,7 @@ class Column(NamedTuple):
 
 def in_file_order(protocol: Protocol) -> bool:
     """Return whether detections need their positions in the file: ties are broken by them, or ties at the end of a cap."""
-    return protocol.ties in ("file", "last") or protocol.max_per_category is not None
+    return protocol.ties in BY_FILE or protocol.max_per_category is not None
 
 
 #: The columns of a tally, in the order in which they are saved. Those of detections move along when these are ranked, which
@@ -66,6 +72,7 @@ COLUMNS = (
     Column("scores", "<f8", "detection"),
     Column("hit", "<u8", "detection", width="words"),
     Column("ignored", "<u8", "detection", width="words"),
+    Column("errors", "<f8", "detection", width="errors", where=lambda protocol: bool(names_of(protocol))),
     Column("positive_category", "<i4", "pair", index_of="categories"),
     Column("positive_image", "<i4", "pair", index_of="image_ids"),
     Column("positive_counts", "<i4", "pair", width="areas"),
@@ -89,8 +96,8 @@ class Tally(Frozen):
     * however the images are split, the merged tallies of the parts equal the tally of the whole.
 
     They hold because ties are broken by keys that are stored (image and rank within it, or position in the file and then
-    those), never by the order of merging. For the third under ``ties="file"`` or ``"last"`` the parts must be of one file,
-    or table.
+    those), never by the order of merging. For the third under ``ties="file"`` or ``"file-reversed"`` the parts must be of
+    one file, or table.
 
     Attributes
     ----------
@@ -110,6 +117,8 @@ class Tally(Frozen):
     hit, ignored : ndarray of uint64, shape (n, w)
         Bit ``a * T + t`` says that the detection is a hit, or does not count, in area range *a* at IoU threshold *t*; the
         levels of the protocol follow its area ranges.
+    errors : ndarray of float64, shape (n, E) or (0, 0)
+        The errors of each detection that matches at `Protocol.error_threshold`; NaN for others, and where one is not known.
     positive_category, positive_image : ndarray of int32, shape (p,)
         The pairs of category and image that hold ground truth.
     positive_counts : ndarray of int32, shape (p, A)
@@ -138,6 +147,7 @@ class Tally(Frozen):
     scores: NDArray[np.float64]
     hit: NDArray[np.uint64]
     ignored: NDArray[np.uint64]
+    errors: NDArray[np.float64]
     positive_category: NDArray[np.int32]
     positive_image: NDArray[np.int32]
     positive_counts: NDArray[np.int32]
@@ -330,6 +340,8 @@ class Tally(Frozen):
             return self
         places, starts = self._places(grouped)
         rows = sorting.Rows(*(getattr(self, name) for name in sorting.Rows._fields))
+        if self.errors.size:  # the kernels move other columns; the position of each row goes with them for this one
+            rows = rows._replace(order=readonly(np.arange(len(self)), np.int64))
         category, *made = allocate((len(self), np.int32), *((column.shape, column.dtype) for column in rows))
         ranked = sorting.Rows(*made)
         parallel.run(
@@ -345,6 +357,10 @@ class Tally(Frozen):
             threads,
         )
         columns: dict[str, Any] = {name: readonly(column, column.dtype) for name, column in ranked._asdict().items()}
+        if self.errors.size:
+            came = columns["order"]
+            columns["errors"] = readonly(self.errors[came], np.float64)
+            columns["order"] = readonly(self.order[came] if self.order.size else (), np.int64)
         return replace(self, category=readonly(category, np.int32), ranked=True, **columns)
 
     def _places(self, grouped: bool) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -355,12 +371,14 @@ class Tally(Frozen):
             by_image, starts = np.empty(len(self), np.int32), np.empty(self.image_ids.size + 1, np.int64)
             sorting.group_by(self.image, order, by_image, starts)
             order = readonly(by_image, np.int32)
-        # Two files may use one position: then images decide, as where ties go by image.
-        by_rule: dict[str, NDArray[np.integer]] = {"file": self.order, "last": -self.order, "reversed": -self.image}
-        keys = by_rule.get(self.protocol.ties)
-        if keys is not None:
+        if self.protocol.ties in BY_FILE:
+            # Two files may use one position: then images decide, as where ties go by image.
             given = order if order.size else np.arange(len(self))
-            order = readonly(given[np.argsort(keys[given], kind="stable")], np.int32)
+            key = self.order[given] if self.protocol.ties == "file" else -self.order[given]
+            order = readonly(given[np.argsort(key, kind="stable")], np.int32)
+        elif self.protocol.ties == "reversed":
+            given = order if order.size else np.arange(len(self))
+            order = readonly(given[np.argsort(-self.image[given], kind="stable")], np.int32)
         places, starts = np.empty(len(self), np.int32), np.empty(len(self.categories) + 1, np.int64)
         sorting.place_by(self.category, order, places, starts)
         return readonly(places, np.int32), readonly(starts, np.int64)
@@ -405,11 +423,15 @@ class Tally(Frozen):
     def every_notice(self) -> dict[str, int]:
         """Return `notices` and those that follow from the tally: no detections, categories without ground truth."""
         found = self.positives[:, 0] > 0
-        own = {"no_detections": int(not len(self)), "empty_categories": int((~found).sum())}
+        own = {"no_detections": int(not len(self)), self._empty(): int((~found).sum())}
         if self.protocol.groups and self.protocol.use_categories:
             known = np.array([key in self.frequencies for key, _ in self.categories], np.bool_)
             own["missing_frequency"] = int((found & ~known).sum())
         return {**self.notices, **{code: count for code, count in own.items() if count}}
+
+    def _empty(self) -> str:
+        """Return the notice of categories without ground truth."""
+        return "empty_categories" if self.protocol.empty_classes == "undefined" else "zero_categories"
 
     def ignored_counts(self, area: int) -> NDArray[np.int64]:
         """Return how many detections are ignored in an area range, of those within the largest cap, shape (K, T)."""
@@ -591,7 +613,7 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
     place = columns["image"].astype(np.int64)
     key = {
         "file": columns["order"],
-        "last": -columns["order"],
+        "file-reversed": -columns["order"],
         "image": (place << 32) | columns["rank"],
         "reversed": ((images - 1 - place) << 32) | columns["rank"],
     }[protocol.ties]
@@ -609,6 +631,7 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
         "a negative count": (columns["positive_counts"] < 0).any() or min(header.notices.values(), default=0) < 0,
         "a score that is no number": np.isnan(scores).any(),
         "a negative place in the file": columns["order"].min(initial=0) < 0,
+        "an error that is negative": (columns["errors"] < 0).any(),
         "detections that are not in ranking order": (category[1:] < category[:-1]).any()
         or ((category[1:] == category[:-1]) & (scores[1:] > scores[:-1])).any()
         or (key[1:] <= key[:-1])[tied].any(),

@@ -21,10 +21,10 @@ UNLISTED_IMAGES = decision(
 )
 
 MEAN_OF = decision(
-    "What AP over several IoU thresholds is the mean of: all values at once, or the mean AP at each threshold, which "
-    "differs in the last bit.",
+    "What AP over several IoU thresholds is the mean of: all values at once, the means over classes at each threshold "
+    "(ActivityNet), or the means over thresholds of each class (nuScenes). They differ in the last bit.",
     "mean",
-    allowed=("values", "thresholds"),
+    allowed=("values", "thresholds", "classes"),
     phrase=lambda protocol: f"mean of {protocol.mean_of}",
     since=_SINCE,
 )

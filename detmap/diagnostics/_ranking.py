@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection.matches import HIT, IGNORED, Matches
+from detmap.detection.precisions import with_empty
 from detmap.detection.protocols import Protocol
 from detmap.hits import Hits
 from detmap.kernels import readonly
@@ -31,11 +32,12 @@ def average_precision(
 
 
 def ap_of_hits(hits: Hits, protocol: Protocol) -> NDArray[np.float64]:
-    """Return the AP of each ranking, shape (K,); NaN without positives."""
+    """Return the AP of each ranking, shape (K,); without positives NaN, or 0 where the protocol says so."""
     if protocol.interpolation != "grid":
-        return hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
-    precision, _ = hits.interpolate(protocol.recall_thresholds, protocol.epsilon, threads=1)
-    return np.asarray(precision.mean(axis=1))
+        made = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
+    else:
+        made = hits.interpolate(protocol.recall_thresholds, protocol.epsilon, threads=1)[0].mean(axis=1)
+    return with_empty(made, protocol)
 
 
 def hits_of(

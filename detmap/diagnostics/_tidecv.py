@@ -250,10 +250,8 @@ def _within_cap(image: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArra
 
 
 def _in_turn(matches: Matches, place: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the rows of matches in the order in which tidecv comes to them, and of each the rank of its score.
-
-    That is image by image as the file has them, and there by descending score. Equal scores have one rank.
-    """
+    """Return the rows of matches in the order in which tidecv comes to them, and of each the rank of its score."""
+    # That is image by image as the file has them, and there by descending score. Equal scores have one rank.
     row = np.full(int(matches.detection.max(initial=-1)) + 1, -1)
     row[matches.detection] = np.arange(len(matches))
     row = row[row >= 0]
@@ -267,11 +265,9 @@ def _in_turn(matches: Matches, place: NDArray[np.int64]) -> tuple[NDArray[np.int
 
 
 def _matched(diagnosis: Diagnosis, found: Detections) -> tuple[Matches, int]:
-    """Return tidecv's matches, and the last row of the ground truth, which is matched in reverse.
-
-    Among equal overlaps tidecv takes the first object and COCO's rule the last: in reverse they are the same. Classes that
-    only detections have count too.
-    """
+    """Return tidecv's matches, and the last row of the ground truth, which is matched in reverse."""
+    # Among equal overlaps tidecv takes the first object and COCO's rule the last: in reverse they are the same. Classes
+    # that only detections have count too.
     truth = diagnosis.ground_truth
     rows = np.arange(len(truth))[::-1]
     known = truth.categories

@@ -125,11 +125,9 @@ def _cells(
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
     shown: tuple[NDArray[np.bool_], NDArray[np.bool_]],
 ) -> Cells:
-    """Return row, column and image of every entry of a matrix.
-
-    `truth` and `found` are category and image of objects and detections, `pairs` which of them belong together (detections,
-    then objects), and `shown` which objects and detections are to be shown if nothing belongs to them.
-    """
+    """Return row, column and image of every entry of a matrix."""
+    # `truth` and `found` are category and image of objects and detections, `pairs` which of them belong together
+    # (detections, then objects), and `shown` which objects and detections are to be shown if nothing belongs to them.
     alone_truth, alone_found = shown[0].copy(), shown[1].copy()
     alone_found[pairs[0]] = False
     alone_truth[pairs[1]] = False
@@ -173,11 +171,10 @@ def _near(diagnosis: Diagnosis, least: float) -> Overlaps:
 
 
 def _taken(near: Overlaps, arranged: Arrangement, same_first: bool = False) -> Overlaps:
-    """Return the pairs that are made one by one, while detection and object are free.
-
-    The best score comes first, then the larger overlap; with `same_first` pairs of one class, then the larger overlap. Equal
-    ones come as the records of detections and then objects do, with `same_first` as those of objects and then detections.
-    """
+    """Return the pairs that are made one by one, while detection and object are free."""
+    # The best score comes first, then the larger overlap; with `same_first` pairs of one class, then the larger
+    # overlap. Equal ones come as the records of detections and then objects do, with `same_first` as those of objects
+    # and then detections.
     found, truth = arranged.found, arranged.truth
     ties = truth.order[near.truth]
     if same_first:

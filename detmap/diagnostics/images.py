@@ -92,11 +92,9 @@ def _places(ranking: Ranking) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def _estimate(diagnosis: Diagnosis, lost: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return to first order what AP gains if an image were perfect: of AP as the mean precision at hits.
-
-    Without a false positive the precision of each later hit j at rank R, j / R, grows by about j / R². A hit ahead of
-    everything else adds 1, and (R - j) / (R (R + 1)) at each other hit.
-    """
+    """Return to first order what AP gains if an image were perfect: of AP as the mean precision at hits."""
+    # Without a false positive the precision of each later hit j at rank R, j / R, grows by about j / R². A hit ahead of
+    # everything else adds 1, and (R - j) / (R (R + 1)) at each other hit.
     ranking, matches, truth = diagnosis.ranking, diagnosis.matches, diagnosis.arranged.truth
     positives = np.maximum(ranking.positives, 1)
     classes = max(int(np.count_nonzero(ranking.positives)), 1)

@@ -99,7 +99,8 @@ _TAME = 3e4
 def knows(protocol: Protocol) -> bool:
     """Return whether `Lean` carries out all that a protocol decides otherwise than by default."""
     known = len(protocol.range_names) == 1 and all(getattr(protocol, name) == _PLAIN[name] for name in _UNKNOWN)
-    return known and protocol.ties in ("image", "file") and protocol.matching != "by-object"
+    # Other orders of equals change what is matched.
+    return known and protocol.ties in ("image", "file") and protocol.matching not in ("first-free", "by-object")
 
 
 @dataclass(eq=False)
@@ -261,10 +262,8 @@ class Lean:
         return protocol.numbers, protocol.score_decimals, protocol.use_categories, self._early_cap(protocol)
 
     def _early_cap(self, protocol: Protocol) -> int | None:
-        """Return the cap of an image where it can cut between detections that are matched.
-
-        Where all categories are one, equal scores stand by category, and the cap takes them by row.
-        """
+        """Return the cap of an image where it can cut between detections that are matched."""
+        # Where all categories are one, equal scores stand by category, and the cap takes them by row.
         return None if protocol.use_categories else protocol.max_per_image
 
     def _order(self, protocol: Protocol) -> Order:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import differing
 from detmap.detection.protocols import PRESETS, AnyProtocol, Protocol
 from detmap.detection.scored_kinds import readable
 from detmap.errors import InputError, OptionError
-from detmap.explanations.replay import Replay, decided, players, said, trimmed
+from detmap.explanations.replay import Replay, decided, moved_to, players, said, trimmed
 from detmap.shapes.kinds import BOXES
 
 
@@ -102,9 +102,8 @@ def _reason(replay: Replay, base: Protocol, other: Protocol, own: float) -> tupl
     """Return the rule that moves the metric most if it alone is changed, and by how much."""
     best, most = "", 0.0
     for label, names in players(base, other):
-        changed = replace(base, **{name: getattr(other, name) for name in names})
         try:
-            moved = replay.value(changed).value - own
+            moved = replay.value(moved_to(base, other, names)).value - own
         except InputError:  # nothing is left to find
             continue
         if abs(moved) > abs(most):

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from detmap.errors import InputError, OptionError
 from detmap.explanations.quotes import Search, check_most, quoted_of, searched
-from detmap.explanations.ranking_shares import Evaluate, RankingReplay, parse_convention, said
+from detmap.explanations.ranking_shares import Evaluate, RankingReplay, parse_convention
+from detmap.explanations.replay import said
 from detmap.explanations.survival import Situation, Survival, claims_of
 from detmap.explanations.tries import Changes, Vocabulary
 from detmap.hits import INTERPOLATIONS

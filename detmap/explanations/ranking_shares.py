@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from detmap.choices import whole
-from detmap.decisions import YES_OR_NO, decisions_of, differing
+from detmap.decisions import Decision
 from detmap.errors import InputError, OptionError, shorten
-from detmap.explanations.shares import EXACT, Share, Step, check_orders, markup, sampled, shapley, told
+from detmap.explanations.replay import grouped, with_changes
+from detmap.explanations.shares import Explained, Step, check_orders, weighed
 from detmap.retrieval.conventions import CONVENTIONS, Convention, convention_of
 from detmap.retrieval.runs import evaluate_run, read_tables
 from detmap.retrieval.scoring import RankingResult
 
 #: Gives the result under a convention.
 Evaluate = Callable[[Convention], RankingResult]
-
-_DECLARED = decisions_of(Convention)
-
-#: The order in which decisions are read: what is ranked, its curve, the mean.
-_ORDER = ("ranking", "curve", "mean")
 
 #: How many queries are named for each decision.
 _NAMED = 5
@@ -33,34 +28,21 @@ _NAMED = 5
 def parse_convention(text: str) -> Convention:
     """Return a convention from its name and changes, as ``trec`` or ``trec+ties=index+empty=skip``."""
     name, *changes = text.split("+")
-    found = CONVENTIONS.find(name.strip())
-    given: dict[str, Any] = {}
-    for change in changes:
-        key, equals, value = (part.strip() for part in change.partition("="))
-        made = _DECLARED.get(key)
-        if made is None or not equals or not made.affects:
-            known = ", ".join(one for one, declared in _DECLARED.items() if declared.affects)
-            raise OptionError(f"{shorten(change)} is no decision=value; decisions: {known}")
-        given[key] = _read(key, value)
-    return replace(found, name=text, **given) if given else found
+    return with_changes(CONVENTIONS.find(name.strip()), text, changes, _read)
 
 
-def _read(key: str, text: str) -> Any:
+def _read(key: str, _: Decision, text: str) -> Any:
     """Return the value of a decision that a text says."""
-    if _DECLARED[key].allowed is YES_OR_NO:
-        if text not in ("yes", "no"):
-            raise OptionError(f"{key} must be yes or no, not {shorten(text)}")
-        return text == "yes"
     if text == "none":
         return None
     try:
         return whole(text) if key == "digits" else text
     except ValueError:
-        raise OptionError(f"{key} must be an integer or none, not {shorten(text)}") from None
+        raise ValueError(f"must be an integer or none, not {shorten(text)}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankingExplanation:
+class RankingExplanation(Explained[Convention]):
     """Why a metric has two values under two conventions.
 
     Attributes
@@ -86,54 +68,14 @@ class RankingExplanation:
         What was unusual in the input, counted.
     """
 
-    metric: str
-    source: Convention
-    target: Convention
-    source_value: float
-    target_value: float
-    source_band: tuple[float, float]
-    target_band: tuple[float, float]
-    shares: list[Share]
-    chain: list[Step]
-    error: float
-    evaluations: int
-    notices: Mapping[str, int] = field(default_factory=dict)
-
-    def sentences(self) -> list[str]:
-        """Return what the shares say, the largest first."""
-        return told(self)
-
-    def _repr_html_(self) -> str:
-        return markup(self)
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values; exact shares as fractions."""
-        return {
-            "metric": self.metric,
-            **{
-                side: {"convention": one.name, "decides": one.describe(), "value": value, "tie_band": list(band)}
-                for side, one, value, band in (
-                    ("source", self.source, self.source_value, self.source_band),
-                    ("target", self.target, self.target_value, self.target_band),
-                )
-            },
-            "difference": self.target_value - self.source_value,
-            "shares": [{**vars(one), "decisions": list(one.decisions), "exact": str(one.exact)} for one in self.shares],
-            "chain": [
-                {
-                    "decision": step.decision,
-                    "value": step.value,
-                    "change": step.change,
-                    "queries": [{"query": name, "change": change} for name, change in step.classes],
-                    "changed_queries": step.changed,
-                }
-                for step in self.chain
-            ],
-            "error": self.error,
-            "evaluations": self.evaluations,
-            "sentences": self.sentences(),
-            "notices": dict(self.notices),
-        }
+
+        def moved(step: Step) -> dict[str, Any]:
+            queries = [{"query": name, "change": change} for name, change in step.classes]
+            return {"queries": queries, "changed_queries": step.changed}
+
+        return self._document(lambda rules: {"convention": rules.name, "decides": rules.describe()}, moved)
 
 
 def explain_run(
@@ -221,35 +163,10 @@ def explain_rankings(
     """
     check_orders(orders)
     named = [one if isinstance(one, Convention) else parse_convention(one) for one in (source, target)]
-    both = [convention_of(one, {}, run=run) for one in named]
+    both = convention_of(named[0], {}, run=run), convention_of(named[1], {}, run=run)
     replay = RankingReplay(evaluate, metric)
-    differ = _players(*both)
-
-    def changed(which: Sequence[int]) -> Convention:
-        names = [name for at in which for name in differ[at][1]]
-        return replace(both[0], **{name: getattr(both[1], name) for name in names})
-
-    def value(which: frozenset[int]) -> Fraction:
-        return Fraction(replay.value(changed(sorted(which))))
-
     ends = [replay.value(one) for one in both]
-    if len(differ) <= EXACT:
-        exact, errors = shapley(len(differ), value), [0.0] * len(differ)
-    else:
-        exact, errors = sampled(len(differ), value, orders, seed)
-    shares = [
-        Share(
-            decision=label,
-            decisions=names,
-            before=said(both[0], names),
-            after=said(both[1], names),
-            value=float(exact[at]),
-            exact=exact[at],
-            error=errors[at],
-        )
-        for at, (label, names) in enumerate(differ)
-    ]
-    steps = [(label, changed(range(at + 1))) for at, (label, _) in enumerate(differ)]
+    shares, error, steps = weighed(both, _players(*both), replay.value, orders, seed)
     return RankingExplanation(
         metric=metric,
         source=both[0],
@@ -258,9 +175,9 @@ def explain_rankings(
         target_value=ends[1],
         source_band=replay.band(both[0]),
         target_band=replay.band(both[1]),
-        shares=sorted(shares, key=lambda one: -abs(one.exact)),
+        shares=shares,
         chain=_chain(replay, both[0], steps),
-        error=max(errors, default=0.0),
+        error=error,
         evaluations=len(replay.known),
         notices=replay.result(both[0]).notices,
     )
@@ -304,32 +221,11 @@ class RankingReplay:
 
 
 def _players(source: Convention, target: Convention) -> list[tuple[str, tuple[str, ...]]]:
-    """Return what two conventions decide differently: a label, and the decisions that make sense together only.
-
-    Ties as one point, or in all orders at once, are defined for some curves only: then both are changed together.
-    """
-    names = differing(source, target)
+    """Return what two conventions decide differently: a label, and the decisions that make sense together only."""
+    # Ties as one point, or in all orders at once, are defined for some curves only: then both are changed together.
     shared = {source.ties, target.ties} & {"collapsed", "expected"}
-    curves = {source.interpolation, target.interpolation}
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        together = shared and not curves <= {"step", "trapezoid"} and name in ("ties", "interpolation")
-        groups.setdefault("ties and curve" if together else name, []).append(name)
-
-    def place(item: tuple[str, list[str]]) -> int:
-        return min(_ORDER.index(one) for name in item[1] for one in _DECLARED[name].affects if one in _ORDER)
-
-    return [(label, tuple(made)) for label, made in sorted(groups.items(), key=place)]
-
-
-def said(convention: Convention, names: Sequence[str]) -> str:
-    """Return in words what a convention decides in some decisions."""
-    told = []
-    for name in names:
-        value = getattr(convention, name)
-        word = ("no", "yes")[value] if isinstance(value, bool) else str("none" if value is None else value)
-        told.append(word if len(names) == 1 else f"{name} {word}")
-    return ", ".join(told)
+    both = shared and not {source.interpolation, target.interpolation} <= {"step", "trapezoid"}
+    return grouped(source, target, {"ties": "ties and curve", "interpolation": "ties and curve"} if both else {})
 
 
 def _chain(replay: RankingReplay, first: Convention, steps: Sequence[tuple[str, Convention]]) -> list[Step]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from detmap.choices import UNLIMITED, WHOLE, decimal
 from detmap.data.mismatches import check_pair
 from detmap.data.tables import Detections, GroundTruth
-from detmap.decisions import YES_OR_NO, decisions_of, default_of, varied
+from detmap.decisions import YES_OR_NO, Decision, decisions_of, default_of, differing, varied
 from detmap.detection.precisions import mean_of_defined, mean_under
 from detmap.detection.preparation import prepared
 from detmap.detection.protocols import COCO, Protocol, resolve
@@ -27,6 +27,8 @@ from detmap.shapes.kinds import BOXES
 
 #: The thresholds of metrics that are taken at one.
 AT = {"AP50": 0.5, "AP75": 0.75}
+
+T = TypeVar("T", bound=Any)
 
 _DECLARED = decisions_of(Protocol)
 _DEFAULTS = {name: default_of(one) for name, one in Protocol.__dataclass_fields__.items()}
@@ -53,26 +55,29 @@ def parse(text: str, iou_type: str | None = None) -> Protocol:
     """
     name, *changes = text.split("+")
     found = resolve(name.strip(), iou_type=iou_type)
-    given: dict[str, Any] = {}
+    return with_changes(found, text, changes, _read)
+
+
+def with_changes(rules: T, text: str, changes: Iterable[str], read: Callable[[str, Decision, str], Any]) -> T:
+    """Return rules with the changes of a text; `read` returns a value, or raises a ValueError that says what it must be."""
+    declared, given = decisions_of(type(rules)), dict[str, Any]()
     for change in changes:
         key, equals, value = (part.strip() for part in change.partition("="))
-        made = _DECLARED.get(key)
+        made = declared.get(key)
         if made is None or not equals or not made.affects:
-            known = ", ".join(one for one, declared in _DECLARED.items() if declared.affects)
+            known = ", ".join(name for name, one in declared.items() if one.affects)
             raise OptionError(f"{shorten(change)} is no decision=value; decisions: {known}")
         try:
-            given[key] = _read(made, value)
+            if made.allowed is YES_OR_NO and value not in ("yes", "no"):
+                raise ValueError(f"must be yes or no, not {shorten(value)}")
+            given[key] = value == "yes" if made.allowed is YES_OR_NO else read(key, made, value)
         except ValueError as error:
             raise OptionError(str(error) if isinstance(error, OptionError) else f"{key} {error}") from None
-    return replace(found, name=text, **given) if given else found
+    return replace(rules, name=text, **given) if given else rules
 
 
-def _read(made: Any, text: str) -> Any:
+def _read(_: str, made: Any, text: str) -> Any:
     """Return the value of a decision that a text says."""
-    if made.allowed is YES_OR_NO:
-        if text not in ("yes", "no"):
-            raise ValueError(f"must be yes or no, not {shorten(text)}")
-        return text == "yes"
     if text == "none" and made.reads:
         return () if made.allowed else None
     if made.flag is None:
@@ -83,6 +88,11 @@ def _read(made: Any, text: str) -> Any:
     if made.flag.repeated:
         return made.plain(made.flag.read(text.split("/")))
     return text if made.flag.read is None else made.flag.read(text)
+
+
+def moved_to(source: T, target: T, names: Iterable[str]) -> T:
+    """Return rules with some decisions of others."""
+    return replace(source, **{name: getattr(target, name) for name in names})
 
 
 def trimmed(protocol: Protocol, metric: str) -> Protocol:
@@ -368,15 +378,18 @@ def players(source: Protocol, target: Protocol) -> list[tuple[str, tuple[str, ..
 
     They stand in reading order: what is read, what is matched, how is ranked, and the curve.
     """
-    from detmap.decisions import differing
+    return grouped(source, target, {name: one.group for name, one in _DECLARED.items() if one.group})
 
-    groups: dict[str, list[str]] = {}
+
+def grouped(source: Any, target: Any, labels: Mapping[str, str]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return what two protocols or conventions decide differently, by label, in reading order."""
+    declared, groups = decisions_of(type(source)), dict[str, list[str]]()
     for name in differing(source, target):
-        groups.setdefault(_DECLARED[name].group or name, []).append(name)
+        groups.setdefault(labels.get(name, name), []).append(name)
     order = ("matching", "ranking", "curve", "mean")
 
     def place(item: tuple[str, list[str]]) -> tuple[bool, int]:
-        made = [_DECLARED[name] for name in item[1]]
+        made = [declared[name] for name in item[1]]
         return not any(one.reads for one in made), min(
             order.index(a) for one in made for a in one.affects if a in order
         )
@@ -392,13 +405,14 @@ TACIT = {
 }
 
 
-def said(protocol: Protocol, names: Sequence[str]) -> str:
-    """Return in words what a protocol decides in some decisions, which are one, or a group."""
+def said(rules: Any, names: Sequence[str]) -> str:
+    """Return in words what a protocol or convention decides in some decisions, which are one, or a group."""
+    declared = decisions_of(type(rules))
     silent = {tacit for name in names for tacit in TACIT.get(name, ())}
     told = []
     for name in names:
         if name not in silent:
-            word = _DECLARED[name].words(getattr(protocol, name))
-            word = {"True": "yes", "False": "no"}.get(word, word)
+            word = declared[name].words(getattr(rules, name))
+            word = {"True": "yes", "False": "no", "None": "none"}.get(word, word)
             told.append(word if len(set(names) - silent) == 1 else f"{name} {word}")
     return ", ".join(told)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from detmap.decisions import decisions_of
 from detmap.detection.given import Found, Truth, tables_of
 from detmap.detection.protocols import PRESETS, Protocol
 from detmap.errors import OptionError
-from detmap.explanations.replay import Replay, Value, is_late, pair, parse, players, said
+from detmap.explanations.replay import Replay, Value, is_late, moved_to, pair, parse, players, said
 from detmap.kernels.pairs import HIT, IGNORED, MISS
 from detmap.results import fragment, signed
 from detmap.shapes import IouType
@@ -38,6 +38,9 @@ _OUTCOMES = {MISS: "false positive", HIT: "hit", IGNORED: "ignored"}
 _NAMED = 5
 
 Values = Callable[[frozenset[int]], Fraction]
+
+#: A protocol or a convention.
+Rules = TypeVar("Rules", bound=Any)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,46 +141,88 @@ class Step:
     changed: int = 0
 
 
-def told(one: Any) -> list[str]:
-    """Return what an explanation's values and shares say, the largest share first."""
-    gap = one.target_value - one.source_value
-    first = (
-        f"{one.metric} is {one.source_value:.4f} under {one.source.name} and {one.target_value:.4f} under "
-        f"{one.target.name}: {signed(gap) if gap else 'no difference'}."
-    )
-    idle = [share.decision for share in one.shares if not share.exact]
-    more = [f"No difference here: {', '.join(idle)}."] if idle else []
-    if not one.shares:
-        more.append("The two have the same rules.")
-    for name, band in dict.fromkeys(((one.source.name, one.source_band), (one.target.name, one.target_band))):
-        low, high = (f"{end:.4f}" for end in band)
-        if low != high:
-            more.append(f"Other orders of equal scores give {low} to {high} under {name}.")
-    if one.error:
-        more.append(f"Orders were drawn: standard errors are up to {one.error:.2g}.")
-    return [first, *(share.sentence for share in one.shares if share.exact), *more]
+@dataclass(frozen=True, kw_only=True)
+class Explained(Generic[Rules]):
+    """What an explanation has whatever is explained; `Explanation` and `RankingExplanation` describe it."""
 
+    metric: str
+    source: Rules
+    target: Rules
+    source_value: float
+    target_value: float
+    source_band: tuple[float, float]
+    target_band: tuple[float, float]
+    shares: list[Share]
+    chain: list[Step]
+    error: float
+    evaluations: int
+    notices: Mapping[str, int] = field(default_factory=dict)
 
-def heading(one: Any) -> str:
-    """Return the title of an explanation: the metric, of detections with the kind of shape, and both values."""
-    kind = f" ({one.source.iou_type})" if isinstance(one.source, Protocol) else ""
-    ends = ((one.source_value, one.source), (one.target_value, one.target))
-    return f"{one.metric}{kind}: {', '.join(f'{value:.4f} under {rules.name}' for value, rules in ends)}"
+    @property
+    def heading(self) -> str:
+        """The metric, of detections with the kind of shape, and both values: a title."""
+        kind = f" ({self.source.iou_type})" if isinstance(self.source, Protocol) else ""
+        ends = ((self.source_value, self.source), (self.target_value, self.target))
+        return f"{self.metric}{kind}: {', '.join(f'{value:.4f} under {rules.name}' for value, rules in ends)}"
 
+    def sentences(self) -> list[str]:
+        """Return what the shares say, the largest first, and what they do not know."""
+        gap = self.target_value - self.source_value
+        first = (
+            f"{self.metric} is {self.source_value:.4f} under {self.source.name} and {self.target_value:.4f} under "
+            f"{self.target.name}: {signed(gap) if gap else 'no difference'}."
+        )
+        idle = [share.decision for share in self.shares if not share.exact]
+        more = [f"No difference here: {', '.join(idle)}."] if idle else []
+        if not self.shares:
+            more.append("The two have the same rules.")
+        bands = (self.source.name, self.source_band), (self.target.name, self.target_band)
+        for name, band in dict.fromkeys(bands):
+            low, high = (f"{end:.4f}" for end in band)
+            if low != high:
+                more.append(f"Other orders of equal scores give {low} to {high} under {name}.")
+        if self.error:
+            more.append(f"Orders were drawn: standard errors are up to {self.error:.2g}.")
+        return [first, *(share.sentence for share in self.shares if share.exact), *more]
 
-def markup(one: Any) -> str:
-    """Return an explanation as markup for a notebook."""
-    ends = (one.source.name, one.target.name) if one.source.name != one.target.name else ("from", "to")
-    rows = [
-        {"rule": share.decision, ends[0]: share.before, ends[1]: share.after, "share": signed(share.value)}
-        for share in one.shares
-        if share.exact
-    ]
-    return fragment(heading(one), {"": rows}, one.sentences())
+    def _document(
+        self, decided: Callable[[Rules], dict[str, Any]], step: Callable[[Step], dict[str, Any]], **counts: int
+    ) -> dict[str, Any]:
+        """Return everything as plain values: rules by `decided`, what a step moved by `step`."""
+        ends = {
+            "source": (self.source, self.source_value, self.source_band),
+            "target": (self.target, self.target_value, self.target_band),
+        }
+        return {
+            "metric": self.metric,
+            **{
+                side: {**decided(rules), "value": value, "tie_band": list(band)}
+                for side, (rules, value, band) in ends.items()
+            },
+            "difference": self.target_value - self.source_value,
+            "shares": [{**vars(one), "decisions": list(one.decisions), "exact": str(one.exact)} for one in self.shares],
+            "chain": [
+                {"decision": one.decision, "value": one.value, "change": one.change, **step(one)} for one in self.chain
+            ],
+            "error": self.error,
+            "evaluations": self.evaluations,
+            **counts,
+            "sentences": self.sentences(),
+            "notices": dict(self.notices),
+        }
+
+    def _repr_html_(self) -> str:
+        ends = (self.source.name, self.target.name) if self.source.name != self.target.name else ("from", "to")
+        rows = [
+            {"rule": share.decision, ends[0]: share.before, ends[1]: share.after, "share": signed(share.value)}
+            for share in self.shares
+            if share.exact
+        ]
+        return fragment(self.heading, {"": rows}, self.sentences())
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explanation:
+class Explanation(Explained[Protocol]):
     """Why a metric has two values under two protocols.
 
     Attributes
@@ -203,69 +248,26 @@ class Explanation:
         What was unusual in the tables, counted.
     """
 
-    metric: str
-    source: Protocol
-    target: Protocol
-    source_value: float
-    target_value: float
-    source_band: tuple[float, float]
-    target_band: tuple[float, float]
-    shares: list[Share]
-    chain: list[Step]
-    error: float
-    evaluations: int
     matchings: int
-    notices: Mapping[str, int] = field(default_factory=dict)
 
     def sentences(self) -> list[str]:
         """Return what the shares say, the largest first, and what they do not know."""
-        return [*told(self), BEFORE]
+        return [*super().sentences(), BEFORE]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values; exact shares as fractions."""
-        return {
-            "metric": self.metric,
-            **{
-                side: {"protocol": one.to_dict(), "value": value, "tie_band": list(band)}
-                for side, one, value, band in (
-                    ("source", self.source, self.source_value, self.source_band),
-                    ("target", self.target, self.target_value, self.target_band),
-                )
-            },
-            "difference": self.target_value - self.source_value,
-            "shares": [
-                {
-                    "decision": one.decision,
-                    "decisions": list(one.decisions),
-                    "before": one.before,
-                    "after": one.after,
-                    "value": one.value,
-                    "exact": str(one.exact),
-                    "error": one.error,
-                    "sentence": one.sentence,
-                }
-                for one in self.shares
-            ],
-            "chain": [
-                {
-                    "decision": step.decision,
-                    "value": step.value,
-                    "change": step.change,
-                    "classes": [{"category": name, "change": change} for name, change in step.classes],
-                    "changed_detections": step.changed,
-                    "examples": [{**vars(one), "box": list(one.box)} for one in step.examples],
-                }
-                for step in self.chain
-            ],
-            "error": self.error,
-            "evaluations": self.evaluations,
-            "matchings": self.matchings,
-            "sentences": self.sentences(),
-            "notices": dict(self.notices),
-        }
 
-    def _repr_html_(self) -> str:
-        return markup(self)
+        def moved(step: Step) -> dict[str, Any]:
+            return {
+                "classes": [{"category": name, "change": change} for name, change in step.classes],
+                "changed_detections": step.changed,
+                "examples": [{**vars(one), "box": list(one.box)} for one in step.examples],
+            }
+
+        made = self._document(lambda rules: {"protocol": rules.to_dict()}, moved, matchings=self.matchings)
+        for row, share in zip(made["shares"], self.shares, strict=True):
+            row["sentence"] = share.sentence
+        return made
 
     def __str__(self) -> str:
         """Return what a person reads: the two values, and what each decision changes."""
@@ -332,21 +334,48 @@ def explain(
     replay = Replay(truth, found, metric, threads)
     differ = players(*both)
 
-    def changed(which: Sequence[int]) -> Protocol:
-        names = [name for at in which for name in differ[at][1]]
-        return replace(both[0], **{name: getattr(both[1], name) for name in names})
-
-    def value(which: frozenset[int]) -> Fraction:
-        return Fraction(replay.value(changed(sorted(which))).value)
-
     ends = [replay.value(one).value for one in both]
     bands = [replay.band(one) for one in both]  # now, as what was matched is still at hand
     # Decisions on the curve change fastest, so that what was matched serves for all of them.
     order = sorted(range(len(differ)), key=lambda at: all(map(is_late, differ[at][1])), reverse=True)
+    shares, error, steps = weighed(both, differ, lambda rules: replay.value(rules).value, orders, seed, order)
+    return Explanation(
+        metric=metric,
+        source=both[0],
+        target=both[1],
+        source_value=ends[0],
+        target_value=ends[1],
+        source_band=bands[0],
+        target_band=bands[1],
+        shares=shares,
+        chain=_chain(replay, both[0], steps),
+        error=error,
+        evaluations=replay.evaluations,
+        matchings=replay.matchings,
+        notices=replay.notices,
+    )
+
+
+def weighed(
+    both: tuple[Rules, Rules],
+    differ: Sequence[tuple[str, tuple[str, ...]]],
+    value: Callable[[Rules], float],
+    orders: int,
+    seed: int,
+    order: Sequence[int] | None = None,
+) -> tuple[list[Share], float, list[tuple[str, Rules]]]:
+    """Return each decision's share, the largest first, their largest standard error, and the rules after each step."""
+
+    def changed(which: Iterable[int]) -> Rules:
+        return moved_to(*both, [name for at in which for name in differ[at][1]])
+
+    def exactly(which: frozenset[int]) -> Fraction:
+        return Fraction(value(changed(sorted(which))))
+
     if len(differ) <= EXACT:
-        exact, errors = shapley(len(differ), value, order), [0.0] * len(differ)
+        exact, errors = shapley(len(differ), exactly, order), [0.0] * len(differ)
     else:
-        exact, errors = sampled(len(differ), value, orders, seed)
+        exact, errors = sampled(len(differ), exactly, orders, seed)
     shares = [
         Share(
             decision=label,
@@ -359,22 +388,8 @@ def explain(
         )
         for at, (label, names) in enumerate(differ)
     ]
-    chain = _chain(replay, both[0], [(label, changed(range(at + 1))) for at, (label, _) in enumerate(differ)])
-    return Explanation(
-        metric=metric,
-        source=both[0],
-        target=both[1],
-        source_value=ends[0],
-        target_value=ends[1],
-        source_band=bands[0],
-        target_band=bands[1],
-        shares=sorted(shares, key=lambda one: -abs(one.exact)),
-        chain=chain,
-        error=max(errors, default=0.0),
-        evaluations=replay.evaluations,
-        matchings=replay.matchings,
-        notices=replay.notices,
-    )
+    steps = [(label, changed(range(at + 1))) for at, (label, _) in enumerate(differ)]
+    return sorted(shares, key=lambda one: -abs(one.exact)), max(errors, default=0.0), steps
 
 
 def check_orders(orders: int) -> None:

@@ -490,11 +490,9 @@ def _without(
     values: NDArray[np.float64],
     level: float,
 ) -> list[tuple[float, float]]:
-    """Return an interval of the difference without each of some images; NaN where there is none.
-
-    The draws that do not hold an image are draws from the others, and what the jackknife says of the others is known too.
-    Of clusters of images there is none: draws without an image lack the others of its cluster too.
-    """
+    """Return an interval of the difference without each of some images; NaN where there is none."""
+    # The draws that do not hold an image are draws from the others, and what the jackknife says of the others is known
+    # too. Of clusters of images there is none: draws without an image lack the others of its cluster too.
     from detmap.statistics import draws, intervals
 
     if drawn.unit == "clusters":

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from detmap.data.ids import cluster_column
 from detmap.data.tables import GroundTruth
@@ -45,9 +46,15 @@ def with_clusters(table: GroundTruth, clusters: Path | Mapping[Any, Any], field_
     """
     if not isinstance(clusters, Mapping) and not is_file(clusters):
         return _by_field(table, os.fspath(clusters), field_of)
-    rows, name = image_values(clusters, "cluster")
-    ids, found = table.images.ids, dict[Any, Any]()
+    ids = table.images.ids
     names = dict(zip(table.images.names or (), ids.tolist(), strict=True)) if table.images.names else {}
+    return replace(table, images=replace(table.images, clusters=clusters_of(clusters, ids, names)))
+
+
+def clusters_of(clusters: Path | Mapping[Any, Any], ids: NDArray[Any], names: Mapping[Any, Any]) -> NDArray[Any]:
+    """Return the cluster of each image from a file or a mapping by id, or by the `names` of images; shape (i,)."""
+    rows, name = image_values(clusters, "cluster")
+    found = dict[Any, Any]()
     for place, image, cluster in rows:
         known = image_key(image, ids)
         known = names.get(image) if known is None and image else known
@@ -64,7 +71,7 @@ def with_clusters(table: GroundTruth, clusters: Path | Mapping[Any, Any], field_
                 remedy="an image that depends on no other is a cluster of its own",
             )  # fmt: skip
         found[known] = cluster
-    return _clustered(table, found, name)
+    return cluster_column(found, ids, name)
 
 
 def _clustered(table: GroundTruth, found: Mapping[Any, Any], name: str) -> GroundTruth:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.tables import GroundTruth
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
 from detmap.formats.file_names import ENDINGS, stem
 from detmap.reading.options import Path
@@ -90,6 +94,35 @@ class Sizes:
             if out.setdefault(short_name(name), size) != size:
                 unclear.add(short_name(name))
         return {name: size for name, size in out.items() if name not in unclear}
+
+
+def scales(
+    images: Sequence[Any], given: Path | Mapping[str, Any] | None, source: str, ground_truth: GroundTruth | None = None
+) -> NDArray[np.float64]:
+    """Return what shares of each record's image are to be multiplied with: width, height, width, height; shape (n, 4).
+    Raises `InputError` for an image whose size neither `given` nor the ground truth says.
+
+    Images are ids of the ground truth or, without it, names of files.
+    """
+    sizes, known = Sizes(given), {}
+    if ground_truth is not None and ground_truth.images.sizes is not None:
+        pairs = zip(ground_truth.images.ids.tolist(), ground_truth.images.sizes.tolist(), strict=True)
+        known = {str(one): (height, width) for one, (height, width) in pairs if height and width}
+    distinct = list(dict.fromkeys(images))
+    table = {}
+    for one in distinct:
+        name = str(one).replace("\\", "/").rpartition("/")[2]
+        size = sizes.get(name) or sizes.get(short_name(name)) or known.get(str(one))
+        if size is None:
+            raise InputError(
+                "the size of the image is not known, and boxes are shares of it",
+                source=source,
+                value=one,
+                remedy="give sizes: image_sizes (--image-sizes FILE.csv or 640x480)",
+            )
+        table[one] = size
+    sides = np.array([table[one][::-1] for one in images], np.float64).reshape(-1, 2)
+    return np.concatenate([sides, sides], axis=1)
 
 
 def short_name(name: str) -> str:

@@ -33,7 +33,8 @@ from detmap.formats.coco import read as _coco  # noqa: F401
 from detmap.formats.voc import read as _voc  # noqa: F401
 from detmap.formats.yolo import read as _yolo  # noqa: F401
 from detmap.formats.delimited import read as _delimited  # noqa: F401
-from detmap.formats import text_lines, arrow, dota, open_images, activitynet, thumos, ytvis  # noqa: F401
+from detmap.formats import text_lines, arrow, dota, open_images, nuscenes, activitynet, thumos, ytvis  # noqa: F401
+from detmap.formats.tools import recognition as _recognition  # noqa: F401
 
 # isort: on
 
@@ -158,7 +159,10 @@ class Input:
         """
         if self.reading.format is None and is_stream(self.path):
             return True
-        return self.known is not None and self.known.needs_images
+        form = self.known
+        if form is None or form.needs_images or form.by_name is None:
+            return form is not None and form.needs_images
+        return form.by_name(registry.Given(self.source, self.role))
 
     def check_taken(self) -> None:
         """Refuse an option that concerns neither the format nor the role: it would be ignored."""

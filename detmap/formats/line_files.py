@@ -35,9 +35,10 @@ from detmap.formats.file_names import (
     stems_of,
     write_folder,
 )
+from detmap.formats.image_sizes import scales
 from detmap.formats.registry import Format, Given, Refused, Salvaged, Writing
 from detmap.formats.yolo import read as yolo
-from detmap.formats.yolo.folders import NO_LABELS, check_names, labels_among
+from detmap.formats.yolo.folders import NO_LABELS, check_names, labels_among, names_given
 from detmap.reading.lines import Lines, read_lines
 from detmap.reading.options import Path, Reading, Role
 from detmap.reading.sources import members, name_of
@@ -95,7 +96,9 @@ class _Row:
 
 
 class _Parsed(NamedTuple):
-    """The columns of some lines: classes, scores, boxes with their form, flags by name, and notices."""
+    """The columns of some lines: classes, scores, boxes with their form, flags by name, notices, and whether boxes are
+    shares of their images.
+    """
 
     classes: list[str]
     scores: NDArray[np.float64]
@@ -103,6 +106,13 @@ class _Parsed(NamedTuple):
     form: str
     flags: dict[str, NDArray[np.bool_]]
     notices: dict[str, int]
+    shares: bool = False
+
+    def in_pixels(self, images: Sequence[str], reading: Reading, source: str, truth: GroundTruth | None) -> _Parsed:
+        """Return these columns with boxes in pixels, of boxes that may be shares of their images."""
+        if not self.shares:
+            return self
+        return self._replace(boxes=self.boxes * scales(images, reading.image_sizes, source, truth), shares=False)
 
 
 def _parse(lines: Lines, row: _Row, formed: Formed | None, given: str | None) -> _Parsed:
@@ -128,14 +138,15 @@ def _parse(lines: Lines, row: _Row, formed: Formed | None, given: str | None) ->
     if row.mark:
         flags[row.mark] = marked
     boxes = np.ascontiguousarray(np.transpose([table[name] for name in _BOXES[row.form]]))
-    if seem_shares(boxes):  # whose order is YOLO's mostly
+    shares = seem_shares(boxes)
+    if shares and formed is None:
         raise lines.error(
             int(np.argmax((boxes % 1 != 0).any(axis=1))),
             "boxes lie within about 0 to 1, as shares of an image do: pixels are expected",
             remedy="lines of class, centre x, centre y, width, height, and a score behind them, are YOLO's format",
         )
     form, notices = (row.form, {}) if formed is None else formed(lines, boxes, given)
-    return _Parsed(names, table.get("score", np.empty(0)), boxes, form, flags, notices)
+    return _Parsed(names, table.get("score", np.empty(0)), boxes, form, flags, notices, shares)
 
 
 def _flag(lines: Lines, values: NDArray[np.float64], name: str) -> NDArray[np.bool_]:
@@ -168,7 +179,8 @@ class _Side:
     def objects(self, lines: Lines, stems: Sequence[str], reading: Reading, source: str) -> GroundTruth:
         """Return the objects of some lines."""
         parsed = _parse(lines, self.row, self.formed, reading.box_format)
-        rows, classes = np.arange(len(parsed.classes)), parsed.classes
+        parsed = parsed.in_pixels([stems[file] for file in lines.files], reading, source, None)
+        rows, classes = np.arange(len(parsed.classes)), _called(parsed.classes, reading)
         regions = [row for row, name in enumerate(classes) if name in self.everywhere] if self.everywhere else []
         crowd = parsed.flags.get("crowd")
         if regions:  # a crowd of each class
@@ -224,11 +236,12 @@ class _Side:
     ) -> Detections:
         """Return the detections of some lines."""
         parsed = _parse(lines, self.row, self.formed, reading.box_format)
-        categories: list[Any] = parsed.classes
+        parsed = parsed.in_pixels([str(ids[file]) for file in lines.files], reading, source, ground_truth)
+        categories: list[Any] = _called(parsed.classes, reading)
         if ground_truth is not None:
-            distinct = list(dict.fromkeys(parsed.classes))
+            distinct = list(dict.fromkeys(categories))
             known = dict(zip(distinct, resolve_categories(distinct, ground_truth), strict=True))
-            categories = [known[one] for one in parsed.classes]
+            categories = [known[one] for one in categories]
         with lines.named():
             return Detections.from_arrays(
                 image_ids=_ids([ids[i] for i in lines.files]),
@@ -345,6 +358,14 @@ class _Side:
 
         contents = {f"{name}.txt": partial(content, of_image[i].tolist()) for i, name in enumerate(stems)}
         write_folder(path, contents)
+
+
+def _called(classes: list[str], reading: Reading) -> list[str]:
+    """Return the names of classes, which may be their numbers in the list of names that a caller gives."""
+    if reading.classes is None:
+        return classes
+    names = {str(number): name for number, name in names_given(reading.classes).items()}
+    return [names.get(one, one) for one in classes]
 
 
 def _ids(values: list[Any]) -> Any:

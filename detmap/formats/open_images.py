@@ -22,7 +22,6 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.delimited.read import (
     ENDINGS,
     Table,
-    of_open_images,
     read_csv_detections,
     read_csv_ground_truth,
     read_table,
@@ -51,7 +50,10 @@ def titles_of(given: Given) -> list[str]:
 
 def _sniff(given: Given) -> bool:
     """A first line with Open Images' titles."""
-    return not given.is_folder and of_open_images(titles_of(given))
+    there = {*titles_of(given)}
+    named = bool({"ImageID", "ImageId"} & there) and "PredictionString" in there
+    boxed = {"ImageID", "LabelName"} <= there and ("Mask" in there or {"XMin", "YMax"} <= there)
+    return not given.is_folder and (named or boxed)
 
 
 def _tell(given: Given) -> Role:

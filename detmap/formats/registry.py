@@ -246,6 +246,9 @@ class Format:
         does not concern it.
     needs_images : bool
         Whether its detections are read with the help of the names and sizes of images, which ground truth then is to say.
+    by_name : callable, or None
+        ``by_name(given)`` returns whether detections seem to name their images by files, in a format whose detections have
+        ids otherwise; they are read as those of a format that `needs_images` then.
     tell : callable, or None
         ``tell(given)`` says of what its sniff takes for either whether it is ground truth or detections; None: not clear.
     kinds_in : callable, or None
@@ -280,6 +283,7 @@ class Format:
     beside: Callable[[Path], Sequence[str]] | None = None
     takes: tuple[str, ...] | None = None
     needs_images: bool = False
+    by_name: Callable[[Given], bool] | None = None
     tell: Callable[[Given], Role | None] | None = None
     kinds_in: Callable[[Any], Mapping[str, int]] | None = None
     image_field: Callable[[Any, str], Mapping[Any, Any]] | None = None
@@ -347,7 +351,7 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
     if found is not None:
         return found
     own = [one for one in able(role) if FORMATS.is_shipped(one.name) and one.sniff(given)]
-    if len(own) > 1:  # COCO's takes any JSON
+    if len(own) > 1:  # any JSON may be COCO's
         own = [one for one in own if one.name != OF_DOCUMENTS]
     if len(own) > 1:
         names = " or ".join(sorted(one.name for one in own))

@@ -1,8 +1,8 @@
 """A text file per image, a line per record: ``class [score] a b c d``, in pixels.
 
 Cartucho's tools write two corners, left, top, right, bottom, and the word ``difficult`` behind what need not be found.
-Padilla's take these or near corner and size. Which of the two it is follows from the numbers unless the caller says it, and
-is noted.
+Padilla's take these, near corner and size, or centre and size as shares of the image. Which of these it is follows from
+the numbers unless the caller says it, and is noted.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import OptionError
 from detmap.formats.line_files import line_format
 from detmap.plugins import register
 from detmap.reading.lines import Lines
+from detmap.shapes.boxes import seem_shares
 
 #: Maximum share of boxes inverted as corners that are taken for mistakes, and not for a sign of the format "xywh".
 _FEW = 0.05
 
 
 def _form(lines: Lines, boxes: NDArray[np.float64], given: str | None) -> tuple[str, dict[str, int]]:
-    """Return the format of boxes, "xyxy" or "xywh", and a notice of it if it was guessed because none was `given`."""
+    """Return the format of boxes, and a notice of it if it was guessed because none was `given`."""
     if given is not None:
-        if given not in ("xyxy", "xywh"):
-            raise OptionError(f"box_format of lines of text must be 'xyxy' or 'xywh', not {given!r}")
         return given, {}
+    if seem_shares(boxes):
+        return "cxcywh", {"boxes_read_as_shares": len(boxes)}
     inverted = (boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1])
     count = int(np.count_nonzero(inverted))
     if 0 < count < _FEW * len(boxes):  # of sizes far more are smaller than where their box begins
@@ -44,7 +44,7 @@ FORMAT = register(
         ground_truth="{class} {a} {b} {c} {d} [difficult]",
         detections="{class} {score} {a} {b} {c} {d}",
         box_format=_form,
-        takes=("box_format",),
+        takes=("box_format", "classes"),
         words=(
             "a folder of text files of lines class left top right bottom",
             "a folder of text files of lines class score left top right bottom",

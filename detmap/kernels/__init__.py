@@ -4,8 +4,9 @@ Rules that every kernel keeps:
 
 * Arrays go in read-only (`readonly`) and come out through writable arguments, one dtype per column, so that each kernel
   compiles once.
-* A kernel returns nothing, a number or an array, never a tuple: numba makes tuples with Python's help, and where a signal
-  handler raises meanwhile (Ctrl-C) the process would end in a segmentation fault.
+* A kernel returns nothing or a number. What has a size that is not known before goes to `out` too: where `out` is full the
+  kernel stops, and says how far it came and how much room the next item needs. numba makes tuples with Python's help, and
+  where a signal handler raises meanwhile (Ctrl-C) the process would end in a segmentation fault.
 * A kernel works on a block ``[begin, end)`` at a time, and blocks write disjoint outputs.
 
 Kernels call kernels and helpers of any file here: the cache knows the sources of all (`_numba`).
@@ -49,7 +50,7 @@ def kernel(function: F) -> F:
         from detmap.kernels import _numba
 
         # Kernels are never called from C; numba would spend a tenth of the compile time on the wrapper for that.
-        lean = _numba.known_options(no_cfunc_wrapper=True) | _numba.lean_compiler()
+        lean = _numba.known_options(no_cfunc_wrapper=True) | _numba.without_garbage_collection()
         return _numba.cached(function, lambda function, **options: _numba.njit(**lean, **options)(function))
 
     own = function.__module__.startswith(f"{__name__}.")
@@ -78,7 +79,7 @@ def _helped(function: F, **options: bool) -> F:
         from detmap.kernels import _numba
 
         lean = _numba.known_options(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
-        return _numba.njit(**lean, **_numba.lean_compiler())(function)
+        return _numba.njit(**lean, **_numba.without_garbage_collection())(function)
 
     return cast(F, _made(function, compile))
 

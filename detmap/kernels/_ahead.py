@@ -60,8 +60,6 @@ _FUNCTIONS = (
     "PyLong_FromUnsignedLongLong",
     "PyFloat_FromDouble",
     "PyBool_FromLong",
-    "Py_BuildValue",
-    "PyObject_CallObject",
     "PyCapsule_New",
     "PyCapsule_GetPointer",
     "PyCFunction_NewEx",
@@ -299,24 +297,22 @@ def _load() -> Object | str | None:
         names = [name for name in os.listdir(_folder()) if name.startswith(_platform() + "-") and name.endswith(suffix)]
     except OSError:
         return None
-    best: Object | None = None
     refused: str | None = None
-    for name in sorted(names):  # the level is the last letter of the name
+    for name in sorted(names, reverse=True):  # the level is the last letter of the name
         path = _folder() / name
         if (wrong := _problem(path, path.with_suffix(".txt"))) is not None:
-            refused = refused or f"{path} {wrong}"
+            refused = f"{path} {wrong}"
             continue
         try:
             found = Object(path, _open(path))
         except (OSError, AttributeError, ValueError) as error:
-            refused = refused or f"{path} cannot be loaded: {error}"
+            refused = f"{path} cannot be loaded: {error}"
             continue
         level = path.stem[-1]
-        if level.isdecimal() and found.level() < int(level):
-            refused = refused or f"{path} needs a processor of level x86-64-v{level}, this one has v{found.level()}"
-            break
-        best = found
-    return best or refused
+        if not level.isdecimal() or found.level() >= int(level):
+            return found
+        refused = f"{path} needs a processor of level x86-64-v{level}, this one has v{found.level()}"
+    return refused
 
 
 def _problem(path: Path, described: Path) -> str | None:
@@ -355,7 +351,7 @@ def _open(path: Path) -> Any:
     library.detmap_function.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
     library.detmap_function.restype = ctypes.py_object
     addresses = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in _FUNCTIONS]
-    objects = (None, True, False, int, float, np.bool_, np.integer, MemoryError, RuntimeError, Mismatch, _wrap)
+    objects = (None, True, False, int, float, np.bool_, np.integer, MemoryError, RuntimeError, Mismatch)
     if (library.detmap_functions(), library.detmap_objects(), library.detmap_interface()) != (
         len(addresses),
         len(objects),
@@ -368,18 +364,6 @@ def _open(path: Path) -> Any:
 
 def _objects(*objects: Any) -> Any:
     return (ctypes.py_object * len(objects))(*objects)
-
-
-class _Memory:
-    """Memory that a kernel allocated, as numpy asks for it."""
-
-    def __init__(self, capsule: object, shape: tuple[int, ...], typestr: str, address: int) -> None:
-        self._capsule = capsule  # frees the memory
-        self.__array_interface__ = {"version": 3, "shape": shape, "typestr": typestr, "data": (address, False)}
-
-
-def _wrap(*memory: Any) -> Any:
-    return np.asarray(_Memory(*memory))
 
 
 def _class(module: str, name: str) -> Any:

@@ -109,13 +109,13 @@ def known_options(**options: bool) -> dict[str, bool]:
 
 
 @cache
-def lean_compiler() -> dict[str, Any]:
+def without_garbage_collection() -> dict[str, Any]:
     """Return the option of `njit` with which garbage is collected after a kernel, not some hundred times meanwhile."""
     if is_plain():
         return {}
     from numba.core import compiler
 
-    class Lean(compiler.Compiler):
+    class Compiler(compiler.Compiler):
         def compile_extra(self, function: Any) -> Any:
             parent: Any = super()
             collects = gc.isenabled()
@@ -126,7 +126,7 @@ def lean_compiler() -> dict[str, Any]:
                 if collects:
                     gc.enable()
 
-    return {"pipeline_class": Lean}
+    return {"pipeline_class": Compiler}
 
 
 def cached(function: Callable[..., Any], compile: Callable[..., Any]) -> Any:

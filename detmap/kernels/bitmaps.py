@@ -62,12 +62,16 @@ def _find_turns(pixels: Array, edges: Array, words: Array, counts: Array, out: A
 
 
 @kernel
-def runs_of_bitmaps(pixels: Array, begin: int, end: int, out_counts: Array) -> Array:
-    """Return the ends of the masks ``[begin, end)`` of `pixels`, uint8, shape (n, height, width), and how many each has."""
+def runs_of_bitmaps(pixels: Array, begin: int, end: int, out: Array, out_spans: Array) -> int:
+    """Write the ends of the masks ``[begin, end)`` of `pixels`, uint8, shape (n, height, width).
+
+    Ends go to `out`, from its beginning; mask *i* has those from ``out_spans[i, 0]`` up to ``out_spans[i, 1]``.
+    Returns `end`, or the first mask for which no room is left; the room that it needs goes to its ``out_spans[i, 1]``.
+    """
     height, width = pixels.shape[1:]
     words = np.zeros((width + 7) // 8, np.uint64)
     edges = words.view(np.uint8)
-    turns, ends, used = np.empty((4 * width + 8, 2), np.uint32), np.empty(4 * width * (end - begin), np.uint32), 0
+    turns, used = np.empty((4 * width + 8, 2), np.uint32), np.int64(0)
     starts = np.empty(width + 1, np.int64)
     for i in range(begin, end):
         count = -1
@@ -76,21 +80,16 @@ def runs_of_bitmaps(pixels: Array, begin: int, end: int, out_counts: Array) -> A
             count = _find_turns(pixels[i], edges, words, starts, turns)
             if count < 0:
                 turns = np.empty((4 * len(turns), 2), np.uint32)
-        if used + count + 1 > len(ends):
-            longer = np.empty(2 * (used + count + 1), np.uint32)
-            for k in range(
-                used
-            ):  # assigning a slice would compile the text of an error, six times the code of this kernel
-                longer[k] = ends[k]
-            ends = longer
+        if used + count + 1 > len(out):
+            out_spans[i, 1] = count + 1
+            return i
         for c in range(1, width):
             starts[c] += starts[c - 1]
         for k in range(count):
             c = np.int64(turns[k, 1])
-            ends[used + starts[c]] = c * height + np.int64(turns[k, 0])
+            out[used + starts[c]] = c * height + np.int64(turns[k, 0])
             starts[c] += 1
-        ends[used + count] = height * width
-        out_counts[i] = count + 1
+        out[used + count] = height * width
+        out_spans[i, 0], out_spans[i, 1] = used, used + count + 1
         used += count + 1
-    found: Array = ends[:used].copy()
-    return found
+    return end

@@ -141,22 +141,16 @@ def _add_rest(start: int, end: int, base: int, rows: Array, at: int, first: int,
 
 
 @kernel
-def _longer(ends: Array, used: int, needed: int) -> Array:
-    """Return room for more ends, which begins with the `used` ones of this."""
-    grown = np.empty(max(needed, 2 * ends.shape[0]), np.uint32)
-    for k in range(used):
-        grown[k] = ends[k]
-    return grown
+def boundary_runs(
+    ends: Array, spans: Array, distances: Array, begin: int, end: int, out: Array, out_spans: Array
+) -> int:
+    """Write the boundaries of the masks ``[begin, end)``: pixels within a distance of background or of the image's edge.
 
-
-@kernel
-def boundary_runs(ends: Array, spans: Array, distances: Array, begin: int, end: int, out_spans: Array) -> Array:
-    """Return the boundaries of the masks ``[begin, end)``: pixels within a distance of background or of the image's edge.
-
-    Distances are the larger of those along x and y. Mask *i* has the ends from ``out_spans[i, 0]`` up to ``out_spans[i, 1]``
-    of what is returned, which may be longer than that.
+    Distances are the larger of those along x and y. Ends go to `out`, from its beginning; mask *i* has those from
+    ``out_spans[i, 0]`` up to ``out_spans[i, 1]``. Returns `end`, or the first mask for which no room may be left; the room
+    that it needs at least goes to its ``out_spans[i, 1]``.
     """
-    out, rows, used = np.empty(256, np.uint32), np.empty(256, np.uint64), np.int64(0)
+    rows, used = np.empty(256, np.uint64), np.int64(0)
     for i in range(begin, end):
         span, distance, first = spans[i], distances[i], used
         height, reach = span[2], 2 * distance + 1
@@ -170,7 +164,8 @@ def boundary_runs(ends: Array, spans: Array, distances: Array, begin: int, end: 
         # A column, or what is left of all of them, needs no more room than this.
         most = span[1] - span[0] + tallest
         if used + most > out.shape[0]:
-            out = _longer(out, used, used + most)
+            out_spans[i, 1] = used + most - first
+            return i
         used = _add_pixels(ends, span, left * height, inner * height, first, used, out)
         step = max(reach, _WORDS // max(size, 1))
         behind = span[0] + 1
@@ -185,7 +180,8 @@ def boundary_runs(ends: Array, spans: Array, distances: Array, begin: int, end: 
                 while behind < span[1] and np.int64(ends[behind]) <= low:
                     behind += 2
                 if used + most > out.shape[0]:
-                    out = _longer(out, used, used + most)
+                    out_spans[i, 1] = used + most - first
+                    return i
                 for k in range(behind, span[1], 2):
                     start = max(np.int64(ends[k - 1]), low)
                     if start >= low + height:
@@ -193,10 +189,11 @@ def boundary_runs(ends: Array, spans: Array, distances: Array, begin: int, end: 
                     stop = min(np.int64(ends[k]), low + height)
                     used = _add_rest(start, stop, low + top, rows, c * size, first, used, out)
         if used + most > out.shape[0]:
-            out = _longer(out, used, used + most)
+            out_spans[i, 1] = used + most - first
+            return i
         used = _add_pixels(ends, span, outer * height, right * height, first, used, out)
         if used == first or np.int64(out[used - 1]) < height * span[3]:
             out[used] = height * span[3]
             used += 1
         out_spans[i, 0], out_spans[i, 1] = first, used
-    return out
+    return end

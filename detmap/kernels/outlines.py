@@ -118,12 +118,15 @@ def _write_polygons(segments: Array, following: Array, seen: Array, out: Array) 
 
 
 @kernel
-def trace(ends: Array, first: int, stop: int, height: int) -> Array:
-    """Return the polygons of a mask: rows of corners x, y, int64, and a row of -1 behind each polygon.
+def trace(ends: Array, first: int, stop: int, height: int, out: Array) -> int:
+    """Write the polygons of a mask: rows of corners x, y, int64, and a row of -1 behind each polygon.
 
     The mask has the runs ``ends[first:stop]``, which ascend. Each of its regions connected by pixels' sides is one polygon.
+    Returns the number of rows; where `out` may have too few, minus the number of them that suffices, and writes none.
     """
     count = _cut(ends, first, stop, height, np.empty((0, 3), np.int64))
+    if 5 * count > len(out):
+        return -5 * count
     segments = np.empty((count, 3), np.int64)
     _cut(ends, first, stop, height, segments)
     following, before = np.empty(2 * count, np.int64), np.empty(2 * count, np.int64)
@@ -132,6 +135,4 @@ def trace(ends: Array, first: int, stop: int, height: int) -> Array:
         before[following[edge]] = edge
     seen = np.zeros(2 * count, np.uint8)
     _join_holes(segments, following, before, seen)
-    out = np.empty((5 * count, 2), np.int64)
-    corners: Array = out[: _write_polygons(segments, following, seen, out)].copy()
-    return corners
+    return _write_polygons(segments, following, seen, out)

@@ -1,9 +1,11 @@
-"""Attributes by a second name."""
+"""Attributes and methods by a second name."""
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 #: What `Params` holds, by pycocotools' names.
 PARAMS = ("iouType", "imgIds", "catIds", "iouThrs", "recThrs", "maxDets", "areaRng", "areaRngLbl", "useCats")
@@ -12,12 +14,39 @@ PARAMS = ("iouType", "imgIds", "catIds", "iouThrs", "recThrs", "maxDets", "areaR
 def also_snake_case(owner: type, names: Iterable[str]) -> None:
     """Let attributes of a class be read and set by their names in snake case too: ``max_dets`` for ``maxDets``."""
     for name in names:
-        setattr(owner, re.sub("([A-Z])", r"_\1", name).lower(), _other_name(name))
+        setattr(owner, _in_snake_case(name), other_name(name))
 
 
-def _other_name(name: str) -> property:
+def also_called_in_snake_case(owner: type, names: Iterable[str], defaults: bool = True, **keywords: str) -> None:
+    """Let methods be called by their names in snake case too, and their arguments so, or as `keywords` says."""
+    for name in names:
+        setattr(owner, _in_snake_case(name), _other_method(getattr(owner, name), defaults, keywords))
+
+
+def other_name(name: str) -> property:
+    """Return a property that stands for an attribute of another name."""
     return property(
         lambda self: getattr(self, name),
         lambda self, value: setattr(self, name, value),
         doc=f"`{name}` by its other name.",
     )
+
+
+def _other_method(method: Callable[..., Any], defaults: bool, keywords: dict[str, str]) -> Callable[..., Any]:
+    own, name = inspect.signature(method), method.__name__
+    words = {keywords.get(one, _in_snake_case(one)): one for one in own.parameters}
+    renamed = [own.parameters[one].replace(name=word) for word, one in words.items()]
+    if not defaults:
+        renamed = [one.replace(default=inspect.Parameter.empty) for one in renamed]
+    signature = own.replace(parameters=renamed)
+
+    def called(self: Any, *given: Any, **named: Any) -> Any:
+        signature.bind(self, *given, **named)  # a TypeError names the arguments as they are called here
+        return getattr(self, name)(*given, **{words[word]: value for word, value in named.items()})
+
+    called.__doc__, called.__signature__ = f"`{name}` by its other name.", signature  # type: ignore[attr-defined]
+    return called
+
+
+def _in_snake_case(name: str) -> str:
+    return re.sub("([A-Z]+)", r"_\1", name).lower()

@@ -493,10 +493,8 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any, own_area: A
 
 
 def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) -> Any:
-    """Return the similarities of a cell, where all are plain numbers, as many as there are sigmas; else None.
-
-    What is refused in another way than here, and what is not of float64 or int64, is left to `_cell_oks`.
-    """
+    """Return the similarities of a cell, where all are plain numbers, as many as there are sigmas; else None."""
+    # What is refused in another way than here, and what is not of float64 or int64, is left to `_cell_oks`.
     size = 3 * variances.size
     listed = points + [np.array(g["keypoints"]) for g in gt]
     plain = all(one.shape == (size,) and one.dtype in (np.float64, np.int64) for one in listed)

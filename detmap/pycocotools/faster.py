@@ -12,7 +12,7 @@ import numpy as np
 from detmap.errors import InputError
 from detmap.masks import Masks
 from detmap.pycocotools import cocoeval, fast, faster_metrics
-from detmap.pycocotools._names import PARAMS, also_snake_case
+from detmap.pycocotools._names import PARAMS, also_snake_case, other_name
 from detmap.pycocotools.faster_coco import COCO, signed
 
 __all__ = ["COCO", "COCOeval", "COCOeval_faster", "Params"]
@@ -247,14 +247,8 @@ class COCOeval_faster(cocoeval.COCOeval):
                         remedy="leave out the record: NaN has no place in a ranking",
                     )
 
-    @property
-    def _evalImgs_cpp(self) -> Any:
-        """`evalImgs` by the name that evaluators of batches read and assign."""
-        return self.evalImgs
-
-    @_evalImgs_cpp.setter
-    def _evalImgs_cpp(self, evaluated: Any) -> None:
-        self.evalImgs = evaluated
+    #: `evalImgs` by the name that evaluators of batches read and assign.
+    _evalImgs_cpp = other_name("evalImgs")
 
     def accumulate(self, p: Any = None) -> None:
         """Turn the matches into precision and recall, put them into ``eval``, and mark annotations where asked for.

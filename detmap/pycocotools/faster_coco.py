@@ -14,6 +14,7 @@ import numpy as np
 
 import detmap
 from detmap.pycocotools import coco
+from detmap.pycocotools._names import also_called_in_snake_case, other_name
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class COCO(coco.COCO):
     """
 
     _takes_no_results = True
+    img_ann_map, cat_img_map = other_name("imgToAnns"), other_name("catToImgs")
 
     def __init__(
         self,
@@ -145,50 +147,6 @@ class COCO(coco.COCO):
         """Return the images of an id, or of some."""
         return [self.imgs[i] for i in _integers(ids)]
 
-    def get_ann_ids(
-        self, img_ids: Any = None, cat_ids: Any = None, area_rng: Any = None, iscrowd: Any = None
-    ) -> list[Any]:
-        """`getAnnIds` by its other name."""
-        return self.getAnnIds(img_ids, cat_ids, area_rng, iscrowd)
-
-    def get_cat_ids(self, cat_names: Any = None, sup_names: Any = None, cat_ids: Any = None) -> list[Any]:
-        """`getCatIds` by its other name."""
-        return self.getCatIds(cat_names, sup_names, cat_ids)
-
-    def get_img_ids(self, img_ids: Any = None, cat_ids: Any = None) -> list[Any]:
-        """`getImgIds` by its other name."""
-        return self.getImgIds(img_ids, cat_ids)
-
-    def load_anns(self, ids: Any) -> list[Any]:
-        """`loadAnns` by its other name."""
-        return self.loadAnns(ids)
-
-    def load_cats(self, ids: Any) -> list[Any]:
-        """`loadCats` by its other name."""
-        return self.loadCats(ids)
-
-    def load_imgs(self, ids: Any) -> list[Any]:
-        """`loadImgs` by its other name."""
-        return self.loadImgs(ids)
-
-    @property
-    def img_ann_map(self) -> Any:
-        """`imgToAnns` by its other name."""
-        return self.imgToAnns
-
-    @img_ann_map.setter
-    def img_ann_map(self, value: Any) -> None:
-        self.imgToAnns = value
-
-    @property
-    def cat_img_map(self) -> Any:
-        """`catToImgs` by its other name."""
-        return self.catToImgs
-
-    @cat_img_map.setter
-    def cat_img_map(self, value: Any) -> None:
-        self.catToImgs = value
-
     def to_dict(self, separate_fn: bool = False) -> dict[str, Any]:
         """Return the data set as one dict.
 
@@ -225,18 +183,17 @@ class COCO(coco.COCO):
         return signed(self, "annotation_file")
 
 
+also_called_in_snake_case(COCO, ("getAnnIds", "getImgIds"))
+also_called_in_snake_case(COCO, ("loadAnns", "loadCats", "loadImgs"), defaults=False)
+also_called_in_snake_case(COCO, ("getCatIds",), catNms="cat_names", supNms="sup_names")
+
+
 def _listed(ids: Any) -> Any:
     return [] if ids is None else ids if coco._isArrayLike(ids) else list(ids) if hasattr(ids, "__iter__") else [ids]
 
 
 def _integers(ids: Any) -> list[Any]:
-    """Return an id, or some, as a list.
-
-    Raises
-    ------
-    TypeError
-        Where one is no integer.
-    """
+    """Return an id, or some, as a list; raises TypeError where one is no integer."""
     listed = [] if ids is None else [ids] if isinstance(ids, str | bytes) or not coco._isArrayLike(ids) else list(ids)
     for kind in set(map(type, listed)):
         if kind is bool or not issubclass(kind, int | np.integer):

@@ -128,7 +128,11 @@ def extended(evaluation: Any) -> dict[str, Any]:
     names = {cat["id"]: cat["name"] for cat in evaluation.cocoGt.loadCats(p.catIds)} if p.useCats else {}
     for k, category in enumerate(p.catIds if p.useCats else ()):
         values = evaluation.eval["precision"][:, :, k, 0, -1]
-        numbers = [_mean(values), _mean(values[at_50[0]]), *means.get(int(category), (np.nan, np.nan))]
+        numbers = [
+            mean_of_defined(values),
+            mean_of_defined(values[at_50[0]]),
+            *means.get(int(category), (np.nan, np.nan)),
+        ]
         if not np.isnan(numbers).any():
             rows.append(_row(names[int(category)], *numbers))
     stats = evaluation.stats_as_dict
@@ -140,7 +144,8 @@ def _row(name: str, ap: float, ap_50: float, precision: float, recall: float) ->
     return {"class": name, "map@50:95": ap, "map@50": ap_50, "precision": precision, "recall": recall}
 
 
-def _mean(values: NDArray[np.float64]) -> float:
+def mean_of_defined(values: NDArray[np.float64]) -> float:
+    """Return the mean of what is not -1; NaN where nothing is."""
     defined = values[values > -1]
     return float(defined.mean()) if defined.size else float("nan")
 

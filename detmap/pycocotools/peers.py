@@ -25,7 +25,8 @@ import numpy as np
 
 from detmap.pycocotools import coco, cocoeval, faster
 from detmap.pycocotools import peers_mask as mask
-from detmap.pycocotools._names import PARAMS, also_snake_case
+from detmap.pycocotools._names import PARAMS, also_called_in_snake_case, also_snake_case
+from detmap.pycocotools.faster_metrics import mean_of_defined
 from detmap.pycocotools.patch import patch_pycocotools as init_as_pycocotools
 
 __all__ = ["COCO", "COCOeval", "Params", "init_as_pycocotools", "mask"]
@@ -81,45 +82,21 @@ class COCO(coco.COCO):
         """`getAnnIds` by its other name."""
         return self.getAnnIds(img_ids, cat_ids, () if area_rng is None else area_rng, iscrowd)
 
-    def get_cat_ids(self, cat_nms: Any = (), sup_nms: Any = (), cat_ids: Any = ()) -> list[Any]:
-        """`getCatIds` by its other name."""
-        return self.getCatIds(cat_nms, sup_nms, cat_ids)
-
-    def get_img_ids(self, img_ids: Any = (), cat_ids: Any = ()) -> list[Any]:
-        """`getImgIds` by its other name."""
-        return self.getImgIds(img_ids, cat_ids)
-
-    def load_anns(self, ids: Any = ()) -> Any:
-        """`loadAnns` by its other name."""
-        return self.loadAnns(ids)
-
-    def load_cats(self, ids: Any = ()) -> Any:
-        """`loadCats` by its other name."""
-        return self.loadCats(ids)
-
-    def load_imgs(self, ids: Any = ()) -> Any:
-        """`loadImgs` by its other name."""
-        return self.loadImgs(ids)
-
-    def load_res(self, res: Any) -> coco.COCO:
-        """`loadRes` by its other name."""
-        return self.loadRes(res)
-
-    def ann_to_rle(self, ann: dict[str, Any]) -> Any:
-        """`annToRLE` by its other name."""
-        return self.annToRLE(ann)
-
-    def ann_to_mask(self, ann: dict[str, Any]) -> Any:
-        """`annToMask` by its other name."""
-        return self.annToMask(ann)
-
-    def create_index(self) -> None:
-        """`createIndex` by its other name."""
-        self.createIndex()
-
 
 for _name in ("getAnnIds", "getCatIds", "getImgIds", "loadAnns", "loadCats", "loadImgs"):
     setattr(COCO, _name, coco.taking_iterators(getattr(coco.COCO, _name)))
+_METHODS = (
+    "getCatIds",
+    "getImgIds",
+    "loadAnns",
+    "loadCats",
+    "loadImgs",
+    "loadRes",
+    "annToRLE",
+    "annToMask",
+    "createIndex",
+)
+also_called_in_snake_case(COCO, _METHODS, resFile="res")
 
 
 class Params(cocoeval.Params):
@@ -165,6 +142,7 @@ class COCOeval(cocoeval.COCOeval):
 
     _unique = staticmethod(cocoeval.unique_of_any)
     _add_boundaries = faster.COCOeval_faster._add_boundaries
+    run = faster.COCOeval_faster.run
 
     def __init__(
         self,
@@ -196,12 +174,6 @@ class COCOeval(cocoeval.COCOeval):
 
     def _new_params(self, kind: str) -> cocoeval.Params:
         return Params(kind)
-
-    def run(self) -> None:
-        """Evaluate, accumulate and summarize."""
-        self.evaluate()
-        self.accumulate()
-        self.summarize()
 
     def metric_keys(self) -> list[str]:
         """Return hotcoco's names of ``stats``: AP, AP50, AP75, APs and so on."""
@@ -262,15 +234,10 @@ class COCOeval(cocoeval.COCOeval):
         out = {}
         for k, category in enumerate(p.catIds if p.useCats else [-1]):
             precision, recall = self.eval["precision"][:, :, k, a, m], self.eval["recall"][:, k, a, m]
-            row: dict[str, Any] = {"name": names.get(category, str(category)), "AP": _mean(precision)}
-            row |= {f"AP_{t * 100:.0f}": _mean(precision[np.isclose(p.iouThrs, t)]) for t in (0.5, 0.75)}
-            out[int(category)] = {**row, "AR": _mean(recall)}
+            row: dict[str, Any] = {"name": names.get(category, str(category)), "AP": mean_of_defined(precision)}
+            row |= {f"AP_{t * 100:.0f}": mean_of_defined(precision[np.isclose(p.iouThrs, t)]) for t in (0.5, 0.75)}
+            out[int(category)] = {**row, "AR": mean_of_defined(recall)}
         return out
-
-
-def _mean(values: Any) -> float:
-    defined = values[values > -1]
-    return float(np.mean(defined)) if defined.size else float("nan")
 
 
 also_snake_case(COCOeval, ["cocoGt", "cocoDt", "evalImgs"])

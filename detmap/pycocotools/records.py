@@ -228,10 +228,8 @@ def ids_of(values: list[Any]) -> NDArray[Any]:
 
 
 def _python_numbers(values: Sequence[Any]) -> bool:
-    """Return whether these are Python's own floats and integers, or numpy's of the same precision.
-
-    A sum tells faster than a look at every type: it is a float only where every number is one of Python's.
-    """
+    """Return whether these are Python's own floats and integers, or numpy's of the same precision."""
+    # A sum tells faster than a look at every type: it is a float only where every number is one of Python's.
     return type(sum(values)) is float or set(map(type, values)) <= {float, int, np.float64}
 
 

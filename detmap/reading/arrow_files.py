@@ -61,10 +61,8 @@ def _valid(table: Any) -> Any:
 
 
 def _unpacked(data: Any) -> int:
-    """Return how many bytes the buffers of Arrow's file format have that are compressed by zstd, which has no bound itself.
-
-    Each begins at a multiple of 8 with its length unpacked, ahead of the frame. (LZ4 grows 255 times at most.)
-    """
+    """Return how many bytes the buffers of an Arrow file have that zstd compressed, which has no bound itself."""
+    # Each begins at a multiple of 8 with its length unpacked, ahead of the frame. (LZ4 grows 255 times at most.)
     whole, total, place = bytes(data), 0, -1
     while (place := whole.find(_ZSTD, place + 1)) >= 0:
         if place % 8 == 0:

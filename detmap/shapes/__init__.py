@@ -7,6 +7,7 @@ from detmap.shapes import boxes
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import (
     BOUNDARIES,
+    DISTANCE,
     KEYPOINTS,
     KINDS,
     MASKS,
@@ -54,3 +55,4 @@ KINDS.add_later(PROBIOU, "detmap.shapes.rotated", "PROBABLE")
 KINDS.add_later(TEMPORAL, "detmap.shapes.segments", "KIND")
 KINDS.add_later(TEMPORAL_SPAN, "detmap.shapes.segments", "SPAN")
 KINDS.add_later(TRACKS, "detmap.shapes.tracks", "KIND")
+KINDS.add_later(DISTANCE, "detmap.shapes.moving", "KIND")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.kernels import Frozen
 from detmap.plugins import PluginName, Registry
 
 if TYPE_CHECKING:
@@ -154,6 +155,27 @@ class Points(NamedTuple):
     labelled: NDArray[np.int64]
 
 
+@dataclass(frozen=True, eq=False)
+class Surroundings(Frozen):
+    """Where the car was that recorded each image, and the bicycle racks around it.
+
+    Attributes
+    ----------
+    places : ndarray of float64, shape (i, 2)
+        x and y of the car in metres, by image in ascending order of the ids; NaN where it is not known.
+    rack_images : ndarray of int64, shape (r,)
+        The image of each rack.
+    rack_centres, rack_sizes, rack_rotations : ndarray of float64, shapes (r, 3), (r, 3), (r, 4)
+        x, y, z; width, length, height; and quaternions w, x, y, z.
+    """
+
+    places: NDArray[np.float64]
+    rack_images: NDArray[np.int64]
+    rack_centres: NDArray[np.float64]
+    rack_sizes: NDArray[np.float64]
+    rack_rotations: NDArray[np.float64]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Kind:
     """A kind of shape, and how two of them overlap.
@@ -233,6 +255,19 @@ class Kind:
     points : callable, or None
         Of a column of shapes that are made of points: the `Points`, for ``detmap check``. A box around them may reach beyond
         its image. None: of no points.
+    falls : bool
+        Whether a measure falls as shapes come nearer, as a distance does: `refine` writes it negated, and thresholds are
+        the largest distances of a match. With it `propose` is "all", and `reach` says which pairs are near enough.
+    errors : tuple of str
+        The errors of a true positive, for `Protocol.error_threshold`: the names of their metrics.
+    deviations : callable, or None
+        ``deviations(detections, ground_truth, rows, others, half_turns)`` returns the `errors` of pairs of rows of what
+        `refine` is called with, shape (p, errors), NaN where one is not known. Where `half_turns`, shape (p,), front and
+        back of an object are the same.
+    left_out : callable, or None
+        ``left_out(column, images, classes, surroundings, protocol)`` returns which rows are not scored by the decisions
+        about surroundings: of each row its image among those of the ground truth and the name of its class, shape (n,), and
+        the `Surroundings` of the images, or None.
     same_bits : bool
         Whether an overlap has the same bits on every machine: cards then hold hashes of arrays.
     decisions : mapping
@@ -270,6 +305,10 @@ class Kind:
     draw: Callable[[Any], list[Drawing]] | None = None
     image_sizes: Callable[[Any], NDArray[np.int64]] | None = None
     points: Callable[[Any], Points] | None = None
+    falls: bool = False
+    errors: tuple[str, ...] = ()
+    deviations: Callable[..., NDArray[np.float64]] | None = None
+    left_out: Callable[..., NDArray[np.bool_]] | None = None
     same_bits: bool = True
     decisions: Mapping[str, Any] = _field(default_factory=dict)
     recalls: tuple[float, ...] = ()
@@ -292,8 +331,9 @@ KEYPOINTS: Final = "keypoints"
 WHOLE_BODIES: Final = "keypoints_wholebody"
 ROTATED: Final = "rotated"
 TEMPORAL: Final = "temporal"
-TRACKS: Final = "tracks"
 TEMPORAL_SPAN: Final = "temporal_span"
+TRACKS: Final = "tracks"
+DISTANCE: Final = "centre-distance"
 
 #: The names of kinds, for type checkers, which then find a typo.
 IouType = (
@@ -308,6 +348,7 @@ IouType = (
         "temporal",
         "temporal_span",
         "tracks",
+        "centre-distance",
     ]
     | PluginName
 )

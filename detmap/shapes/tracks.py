@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: How tables call what users give them.
 _ARGUMENT = "tracks"
 
-#: Maximum number of pairs of masks that are compared between two looks at whether to stop, but for those of one pair of tracks.
+#: Pairs of masks compared between two looks at whether to stop.
 _PAIRS = 1 << 18
 
 

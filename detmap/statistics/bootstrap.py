@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,34 +12,32 @@ from numpy.typing import NDArray
 from detmap.data.ids import Clusters
 from detmap.detection.tally import Tally
 from detmap.errors import OptionError, check_choice
+from detmap.panoptic.tally import PanopticTally
 from detmap.statistics import intervals
-from detmap.statistics.clusters import Units, clustered, independent, units_of
+from detmap.statistics.clusters import Units, clustered, independent
 from detmap.statistics.draws import check_replicates, check_seed, drawn
 from detmap.statistics.intervals import Method
-from detmap.statistics.reweighting import (
-    Reweighted,
-    balance,
-    category_metrics,
-    column_names,
-    metric_names,
-    support,
-    threshold_counts,
-)
+from detmap.statistics.resampled import AnyTally, Copies, Resampled, ResampledDetections
+from detmap.statistics.segments import ResampledSegments
 
 #: What the column of the bias says.
 BIAS = "bias: by how much the value is expected to exceed that of a data set without end, estimated; not taken off"
-
-#: Two times the copies of each image, shape (images,), by the number of a sample.
-Copies: TypeAlias = Callable[[int], NDArray[np.int32]]
 
 #: A jackknife leaves out one image at a time, or where there are more than this, one of so many groups of them.
 GROUPS = 200
 
 
 class HasTally(Protocol):
-    """Anything with a tally, as a `detmap.DetectionResult` has."""
+    """Anything with a tally, as a `detmap.DetectionResult` or a `detmap.panoptic.PanopticResult` has."""
 
-    tally: Tally
+    @property
+    def tally(self) -> AnyTally:
+        """What was found."""
+
+
+def tally_of(scored: AnyTally | HasTally) -> AnyTally:
+    """Return a tally, or that of a result."""
+    return scored if isinstance(scored, Tally | PanopticTally) else scored.tally
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,6 +73,8 @@ class Bootstrap:
         How intervals are made, see `interval`.
     bounded : bool
         Whether the columns lie between 0 and 1, as metrics do and differences do not.
+    unlimited : ndarray of bool, shape (m,), optional
+        Which columns do not, all the same, as errors in metres; by default none.
     unit : {"images", "clusters", "queries"}
         What is drawn.
     """
@@ -93,7 +92,13 @@ class Bootstrap:
     seed: int
     method: Method = "t"
     bounded: bool = True
+    unlimited: NDArray[np.bool_] | None = None
     unit: str = "images"
+
+    @property
+    def main(self) -> str:
+        """The first metric that categories have of their own, ``AP`` or ``PQ``; empty where they have none."""
+        return self.by_category[0] if self.by_category else ""
 
     def category_columns(self, metric: str) -> NDArray[np.int64]:
         """Return the column of every category, of a metric that each has of its own."""
@@ -129,7 +134,7 @@ class Bootstrap:
                     self.jackknife[:, column],
                     int(self.support[column]),
                     level,
-                    bounded=self.bounded,
+                    bounded=self._is_bounded(column),
                     near=self._near(column),
                     balance=self.balance_of(column),
                 )
@@ -138,6 +143,10 @@ class Bootstrap:
     def balance_of(self, column: int) -> float | None:
         """Return how many clusters of one size those behind a column are worth; None where images are drawn."""
         return None if self.balance is None else float(self.balance[column])
+
+    def _is_bounded(self, column: int) -> bool:
+        """Return whether a column lies between 0 and 1."""
+        return self.bounded and not (self.unlimited is not None and self.unlimited[column])
 
     def _near(self, column: int) -> tuple[float, float]:
         """Return how far from 0 and from 1 a value must be to have an interval."""
@@ -154,7 +163,7 @@ class Bootstrap:
             self.jackknife[:, column],
             int(self.support[column]),
             self.unit,
-            bounded=self.bounded,
+            bounded=self._is_bounded(column),
             near=self._near(column),
         )
 
@@ -239,7 +248,7 @@ class Bootstrap:
             "per_category": [
                 {
                     "category": name,
-                    self.unit: images[own["AP"][k]],
+                    self.unit: images[own[self.main][k]],
                     "intervals": {metric: ends[at[k]] for metric, at in own.items()},
                     "bias": {metric: bias[at[k]] for metric, at in own.items()},
                     "no_interval": {metric: reasons[at[k]] for metric, at in own.items() if reasons[at[k]]},
@@ -265,7 +274,7 @@ def alpha_of(level: float) -> float:
 
 
 def bootstrap(
-    scored: Tally | HasTally,
+    scored: AnyTally | HasTally,
     replicates: int = 1000,
     seed: int = 0,
     *,
@@ -283,7 +292,7 @@ def bootstrap(
 
     Parameters
     ----------
-    scored : Tally or DetectionResult
+    scored : Tally, DetectionResult, PanopticTally or PanopticResult
         What was found.
     replicates : int
         How many draws, B: 200 or more.
@@ -300,7 +309,7 @@ def bootstrap(
     Returns
     -------
     Bootstrap
-        Of every metric of a result, and of each category's ``AP``, ``AP50`` and ``AP75``.
+        Of every metric of a result, and of each category's ``AP``, ``AP50`` and ``AP75``, or ``PQ``, ``SQ`` and ``RQ``.
 
     Raises
     ------
@@ -308,49 +317,40 @@ def bootstrap(
         For fewer than 200 replicates, an unknown method, or a seed out of range.
     """
     check_replicates(replicates)
-    tally = clustered(scored if isinstance(scored, Tally) else scored.tally, clusters)
-    return replicated(tally, replicates, seed, method=method, threads=threads)
+    return replicated(clustered(tally_of(scored), clusters), replicates, seed, method=method, threads=threads)
 
 
 def replicated(
-    scored: Tally | HasTally, replicates: int, seed: int, *, method: Method = "t", threads: int | None = None
+    scored: AnyTally | HasTally, replicates: int, seed: int, *, method: Method = "t", threads: int | None = None
 ) -> Bootstrap:
     """Return `bootstrap` of any number of replicates, also of too few for an interval."""
     check_seed(seed)
     check_choice("interval", method, intervals.METHODS)
-    tally = (scored if isinstance(scored, Tally) else scored.tally).in_ranking_order(threads)
-    metrics, by_category = metric_names(tally.protocol), category_metrics(tally.protocol)
-    units = units_of(tally)
-    held = support(tally, metrics, by_category, units)
-    count, copies = samples(units, replicates, seed)
-    values = Reweighted(tally, metrics, by_category).score(count, copies, threads)[:, 0]
+    data = resampled(scored, threads)
+    count, copies = samples(data.units, replicates, seed)
+    values = data.score(count, copies, threads)
     return Bootstrap(
-        metrics=metrics,
-        by_category=by_category,
-        categories=tally.categories,
-        columns=column_names(metrics, by_category, tally.protocol, tally.categories),
+        metrics=data.metrics,
+        by_category=data.by_category,
+        categories=data.categories,
+        columns=data.columns,
         estimate=values[0],
         replicates=values[1 : 1 + replicates],
         jackknife=values[1 + replicates :],
-        support=held,
-        near=_nearest(tally, metrics, by_category, held),
-        balance=balance(tally, metrics, by_category, units),
+        support=data.support,
+        near=data.near,
+        balance=data.balance,
         seed=seed,
         method=method,
-        unit=units.name,
+        unlimited=data.unlimited,
+        unit=data.units.name,
     )
 
 
-def _nearest(
-    tally: Tally, metrics: Sequence[str], by_category: Sequence[str], support: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return how far from 0 and from 1 each column must be to have an interval, shape (m, 2)."""
-    number = len(tally.categories)
-    classes = int(np.count_nonzero(support[len(metrics) : len(metrics) + number]))
-    of_all, of_category = threshold_counts(tally.protocol, metrics, by_category)
-    ends = [intervals.nearest(count, classes) for count in of_all]
-    ends += [intervals.nearest(count, 1) for count in of_category for _ in range(number)]
-    return np.array(ends, np.float64).reshape(-1, 2)
+def resampled(scored: AnyTally | HasTally, threads: int | None = None) -> Resampled:
+    """Return a tally, or that of a result, ready to be scored under many weights of its images."""
+    tally = tally_of(scored)
+    return ResampledSegments(tally) if isinstance(tally, PanopticTally) else ResampledDetections(tally, threads)
 
 
 def samples(units: Units, replicates: int, seed: int) -> tuple[int, Copies]:

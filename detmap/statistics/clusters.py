@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.ids import Clusters, cluster_column, index_ids
 from detmap.detection.tally import Tally
+from detmap.panoptic.tally import PanopticTally
+
+T = TypeVar("T", bound=Tally | PanopticTally)
 
 
 class Units(NamedTuple):
@@ -61,7 +64,7 @@ def balanced(objects: NDArray[Any]) -> float:
     return (held.size + float(held.sum()) ** 2 / float((held**2).sum())) / 2
 
 
-def units_of(tally: Tally) -> Units:
+def units_of(tally: Tally | PanopticTally) -> Units:
     """Return the units of a tally."""
     return units_among(tally.clusters, int(tally.image_ids.size))
 
@@ -77,7 +80,7 @@ def units_among(clusters: NDArray[Any] | None, images: int) -> Units:
     return Units(int(first.size), number[codes], "clusters")
 
 
-def clustered(tally: Tally, clusters: Clusters | None) -> Tally:
+def clustered(tally: T, clusters: Clusters | None) -> T:
     """Return a tally whose images are in clusters, by their ids or in the order of ``tally.image_ids``; None leaves it
     as it is.
     """

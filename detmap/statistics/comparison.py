@@ -14,16 +14,16 @@ import numpy as np
 from detmap.data.ids import Clusters
 from detmap.detection.precisions import effect_of_zero_ids
 from detmap.detection.tally import Tally
-from detmap.errors import OptionError, check_choice
+from detmap.errors import OptionError, check_choice, shorten
 from detmap.results import fragment, to_text
 from detmap.statistics import intervals
-from detmap.statistics.bootstrap import Bootstrap, HasTally, alpha_of, bootstrap, check_level
-from detmap.statistics.clusters import clustered, independent, units_of
+from detmap.statistics.bootstrap import Bootstrap, HasTally, alpha_of, bootstrap, check_level, resampled, tally_of
+from detmap.statistics.clusters import clustered, independent
 from detmap.statistics.draws import check_replicates, check_seed
 from detmap.statistics.grouping import group_letters
 from detmap.statistics.intervals import Method
 from detmap.statistics.permutation import Permutations, check_alike, permutations_needed, permute, testable
-from detmap.statistics.reweighting import category_metrics, find_column, metric_names, support
+from detmap.statistics.resampled import AnyTally, Columns
 from detmap.statistics.tests import CORRECTIONS, Correction, adjust, enough_drawn, promise
 
 
@@ -142,7 +142,7 @@ class Comparison:
         made = []
         for columns, names in (
             (np.array([column]), [self.metric]),
-            (one.category_columns("AP"), [name for _, name in one.categories]),
+            (one.category_columns(one.main), [name for _, name in one.categories]),
         ):
             tested, fewest = testable(one.support[columns], self.alpha, pairs)
             untested = [name for name, kept in zip(names, tested, strict=True) if not kept]
@@ -157,8 +157,8 @@ class Comparison:
             interval = None if self._by_test else one.interval(self.level)
             rows: list[tuple[int, int, str, str | None]] = [(one.columns[self.metric], 0, self.metric, None)]
             if categories:
-                own, tested = one.category_columns("AP"), test.category_columns("AP")
-                rows = [(own[k], tested[k], "AP", name) for k, (_, name) in enumerate(one.categories)]
+                own, tested = one.category_columns(one.main), test.category_columns(one.main)
+                rows = [(own[k], tested[k], one.main, name) for k, (_, name) in enumerate(one.categories)]
             elif self.metric not in one.metrics:  # of a category, as VOC names them
                 rows = [(rows[0][0], test.columns[self.metric], self.metric, None)]
             for column, at, metric, category in rows:
@@ -444,7 +444,7 @@ class PairTests:
 
 
 def pair_tests(
-    truth: Tally,
+    truth: AnyTally,
     models: Sequence[str],
     metric: str,
     permutations: int | None,
@@ -457,19 +457,18 @@ def pair_tests(
     """
     check_level(level)
     check_choice("correction", correction, CORRECTIONS)
-    names = metric_names(truth.protocol)
-    column = find_column(truth.protocol, truth.categories, metric)
-    images = int(support(truth, names, category_metrics(truth.protocol))[column])
+    data = resampled(truth)
+    images = int(data.support[find_column(data, metric)])
     pairs = list(itertools.combinations(models, 2))
     fewest = testable([images], alpha_of(level), max(len(pairs), 1))[1]
     count = permutations or permutations_needed(len(pairs), alpha_of(level))
-    unit = units_of(truth).name
+    unit = data.units.name
     p = dict.fromkeys(pairs, math.nan)
     return PairTests(list(models), metric, p, count, fewest, images, level, correction, unit)
 
 
 def compare_tallies(
-    models: Mapping[str, Tally | HasTally],
+    models: Mapping[str, AnyTally | HasTally],
     replicates: int,
     seed: int,
     *,
@@ -482,7 +481,7 @@ def compare_tallies(
     threads: int | None,
 ) -> Comparison:
     """Return `detmap.compare` of models that are scored."""
-    tallies = {name: clustered(one if isinstance(one, Tally) else one.tally, clusters) for name, one in models.items()}
+    tallies = {name: clustered(tally_of(one), clusters) for name, one in models.items()}
     if len(tallies) < 2:
         raise OptionError("a comparison needs two models or more")
     check_replicates(replicates)
@@ -492,21 +491,31 @@ def compare_tallies(
     first_name, first = next(iter(tallies.items()))
     for name, tally in tallies.items():
         check_alike(first, tally, repr(first_name), repr(name))
-    chosen = metric or metric_names(first.protocol)[0]
-    find_column(first.protocol, first.categories, chosen)
     tallies = {name: tally.in_ranking_order(threads) for name, tally in tallies.items()}
+    data = resampled(first, threads)
+    chosen = metric or data.metrics[0]
+    find_column(data, chosen)
     done = {name: bootstrap(tally, replicates, seed, method=method, threads=threads) for name, tally in tallies.items()}
     made = Comparison(done, {}, chosen, level, correction)
     ordered = sorted(done, key=lambda name: (-made._value(name), name))
     ordered = [name for name in ordered if not math.isnan(made._value(name))]
     pairs = list(itertools.combinations(ordered, 2))
-    tested, _ = testable(support(first, (), ("AP",)), alpha_of(level), len(pairs))
+    of_categories = data.support[len(data.metrics) :][: len(data.categories)]
+    tested, _ = testable(of_categories, alpha_of(level), len(pairs))
     count = permutations or permutations_needed(max(int(tested.sum()), 1) * len(pairs), alpha_of(level))
     tests = {
         (a, b): permute(tallies[a], tallies[b], count, seed, chosen, categories=True, threads=threads) for a, b in pairs
     }
-    notices = {
-        name: {**tally.every_notice(), **effect_of_zero_ids(tally.in_ranking_order(threads), None, threads)}
-        for name, tally in tallies.items()
-    }
-    return Comparison(done, tests, chosen, level, correction, notices, first.protocol.iou_type)
+    notices = {name: dict(tally.notices) for name, tally in tallies.items()}
+    for name, tally in tallies.items():
+        if isinstance(tally, Tally):
+            notices[name] = {**tally.every_notice(), **effect_of_zero_ids(tally, None, threads)}
+    kind = first.protocol.iou_type if isinstance(first, Tally) else "panoptic"
+    return Comparison(done, tests, chosen, level, correction, notices, kind)
+
+
+def find_column(data: Columns, metric: str) -> int:
+    """Return the column of a metric; raises `OptionError` where there is none."""
+    if metric not in data.columns:
+        raise OptionError(f"no metric {shorten(metric)}; one of: {', '.join(list(data.columns)[:30])}")
+    return data.columns[metric]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,21 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 from detmap.data.ids import Clusters
 from detmap.detection.tally import Tally
 from detmap.errors import OptionError, check_integer
-from detmap.kernels import readonly
+from detmap.panoptic.tally import PanopticTally
 from detmap.statistics.bootstrap import alpha_of, check_level
-from detmap.statistics.clusters import clustered, units_of
+from detmap.statistics.clusters import clustered
 from detmap.statistics.draws import check_seed, exchanged
 from detmap.statistics.intervals import FEWEST
-from detmap.statistics.reweighting import Reweighted, column_names, find_column, metric_names, support
+from detmap.statistics.resampled import MOST_CHANGING, AnyTally, Paired, PairedDetections
+from detmap.statistics.segments import PairedSegments
 
 #: How many permutations are drawn where the number of hypotheses asks for no more.
 PERMUTATIONS = 5000
 
 #: Differences that are equal on paper differ in rounding: one that falls short by no more than this counts as equal.
 _ROUNDING = 1e-12
-
-#: Where so many images can change something, nobody looks at all permutations.
-_MOST_CHANGING = 61
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -133,8 +131,8 @@ class Permutations:
 
 
 def permute(
-    first: Tally,
-    second: Tally,
+    first: AnyTally,
+    second: AnyTally,
     permutations: int = PERMUTATIONS,
     seed: int = 0,
     metric: str | None = None,
@@ -153,7 +151,7 @@ def permute(
 
     Parameters
     ----------
-    first, second : Tally
+    first, second : Tally, or PanopticTally
         Of the same images, categories and protocol.
     permutations : int
         How many are drawn, P. Where a column has no more than that many permutations, all of them are looked at.
@@ -162,7 +160,7 @@ def permute(
     metric : str, optional
         A metric of the result; the first by default.
     categories : bool
-        Also test the AP of every category.
+        Also test the AP, or PQ, of every category.
     clusters : mapping of image id to cluster, or array_like of int or str, shape (i,), optional
         The cluster of each image, see `bootstrap`.
     threads : int, optional
@@ -183,72 +181,64 @@ def permute(
     check_seed(seed)
     first, second = clustered(first, clusters), clustered(second, clusters)
     check_alike(first, second, "first", "second")
-    both = _side_by_side(first, second, threads)
-    protocol, classes, images = first.protocol, first.categories, first.image_ids.size
-    chosen = metric or metric_names(protocol)[0]
-    find_column(protocol, classes, chosen)
-    metrics = (chosen,) if chosen in metric_names(protocol) else ()  # else it is of a category, as VOC names them
-    by_category = ("AP",) if categories or not metrics else ()
-    units = units_of(first)
-    differs = units.any_of(_differing(both, _MOST_CHANGING if units.of is None else images + 1))
-    head = len(metrics)
-
-    def difference(tally: Tally, names: tuple[Sequence[str], Sequence[str]], count: int, swaps: Any) -> Any:
-        """Return the differences of permutations; of permutation *r* the images ``swaps(r)`` change sides."""
-        data = Reweighted(tally, *names, sides=2)
-
-        def codes(r: int) -> NDArray[np.int32]:
-            sides = np.empty((images, 2), np.int32)
-            sides[:, 0] = 2 + units.over_images(swaps(r))
-            sides[:, 1] = 5 - sides[:, 0]
-            return sides.reshape(-1)
-
-        values = data.score(count, codes, threads)
-        return values[:, 1] - values[:, 0]
-
+    pair = _paired(first, second, metric, categories, threads)
+    units, head = pair.units, len(pair.metrics)
     none = np.zeros(units.number, np.uint8)
-    anywhere = np.flatnonzero(differs.any(axis=0))
-    names = (metrics, by_category)
+    anywhere = np.flatnonzero(pair.differs.any(axis=0))
     count, every = _plan(anywhere.size, permutations)
-    made = difference(
-        both, names, 1 + count, lambda r: none if r == 0 else _chosen(r - 1, anywhere, units.number) if every
-        else exchanged(units.number, seed, r - 1)
-    )  # fmt: skip
+
+    def swaps(r: int) -> NDArray[np.uint8]:
+        if r == 0:
+            return none
+        return _chosen(r - 1, anywhere, units.number) if every else exchanged(units.number, seed, r - 1)
+
+    made = pair.differences(1 + count, swaps, threads)
     estimate, drawn = made[0], made[1:]
     extreme, whole = _count(drawn, estimate), {}
     total, exact = np.full(estimate.size, count), np.full(estimate.size, every)
-    for k in range(0 if every or not by_category else len(classes)):
-        own = np.flatnonzero(differs[k])
+    for k in range(0 if every or not pair.by_category else len(pair.categories)):
+        own = np.flatnonzero(pair.differs[k])
         count, every = _plan(own.size, permutations)
         if every:  # few images can change this category: all of their permutations are looked at
-            alone = _only(both, k)
-            few = difference(alone, ((), by_category), count, lambda r, own=own: _chosen(r, own, units.number))
+            few = pair.differences(count, partial(_chosen, changing=own, units=units.number), threads, category=k)
             whole[head + k] = few[:, 0]
             extreme[head + k], total[head + k], exact[head + k] = *_count(few, estimate[head + k]), count, True
     return Permutations(
-        metrics=metrics,
-        by_category=by_category,
-        categories=classes,
+        metrics=pair.metrics,
+        by_category=pair.by_category,
+        categories=pair.categories,
         estimate=estimate,
         differences=drawn,
         whole=whole,
         extreme=extreme,
         permutations=total,
         exact=exact,
-        support=support(first, metrics, by_category, units),
+        support=pair.support,
         images=units.number,
         unit=units.name,
         seed=seed,
-        columns=column_names(metrics, by_category, protocol, classes),
+        columns=pair.columns,
     )
 
 
-def check_alike(first: Tally, second: Tally, name: str, other: str) -> None:
+def _paired(first: AnyTally, second: AnyTally, metric: str | None, categories: bool, threads: int | None) -> Paired:
+    """Return two tallies ready to change sides."""
+    if isinstance(first, PanopticTally):
+        assert isinstance(second, PanopticTally)
+        return PairedSegments(first, second, metric, categories)
+    assert isinstance(second, Tally)
+    return PairedDetections(first, second, metric, categories, threads)
+
+
+def check_alike(first: AnyTally, second: AnyTally, name: str, other: str) -> None:
     """Make sure that two models can be compared; raises `OptionError` where they were scored under different protocols,
     or on different categories, images or objects.
     """
+    kinds = isinstance(first, PanopticTally), isinstance(second, PanopticTally)
+    if kinds[0] != kinds[1]:
+        raise OptionError(f"{name} and {other} were scored by different tasks")
     for what, same in (
-        ("protocols", first.protocol == second.protocol),
+        ("protocols", _rules(first) == _rules(second)),
         ("categories", first.categories == second.categories),
         ("images", np.array_equal(first.image_ids, second.image_ids)),
         ("clusters of images", _same(first.clusters, second.clusters)),
@@ -258,13 +248,19 @@ def check_alike(first: Tally, second: Tally, name: str, other: str) -> None:
             raise OptionError(f"{name} and {other} were scored on different {what}")
 
 
+def _rules(tally: AnyTally) -> Any:
+    return tally.rules if isinstance(tally, PanopticTally) else tally.protocol
+
+
 def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
     """Return whether two columns, either of which may be missing, are the same."""
     return one is other or (one is not None and other is not None and np.array_equal(one, other))
 
 
-def _objects(tally: Tally) -> NDArray[np.int64]:
+def _objects(tally: AnyTally) -> NDArray[np.int64]:
     """Return what there is to find of each category on each image."""
+    if isinstance(tally, PanopticTally):
+        return tally.objects()
     order = np.lexsort((tally.positive_image, tally.positive_category))
     return np.column_stack((tally.positive_category, tally.positive_image, tally.positive_counts))[order].astype(
         np.int64
@@ -272,11 +268,9 @@ def _objects(tally: Tally) -> NDArray[np.int64]:
 
 
 def _plan(changing: int, permutations: int) -> tuple[int, bool]:
-    """Return how many permutations to look at, and whether those are all.
-
-    Where all images but one have chosen sides the last need not choose: the other choice is the mirror image.
-    """
-    every = changing < _MOST_CHANGING and 2 ** max(changing - 1, 0) <= permutations
+    """Return how many permutations to look at, and whether those are all."""
+    # Where all images but one have chosen sides the last need not choose: the other choice is the mirror image.
+    every = changing < MOST_CHANGING and 2 ** max(changing - 1, 0) <= permutations
     return (2 ** max(changing - 1, 0) if every else permutations), every
 
 
@@ -306,55 +300,6 @@ def _reach(differences: NDArray[np.float64], exact: bool, alpha: float) -> float
 
 def _count(differences: NDArray[np.float64], estimate: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.asarray((np.abs(differences) >= np.abs(estimate) - _ROUNDING).sum(axis=0), np.int64)
-
-
-def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:
-    """Return both tallies as one, in which image *i* is image ``2 i`` of the first model and ``2 i + 1`` of the second.
-
-    So ties between images are broken as they would be with either model's detections.
-    """
-    even = np.arange(0, 2 * first.image_ids.size, 2)
-    ids = readonly(np.arange(2 * first.image_ids.size), np.int64)
-    both = first.beside((second,), (even, even + 1))
-    crowding = None if first.crowd_index is None else readonly(np.repeat(first.crowd_index, 2), np.float64)
-    made = replace(both, image_ids=ids, notices={}, clusters=None, crowd_index=crowding)
-    return made.in_ranking_order(threads)
-
-
-def _only(tally: Tally, category: int) -> Tally:
-    """Return the detections and positives of one category."""
-    begin, end = tally.class_starts[category : category + 2].tolist()
-    some = tally.take(slice(begin, end), tally.positive_category == category)
-    return replace(
-        some,
-        categories=tally.categories[category : category + 1],
-        category=readonly(np.zeros_like(some.category), np.int32),
-        positive_category=readonly(np.zeros_like(some.positive_category), np.int32),
-    )
-
-
-def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
-    """Return whether the two models' detections of a category on an image differ in score or outcome, shape (K, images).
-
-    Where as many as `enough` images of each category hold unequal numbers of detections, those are enough.
-    """
-    images, categories = both.image_ids.size // 2, len(both.categories)
-    cells = (both.category.astype(np.int64) * images + (both.image >> 1)) * 2 + (both.image & 1)
-    sizes = np.bincount(cells, minlength=categories * images * 2).reshape(categories, images, 2)
-    out = np.asarray(sizes[..., 0] != sizes[..., 1])
-    if (out.sum(axis=1) >= enough).all():
-        return out
-    order = np.lexsort((both.rank, both.image, both.category))
-    side, cell = both.image[order] & 1, cells[order] >> 1
-    rows = np.column_stack((both.scores[order].view(np.uint64), both.hit[order], both.ignored[order]))
-    out = out.reshape(-1)
-    alike = ~out[cell]  # as many on either side: then they lie in the same order, one side after the other
-    one, other = np.flatnonzero(alike & (side == 0)), np.flatnonzero(alike & (side == 1))
-    unequal = (rows[one] != rows[other]).any(axis=1)
-    if both.order.size:
-        unequal |= both.order[order][one] != both.order[order][other]
-    out[cell[one][unequal]] = True
-    return out.reshape(categories, images)
 
 
 def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bool_], int]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from detmap.detection.result import DetectionResult
 from detmap.errors import UnknownMetricError, check_choice
+from detmap.panoptic.result import PanopticResult
 from detmap.results import printable
 from detmap.statistics import intervals
 from detmap.statistics.bootstrap import BIAS, Bootstrap, bootstrap, check_level
@@ -67,8 +68,8 @@ class Intervals(Mapping[str, tuple[float, float]]):
         return self._rows([self.bootstrap.columns[name] for name in names])
 
     def of_categories(self) -> list[dict[str, Any]]:
-        """Return the same columns of the AP of each category, in their order."""
-        return self._rows(self.bootstrap.category_columns("AP").tolist())
+        """Return the same columns of the AP, or PQ, of each category, in their order."""
+        return self._rows(self.bootstrap.category_columns(self.bootstrap.main).tolist())
 
     def _rows(self, columns: list[int]) -> list[dict[str, Any]]:
         made, bias = self.bootstrap, self.bootstrap.bias().tolist()
@@ -84,7 +85,7 @@ class Intervals(Mapping[str, tuple[float, float]]):
         Parameters
         ----------
         categories : bool
-            Also tell which categories have no interval of their AP.
+            Also tell which categories have no interval of their AP or PQ.
         more : str
             Where the reasons stand that are not told.
         """
@@ -93,8 +94,8 @@ class Intervals(Mapping[str, tuple[float, float]]):
         if categories:
             # By VOC's rules the AP of every category is among the metrics.
             told = set(made.columns.values())
-            own = zip(made.categories, made.category_columns("AP").tolist(), strict=True)
-            without |= {f"{name} (AP)": why[at] for (_, name), at in own if at not in told}
+            own = zip(made.categories, made.category_columns(made.main).tolist(), strict=True)
+            without |= {f"{name} ({made.main})": why[at] for (_, name), at in own if at not in told}
         return [made.sentence(level=self.level), BIAS, *without_interval(without, more)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,7 +126,12 @@ def check_asked(replicates: int, seed: int, method: Method, level: float) -> Non
 
 
 def add_intervals(
-    result: DetectionResult, replicates: int, seed: int, method: Method, level: float, threads: int | None
+    result: DetectionResult | PanopticResult,
+    replicates: int,
+    seed: int,
+    method: Method,
+    level: float,
+    threads: int | None,
 ) -> None:
     """Give a result the intervals of its metrics."""
     result.add_intervals(Intervals(bootstrap(result, replicates, seed, method=method, threads=threads), level))

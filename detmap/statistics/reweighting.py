@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection.metric_names import OF_IMAGES, Row, metric_table
-from detmap.detection.protocols import Protocol
+from detmap.detection.precisions import mean_under
+from detmap.detection.protocols import BY_FILE, Protocol
 from detmap.detection.tally import Tally
+from detmap.detection.true_positives import class_errors, detection_score, mean_errors, names_of
 from detmap.errors import OptionError, shorten
-from detmap.hits import Hits
+from detmap.hits import WITH_TAIL, Hits
 from detmap.kernels import readonly, resampling
 from detmap.statistics.clusters import Units, balanced, units_of
 from detmap.system import parallel
@@ -25,8 +27,14 @@ from detmap.system import parallel
 _BLOCK, _HITS = 2_600_000, 500_000
 
 
-#: The IoU thresholds of the metrics that categories have; None for all of the protocol.
-_IOU = {"AP": None, "AP50": 0.5, "AP75": 0.75}
+def _of_category(protocol: Protocol) -> dict[str, tuple[str, float | None]]:
+    """Return the kind of each metric that categories have, and its IoU threshold; None for all of the protocol."""
+    if not protocol.per_class_metrics:
+        return {"AP": ("AP", None), "AP50": ("AP", 0.5), "AP75": ("AP", 0.75)}
+    errors = names_of(protocol)
+    thresholds = protocol.iou_thresholds if errors else ()
+    by_threshold = {f"AP_{iou:g}": ("AP", iou) for iou in thresholds}
+    return {"AP": ("AP", None), **by_threshold, **{name: (name, None) for name in errors}}
 
 
 def metric_names(protocol: Protocol) -> tuple[str, ...]:
@@ -36,7 +44,7 @@ def metric_names(protocol: Protocol) -> tuple[str, ...]:
 
 def category_metrics(protocol: Protocol) -> tuple[str, ...]:
     """Return the metrics that every category has of its own."""
-    return ("AP",) if protocol.per_class_metrics else ("AP", "AP50", "AP75")
+    return tuple(_of_category(protocol))
 
 
 def column_names(
@@ -44,9 +52,10 @@ def column_names(
 ) -> dict[str, int]:
     """Return the column of every metric that a result names, including metrics named after one category."""
     columns = {name: at for at, name in enumerate(metrics)}
-    for name, (kind, _, _, _, k) in metric_table(protocol, categories):
-        if isinstance(k, int) and kind in by_category:
-            columns[name] = len(metrics) + by_category.index(kind) * len(categories) + k
+    own = {_of_category(protocol)[name]: at for at, name in enumerate(by_category)}
+    for name, (kind, iou, _, _, k) in metric_table(protocol, categories):
+        if isinstance(k, int) and (kind, iou) in own:
+            columns[name] = len(metrics) + own[kind, iou] * len(categories) + k
     return columns
 
 
@@ -58,9 +67,23 @@ def threshold_counts(
 
     def count(kind: str, iou: float | None) -> int:
         first, stop = _thresholds(protocol, iou)
-        return 0 if kind == "AR" else stop - first
+        return 0 if kind == "AR" or _measured(kind, protocol) else stop - first
 
-    return [count(*rows[name][:2]) for name in metrics], [count("AP", _IOU[name]) for name in by_category]
+    return [count(*rows[name][:2]) for name in metrics], [count(*_of_category(protocol)[name]) for name in by_category]
+
+
+def _measured(kind: str, protocol: Protocol) -> bool:
+    """Return whether a kind of metric is one of errors of true positives."""
+    return kind == "score" or kind in names_of(protocol)
+
+
+def unlimited(
+    protocol: Protocol, metrics: Sequence[str], by_category: Sequence[str], categories: int
+) -> NDArray[np.bool_]:
+    """Return which columns do not lie between 0 and 1, as errors of true positives, shape (m,)."""
+    rows, errors = dict(metric_table(protocol, ())), names_of(protocol)
+    of_category = [name in errors for name in by_category for _ in range(categories)]
+    return np.array([*(rows[name][0] in errors for name in metrics), *of_category], np.bool_)
 
 
 def find_column(protocol: Protocol, categories: tuple[tuple[Any, str], ...], metric: str) -> int:
@@ -150,7 +173,7 @@ class Reweighted:
             self, "crowds", [_Crowd(self.tally, name, chosen, self.sides) for name in _crowds_of(chosen)]
         )
         groups = [row[-1] if isinstance(row[-1], str) and row[0] not in OF_IMAGES else "" for row in chosen]
-        by_class = [_thresholds(protocol, _IOU[name]) for name in self.by_category]
+        by_class = [_thresholds(protocol, _of_category(protocol)[name][1]) for name in self.by_category]
         object.__setattr__(self, "areas", areas)
         object.__setattr__(self, "caps", last if any(row[4] < last for row in metrics) else 0)
         object.__setattr__(
@@ -204,7 +227,7 @@ class Reweighted:
         given = readonly(codes, np.int16)
         words = self._words(given)
         positives = self._positives(given)
-        items = self._counted_items(given) if protocol.interpolation == "101-linear-tail" else None
+        items = self._counted_items(given) if protocol.interpolation in WITH_TAIL else None
         shape = (classes, rows, len(self.areas), thresholds)
         values = room.floats(int(np.prod(shape)) * recalls).reshape(*shape, recalls)
         found = np.empty(shape, np.int64)
@@ -221,14 +244,44 @@ class Reweighted:
                     hits = replace(hits, items=items[begin:end].ravel())
                 own = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
                 values[begin:end] = own.reshape(values[begin:end].shape)
+        if protocol.empty_classes == "zero":  # then a class without ground truth is like one that nothing finds
+            np.nan_to_num(values, copy=False)
+            positives = np.maximum(positives, 1)
         resampling.average(
             self.table, readonly(values, np.float64), readonly(found, np.int64), readonly(near, np.int64),
             readonly(positives, np.int64), 0, rows, out.reshape(-1, self.columns),
         )  # fmt: skip
-        if protocol.mean_of == "thresholds":
-            self._average_thresholds((values, found, near, positives), out.reshape(-1, self.columns))
         for group, columns in self.groups.items():
             self._average_group(group, columns, (values, found, near, positives), out.reshape(-1, self.columns))
+        if protocol.mean_of != "values" or names_of(protocol):
+            self._fill_by_class(codes, values, out.reshape(-1, self.columns))
+
+    def _fill_by_class(self, codes: NDArray[np.int32], values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+        """Fill the columns of means over classes, and those of errors of true positives."""
+        protocol, size = self.tally.protocol, len(self.tally.categories)
+        table, names = dict(metric_table(protocol, ())), names_of(protocol)
+        kinds = [(at, table[name]) for at, name in enumerate(self.metrics)]
+        own = [(len(self.metrics) + at * size, name) for at, name in enumerate(self.by_category) if name in names]
+        wanted = bool(own) or any(_measured(row[0], protocol) for _, row in kinds)
+        for row in range(len(out)):
+            by_area = [
+                mean_under(protocol, np.ascontiguousarray(np.moveaxis(values[:, row, a], 0, -1)))
+                for a in range(len(self.areas))
+            ]
+            if wanted:
+                given = codes[row // self.sides]
+                copies = np.where((given & 1) == row % self.sides, given >> 1, 0) if self.sides == 2 else given >> 1
+                errors = class_errors(self.tally, copies.astype(np.int64))
+                means = mean_errors(errors)
+            for at, (kind, iou, area, _, group) in kinds:
+                if kind == "AP" and protocol.mean_of != "values" and iou is None and group is None:
+                    out[row, at] = by_area[self.areas.index(area)]
+                elif kind == "score":
+                    out[row, at] = detection_score(by_area[0], means)
+                elif kind in names:
+                    out[row, at] = means[names.index(kind)]
+            for begin, name in own:
+                out[row, begin : begin + size] = errors[:, names.index(name)]
 
     def _average_group(
         self, group: str, columns: NDArray[np.intp], made: tuple[NDArray[Any], ...], out: NDArray[np.float64]
@@ -236,28 +289,14 @@ class Reweighted:
         """Fill the columns of the metrics of a group of categories."""
         inside = self.tally.in_group(group)
         own = np.empty((len(out), columns.size))
-        self._average(self.table.metrics[columns], tuple(array[inside] for array in made), own)
-        out[:, columns] = own
-
-    def _average(self, rows: NDArray[np.int64], made: tuple[NDArray[Any], ...], out: NDArray[np.float64]) -> None:
-        """Fill columns with the means that `rows`, as those of `resampling.Table`, describe."""
-        none = readonly(np.empty((0, 2), np.int64), np.int64)
-        table = self.table._replace(metrics=readonly(rows, np.int64), by_class=none)
-        values, found, near, positives = made
+        metrics = readonly(self.table.metrics[columns], np.int64)
+        table = self.table._replace(metrics=metrics, by_class=readonly(np.empty((0, 2), np.int64), np.int64))
+        values, found, near, positives = (array[inside] for array in made)
         resampling.average(
             table, readonly(values, np.float64), readonly(found, np.int64), readonly(near, np.int64),
-            readonly(positives, np.int64), 0, len(out), out,
+            readonly(positives, np.int64), 0, len(out), own,
         )  # fmt: skip
-
-    def _average_thresholds(self, made: tuple[NDArray[Any], ...], out: NDArray[np.float64]) -> None:
-        """Fill the columns of AP over several thresholds with the means of those of single ones."""
-        for column, (recall, area, first, stop, cap) in enumerate(self.table.metrics.tolist()):
-            if recall or stop - first < 2:
-                continue
-            metrics = np.array([(recall, area, at, at + 1, cap) for at in range(first, stop)], np.int64)
-            own = np.empty((len(out), stop - first))
-            self._average(metrics, made, own)
-            out[:, column] = own.mean(axis=1)
+        out[:, columns] = own
 
     @staticmethod
     def _words(codes: NDArray[np.int16]) -> NDArray[np.uint64]:
@@ -403,7 +442,7 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
     pattern = pattern.reshape(-1)
 
     starts_run = np.ones(kept.size, np.bool_)
-    if protocol.ties not in ("file", "last"):
+    if protocol.ties not in BY_FILE:
         # An image's detections of one score change places with nobody: the copies of such a run follow each other whole.
         starts_run[1:] = (category[1:] != category[:-1]) | (image[1:] != image[:-1]) | (score[1:] != score[:-1])
     run = np.cumsum(starts_run) - 1
@@ -449,10 +488,8 @@ def _items(
     run_of: NDArray[np.int64],
     category: NDArray[np.int32],
 ) -> tuple[NDArray[Any], ...]:
-    """Return what runs mean for every bit, see `resampling.Events`.
-
-    The detections of runs are the rows `rows` of the tally; each is of run `run_of`, and each run of a `category`.
-    """
+    """Return what runs mean for every bit, see `resampling.Events`."""
+    # The detections of runs are the rows `rows` of the tally; each is of run `run_of`, and each run of a `category`.
     thresholds, runs = len(tally.protocol.iou_thresholds), category.size
     hit, ignored = tally.hit[rows], tally.ignored[rows]
     beyond = np.minimum(np.searchsorted(np.array(tally.protocol.max_dets), tally.rank[rows], side="right"), caps)

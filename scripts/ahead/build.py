@@ -252,9 +252,9 @@ def _result(one: Any) -> list[str]:
 
     if isinstance(one, numba_types.NoneType):
         return ["{SCALAR, 0, 0, 0, 0, 0}"]
+    assert not isinstance(one, numba_types.Buffer), f"{one}: what is returned is a number; arrays are written to"
     types: list[str] = []
     _describe(one, types, [])
-    assert not isinstance(one, numba_types.Array) or one.ndim <= 2, one
     return types
 
 

@@ -175,8 +175,6 @@ static struct {
     object *(*natural)(unsigned long long);
     object *(*number)(double);
     object *(*truth)(long);
-    object *(*build)(const char *, ...);
-    object *(*call)(object *, object *);
     object *(*capsule)(void *, const char *, void (*)(object *));
     void *(*pointer)(object *, const char *);
     object *(*function)(method *, object *, object *);
@@ -192,7 +190,7 @@ static struct {
 
 static struct {
     object *none, *yes, *no, *integer, *number, *truth_of_numpy, *integer_of_numpy;
-    object *memory_error, *runtime_error, *mismatch, *wrap;
+    object *memory_error, *runtime_error, *mismatch;
 } known;
 
 EXPORT void detmap_start(const void *const *functions, object *const *objects) {
@@ -388,44 +386,8 @@ static void say_failure(const kernel *of, int32_t status, void *raised) {
     python.raise(memory_lacks ? known.memory_error : known.runtime_error, text);
 }
 
-static void release_memory(object *capsule) {
-    memory *held = python.pointer(capsule, "detmap.memory");
-    if (held && __atomic_sub_fetch(&held->references, 1, __ATOMIC_ACQ_REL) == 0)
-        NRT_MemInfo_call_dtor(held);
-}
-
-/* A numpy array over memory that numba's code has allocated, freed with the array. */
-static object *wrapped(const kernel *of, const slot *result) {
-    const type *is = &of->result;
-    if (!result[0].pointer) { /* an array that the kernel was given */
-        python.raise(known.runtime_error, "a kernel returned memory that is not its own");
-        return NULL;
-    }
-    object *capsule = python.capsule(result[0].pointer, "detmap.memory", release_memory);
-    if (!capsule) {
-        NRT_MemInfo_call_dtor(result[0].pointer);
-        return NULL;
-    }
-    char typestr[8];
-    snprintf(typestr, sizeof typestr, "%c%c%d", is->size == 1 ? '|' : '<', is->kind, is->size);
-    object *shape = is->dimensions == 1
-                        ? python.build("(L)", (long long)result[5].integer)
-                        : python.build("(LL)", (long long)result[5].integer, (long long)result[6].integer);
-    object *given = shape ? python.build("(NNsL)", capsule, shape, typestr, (long long)(intptr_t)result[4].pointer) : NULL;
-    if (!given) {
-        if (!shape)
-            python.drop(capsule);
-        return NULL;
-    }
-    object *made = python.call(known.wrap, given);
-    python.drop(given);
-    return made;
-}
-
 static object *result_of(const kernel *of, const slot *result) {
-    switch (of->result.shape == ARRAY ? 'a' : of->result.kind) {
-    case 'a':
-        return wrapped(of, result);
+    switch (of->result.kind) {
     case 'i':
         return python.integer(result->integer);
     case 'u':
@@ -448,7 +410,7 @@ static object *run(object *self, object *const *given, length count) {
     this.slot_count = this.buffer_count = 0;
     this.classes = called->classes;
     this.problem = NULL;
-    slot result[5 + 2 * 2];
+    slot result;
     void *raised = NULL, *thread;
     object *made = NULL;
     int32_t status;
@@ -469,14 +431,14 @@ static object *run(object *self, object *const *given, length count) {
             python.raise(known.runtime_error, "a kernel's argument was not understood");
         goto end;
     }
-    memset(result, 0, sizeof result);
+    memset(&result, 0, sizeof result);
     thread = python.release_lock();
-    status = of->run(this.slots, result, &raised);
+    status = of->run(this.slots, &result, &raised);
     python.take_lock(thread);
     if (status > 0 || status == -1 || status < -2)
         say_failure(of, status, raised);
     else
-        made = result_of(of, result);
+        made = result_of(of, &result);
 end:
     for (i = 0; i < this.buffer_count; i++)
         python.release_buffer(&this.buffers[i]);

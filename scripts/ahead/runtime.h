@@ -25,7 +25,7 @@ typedef struct {
     const char *classes; /* of named tuples, in the order of `types`: module:name, separated by spaces */
     const type *types;   /* of the arguments */
     int arguments;
-    type result; /* `kind` 0: none */
+    type result; /* a number; `kind` 0: none */
     entry *run;
 } kernel;
 

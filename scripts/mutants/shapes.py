@@ -161,7 +161,37 @@ MUTANTS = [
         "out[np.uint64(c)] = min(above[np.uint64(c)] ^ row[np.uint64(c)], np.uint8(1))",
         "masks_naive::bitmaps_of_any_width_become_runs",
     ),
+    (
+        "bitmaps.runs_of_bitmaps",
+        "if used + count + 1 > len(out):",
+        "if used + count > len(out):",
+        "masks_naive::runs_stop_where_their_room_is_full",
+    ),
+    (
+        "bitmaps.runs_of_bitmaps",
+        "out_spans[i, 1] = count + 1",
+        "out_spans[i, 1] = count",
+        "masks_naive::runs_stop_where_their_room_is_full",
+    ),
+    (
+        "boundaries.boundary_runs",
+        "most = span[1] - span[0] + tallest",
+        "most = 1",
+        "masks_naive::runs_stop_where_their_room_is_full",
+    ),
+    (
+        "boundaries.boundary_runs",
+        "out_spans[i, 0], out_spans[i, 1] = first, used",
+        "out_spans[i, 0], out_spans[i, 1] = 0, used",
+        "masks_naive::runs_stop_where_their_room_is_full",
+    ),
     # ------------------------------------------------------------------------------------------------------- outlines
+    (
+        "outlines.trace",
+        "if 5 * count > len(out):",
+        "if 4 * count > len(out):",
+        "masks_naive::an_outline_is_written_where_there_is_room_for_it",
+    ),
     (
         "outlines._next_edge",
         "if t == len(segments) or segments[t, 0] != column + 1 or segments[t, 1] >= bottom:",

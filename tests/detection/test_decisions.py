@@ -77,7 +77,7 @@ def test_yes_or_no_is_kept_as_pythons_own(value):
 
 def test_a_choice_that_is_no_name():
     for value in (np.array(["best"]), ["best"], object()):
-        with pytest.raises(OptionError, match="matching must be one of best-free, best, not"):
+        with pytest.raises(OptionError, match="matching must be one of best-free, first-free, best, not"):
             dataclasses.replace(COCO, matching=value)
     with pytest.raises(OptionError, match="ignore must be one of crowd, difficult, not 'c'"):
         dataclasses.replace(COCO, ignore="crowd")
@@ -139,6 +139,9 @@ GIVEN = {
     "crowd_groups": (["--crowd-groups", "few:0.5,many:10"], (("few", 0.5), ("many", 10.0))),
     "crowd_means": (["--crowd-means", "published"], "published"),
     "group_of": (["--group-of", "found"], "found"),
+    "class_ranges": (["--class-ranges", "car=50,traffic_cone=30"], (("car", 50.0), ("traffic_cone", 30.0))),
+    "empty_classes": (["--empty-classes", "zero"], "zero"),
+    "error_threshold": (["--error-threshold", "2"], 2.0),
 }
 
 

@@ -7,6 +7,7 @@ import pickle
 from dataclasses import replace
 
 import lvis_scenes
+import moving_scenes
 import numpy as np
 import pose_scenes
 import pytest
@@ -17,7 +18,7 @@ from support import assert_same_result, same_bits
 import detmap
 from detmap import batch, statistics
 from detmap.cli import main
-from detmap.detection.protocols import PRESETS, resolve
+from detmap.detection.protocols import BY_FILE, PRESETS, resolve
 from detmap.diagnostics import PARTS
 from detmap.explanations.replay import trimmed
 from detmap.formats import files as written
@@ -38,7 +39,8 @@ PROTOCOLS = (*PRESETS, "levels", *KIND_PRESETS)
 DOTA = ("rotated", "probiou")
 MASKS = ("segm", "boundary")
 TEMPORAL = ("temporal", "temporal_span")
-SCENES = ("bbox", "keypoints", "keypoints_wholebody", *MASKS, *DOTA, *TEMPORAL, "tracks")
+MOVING = "centre-distance"
+SCENES = ("bbox", "keypoints", "keypoints_wholebody", *MASKS, *DOTA, MOVING, *TEMPORAL, "tracks")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -82,6 +84,7 @@ def made_files(folder):
     write_masks(folder)
     for kind in DOTA:
         write_dota(folder / kind, folder / BOXES)
+    write_moving(folder / MOVING)
     for kind in TEMPORAL:
         write_segments(folder / kind)
     document, results = track_scenes.scene(5, videos=12)
@@ -89,6 +92,18 @@ def made_files(folder):
         one["score"] = round(one["score"] / 2 + place / 1e4, 6)
     write(folder / "tracks", document, results, "video_id")
     return folder
+
+
+def write_moving(folder):
+    """Samples in space, and results of two models."""
+    samples, results = moving_scenes.scene(5, far=30.0, names=moving_scenes.NAMES[:4], decimals=6)
+    folder.mkdir()
+    (folder / "truth.json").write_text(json.dumps(samples))
+    (folder / "one.json").write_text(json.dumps(results))
+    for boxes in results["results"].values():
+        for one in boxes:
+            one["detection_score"] = 1 - one["detection_score"]
+    (folder / "two.json").write_text(json.dumps(results))
 
 
 def write_masks(folder):
@@ -219,7 +234,7 @@ def test_the_evaluator(name, tables):
         lists = {"crowdIndex": dict(zip(truth.images.ids.tolist(), truth.images.crowd_index.tolist(), strict=True))}
 
     def shapes(table):
-        if kind in (*DOTA, *MASKS, *TEMPORAL, "tracks"):
+        if kind in (*DOTA, *MASKS, MOVING, *TEMPORAL, "tracks"):
             return {KINDS[kind].argument: table.shape(kind)}
         if kind == BOXES:
             return {"boxes": table.boxes}
@@ -231,7 +246,7 @@ def test_the_evaluator(name, tables):
 
     how = {"categories": names, "box_format": "xywh", "frequencies": frequencies}
     first, second = (detmap.Evaluator(name, **how) for _ in range(2))
-    if result.protocol.ties in ("file", "last"):  # an evaluator takes images in the order of their ids
+    if result.protocol.ties in BY_FILE:  # an evaluator takes images in the order of their ids
         found = found.take(np.argsort(found.images.codes, kind="stable"))
         result = detmap.evaluate(truth, found, name)
     for n, image in enumerate(truth.images.ids.tolist()):
@@ -332,9 +347,7 @@ def test_batch_and_shards(name, files, tables):
     (scored,) = batch.score(gt, [dt], name)
     assert same_bits(list(scored.values()), list(result.values()))
     assert scored.notices == dict(result.notices)
-    if (
-        result.protocol.ties not in ("file", "last") and result.protocol.iou_type not in DOTA
-    ):  # whose folders are no shards
+    if result.protocol.ties not in BY_FILE and result.protocol.iou_type not in DOTA:  # whose folders are no shards
         assert_same_result(batch.evaluate_shards(files / "truth.json", [files / "shards"], name), result)
 
 

@@ -132,7 +132,6 @@ def test_ids_are_matched_with_those_of_the_ground_truth(tmp_path):
         ),
         (FOUND.replace("score", "sure"), r"there is no column for scores; it has: image_id.*--columns score="),
         (FOUND.replace("image_id", "pic"), "there is no column for images"),
-        (FOUND.replace("category_id", "what"), "there is no column for categories"),
         (FOUND.replace("height", "what"), "there is no column for boxes"),
         (FOUND + "1,5,0.9,0,0,10\n", "line 4: has 6 fields where 7 are expected"),
         (FOUND + "1,5,high,0,0,10,20\n", r"line 4, field 'score': must be a finite number \(got 'high'\)"),
@@ -284,8 +283,8 @@ def test_corner_and_size_as_padilla_takes_them(tmp_path):
         found = detmap.read(tmp_path / "few", "detections", box_format=given)
         assert found.box_sizes == sizes
         assert any(code.startswith("boxes_read") for code in found.notices) == (given is None)
-    with pytest.raises(OptionError, match="must be 'xyxy' or 'xywh', not 'cxcywh'"):
-        detmap.read(tmp_path / "few", "detections", box_format="cxcywh")
+    centred = detmap.read(tmp_path / "few", "detections", box_format="cxcywh")
+    assert centred.boxes.tolist() == [[-14, -18, 30, 40]]
 
 
 @pytest.mark.parametrize(
@@ -320,13 +319,18 @@ def test_a_few_inverted_corners_are_no_sizes(tmp_path):
     assert len(table) == 60
 
 
-def test_shares_of_the_image_are_refused_rather_than_guessed(tmp_path):
+def test_shares_of_the_image_are_read_with_sizes_and_noticed(tmp_path):
     write(tmp_path / "found/a.txt", "cat 0.9 0.5 0.5 0.25 0.25\n")
-    with pytest.raises(InputError, match=r"boxes lie within about 0 to 1.*are YOLO's format"):
+    with pytest.raises(InputError, match=r"the size of the image is not known, and boxes are shares of it \(got 'a'\)"):
         detmap.read(tmp_path / "found", "detections")
+    found = detmap.read(tmp_path / "found", "detections", image_sizes="64x32")
+    assert found.boxes.tolist() == [[24, 12, 16, 8]]
+    assert found.notices["boxes_read_as_shares"] == 1
     write(tmp_path / "other/a.txt", "0 0.9 0.5 0.5 0.25 0.25\n0 0.95 0.2 0.2 0.25 0.25\n")
     found = detmap.read(tmp_path / "other", "detections", image_sizes="64x64")
     assert found.notices["score_before_box"] == 2
+    told = detmap.read(tmp_path / "other", "detections", format="text", box_format="cxcywh", image_sizes="64x64")
+    assert told.boxes.tolist() == [[24, 24, 16, 16], [4.800000000000001, 4.800000000000001, 16, 16]]
 
 
 def test_lines_of_text_hold_boxes_by_their_corners(tmp_path_factory):

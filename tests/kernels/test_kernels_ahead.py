@@ -257,7 +257,7 @@ from detmap.kernels import bitmaps
 pixels = np.zeros((1, 1, 1 << 24), np.uint8)
 resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
 try:
-    bitmaps.runs_of_bitmaps(pixels, 0, 1, np.zeros(1, np.int64))
+    bitmaps.runs_of_bitmaps(pixels, 0, 1, np.zeros(1, np.uint32), np.zeros((1, 4), np.int64))
 except MemoryError as error:
     print(error)
 """

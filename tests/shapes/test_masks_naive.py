@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import naive_masks as naive
 import numpy as np
@@ -15,7 +16,7 @@ from support import examples
 import detmap
 import detmap.pycocotools.mask as ours
 from detmap.errors import InputError
-from detmap.kernels import keypoints, mask_pairs, overlap, readonly
+from detmap.kernels import bitmaps, boundaries, keypoints, mask_pairs, outlines, overlap, readonly
 from detmap.masks import Masks
 from detmap.shapes.keypoints import rows_of
 from detmap.shapes.masks import MaskColumn
@@ -66,6 +67,64 @@ def test_room_is_made_for_runs_and_strings(density):
     assert ours.frPyObjects(lengths, side, side + 1) == expected
 
 
+def in_steps(write, count, room, most):
+    """The runs that a kernel writes to `room` ends at a time, or to as many as it asks for, and how many calls it takes."""
+    found, begin, calls = [], 0, 0
+    while begin < count:
+        out, spans = np.full(room + 8, 77, np.uint32), np.full((count, 4), -1)
+        done = write(begin, count, out[:room], spans)
+        assert (out[room:] == 77).all()
+        assert (spans[:, 2:] == -1).all()
+        assert begin <= done <= count
+        found += [out[first:stop].tolist() for first, stop in spans[begin:done, :2].tolist()]
+        if done < count:
+            assert (spans[done + 1 :] == -1).all()
+            left = room - (int(spans[done - 1, 1]) if done > begin else 0)
+            assert left < spans[done, 1] <= most
+            room = max(room, int(spans[done, 1]))
+        begin, calls = done, calls + 1
+        assert calls < 10 * most * count
+    return found, calls
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(seeds, sides, st.integers(1, 21), st.integers(1, 4))
+def test_runs_stop_where_their_room_is_full(seed, height, width, count):
+    """Kernels of bitmaps and boundaries say which mask comes next and what it needs, and write nothing behind the room."""
+    masks = Masks.from_bitmaps(np.stack([bitmap(seed + k, height, width) for k in range(count)]))
+    bits, distances = readonly(masks.to_bitmaps(), np.bool_).view(np.uint8), readonly(np.full(count, 1), np.int64)
+    runs, most = masks._runs, 4 * height * width + 8
+    for write, expected in (
+        (partial(bitmaps.runs_of_bitmaps, bits), masks),
+        (partial(boundaries.boundary_runs, runs.ends, runs.spans, distances), masks.boundary(1e-9)),
+    ):
+        lists = [expected._runs.ends[first:stop].tolist() for first, stop in expected._runs.spans[:, :2].tolist()]
+        assert in_steps(write, count, most * count, most) == (lists, 1)
+        for room in {0, 1, 2, len(lists[0]), most}:
+            assert in_steps(write, count, room, most)[0] == lists
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(seeds, sides, sides)
+def test_an_outline_is_written_where_there_is_room_for_it(seed, height, width):
+    masks = Masks.from_bitmaps(bitmap(seed, height, width)[None])
+    (first, stop), ends = masks._runs.spans[0, :2].tolist(), masks._regular().ends
+    none = np.empty((0, 2), np.int64)
+    needed = -outlines.trace(ends, first, stop, height, none)
+    if needed == 0:
+        assert masks.to_polygons() == [[]]
+        return
+    out = np.full((needed + 1, 2), 77)
+    assert outlines.trace(ends, first, stop, height, out[: needed - 1]) == -needed
+    assert (out == 77).all()
+    rows = outlines.trace(ends, first, stop, height, out[:needed])
+    assert 0 < rows <= needed
+    assert (out[rows:] == 77).all()
+    assert [xy for xy in out[:rows].tolist() if xy[0] >= 0] == [
+        list(xy) for polygon in masks.to_polygons()[0] for xy in zip(polygon[::2], polygon[1::2], strict=True)
+    ]
+
+
 def test_bitmaps_anywhere_in_memory_are_encoded():
     """Also where they do not begin at a multiple of eight bytes."""
     memory = np.zeros(400, np.uint8)
@@ -77,8 +136,8 @@ def test_bitmaps_anywhere_in_memory_are_encoded():
 
 def test_a_zigzag_needs_more_room_than_is_made_at_first():
     zigzag = [value for k in range(400) for value in (60 * (k % 2), k / 4)]
-    for outlines in ([zigzag], [[0, 0, 5, 5, 0, 5], zigzag, [3, 3, 9, 9, 3, 9]]):
-        assert ours.frPyObjects(outlines, 100, 60) == theirs.frPyObjects(outlines, 100, 60)
+    for given_ in ([zigzag], [[0, 0, 5, 5, 0, 5], zigzag, [3, 3, 9, 9, 3, 9]]):
+        assert ours.frPyObjects(given_, 100, 60) == theirs.frPyObjects(given_, 100, 60)
     heights = np.random.default_rng(2).integers(0, 900, 1800).tolist()  # few crossings, many characters
     spikes = [value for x, y in enumerate(heights) for value in (x, y)] + [1800, 1000, 0, 1000]
     assert ours.frPyObjects([spikes], 1000, 1800) == theirs.frPyObjects([spikes], 1000, 1800)

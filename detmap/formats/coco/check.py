@@ -101,10 +101,8 @@ def _side(value: Any) -> float:
 
 
 def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind | None = None) -> dict[str, Any]:
-    """Return the record's fields as plain Python values, or raise the error that names what is wrong.
-
-    Of a record with a shape other than its box, box and area may be missing.
-    """
+    """Return the record's fields as plain Python values, or raise the error that names what is wrong."""
+    # Of a record with a shape other than its box, box and area may be missing.
     place: dict[str, Any] = {"source": name, "record": index if kind == "result" else f"{kind} {index}"}
     if not isinstance(record, Mapping):
         raise InputError(f"must be an object, not {_kind(record)}", **place)

@@ -157,11 +157,9 @@ def has_key(text: Buffer, name: str) -> bool:
 
 
 def _absent(opened: Opened, names: Iterable[str]) -> set[str]:
-    """Return which keys a document cannot have, as one of their letters is nowhere in it, and nothing is escaped.
-
-    Results that are boxes alone lack letters of all other keys. This takes a tenth of the time that a search for words
-    takes, and no memory.
-    """
+    """Return which keys a document cannot have, as one of their letters is nowhere in it, and nothing is escaped."""
+    # Results that are boxes alone lack letters of all other keys. This takes a tenth of the time that a search for
+    # words takes, and no memory.
     letters = {name: set(name.encode()) for name in names}
     missing = {ord("\\")}.union(*letters.values())
     for piece in opened.pieces():

@@ -11,6 +11,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, Literal
@@ -30,7 +31,9 @@ from detmap.formats.coco.fields import annotation_fields
 from detmap.formats.coco.inspection import holds_lines, image_field, inspect, kinds_in, with_facts
 from detmap.formats.coco.parts import parts_of_document, parts_of_records, with_parts
 from detmap.formats.coco.shapes import boxes_around, read_values, reader_of, result_shapes, truth_shapes
+from detmap.formats.file_names import recoded, resolve_images
 from detmap.formats.registry import Format, Given, packed
+from detmap.formats.tools.recognition import json_format
 from detmap.plugins import later, register
 from detmap.reading.documents import misplaced
 from detmap.reading.foreign_fields import foreign_fields
@@ -96,6 +99,7 @@ _decode_lines = msgspec.json.Decoder(_Result).decode_lines
 _decode_any = msgspec.json.Decoder().decode
 _decode_any_lines = msgspec.json.Decoder().decode_lines
 _OBJECT = re.compile(rb"(\xef\xbb\xbf)?\s*\{")
+_NAMED = re.compile(rb'"image_id"\s*:\s*"')
 _ESCAPED_LETTER = re.compile(rb"\\u00[67]")
 
 
@@ -217,7 +221,24 @@ def read_coco_results(
             name = opened.name
             columns = _boxes_if_none(partial(_results_in, opened, holds_lines(source, name), truth=ground_truth), kind)
     detections = Detections.from_arrays(**columns, kinds=(kind.name,), invalid_boxes=invalid_boxes, source=name)
-    return detections if ground_truth is None else detections.on_images_of(ground_truth, unknown_images)
+    if ground_truth is None:
+        return detections
+    return _by_file_names(detections, ground_truth).on_images_of(ground_truth, unknown_images)
+
+
+def _by_file_names(found: Detections, truth: GroundTruth) -> Detections:
+    """Return detections with the ids of images that they call by the names of their files, as Ultralytics does; where they
+    have ids, or the ground truth has no names, as they are.
+    """
+    own = found.images.ids
+    if not isinstance(truth, GroundTruth) or truth.images.names is None:
+        return found
+    if own.dtype.kind == truth.images.ids.dtype.kind or own.dtype.kind == "i":
+        return found
+    ids = resolve_images(own.tolist(), truth, "ignore", found.source)
+    if None in ids:  # the error says which
+        return found
+    return replace(found, images=recoded(ids, found.images.codes))
 
 
 def _boxes_if_none(read: Callable[[Kind], dict[str, Any]], kind: Kind) -> dict[str, Any]:
@@ -587,6 +608,8 @@ _SUFFIXES = packed(".json", ".jsonl", ".ndjson")
 def _sniff(given: Given) -> bool:
     if given.is_folder or given.name.endswith((".yaml", ".yml", ".csv", ".tsv")):  # may begin with a bracket too
         return False
+    if json_format(given.head) is not None:
+        return False
     return given.name.endswith(_SUFFIXES) or given.head.lstrip()[:1] in (b"{", b"[")
 
 
@@ -628,6 +651,7 @@ FORMAT = register(
         write_detections=later("detmap.formats.coco.write", "write_detections"),
         written=_SUFFIXES,
         tell=_tell,
+        by_name=lambda given: _NAMED.search(given.head) is not None,
         kinds_in=kinds_in,
         inspect=inspect,
         image_field=image_field,

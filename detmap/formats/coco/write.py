@@ -77,11 +77,9 @@ def sized(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
 
 
 def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[np.bool_], int]:
-    """Return which detections get a box of their own, and how many have another area when they are read again.
-
-    Where detections have other shapes, their areas are those of the boxes or of the shapes: that the reader goes by
-    whether there is a box.
-    """
+    """Return which detections get a box of their own, and how many have another area when they are read again."""
+    # Where detections have other shapes, their areas are those of the boxes or of the shapes: that the reader goes by
+    # whether there is a box.
     all_of_them = np.ones(len(table), np.bool_)
     others = [column for name, column in table.shapes.items() if name != BOXES]
     if not others or table.areas is None or not len(table):
@@ -222,10 +220,8 @@ def _with_shapes(records: list[dict[str, Any]], table: GroundTruth | Detections,
 
 
 def _records(blocks: Iterator[list[dict[str, Any]]], source: str) -> Iterator[bytes]:
-    """Yield JSON of blocks of records, a record a line, without the brackets around them.
-
-    Numbers have the fewest digits that give the same number again.
-    """
+    """Yield JSON of blocks of records, a record a line, without the brackets around them."""
+    # Numbers have the fewest digits that give the same number again.
     encode = msgspec.json.Encoder().encode
     for block in blocks:
         try:

@@ -26,11 +26,14 @@ from detmap.data.ids import Ids, coded
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.file_names import matched
+from detmap.formats.image_sizes import scales
 from detmap.formats.registry import Format, Given, packed, unpacked_name
+from detmap.formats.yolo.folders import names_given
 from detmap.plugins import later, register
 from detmap.reading.opening import Held
 from detmap.reading.options import Reading, Role
 from detmap.reading.sources import Source, read_bytes
+from detmap.shapes.boxes import seem_shares
 
 ENDINGS = packed(".csv", ".tsv")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -39,6 +42,9 @@ _WIDENED = re.compile(r"(0|-?[1-9][0-9]{0,15})\.0")
 #: As data frames and people write flags.
 _FLAGS = {"true": "1", "false": "0"}
 _LONGEST = 256
+
+#: The class of objects in files that name no classes.
+UNNAMED = "object"
 
 
 class Table(NamedTuple):
@@ -176,6 +182,11 @@ def read_table(
             )
     places = _places(header, renamed, name)
     cells = {role: [row[place].strip() for row in rows] for role, place in places.items()}
+    listed = next((place for place, title in enumerate(header) if title.lower() == _LISTED), None)
+    if cells.keys() >= _SIDES and (_are_sizes(cells) if listed is None else not _ways(cells.keys() - _SIDES)):
+        cells |= {f"image_{side}": cells.pop(side) for side in sorted(_SIDES)}
+    if listed is not None and not _ways(cells):
+        cells |= _split_boxes([row[listed].strip() for row in rows], lines, name)
     own = {title: place for place, title in enumerate(header) if title not in renamed}
     groups = [place for title, place in own.items() if is_group(title)]
     notices = noted_of_titles(own, flagged([row[place] for row in rows] for place in groups))
@@ -187,6 +198,34 @@ def read_table(
     rest = {title: [row[header.index(title)].strip() for row in rows] for title in others if title in header}
     called = {role: header[place] for role, place in places.items()}
     return Table(cells, lines, name, header, notices, rest, called)
+
+
+#: A column of boxes as lists, and those that are sizes of images where boxes are given without them.
+_LISTED, _SIDES = "bbox", {"width", "height"}
+
+
+def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
+    """Return whether the columns width and height, beside those of corners, are sizes of images that hold the boxes."""
+    if len(_ways(cells.keys() - _SIDES)) != 1 or not {"x2", "y2"} <= cells.keys() or len(_ways(cells)) > 1:
+        return False
+    try:
+        far = [np.array([float(cell or "nan") for cell in cells[name]]) for name in ("x2", "y2")]
+        size = [np.array([float(cell) for cell in cells[name]]) for name in ("width", "height")]
+    except ValueError:
+        return False
+    return not any((corner > side).any() for corner, side in zip(far, size, strict=True))
+
+
+def _split_boxes(cells: list[str], lines: list[int], source: str) -> dict[str, list[str]]:
+    """Return the columns of boxes that stand as ``[x, y, width, height]`` in a cell each; empty cells stay empty."""
+    out: list[list[str]] = []
+    for cell, line in zip(cells, lines, strict=True):
+        numbers = [one.strip() for one in cell.strip("[]() ").split(",")] if cell else [""] * 4
+        if len(numbers) != 4:
+            problem = "is not a list of four numbers: [x, y, width, height]"
+            raise InputError(problem, source=source, record=f"line {line}", field=_LISTED, value=cell)
+        out.append(numbers)
+    return {name: list(column) for name, column in zip(BOXES["xywh"][0], zip(*out, strict=True), strict=True)}
 
 
 def _delimiter_of(line: str) -> str:
@@ -232,6 +271,14 @@ def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
     return [_checked(one) if one not in ("", "-", None) else "" for one in columns], {}
 
 
+def given_columns(columns: Any) -> list[str]:
+    """Return the roles that a caller lists in their order; raises `OptionError` where names of columns are given instead."""
+    order, _ = _given(columns)
+    if order is None:
+        raise OptionError("columns must be given in their order, without names: score,x,y,width,height")
+    return order
+
+
 def _checked(role: str) -> str:
     found = role_of_title(str(role))
     if found is None:
@@ -268,9 +315,8 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     """Read ground truth of CSV; see the module."""
     everything = read_table(source, reading.columns, "ground truth", reading.fields)
     id_column, images = everything.ids(("image_id", "image"), "images")
-    rest = [cells for name, cells in everything.columns.items() if name not in _OF_IMAGES]
-    alone = [not any(cells[row] for cells in rest) for row in range(len(everything.lines))]
-    rows = [row for row, empty in enumerate(alone) if not empty]
+    rows, without = _with_boxes(everything, reading)
+    everything = everything._replace(notices={**everything.notices, **without})
     table = everything.take(rows)
     by_name = "category_id" not in table.columns
     _, categories = table.ids(("category_id", "category"), "categories")
@@ -282,6 +328,8 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     names = {} if by_name else table.names(categories, "category")
     fields = {name: _field(table, _FIELD + name) for name in reading.fields}
     distinct = list(dict.fromkeys(images))
+    sizes = _sizes(everything, images, distinct)
+    scaled, boxes = _in_pixels(boxes, [images[row] for row in rows], distinct, sizes, reading, table.source)
     made = GroundTruth.from_arrays(
         image_ids=_ids([images[row] for row in rows], table.source, "image_id"),
         category_ids=_ids(categories, table.source, "category_id"),
@@ -293,14 +341,44 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
         group_of=table.groups(),
         images=_ids(distinct, table.source, "image_id"),
         category_names=names,
-        image_sizes=_sizes(everything, images, distinct),
+        image_sizes=sizes,
         fields=fields,
         invalid_boxes=reading.invalid_boxes,
-        notices=everything.notices,
+        notices={**everything.notices, **scaled},
         source=everything.source,
     )
     files = {} if id_column == "image" else everything.names(images, "image")
     return with_image_names(made, files)  # type: ignore[no-any-return]
+
+
+def _with_boxes(table: Table, reading: Reading) -> tuple[list[int], dict[str, int]]:
+    """Return the rows that have boxes, and how many have none though they name a class, as "no finding"; add the class of
+    a file that names none.
+    """
+    if not {"category_id", "category"} & table.columns.keys() and _ways(table.columns):
+        table.columns["category"] = [_only_class(reading, table)] * len(table.lines)
+        notice = {"unnamed_class": len(table.lines)}
+    else:
+        notice = {}
+    sides = [table.columns[name] for _, names in _ways(table.columns) for name in names]
+    rows = [row for row in range(len(table.lines)) if any(cells[row] for cells in sides)] if sides else []
+    rest = [cells for name, cells in table.columns.items() if name not in _OF_IMAGES]
+    if not sides:
+        rows = [row for row in range(len(table.lines)) if any(cells[row] for cells in rest)]
+    classes = [table.columns[name] for name in ("category_id", "category") if name in table.columns]
+    kept = set(rows)
+    named = [row for row in range(len(table.lines)) if row not in kept and any(cells[row] for cells in classes)]
+    return rows, {**notice, **({"rows_without_box": len(named)} if named and not notice else {})}
+
+
+def _only_class(reading: Reading, table: Table) -> str:
+    """Return the class of a file without a column of classes: the only one of `classes`, or "object"."""
+    if reading.classes is None:
+        return UNNAMED
+    names = list(names_given(reading.classes).values())
+    if len(names) != 1:
+        raise OptionError(f"{table.source} names no classes, and {len(names)} are given (--classes): give one")
+    return names[0]
 
 
 #: What the names of columns that are fields begin with, so that they are not those of `COLUMNS`.
@@ -338,10 +416,27 @@ def _sizes(table: Table, images: list[Any], distinct: list[Any]) -> NDArray[np.i
     return np.array([sizes[one] for one in distinct], np.int64).reshape(-1, 2)
 
 
+def _in_pixels(
+    boxes: NDArray[np.float64],
+    images: list[Any],
+    distinct: list[Any],
+    sizes: NDArray[np.int64] | None,
+    reading: Reading,
+    source: str,
+) -> tuple[dict[str, int], NDArray[np.float64]]:
+    """Return a notice, and boxes in pixels, of boxes that are shares of images whose sizes are columns or are given."""
+    if (sizes is None and reading.image_sizes is None) or not len(boxes) or not seem_shares(boxes):
+        return {}, boxes
+    given: Any = reading.image_sizes
+    if given is None and sizes is not None:
+        given = {str(one): size for one, size in zip(distinct, sizes.tolist(), strict=True)}
+    return {"shares_made_pixels": len(boxes)}, boxes * scales([str(one) for one in images], given, source)
+
+
 def read_csv_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
     """Read detections of CSV; see the module."""
     data, name = read_bytes(source, "detections")
-    if len(data) >= _WORTH_SCANNING:
+    if len(data) >= _WORTH_SCANNING and reading.image_sizes is None:
         with suppress(InputError):  # which the other way finds as well, with its line
             found = _scanned(data, reading)
             if found is not None:
@@ -350,20 +445,24 @@ def read_csv_detections(source: Source, ground_truth: GroundTruth | None, readin
     table = read_table(Held.of(bytes(data), name), reading.columns, "detections")
     if "score" not in table.columns:
         raise table.missing("score", "scores")
+    rows, notices = _with_boxes(table, reading)
+    table = table.take(rows) if len(rows) < len(table.lines) else table
     _, images = table.ids(("image_id", "image"), "images")
     _, categories = table.ids(("category_id", "category"), "categories")
     form, boxes = _boxes(table)
     scores = table.numbers("score")
-    found = {
+    scaled, boxes = _in_pixels(boxes, images, [], None, reading, table.source)
+    notices |= scaled
+    taken: dict[str, Any] = {
         "image_ids": _ids(images, table.source, "image_id"),
         "category_ids": _ids(categories, table.source, "category_id"),
         "boxes": boxes,
         "scores": scores,
     }
-    found |= {"box_format": form, "invalid_boxes": reading.invalid_boxes, "source": table.source}
+    taken |= {"box_format": form, "invalid_boxes": reading.invalid_boxes, "source": table.source, "notices": notices}
     lines = table.lines
     return Detections.from_arrays(
-        **matched(found, ground_truth, reading.unknown_images, lambda row: f"line {lines[row]}")
+        **matched(taken, ground_truth, reading.unknown_images, lambda row: f"line {lines[row]}")
     )
 
 
@@ -420,13 +519,13 @@ def _ids(values: list[Any], source: str, field: str) -> Any:
     return coded(values, source, field) if values and isinstance(values[0], str) else np.array(values, np.int64)
 
 
-def of_open_images(titles: Sequence[str]) -> bool:
-    """Return whether titles are those of Open Images' boxes, masks or submissions, which have a format of their own."""
+def of_other_format(titles: Sequence[str]) -> bool:
+    """Return whether titles are those of tables that have a format of their own: Open Images', prediction strings, VIA's."""
     there = {title.strip(' "\r') for title in titles}
     return (
         {"ImageID", "LabelName", "XMin", "YMax"} <= there
-        or ("PredictionString" in there and bool({"ImageID", "ImageId"} & there))
         or {"ImageID", "LabelName", "Mask"} <= there
+        or bool({"PredictionString", "region_shape_attributes"} & there)
     )
 
 
@@ -438,7 +537,9 @@ def _roles(given: Given) -> set[str | None]:
 
 def _sniff(given: Given) -> bool:
     """A name that says so, or a first line that names columns of images and of boxes."""
-    if given.is_folder or of_open_images(re.split("[,;\t]", given.head.partition(b"\n")[0].decode("utf-8", "replace"))):
+    if given.is_folder or of_other_format(
+        re.split("[,;\t]", given.head.partition(b"\n")[0].decode("utf-8", "replace"))
+    ):
         return False
     if given.name.lower().endswith(ENDINGS):
         return True
@@ -456,7 +557,7 @@ def _tell(given: Given) -> Role:
 FORMAT = register(
     Format(
         name="csv",
-        takes=("columns", "fields"),
+        takes=("columns", "fields", "classes"),
         suffixes=ENDINGS,
         sniff=_sniff,
         read_ground_truth=read_csv_ground_truth,

@@ -55,12 +55,16 @@ class Settings(NamedTuple):
 
 
 def is_settings(path: str) -> bool:
-    """Return whether a path is that of a file of settings."""
-    return path.lower().endswith((".yaml", ".yml"))
+    """Return whether a path is that of a file of settings: ``data.yaml``, or darknet's ``obj.data``."""
+    return path.lower().endswith((".yaml", ".yml", ".data"))
 
 
 def read_settings(path: str) -> Settings:
-    """Read ``data.yaml``; raises `InputError` where it is no such file, `MissingDependencyError` without PyYAML."""
+    """Read ``data.yaml`` or ``obj.data``; raises `InputError` where it is no such file, `MissingDependencyError` without
+    PyYAML.
+    """
+    if path.lower().endswith(".data"):
+        return _read_darknet(path)
     document = _yaml(path)
 
     def refuse(field: str, problem: str) -> InputError:
@@ -103,6 +107,31 @@ def read_settings(path: str) -> Settings:
     root = os.path.normpath(os.path.join(own, root)) if root else own
     root = root if os.path.isdir(root) else own
     return Settings(names, points, splits, root, own, None if count is None else int(count), settled=True)
+
+
+def _read_darknet(path: str) -> Settings:
+    """Read lines ``key = value``; paths are from the folder of the file, or from the one around it."""
+    data, name = read_bytes(path, "obj.data")
+    if len(data) > MOST:
+        raise InputError("is larger than 1 MiB, which no such file is", source=name)
+    given: dict[str, str] = {}
+    for number, line in enumerate(bytes(data).decode("utf-8", "replace").splitlines(), 1):
+        key, mark, value = (part.strip() for part in line.partition("="))
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if not mark or "\0" in value:
+            raise InputError("is not key = value", source=name, record=f"line {number}", value=line)
+        given.setdefault(key, value)
+    if "names" not in given or not {"valid", "train"} & given.keys():
+        remedy = "darknet's obj.data has the lines names = …, train = … and valid = …"
+        raise InputError("names no classes, or no images", source=name, remedy=remedy)
+    own = os.path.dirname(os.path.abspath(path))
+    roots = [own, os.path.dirname(own)]
+    root = next((one for one in roots if os.path.isfile(os.path.join(one, given["names"]))), own)
+    splits = {split: [given[key]] for split, key in (("val", "valid"), ("train", "train")) if given.get(key)}
+    count = given.get("classes", "")
+    classes = int(count) if _is_number(count) else None
+    return Settings(names_given(os.path.join(root, given["names"])), None, splits, root, own, classes, settled=True)
 
 
 def _yaml(path: str) -> dict[str, Any]:

@@ -156,12 +156,10 @@ def _parse(
 def _as_poses(
     values: NDArray[np.float64], starts: NDArray[np.int64], flat: NDArray[np.int64]
 ) -> tuple[int, int] | None:
-    """Return how many keypoints there are, and how many numbers each has, if lines taken for polygons can be poses.
-
-    All have equally many numbers then, and most of them points within their box that fill some of it. Behind a polygon's
-    first two points, taken for centre and size of a box, others hardly ever do; of a few lines it would be chance. What was
-    taken for a score may be a part of the pose, or the other way round.
-    """
+    """Return how many keypoints there are, and how many numbers each has, if lines taken for polygons can be poses."""
+    # All have equally many numbers then, and most of them points within their box that fill some of it. Behind a
+    # polygon's first two points, taken for centre and size of a box, others hardly ever do; of a few lines it would be
+    # chance. What was taken for a score may be a part of the pose, or the other way round.
     counts = np.diff([*starts, values.size])
     if len(flat) < _FEWEST_POSES or (counts != counts[0]).any():
         return None
@@ -369,11 +367,9 @@ def _unread(parsed: _Parsed) -> dict[str, int]:
 
 
 def _doubtful_order(lines: Lines, numbers: NDArray[np.float64] | None) -> dict[str, int]:
-    """Return a notice where the score seems to come before the box, as in other tools' files.
-
-    Many boxes leave the image then as they are read, and far fewer would with the score in front. That is no proof: a
-    detector that does not clip its boxes may write such lines too, so they are not refused.
-    """
+    """Return a notice where the score seems to come before the box, as in other tools' files."""
+    # Many boxes leave the image then as they are read, and far fewer would with the score in front. That is no proof: a
+    # detector that does not clip its boxes may write such lines too, so they are not refused.
     if numbers is None or not lines.fields or any(len(words) != 6 for words in lines.fields):
         return {}
     table = numbers.reshape(-1, 6)

@@ -1,0 +1,280 @@
+"""The command that scores panoptic segmentation, pq; and compare, batch and report of its files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from detmap.cli.cards import Scored, Scorer, add_card, input_of, write_card
+from detmap.cli.gates import Gates, add_gates
+from detmap.cli.options import (
+    CORRECTED,
+    Command,
+    add_bootstrap_options,
+    add_decisions,
+    add_format,
+    check_confidence,
+    decided,
+    draws_of,
+)
+from detmap.cli.output import finish, note, progress, show, stages
+from detmap.errors import OptionError
+from detmap.system.whole_files import write
+
+if TYPE_CHECKING:
+    from detmap.data.segments import SegmentedImages
+    from detmap.panoptic import PanopticResult, Rules
+
+_EPILOG = """\
+examples:
+  detmap pq panoptic_val2017.json predictions.json
+  detmap pq gt.json pred.json --gt-folder masks/gt --pred-folder masks/pred --per-class
+  detmap pq gt.json pred.json --bootstrap 1000 --format markdown
+  detmap pq gt.json pred.json --fail-under PQ=0.4 --max-drop PQ=0.005 --against card.json
+  detmap compare --pq gt.json before.json after.json
+  detmap batch --pq gt.json models/*.json --out board
+  detmap report --pq gt.json before.json after.json --out report.html
+
+exit code: 0, 2 if nothing can be scored, 4 if a gate is not passed
+"""
+
+
+def _add_truth(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "ground_truth", metavar="GT.json", help="COCO's panoptic JSON: categories, and segments by image"
+    )
+
+
+def _add_rules(parser: argparse.ArgumentParser) -> None:
+    from detmap.panoptic.rules import Rules
+
+    rules = parser.add_argument_group("rules")
+    add_decisions(rules, Rules, (), others=True)
+    rules.add_argument("--threads", type=int, metavar="N", help="number of threads; default: one per processor")
+
+
+def _add_folders(parser: argparse.ArgumentParser, many: bool) -> None:
+    folders = parser.add_argument_group("label maps")
+    folders.add_argument(
+        "--gt-folder", metavar="DIR", help="PNG files of the ground truth; default: GT.json without .json"
+    )
+    folders.add_argument(
+        "--pred-folder",
+        metavar="DIR",
+        action="append" if many else "store",
+        help="PNG files of the predictions; default: PRED.json without .json"
+        + ("; once per file, in their order" if many else ""),
+    )
+
+
+def _fill(parser: argparse.ArgumentParser) -> None:
+    _add_truth(parser)
+    parser.add_argument("detections", metavar="PRED.json", help="the same for predictions: segments by image")
+    _add_folders(parser, many=False)
+    _add_rules(parser)
+    add_bootstrap_options(parser, unit="images")
+    output = add_format(parser)
+    output.add_argument("--per-class", dest="rows", action="store_true", help="show a row per category too")
+    output.add_argument("--out", metavar="FILE", help="write everything as JSON")
+    add_card(parser)
+    add_gates(parser, "pq")
+
+
+def add_several(parser: argparse.ArgumentParser) -> None:
+    """Add what commands on files of several models have in common."""
+    parser.add_argument("--pq", action="store_true", required=True, help="the files are those of detmap pq")
+    _add_truth(parser)
+    parser.add_argument("predictions", metavar="PRED.json", nargs="+", help="a file per model")
+    _add_folders(parser, many=True)
+    _add_rules(parser)
+
+
+def rules_of(options: argparse.Namespace) -> Rules:
+    """Return the rules that the options ask for. No file has been read yet, so that a typo shows at once."""
+    from detmap.panoptic.rules import Rules
+
+    if options.threads is not None and options.threads < 1:
+        raise OptionError(f"--threads must be at least 1, not {options.threads}")
+    check_confidence(options)
+    return Rules(**decided(options, Rules))
+
+
+def truth_of(options: argparse.Namespace) -> SegmentedImages:
+    """Read the ground truth that the options name, with the clusters of its images."""
+    from detmap.formats.coco.panoptic import read_panoptic, with_clusters
+
+    truth = read_panoptic(options.ground_truth, options.gt_folder)
+    clusters = getattr(options, "clusters", None)
+    return truth if clusters is None else with_clusters(truth, clusters)
+
+
+def models_of(options: argparse.Namespace) -> dict[str, tuple[str, str | None]]:
+    """Return path and folder of each model by its name."""
+    from detmap.formats.model_names import distinct
+
+    folders = options.pred_folder or [None] * len(options.predictions)
+    if len(folders) != len(options.predictions):
+        raise OptionError(
+            f"--pred-folder is given {len(folders)} times, and there are {len(options.predictions)} files of predictions"
+        )
+    names = distinct(options.predictions)
+    return dict(zip(names, zip(options.predictions, folders, strict=True), strict=True))
+
+
+def score(truth: SegmentedImages, path: str, folder: str | None, rules: Rules, threads: int | None) -> PanopticResult:
+    """Read and score the predictions of a model."""
+    from detmap.formats.coco.panoptic import read_panoptic
+    from detmap.panoptic import PanopticResult
+    from detmap.panoptic.matching import match
+
+    return PanopticResult(match(truth, read_panoptic(path, folder, predictions=True), rules, threads))
+
+
+def inputs_of(options: argparse.Namespace, models: Mapping[str, tuple[str, str | None]]) -> list[dict[str, str]]:
+    """Return the files and folders as a card names them."""
+    from detmap.formats.coco.panoptic import folder_of
+
+    sides = [("ground_truth", options.ground_truth, options.gt_folder)]
+    sides += [("detections", path, folder) for path, folder in models.values()]
+    found = []
+    for role, path, folder in sides:
+        found.append(input_of(role, path, path))
+        maps = folder_of(path, folder, role != "ground_truth")
+        found.append(input_of(f"{role}_maps", maps, maps))
+    if getattr(options, "clusters", None):
+        found.append(input_of("clusters", options.clusters, options.clusters))
+    return found
+
+
+def _scored(options: argparse.Namespace) -> Scored:
+    """Score again what a card is of."""
+    truth = truth_of(options)
+    result = score(truth, options.detections, options.pred_folder, rules_of(options), options.threads)
+    inputs = inputs_of(options, {"": (options.detections, options.pred_folder)})
+    return Scored(result, inputs, counts_of(truth))
+
+
+def counts_of(truth: SegmentedImages) -> dict[str, int]:
+    """Return how many segments, images and categories there are, as a card says it."""
+    assert truth.classes is not None
+    counts = {"segments": int(truth.ids.size), "images": len(truth.image_ids)}
+    return {**counts, "categories": len(truth.classes.ids)}
+
+
+def _pq(options: argparse.Namespace) -> int:
+    rules, gates = rules_of(options), Gates(options, "pq")
+    with stages(options) as stage:
+        stage("reading the ground truth")
+        truth = truth_of(options)
+        stage("matching segments")
+        result = score(truth, options.detections, options.pred_folder, rules, options.threads)
+        if options.bootstrap:
+            from detmap.statistics.result_intervals import add_intervals
+
+            stage("drawing images anew")
+            add_intervals(
+                result, options.bootstrap, options.seed, options.interval, options.confidence, options.threads
+            )
+    note(options, {"": result.notices})
+    if options.out:
+        write(options.out, (result.to_json() + "\n").encode())
+    inputs = []
+    if options.card or options.against:
+        inputs = inputs_of(options, {"": (options.detections, options.pred_folder)})
+    if options.card:
+        write_card("pq", Scored(result, inputs, counts_of(truth)), options)
+    counts = ", ".join(f"{count:,} {of}" for of, count in counts_of(truth).items())
+    show(result, options, f"{rules.describe()}: {counts}")
+    gates.check_same(rules, inputs)
+
+    def p_value(_: str, metric: str) -> float | str:
+        return _chance(options, gates, truth, rules, result, metric)
+
+    return gates.judge({"": result}, p_value, result.name_of, options.confidence)
+
+
+def _chance(
+    options: argparse.Namespace, gates: Gates, truth: SegmentedImages, rules: Rules, result: PanopticResult, metric: str
+) -> float | str:
+    """Score the baseline's file again; return the p-value of a paired permutation test, or why there is none."""
+    from detmap.statistics import permute
+
+    try:
+        path, folder = gates.find_input("detections"), gates.find_input("detections_maps")
+    except LookupError as error:
+        return str(error)
+    before = score(truth, path, folder, rules, options.threads)
+    if not gates.holds(metric, before[metric]):
+        return f"{path} does not give the card's {metric} with the options of this run"
+    return permute(before.tally, result.tally, seed=options.seed, metric=metric).p_value(metric)
+
+
+# ------------------------------------------------------------------------------------------------------- several models
+
+
+def results_of(options: argparse.Namespace, truth: SegmentedImages, rules: Rules) -> dict[str, PanopticResult]:
+    """Score the models that the options name."""
+    models, found = models_of(options), {}
+    with progress(options, len(models)) as advance:
+        for name, (path, folder) in models.items():
+            found[name] = score(truth, path, folder, rules, options.threads)
+            advance()
+    return found
+
+
+def fill_compare(parser: argparse.ArgumentParser) -> None:
+    """Add the options of detmap compare --pq."""
+    add_several(parser)
+    parser.set_defaults(run=_compare)
+    parser.description = (
+        "Compare models of panoptic segmentation on the same images, by paired permutation tests: would they differ as much "
+        "if it were chance which of them made the segments of an image?"
+    )
+    parser.add_argument("--metric", metavar="NAME", help="compare by this metric; default: PQ")
+    add_bootstrap_options(parser, 1000, tests=True)
+    output = add_format(parser)
+    output.add_argument("--out", metavar="FILE", help="write everything as JSON")
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from detmap.cli.comparing import comparison_tables
+    from detmap.statistics import compare
+
+    rules = rules_of(options)
+    truth = truth_of(options)
+    results = results_of(options, truth, rules)
+    made = compare(
+        results,
+        **draws_of(options),
+        metric=options.metric,
+        permutations=options.permutations,
+        correction=options.correction,
+        method=options.interval,
+        threads=options.threads,
+    )
+    note(options, made.notices)
+    tables, document, rows, notes = comparison_tables(made, CORRECTED[made.correction])
+    finish(
+        tables, options, f"{rules.describe()}: {made.metric}, {len(truth.image_ids):,} images", document, rows, notes
+    )
+    return 0
+
+
+#: What `detmap verify` does again.
+SCORERS = {"pq": Scorer(("ground_truth", "detections"), _scored)}
+
+_Fill = Callable[[argparse.ArgumentParser], None]
+
+COMMANDS = {
+    "pq": Command(
+        "score panoptic segmentation: PQ, SQ and RQ",
+        _fill,
+        _pq,
+        "Score panoptic segmentation: panoptic quality (PQ), segmentation quality (SQ) and recognition quality (RQ) of all "
+        "categories, things and stuff, equal to panopticapi's to the last bit.",
+        _EPILOG,
+        first="--gt-folder --pred-folder --parts --bootstrap --per-class --format --out --card --fail-under",
+        extensible=False,
+    )
+}

@@ -1,0 +1,201 @@
+"""How good true positives are: errors of those that match within one distance, and the score that adds them to AP.
+
+nuScenes' rules (Caesar et al., "nuScenes: A multimodal dataset for autonomous driving", 2020). The running mean of an error
+over the matches of a class, by descending score, is read at the scores of 101 recalls, and averaged over recalls above 0.1
+as far as the detector gets. A class that is not found up to there has errors of 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.choices import decimal, parse_number
+from detmap.decisions import Flag, decision
+from detmap.errors import shorten
+from detmap.hits import CLIP, GRIDS, bends
+from detmap.shapes import find
+
+if TYPE_CHECKING:
+    from detmap.detection.protocols import Protocol
+    from detmap.detection.tally import Tally
+
+_declared = partial(decision, since="0.2", group="true positives")
+
+#: The weight of the mean AP against that of one error.
+AP_WEIGHT = 5
+
+#: The rule by which front and back of the objects of a class are the same.
+HALF_TURNS = "half turns"
+
+
+def _plain_number(value: Any) -> Any:
+    return float(value) if isinstance(value, int | float | np.number) and not isinstance(value, bool) else value
+
+
+def _wrong_threshold(value: Any) -> str | None:
+    good = value is None or (isinstance(value, float) and 0 < value < math.inf)
+    return None if good else f"error_threshold must be a positive number or None, not {shorten(value)}"
+
+
+def _plain_ranges(given: Any) -> tuple[tuple[str, float], ...]:
+    pairs = given.items() if isinstance(given, Mapping) else given
+    return tuple((str(name), float(metres)) for name, metres in pairs)
+
+
+def _wrong_ranges(value: Any) -> str | None:
+    good = all(metres > 0 for _, metres in value) and len({name for name, _ in value}) == len(value)
+    return None if good else f"class_ranges must be a positive distance for each class, not {shorten(value)}"
+
+
+def _parse_ranges(text: str) -> tuple[tuple[str, float], ...]:
+    try:
+        pairs = [part.rpartition("=") for part in text.split(",")] if text != "none" else []
+        return tuple((name.strip(), decimal(metres)) for name, _, metres in pairs)
+    except ValueError:
+        raise ValueError(f"must be distances by class, as car=50,barrier=30, not {shorten(text)}") from None
+
+
+def _plain_rules(given: Any) -> tuple[tuple[str, str], ...]:
+    pairs: Iterable[Any] = given.items() if isinstance(given, Mapping) else given
+    return tuple((str(name), str(rule)) for name, rule in pairs)
+
+
+ERROR_THRESHOLD = _declared(
+    "For kinds with errors of true positives, as distances: these are measured of detections that match at this threshold. "
+    "None: no errors.",
+    "matching",
+    plain=_plain_number,
+    wrong=_wrong_threshold,
+    words=lambda value: "none" if value is None else f"{value:g}",
+    phrase=lambda protocol: f"errors of matches at {protocol.error_threshold:g}",
+    flag=Flag(
+        name="--error-threshold",
+        metavar="DISTANCE",
+        help="distance: errors of true positives are measured of matches at this distance",
+        read=parse_number,
+    ),
+)
+
+ERROR_RULES = _declared(
+    'Classes whose errors have rules of their own: "half turns" where front and back are the same, or the name of an error, '
+    "as AOE, that they do not have.",
+    "matching",
+    plain=_plain_rules,
+    words=lambda value: ", ".join(f"{name}: {rule}" for name, rule in value) or "none",
+    phrase=lambda protocol: "rules of errors of single classes",
+)
+
+CLASS_RANGES = _declared(
+    "For boxes in space: how far from the car, in metres, objects and detections of a class are scored; those that are "
+    "farther away are left out.",
+    "matching",
+    plain=_plain_ranges,
+    wrong=_wrong_ranges,
+    words=lambda value: ", ".join(f"{name} {metres:g}" for name, metres in value) or "none",
+    phrase=lambda protocol: "classes within ranges",
+    flag=Flag(
+        name="--class-ranges",
+        metavar="LIST",
+        help="boxes in space: how far from the car a class is scored, as car=50,barrier=30, or none",
+        read=_parse_ranges,
+    ),
+)
+
+EMPTY_CLASSES = _declared(
+    "AP and recall of a class without ground truth: undefined, and in no mean, or 0.",
+    "mean",
+    allowed=("undefined", "zero"),
+    phrase=lambda protocol: f"AP of classes without objects {protocol.empty_classes}",
+    flag=Flag(name="--empty-classes", help="AP of a class without objects: undefined (default), or zero"),
+)
+
+
+def names_of(protocol: Protocol) -> tuple[str, ...]:
+    """Return the names of the errors that the protocol measures."""
+    return () if protocol.error_threshold is None else find(protocol.iou_type).errors
+
+
+def has_rule(protocol: Protocol, names: Iterable[str], rule: str) -> NDArray[np.bool_]:
+    """Return which classes have a rule, by their names; shape (K,)."""
+    return np.array([(name, rule) in protocol.error_rules for name in names], np.bool_)
+
+
+def running_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return means of all values up to each, without NaN: 0 ahead of the first number, 1 where there is none."""
+    known = ~np.isnan(values)
+    if not known.any():
+        return np.ones(values.size)
+    count = np.cumsum(known)
+    total = np.nancumsum(values)
+    return np.asarray(np.divide(total, count, out=np.zeros_like(total), where=count > 0))
+
+
+def class_error(
+    hits: NDArray[np.int64], scores: NDArray[np.float64], errors: NDArray[np.float64], positives: int
+) -> NDArray[np.float64]:
+    """Return the errors of a class, shape (E,).
+
+    `hits` are the places of the matches in the ranking, whose `scores` are those of all its items; `errors`, shape (h, E),
+    are those of the matches.
+    """
+    if not hits.size or not positives:
+        return np.ones(errors.shape[1])
+    grid = GRIDS["101-point"]
+    places, found = bends(hits, scores.size)
+    confidence = np.interp(grid, found / float(positives), scores[places], right=0)
+    reached = np.flatnonzero(confidence)
+    first, last = CLIP, int(reached[-1]) if reached.size else 0
+    if last < first:
+        return np.ones(errors.shape[1])
+    known = scores[hits][::-1]
+    out = np.empty(errors.shape[1])
+    for column, values in enumerate(errors.T):
+        read = np.interp(confidence[::-1], known, running_means(values)[::-1])[::-1]
+        out[column] = np.mean(read[first : last + 1])
+    return out
+
+
+def class_errors(tally: Tally, copies: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    """Return the errors of every class, shape (K, E), of a tally in ranking order; NaN where the protocol has none.
+
+    `copies` are how often each image counts; by default once.
+    """
+    names = names_of(tally.protocol)
+    out = np.empty((len(tally.categories), len(names)))
+    starts = tally.class_starts
+    positives = tally.positives[:, 0]
+    if copies is not None:
+        weights = copies[tally.positive_image] * tally.positive_counts[:, 0]
+        positives = np.bincount(tally.positive_category, weights, minlength=len(out)).astype(np.int64)
+    for k in range(len(out)):
+        rows: Any = np.arange(starts[k], starts[k + 1])
+        if copies is not None:
+            rows = np.repeat(rows, copies[tally.image[rows]])
+        errors = tally.errors[rows]
+        hits = np.flatnonzero(~np.isnan(errors[:, 0]))
+        out[k] = class_error(hits, tally.scores[rows], errors[hits], int(positives[k]))
+    classes = [name for _, name in tally.categories]
+    for column, name in enumerate(names):
+        out[has_rule(tally.protocol, classes, name), column] = np.nan
+    return out
+
+
+def mean_errors(errors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean of each error over the classes that have it, shape (E,); NaN where none has."""
+    known = ~np.isnan(errors).all(axis=0)
+    out = np.full(errors.shape[1], np.nan)
+    for column in np.flatnonzero(known).tolist():
+        out[column] = np.nanmean(np.ascontiguousarray(errors[:, column]))
+    return out
+
+
+def detection_score(mean_ap: float, means: NDArray[np.float64]) -> float:
+    """Return nuScenes' detection score: the weighted mean of the mean AP and of 1 minus each error, at least 0."""
+    scores = [max(0.0, 1.0 - error) for error in means.tolist()]
+    return float(AP_WEIGHT * mean_ap + np.sum(scores)) / float(AP_WEIGHT + len(scores))

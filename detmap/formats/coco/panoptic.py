@@ -1,0 +1,252 @@
+"""COCO's panoptic format: a JSON file with the segments of every image, beside a folder of label maps as PNG files."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.label_maps import LabelMap
+from detmap.data.segments import Classes, SegmentedImages, check_id
+from detmap.errors import InputError, OptionError, shorten
+from detmap.formats.image_clusters import clusters_of
+from detmap.reading.options import Path
+from detmap.reading.png import label_map
+from detmap.reading.sources import Buffer, name_of, read_bytes
+
+#: Where label maps are: a folder of PNG files, or arrays by image id.
+Maps = str | os.PathLike[str] | Mapping[Any, Any]
+
+#: Largest id of a segment that three bytes hold.
+_LARGEST_IN_PNG = 2**24 - 1
+
+
+class _Segment(msgspec.Struct, gc=False):
+    id: int
+    category_id: int | str
+    area: float | None = None
+    iscrowd: int | None = None
+
+
+class _Annotation(msgspec.Struct, gc=False):
+    image_id: int | str
+    segments_info: list[_Segment]
+    file_name: str | None = None
+
+
+class _Category(msgspec.Struct, gc=False):
+    id: int | str
+    isthing: int | None = None
+    name: str = ""
+
+
+class _GroundTruth(msgspec.Struct, gc=False):
+    annotations: list[_Annotation]
+    categories: list[_Category]
+
+
+class _Predictions(msgspec.Struct, gc=False):
+    annotations: list[_Annotation]
+
+
+def read_panoptic(source: Any, maps: Maps | None = None, *, predictions: bool = False) -> SegmentedImages:
+    """Read a panoptic file.
+
+    Parameters
+    ----------
+    source : path, bytes, or mapping
+        The JSON, or what it holds as Python objects.
+    maps : path or mapping of image id to array, optional
+        The folder of the label maps, or the maps: ids of segments, integers of shape (H, W), or colours, uint8 of shape
+        (H, W, 3). By default the folder that is named like the JSON file, without ``.json``.
+    predictions : bool
+        Whether these are predictions, which have no categories.
+
+    Returns
+    -------
+    SegmentedImages
+        Label maps are read when they are asked for.
+
+    Raises
+    ------
+    InputError
+        For JSON that is none of this format, or an image or segment that is there twice in the ground truth.
+    OptionError
+        Where there is no folder.
+    """
+    role = "predictions" if predictions else "ground truth"
+    name = name_of(source, role)
+    document = _document(source, name, _Predictions if predictions else _GroundTruth)
+    notices: dict[str, int] = {}
+    rows = _by_image(document.annotations, name, predictions, notices)
+    if isinstance(maps, Mapping):
+        files: Mapping[Any, Any] | list[str] = maps
+        largest = None
+    else:
+        folder = folder_of(source, maps, predictions)
+        files = [_path(folder, row, name) for row in rows]
+        largest = _LARGEST_IN_PNG
+    segments = [_distinct(row, name, largest, notices) for row in rows]
+    flat = [one for found in segments for one in found]
+    crowd = np.array([one.iscrowd == 1 for one in flat], np.bool_)
+    if not predictions and (missing := sum(one.iscrowd is None for one in flat)):
+        notices["missing_iscrowd"] = missing
+    ids = tuple(row.image_id for row in rows)
+    return SegmentedImages(
+        source=name,
+        image_ids=ids,
+        starts=np.cumsum([0, *map(len, segments)], dtype=np.int64),
+        ids=np.array([one.id for one in flat], np.int64),
+        category_ids=tuple(one.category_id for one in flat),
+        areas=_areas(flat, segments, rows, name) if not predictions else np.full(len(flat), np.nan),
+        crowd=crowd,
+        label_map=_Arrays(files, ids, role) if isinstance(files, Mapping) else _Files(files),
+        classes=None if predictions else _classes(document.categories, name),
+        notices=notices,
+    )
+
+
+def with_clusters(images: SegmentedImages, clusters: Path | Mapping[Any, Any]) -> SegmentedImages:
+    """Return ground truth whose images are in clusters, from a file or a mapping by id; raises `InputError` where an image
+    is unknown, given twice or in no cluster.
+    """
+    return replace(images, clusters=clusters_of(clusters, np.array(images.image_ids), {}))
+
+
+class _Files:
+    """Label maps from PNG files."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = paths
+
+    def __call__(self, image: int) -> tuple[LabelMap, str]:
+        path = self.paths[image]
+        if os.path.exists(path) and not os.path.isfile(path):  # a pipe would never end
+            raise InputError("is not a file", source=path, remedy="label maps are PNG files")
+        data, name = read_bytes(path, "label map")
+        return label_map(bytes(data), name), name
+
+
+class _Arrays:
+    """Label maps from arrays by image id."""
+
+    def __init__(self, maps: Mapping[Any, Any], image_ids: Sequence[Any], role: str) -> None:
+        self.maps, self.image_ids, self.role = maps, image_ids, role
+
+    def __call__(self, image: int) -> tuple[LabelMap, str]:
+        name = f"label map of image {shorten(self.image_ids[image])} ({self.role})"
+        if self.image_ids[image] not in self.maps:
+            raise InputError("is missing", source=name, remedy="give an array for each image id")
+        return LabelMap.of(self.maps[self.image_ids[image]], name), name
+
+
+def _document(source: Any, name: str, of: Any) -> Any:
+    """Return what the JSON holds."""
+    try:
+        if isinstance(source, Mapping):
+            return msgspec.convert(source, of)
+        data: Buffer = read_bytes(source, name)[0]
+        return msgspec.json.decode(memoryview(data)[3 if bytes(data[:3]) == b"\xef\xbb\xbf" else 0 :], type=of)
+    except msgspec.ValidationError as error:
+        problem, _, where = str(error).partition(" - at ")
+        place = where.strip("`").removeprefix("$.")
+        raise InputError(
+            problem[:1].lower() + problem[1:], source=name, record=place or None, remedy="see COCO's panoptic format"
+        ) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InputError(f"is not valid JSON: {' '.join(str(error).split())}", source=name) from None
+
+
+def _by_image(
+    annotations: Sequence[_Annotation], name: str, predictions: bool, notices: dict[str, int]
+) -> list[_Annotation]:
+    """Return an annotation per image: of predictions the last one, as panopticapi does."""
+    found = {row.image_id: row for row in annotations}
+    twice = len(annotations) - len(found)
+    if twice and not predictions:
+        times = Counter(row.image_id for row in annotations)
+        image = next(image for image, number in times.items() if number > 1)
+        raise InputError("is annotated twice", source=name, record=f"image {shorten(image)}", remedy="keep one of them")
+    if len({isinstance(image, str) for image in found}) > 1:
+        raise InputError(
+            "ids of images are integers and strings", source=name, field="image_id", remedy="write one kind"
+        )
+    notices["repeated_images"] = twice
+    return list(found.values())
+
+
+def _distinct(row: _Annotation, name: str, largest: int | None, notices: dict[str, int]) -> list[_Segment]:
+    """Return the segments of an image: of two of one id the last one, in the place of the first, as in panopticapi."""
+    found = {one.id: one for one in row.segments_info}
+    for one in found:
+        check_id(one, name, row.image_id, *([] if largest is None else [largest]))
+    if len(found) < len(row.segments_info):
+        notices["repeated_segments"] = notices.get("repeated_segments", 0) + len(row.segments_info) - len(found)
+    return list(found.values())
+
+
+def _areas(
+    flat: Sequence[_Segment], segments: Sequence[Sequence[_Segment]], rows: Sequence[_Annotation], name: str
+) -> NDArray[np.float64]:
+    """Return the areas, NaN where there is none; refuse those below 0."""
+    areas = np.array([np.nan if one.area is None else one.area for one in flat], np.float64)
+    bad = np.flatnonzero(areas < 0)
+    if bad.size:
+        image = int(np.searchsorted(np.cumsum([len(found) for found in segments]), bad[0], "right"))
+        raise InputError(
+            f"segment {flat[bad[0]].id} has an area below 0",
+            source=name,
+            record=f"image {shorten(rows[image].image_id)}",
+            field="area",
+            value=flat[bad[0]].area,
+        )
+    return areas
+
+
+def _classes(categories: Sequence[_Category], name: str) -> Classes:
+    """Return the categories; of two of one id the last one, as in panopticapi."""
+    found = {one.id: one for one in categories}
+    for one in found.values():
+        if one.isthing is None:
+            raise InputError(
+                "is missing",
+                source=name,
+                record=f"category {shorten(one.id)}",
+                field="isthing",
+                remedy="write 1 for things, 0 for stuff",
+            )
+    names = tuple(one.name or str(one.id) for one in found.values())
+    things = np.array([one.isthing == 1 for one in found.values()], np.bool_)
+    return Classes(tuple(found), names, things)
+
+
+def folder_of(source: Any, given: str | os.PathLike[str] | None, predictions: bool) -> str:
+    """Return the folder of the label maps; raises `OptionError` where there is none."""
+    flag, role = ("--pred-folder", "predictions") if predictions else ("--gt-folder", "ground truth")
+    if given is None and not isinstance(source, str | os.PathLike):
+        raise OptionError(f"the label maps of the {role} are needed: a folder, or a mapping of image ids to arrays")
+    folder = os.fspath(source).replace(".json", "") if given is None else os.fspath(given)
+    if not os.path.isdir(folder):
+        raise OptionError(f"there is no folder {shorten(folder)} with the label maps of the {role}; name it ({flag})")
+    return folder
+
+
+def _path(folder: str, row: _Annotation, name: str) -> str:
+    """Return the path of the label map of an image; refuse one outside of the folder."""
+    file = row.file_name
+    problem = None
+    if file is None:
+        problem = "is missing"
+    elif os.path.isabs(file) or ".." in file.replace("\\", "/").split("/") or "\0" in file or not file:
+        problem = "is no file in the folder of label maps"
+    if problem is not None or file is None:
+        raise InputError(
+            problem or "is missing", source=name, record=f"image {shorten(row.image_id)}", field="file_name", value=file
+        )
+    return os.path.join(folder, file)

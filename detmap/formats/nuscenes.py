@@ -1,0 +1,495 @@
+"""nuScenes' files: results as they are submitted, and ground truth, a JSON of samples or the tables of the data set.
+
+Results are ``{"meta": {…}, "results": {token: [box, …]}}``. A box has ``translation``, ``size`` (width, length, height),
+``rotation`` (w, x, y, z), ``velocity``, ``detection_name``, ``detection_score`` and ``attribute_name``. A JSON of samples is
+``{"samples": [{"token", "ego": [x, y, z], "boxes": [box with num_pts, …], "racks": [{translation, size, rotation}, …]}]}``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap import columns
+from detmap.data.ids import Ids, locate
+from detmap.data.tables import Detections, GroundTruth
+from detmap.errors import InputError, shorten
+from detmap.formats.registry import Format, Given, packed
+from detmap.formats.voc.read import image_set_of
+from detmap.kernels import readonly
+from detmap.plugins import register
+from detmap.reading.options import Reading, Role
+from detmap.reading.sources import name_of, read_bytes
+from detmap.shapes.kinds import DISTANCE, Surroundings
+from detmap.shapes.moving import NO_ATTRIBUTE, MovingBoxes
+
+#: The classes, whose ids are their places here, in the order of the means.
+CLASSES = (
+    *("car", "truck", "bus", "trailer", "construction_vehicle"),
+    *("pedestrian", "motorcycle", "bicycle", "traffic_cone", "barrier"),
+)
+
+ATTRIBUTES = (
+    *("pedestrian.moving", "pedestrian.sitting_lying_down", "pedestrian.standing"),
+    *("cycle.with_rider", "cycle.without_rider"),
+    *("vehicle.moving", "vehicle.parked", "vehicle.stopped"),
+)
+
+#: The most boxes of a sample, of all classes, as the development kit has it.
+MOST_BOXES = 500
+
+#: Beginnings of results, and of a JSON of samples.
+_RESULTS = re.compile(rb'\s*\{\s*("meta"\s*:\s*\{[^{}]*\}\s*,\s*)?"results"\s*:\s*\{')
+_SAMPLES = re.compile(rb'\s*\{\s*"samples"\s*:\s*\[')
+
+#: NaN where JSON has a value.
+_NAN = re.compile(rb"(?<=[\[,:\s])-?NaN(?=[\],}\s])")
+
+_CLASS = {name: place for place, name in enumerate(CLASSES)}
+_ATTRIBUTE = {"": NO_ATTRIBUTE, **{name: place for place, name in enumerate(ATTRIBUTES)}}
+
+
+_Three = tuple[float, float, float]
+_Four = tuple[float, float, float, float]
+
+
+class _Box(msgspec.Struct, gc=False):
+    """A box of results, or of a JSON of samples; a velocity that is null is not known."""
+
+    translation: _Three
+    size: _Three
+    rotation: _Four
+    detection_name: str
+    velocity: tuple[float | None, float | None] | None = None
+    detection_score: float | None = None
+    attribute_name: str = ""
+    num_pts: int = -1
+    sample_token: str | None = None
+
+
+class _Rack(msgspec.Struct, gc=False):
+    translation: _Three
+    size: _Three
+    rotation: _Four
+
+
+class _Sample(msgspec.Struct, gc=False):
+    token: str
+    boxes: msgspec.Raw
+    ego: list[float] | None = None
+    racks: list[_Rack] = []
+
+
+class _Scene(NamedTuple):
+    """A sample: its boxes, as JSON or decoded, where the car was, and the racks."""
+
+    token: str
+    boxes: msgspec.Raw | list[_Box]
+    ego: list[float] | None
+    racks: list[_Rack]
+
+
+class _Samples(msgspec.Struct):
+    samples: list[_Sample]
+
+
+class _Results(msgspec.Struct):
+    results: dict[str, msgspec.Raw]
+
+
+class _Read(NamedTuple):
+    """Boxes of all samples: of each its sample, by number, and its columns."""
+
+    samples: NDArray[np.int64]
+    classes: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    column: MovingBoxes
+
+
+def _document(source: Any, kind: str, form: type) -> tuple[Any, str]:
+    """Return what a file of JSON holds, in some form, and its name; ``NaN``, as Python writes it, is null."""
+    data, name = read_bytes(source, kind)
+    return _decoded(data, name, form), name
+
+
+def _decoded(data: Any, name: str, form: Any) -> Any:
+    data = bytes(data).removeprefix(BOM_UTF8)
+    try:
+        return msgspec.json.decode(data, type=form)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        plain = _NAN.sub(b"null", data) if b"NaN" in data else data
+        if plain == data:
+            raise InputError(_sentence(error), source=name) from None
+    return _decoded(plain, name, form)
+
+
+def _sentence(error: Exception) -> str:
+    """Return an error of the decoder as what is wrong."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, msgspec.ValidationError) else f"is not valid JSON: {text}"
+
+
+def _read(boxes: Iterable[tuple[str, Any]], name: str, scored: bool) -> _Read:
+    """Read the boxes of samples, which come as JSON, by their tokens."""
+    decoder = msgspec.json.Decoder(list[_Box])
+    counts: list[int] = []
+    read: dict[str, list[Any]] = {
+        one: [] for one in ("translation", "size", "rotation", "velocity", "classes", "scores", "attributes", "points")
+    }
+    for token, raw in boxes:
+        try:
+            found = decoder.decode(raw) if isinstance(raw, msgspec.Raw) else raw
+        except msgspec.DecodeError as error:
+            raise InputError(_sentence(error), source=name, record=f"sample {shorten(token)}") from None
+        if scored and len(found) > MOST_BOXES:
+            raise InputError(
+                f"has {len(found)} boxes, and a submission at most {MOST_BOXES}",
+                source=name,
+                record=f"sample {shorten(token)}",
+                remedy="keep those of the best scores",
+            )
+        for place, box in enumerate(found):
+            _check(box, f"sample {shorten(token)}, box {place}", token, name, scored)
+        counts.append(len(found))
+        read["translation"] += [box.translation for box in found]
+        read["size"] += [box.size for box in found]
+        read["rotation"] += [box.rotation for box in found]
+        read["velocity"] += [box.velocity or (None, None) for box in found]
+        read["classes"] += [_CLASS[box.detection_name] for box in found]
+        read["scores"] += [box.detection_score for box in found]
+        read["attributes"] += [_ATTRIBUTE[box.attribute_name] for box in found]
+        read["points"] += [box.num_pts == 0 for box in found]
+    samples = np.repeat(np.arange(len(counts)), counts)
+    try:
+        column = MovingBoxes.from_arrays(
+            read["translation"],
+            read["size"],
+            read["rotation"],
+            np.array(read["velocity"], np.float64).reshape(-1, 2),
+            np.array(read["attributes"], np.int64),
+            np.array(read["points"], np.bool_),
+            source=name,
+        )
+    except InputError as error:
+        row = error.record if isinstance(error.record, int) else 0
+        place = row - sum(counts[: samples[row]])
+        raise error.elsewhere(name, f"sample {samples[row]} of the file, box {place}") from None
+    scores = np.array(read["scores"] if scored else [], np.float64)
+    return _Read(samples, np.array(read["classes"], np.int64), scores, column)
+
+
+def _check(box: _Box, record: str, token: str, name: str, scored: bool) -> None:
+    """Refuse a box of an unknown class or attribute, without a score, or of another sample."""
+    if box.detection_name not in _CLASS:
+        problem, field, value, remedy = "is no class", "detection_name", box.detection_name, ", ".join(CLASSES)
+    elif box.attribute_name not in _ATTRIBUTE:
+        problem, field, value, remedy = "is no attribute", "attribute_name", box.attribute_name, ", ".join(ATTRIBUTES)
+    elif box.sample_token not in (None, token):
+        problem, field, value, remedy = "is another sample", "sample_token", str(box.sample_token), f"it is {token!r}"
+    elif scored and box.detection_score is None:
+        raise InputError("is missing", source=name, record=record, field="detection_score")
+    else:
+        return
+    raise InputError(problem, source=name, record=record, field=field, value=value, remedy=remedy)
+
+
+def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
+    """Read results as they are submitted."""
+    document, name = _document(source, "detections", _Results)
+    tokens = list(document.results)
+    found = _read(document.results.items(), name, scored=True)
+    wrong = np.isnan(found.scores)
+    assert not wrong.any()  # JSON has no NaN
+    made = Detections.from_arrays(
+        image_ids=_coded(tokens, found.samples, name),
+        category_ids=found.classes,
+        scores=found.scores,
+        shapes={DISTANCE: found.column},
+        source=name,
+    )
+    return made if ground_truth is None else made.on_images_of(ground_truth, reading.unknown_images)
+
+
+def _coded(tokens: Sequence[str], samples: NDArray[np.int64], name: str) -> Ids:
+    """Return the samples of boxes as ids, those without boxes left out."""
+    seen = np.zeros(len(tokens), np.bool_)
+    seen[samples] = True
+    place = np.cumsum(seen) - 1
+    ids = columns.texts([token for token, there in zip(tokens, seen.tolist(), strict=True) if there], source=name)
+    return Ids(ids if seen.any() else np.empty(0, "U1"), place[samples].astype(np.int32))
+
+
+def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
+    """Read a JSON of samples, or the tables of the data set: those of an image set, which lists tokens or scenes."""
+    wanted = None if reading.image_set is None else image_set_of(reading.image_set)
+    if isinstance(source, str | os.PathLike) and os.path.isdir(source):
+        name = name_of(source, "ground truth")
+        samples = _of_tables(source, wanted)
+    else:
+        document, name = _document(source, "ground truth", _Samples)
+        samples = [
+            _Scene(one.token, one.boxes, one.ego, one.racks)
+            for one in document.samples
+            if wanted is None or one.token in wanted
+        ]
+    if not samples:
+        raise InputError("has no samples" if wanted is None else "has no samples of the image set", source=name)
+    tokens = [one.token for one in samples]
+    if len(set(tokens)) < len(tokens):
+        twice = next(token for at, token in enumerate(tokens) if token in tokens[:at])
+        raise InputError("is there twice", source=name, field="token", value=twice)
+    found = _read(((one.token, one.boxes) for one in samples), name, scored=False)
+    made = GroundTruth.from_arrays(
+        image_ids=_coded(tokens, found.samples, name),
+        category_ids=found.classes,
+        images=columns.texts(tokens, source=name),
+        categories=np.arange(len(CLASSES)),
+        category_names=dict(enumerate(CLASSES)),
+        shapes={DISTANCE: found.column},
+        source=name,
+    )
+    around = _surroundings(samples, made.images.ids, name)
+    return replace(made, images=replace(made.images, surroundings=around))
+
+
+def _surroundings(samples: Sequence[_Scene], images: NDArray[Any], name: str) -> Surroundings:
+    """Return where the car was in each sample, and the bicycle racks."""
+    place = locate(columns.texts([one.token for one in samples], source=name), images)
+    places = np.full((len(samples), 2), np.nan)
+    for at, one in zip(place.tolist(), samples, strict=True):
+        if one.ego is not None:
+            if len(one.ego) < 2:
+                raise InputError(
+                    "must be x and y", source=name, record=f"sample {one.token!r}", field="ego", value=one.ego
+                )
+            places[at] = one.ego[:2]
+    racks = [(at, rack) for at, one in zip(place.tolist(), samples, strict=True) for rack in one.racks]
+    boxes = MovingBoxes.from_arrays(
+        [rack.translation for _, rack in racks],
+        [rack.size for _, rack in racks],
+        [rack.rotation for _, rack in racks],
+        source=f"{name}, racks",
+    )
+    return Surroundings(
+        readonly(places, np.float64),
+        readonly([at for at, _ in racks], np.int64),
+        *(readonly(column, np.float64) for column in (boxes.centres, boxes.sizes, boxes.rotations)),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------------ tables
+
+
+class _Named(msgspec.Struct, gc=False):
+    token: str
+    name: str
+
+
+class _SampleRow(msgspec.Struct, gc=False):
+    token: str
+    timestamp: int
+    scene_token: str
+
+
+class _Instance(msgspec.Struct, gc=False):
+    token: str
+    category_token: str
+
+
+class _Annotation(msgspec.Struct, gc=False):
+    token: str
+    sample_token: str
+    instance_token: str
+    attribute_tokens: list[str]
+    translation: _Three
+    size: _Three
+    rotation: _Four
+    prev: str
+    next: str
+    num_lidar_pts: int
+    num_radar_pts: int
+
+
+class _Pose(msgspec.Struct, gc=False):
+    token: str
+    translation: _Three
+
+
+class _Data(msgspec.Struct, gc=False):
+    sample_token: str
+    ego_pose_token: str
+    calibrated_sensor_token: str
+    is_key_frame: bool
+
+
+class _Calibrated(msgspec.Struct, gc=False):
+    token: str
+    sensor_token: str
+
+
+class _Sensor(msgspec.Struct, gc=False):
+    token: str
+    channel: str
+
+
+#: Categories of the tables that are scored, and their classes.
+_SCORED = {
+    "movable_object.barrier": "barrier",
+    "movable_object.trafficcone": "traffic_cone",
+    "vehicle.bicycle": "bicycle",
+    "vehicle.bus.bendy": "bus",
+    "vehicle.bus.rigid": "bus",
+    "vehicle.car": "car",
+    "vehicle.construction": "construction_vehicle",
+    "vehicle.motorcycle": "motorcycle",
+    "vehicle.trailer": "trailer",
+    "vehicle.truck": "truck",
+    **{f"human.pedestrian.{one}": "pedestrian" for one in ("adult", "child", "construction_worker", "police_officer")},
+}
+_RACK = "static_object.bicycle_rack"
+
+#: The sensor whose poses say where the car was.
+_CHANNEL = "LIDAR_TOP"
+
+#: The longest times in seconds over which a velocity is measured, from one neighbour and between two.
+_LONGEST = {False: 1.5, True: 3.0}
+
+_TABLES = ("sample", "sample_annotation", "sample_data", "ego_pose", "scene", "attribute", "instance", "category")
+
+
+class _Tables:
+    """The rows of the tables in a folder."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = os.fspath(folder)
+
+    def name(self, table: str) -> str:
+        return os.path.join(self.folder, f"{table}.json")
+
+    def rows(self, table: str, form: Any) -> list[Any]:
+        """Return the rows of a table."""
+        found: list[Any] = _document(self.name(table), "ground truth", list[form])[0]
+        return found
+
+    def look_up(self, known: dict[str, Any], token: str, table: str, row: int, field: str) -> Any:
+        """Return the row that a token stands for; raises `InputError` where there is none."""
+        if token not in known:
+            raise InputError(
+                "is no token of the other table", source=self.name(table), record=row, field=field, value=token
+            )
+        return known[token]
+
+
+def _of_tables(folder: Any, wanted: set[str] | None) -> list[_Scene]:
+    """Return the samples of the tables, or those of scenes, by name, or tokens that are wanted."""
+    tables = _Tables(folder)
+    scenes = {one.token: one.name for one in tables.rows("scene", _Named)}
+    rows = tables.rows("sample", _SampleRow)
+    names = [tables.look_up(scenes, one.scene_token, "sample", row, "scene_token") for row, one in enumerate(rows)]
+    times = {one.token: 1e-6 * one.timestamp for one in rows}
+    chosen = [one.token for one, name in zip(rows, names, strict=True) if wanted is None or {one.token, name} & wanted]
+    boxes: dict[str, list[_Box]] = {token: [] for token in chosen}
+    racks: dict[str, list[_Rack]] = {token: [] for token in chosen}
+    categories = {one.token: one.name for one in tables.rows("category", _Named)}
+    of_instance = {one.token: one.category_token for one in tables.rows("instance", _Instance)}
+    attributes = {one.token: one.name for one in tables.rows("attribute", _Named)}
+    annotations = tables.rows("sample_annotation", _Annotation)
+    known = {one.token: one for one in annotations}
+    for row, one in enumerate(annotations):
+        if one.sample_token not in boxes:
+            continue
+        token = tables.look_up(of_instance, one.instance_token, "sample_annotation", row, "instance_token")
+        category = tables.look_up(categories, token, "instance", row, "category_token")
+        if category == _RACK:
+            racks[one.sample_token].append(_Rack(one.translation, one.size, one.rotation))
+        if category not in _SCORED:
+            continue
+        if len(one.attribute_tokens) > 1:
+            problem = "has more than one attribute"
+            raise InputError(problem, source=tables.name("sample_annotation"), record=row, field="attribute_tokens")
+        said = [
+            tables.look_up(attributes, own, "sample_annotation", row, "attribute_tokens")
+            for own in one.attribute_tokens
+        ]
+        boxes[one.sample_token].append(
+            _Box(
+                one.translation,
+                one.size,
+                one.rotation,
+                _SCORED[category],
+                velocity=_velocity(tables, row, one, known, times),
+                attribute_name=said[0] if said else "",
+                num_pts=one.num_lidar_pts + one.num_radar_pts,
+            )
+        )
+    places = _places(tables, set(chosen))
+    return [_Scene(token, boxes[token], places.get(token), racks[token]) for token in chosen]
+
+
+def _velocity(
+    tables: _Tables, row: int, one: _Annotation, known: dict[str, _Annotation], times: dict[str, float]
+) -> tuple[float, float] | None:
+    """Return how fast an object moves, from where it is in the samples before and after; None where they are too far."""
+    if not one.prev and not one.next:
+        return None
+    table = "sample_annotation"
+    first = tables.look_up(known, one.prev, table, row, "prev") if one.prev else one
+    last = tables.look_up(known, one.next, table, row, "next") if one.next else one
+    begin, end = (tables.look_up(times, other.sample_token, table, row, "sample_token") for other in (first, last))
+    elapsed = end - begin
+    if elapsed > _LONGEST[bool(one.prev and one.next)]:
+        return None
+    if elapsed <= 0:
+        problem = "the samples of an object's annotations do not follow each other in time"
+        raise InputError(problem, source=tables.name(table), record=row, field="next", value=one.next)
+    x, y = ((last.translation[axis] - first.translation[axis]) / elapsed for axis in (0, 1))
+    return x, y
+
+
+def _places(tables: _Tables, chosen: set[str]) -> dict[str, list[float]]:
+    """Return where the car was in each sample."""
+    sensors = {one.token for one in tables.rows("sensor", _Sensor) if one.channel == _CHANNEL}
+    lidars = {one.token for one in tables.rows("calibrated_sensor", _Calibrated) if one.sensor_token in sensors}
+    poses = {one.token: one.translation for one in tables.rows("ego_pose", _Pose)}
+    found = {}
+    for row, one in enumerate(tables.rows("sample_data", _Data)):
+        if one.is_key_frame and one.sample_token in chosen and one.calibrated_sensor_token in lidars:
+            found[one.sample_token] = list(
+                tables.look_up(poses, one.ego_pose_token, "sample_data", row, "ego_pose_token")
+            )
+    return found
+
+
+def _sniff(given: Given) -> bool:
+    """A folder of tables, or a JSON whose first field is that of results, or of samples."""
+    if given.is_folder:
+        return given.role == "ground_truth" and {f"{table}.json" for table in _TABLES} <= {*given.names}
+    return bool((_RESULTS if given.role == "detections" else _SAMPLES).match(given.head))
+
+
+def _tell(given: Given) -> Role:
+    return "detections" if _RESULTS.match(given.head) else "ground_truth"
+
+
+FORMAT = register(
+    Format(
+        name="nuscenes",
+        takes=("image_set",),
+        suffixes=packed(".json"),
+        sniff=_sniff,
+        read_ground_truth=read_ground_truth,
+        read_detections=read_detections,
+        holds=(DISTANCE,),
+        words=("nuScenes' JSON of samples, or folder of tables", "nuScenes' results"),
+        members=".json",
+        tell=_tell,
+    )
+)

@@ -1,0 +1,119 @@
+"""CVAT's XML 1.1 for images: boxes, rotated ones too, and polygons, in pixels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from xml.parsers import expat
+
+from detmap.choices import decimal
+from detmap.data.benchmarks import ROTATED_BOXES
+from detmap.data.tables import GroundTruth
+from detmap.errors import InputError
+from detmap.formats.tools.collected import Collected
+from detmap.reading.options import Reading
+from detmap.reading.sources import Source, read_bytes
+
+_DEEPEST = 64
+
+#: Elements of an image that have no area, or that are read in no other way yet.
+_UNREAD = ("polyline", "points", "mask", "ellipse", "skeleton", "cuboid")
+
+
+def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
+    """Read images with their boxes and polygons; of a rotated box the one around it, unless rotated boxes are asked for."""
+    data, name = read_bytes(source, "ground truth")
+    found = Collected(name, "xyxy")
+    depth = 0
+    image = ""
+
+    def refuse(*_: object) -> None:
+        raise InputError("declares a document type, which CVAT never does", source=name)
+
+    def start(tag: str, attributes: Mapping[str, str]) -> None:
+        nonlocal depth, image
+        depth += 1
+        if depth > _DEEPEST:
+            raise InputError("is nested too deeply", source=name)
+        place = f"line {parser.CurrentLineNumber}"
+        if depth == 1 and tag != "annotations":
+            problem = f"is not CVAT's XML: its root is {tag[:40]!r}, not 'annotations'"
+            raise InputError(problem, source=name)
+        if depth == 2 and tag == "track":
+            remedy = "export the task as CVAT for images 1.1, or as COCO"
+            raise InputError("holds tracks of a video", source=name, record=place, remedy=remedy)
+        if depth == 2 and tag == "image":
+            sides = [attributes.get(side, "") for side in ("height", "width")]
+            height, width = (int(side) if side.isascii() and side.isdigit() and len(side) < 9 else 0 for side in sides)
+            image = found.image(attributes.get("name", ""), place, height, width)
+        elif depth == 3 and image and tag in ("box", "polygon"):
+            outline = _box(attributes, name, place) if tag == "box" else _points(attributes, name, place)
+            rotated = tag == "polygon" or attributes.get("rotation", "0") not in ("0", "0.0", "0.00")
+            box = () if rotated else (outline[0], outline[1], outline[4], outline[5])
+            if tag == "box" and rotated:
+                found.count(ROTATED_BOXES)
+            found.add(place, image, attributes.get("label", ""), box, outline=outline)
+        elif depth == 3 and image and tag in _UNREAD:
+            found.count("unread_records")
+
+    def end(tag: str) -> None:
+        nonlocal depth, image
+        depth -= 1
+        image = "" if depth == 1 else image
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    try:
+        parser.Parse(bytes(data), True)
+    except InputError:
+        raise
+    except (expat.ExpatError, LookupError, ValueError, Warning) as error:
+        raise InputError(f"is not valid XML: {error}", source=name, remedy="is the file complete?") from None
+    return found.ground_truth(reading)
+
+
+def _number(text: str, source: str, place: str, field: str) -> float:
+    try:
+        value = decimal(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError("must be a finite number", source=source, record=place, field=field, value=text)
+    return value
+
+
+def _box(attributes: Mapping[str, str], source: str, place: str) -> list[float]:
+    """Return the corners of a box, turned clockwise on the screen about its centre by its rotation in degrees."""
+    left, top, right, bottom = (
+        _number(attributes.get(side, ""), source, place, side) for side in ("xtl", "ytl", "xbr", "ybr")
+    )
+    turn = _number(attributes.get("rotation", "0"), source, place, "rotation")
+    corners = [left, top, right, top, right, bottom, left, bottom]
+    if turn == 0:
+        return corners
+    x, y = (left + right) / 2, (top + bottom) / 2
+    cosine, sine = _exact(math.cos, turn), _exact(math.sin, turn)
+    turned = []
+    for a, b in zip(corners[0::2], corners[1::2], strict=True):
+        turned += [x + (a - x) * cosine - (b - y) * sine, y + (a - x) * sine + (b - y) * cosine]
+    return turned
+
+
+def _exact(of: object, degrees: float) -> float:
+    """Return the cosine or sine of an angle in degrees, exact for quarter turns."""
+    quarter = (1.0, 0.0, -1.0, 0.0) if of is math.cos else (0.0, 1.0, 0.0, -1.0)
+    if degrees % 90 == 0:
+        return quarter[int(degrees // 90) % 4]
+    return math.cos(math.radians(degrees)) if of is math.cos else math.sin(math.radians(degrees))
+
+
+def _points(attributes: Mapping[str, str], source: str, place: str) -> list[float]:
+    """Return the corners of a polygon, written as x,y;x,y."""
+    pairs = [pair.split(",") for pair in attributes.get("points", "").split(";")]
+    if len(pairs) < 3 or any(len(pair) != 2 for pair in pairs):
+        value = attributes.get("points", "")
+        raise InputError(
+            "must be three or more points x,y;x,y", source=source, record=place, field="points", value=value
+        )
+    return [_number(one, source, place, "points") for pair in pairs for one in pair]

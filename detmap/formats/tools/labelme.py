@@ -1,0 +1,91 @@
+"""labelme's JSON, a file per image: rectangles by two opposite corners, polygons, circles by centre and a point."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from detmap.data.tables import GroundTruth
+from detmap.errors import InputError
+from detmap.formats.tools.collected import Collected, decoded
+from detmap.reading.opening import Held
+from detmap.reading.options import Reading
+from detmap.reading.sources import members, name_of
+
+#: Corners of the polygon that stands for a circle where its mask is asked for.
+_CORNERS = 64
+
+
+class _Shape(msgspec.Struct, gc=False):
+    label: str
+    points: list[tuple[float, float]]
+    shape_type: str | None = None
+
+
+class _Document(msgspec.Struct, gc=False):
+    shapes: list[_Shape]
+    imagePath: str = ""
+    imageHeight: int | None = None
+    imageWidth: int | None = None
+
+
+def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
+    """Read a folder or archive of files, or one. Lines and points are left out, as they have no area."""
+    name = name_of(source, "ground truth")
+    found = Collected(name, "xywh")
+    for file, data, place in _files(source, name):
+        document, _ = decoded(Held.of(data, place), _Document, "ground truth")
+        path = document.imagePath.replace("\\", "/").rpartition("/")[2] or file
+        if path in found.sizes:
+            raise InputError("is the image of two files", source=place, field="imagePath", value=path)
+        image = found.image(path, file, document.imageHeight, document.imageWidth)
+        for k, shape in enumerate(document.shapes):
+            outline = _outline(shape, place, f"shape {k}")
+            if outline is None:
+                found.count("unread_records")
+                continue
+            box = [min(outline[0::2]), min(outline[1::2]), max(outline[0::2]), max(outline[1::2])]
+            if shape.shape_type == "circle":
+                (x, y), rim = shape.points
+                radius = math.dist((x, y), rim)
+                box = [x - radius, y - radius, x + radius, y + radius]
+            sides = (box[0], box[1], box[2] - box[0], box[3] - box[1])
+            found.add(f"{file} shape {k}", image, shape.label, sides, outline=outline)
+    return found.ground_truth(reading)
+
+
+def _files(source: Any, name: str) -> Any:
+    """Yield name, bytes and place of each file."""
+    if isinstance(source, Held):
+        yield name, bytes(source), name
+        return
+    import os
+
+    if os.path.isdir(source):
+        yield from members(source, ".json", "ground truth")
+        return
+    from detmap.reading.sources import read_bytes
+
+    data, place = read_bytes(source, "ground truth")
+    yield os.path.basename(os.fspath(source)), bytes(data), place
+
+
+def _outline(shape: _Shape, source: str, place: str) -> list[float] | None:
+    """Return the corners around a shape; None of a line or a point. Raises `InputError` where points are missing."""
+    kind, points = shape.shape_type or "polygon", shape.points
+    if kind not in ("rectangle", "polygon", "circle", "mask"):
+        return None
+    wanted = 3 if kind == "polygon" else 2
+    if len(points) < wanted or (kind != "polygon" and len(points) != 2):
+        problem = f"a {kind} has {len(points)} points where {wanted} are expected"
+        raise InputError(problem, source=source, record=place, field="points")
+    if kind == "polygon":
+        return [value for point in points for value in point]
+    (x, y), (a, b) = points
+    if kind == "circle":
+        radius, steps = math.dist((x, y), (a, b)), (2 * math.pi * i / _CORNERS for i in range(_CORNERS))
+        return [value for t in steps for value in (x + radius * math.cos(t), y + radius * math.sin(t))]
+    left, right, top, bottom = min(x, a), max(x, a), min(y, b), max(y, b)
+    return [left, top, right, top, right, bottom, left, bottom]

@@ -1,0 +1,160 @@
+"""MOTChallenge: a folder per sequence with ``gt/gt.txt`` or ``det/det.txt``, or such a file; a line per box and frame.
+
+Frames and the corners of boxes count from 1; tables have corners that count from 0. Of ground truth a line of class 1
+whose flag is 1 is an object. Lines whose flag is 0, of people of any sort, are crowds of pedestrians; of anything else
+they are left out.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from detmap.data.tables import Detections, GroundTruth
+from detmap.errors import InputError
+from detmap.formats.tools.collected import Collected
+from detmap.reading.lines import Lines, read_lines
+from detmap.reading.options import Reading
+from detmap.reading.sources import name_of, read_bytes
+
+#: Names of the classes 1 to 13 of MOT16, MOT17 and MOT20.
+CLASSES = (
+    "pedestrian",
+    "person_on_vehicle",
+    "car",
+    "bicycle",
+    "motorbike",
+    "non_motorised_vehicle",
+    "static_person",
+    "distractor",
+    "occluder",
+    "occluder_on_ground",
+    "occluder_full",
+    "reflection",
+    "crowd",
+)
+
+#: Of these a line that is not to be considered covers people, who are then neither found nor missed.
+_PEOPLE = (1, 2, 7, 8, 12, 13)
+
+#: The most frames of a sequence.
+_FRAMES = 10_000_000
+
+_LINE = "a line is: frame,id,left,top,width,height,score (of ground truth: flag,class,visibility)"
+
+
+class _Sequence(NamedTuple):
+    """A sequence: its name, its file, and what its ``seqinfo.ini`` says of frames, height and width, 0 where nothing."""
+
+    name: str
+    path: Any
+    frames: int = 0
+    height: int = 0
+    width: int = 0
+
+
+def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
+    """Read the objects of all sequences."""
+    found = Collected(name_of(source, "ground truth"), "xywh")
+    for one in _sequences(source, "gt"):
+        lines = _lines(one.path, "ground truth")
+        for frame in range(1, one.frames + 1):
+            found.image(f"{one.name}/{frame:06d}", one.name, one.height, one.width)
+        for row, place, image, numbers in _rows(found, one, lines):
+            flag, label = numbers[6], numbers[7] if len(numbers) == 9 else 1
+            if label != int(label) or label < 0:
+                raise lines.error(row, "the class must be a whole number", lines.fields[row][7])
+            if flag:
+                called = CLASSES[int(label) - 1] if 1 <= label <= len(CLASSES) else str(int(label))
+                found.add(place, image, called, numbers[2:6])
+            elif label in _PEOPLE:
+                found.add(place, image, CLASSES[0], numbers[2:6], crowd=True)
+            else:
+                found.count("unread_records")
+    return found.ground_truth(reading)
+
+
+def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
+    """Read the detections of all sequences; where each side has a single sequence, their names need not be the same."""
+    found = Collected(name_of(source, "detections"), "xywh")
+    sequences = list(_sequences(source, "det"))
+    known = [] if ground_truth is None else [str(one) for one in ground_truth.images.ids.tolist()]
+    theirs = {one.rpartition("/")[0] for one in known}
+    if len(sequences) == len(theirs) == 1:
+        sequences = [sequences[0]._replace(name=theirs.pop())]
+    for one in sequences:
+        for _, place, image, numbers in _rows(found, one, _lines(one.path, "detections")):
+            found.add(place, image, CLASSES[0], numbers[2:6], score=numbers[6])
+    return found.detections(ground_truth, reading)
+
+
+def _rows(found: Collected, one: _Sequence, lines: Lines) -> Iterator[tuple[int, str, str, list[float]]]:
+    """Yield row, place, image and numbers of each line, corners from 0; raises `InputError` for a line of another form."""
+    values, edges = lines.floats()
+    table = values.tolist()
+    for row, (begin, end) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
+        numbers = table[begin:end]
+        if not 7 <= len(numbers) <= 10:
+            raise lines.error(row, f"has {len(numbers)} fields where 7 to 10 are expected", remedy=_LINE)
+        if numbers[0] != int(numbers[0]) or not 1 <= numbers[0] <= _FRAMES:
+            raise lines.error(row, "the frame must be a whole number of 1 or more", lines.fields[row][0])
+        if one.frames and numbers[0] > one.frames:
+            raise lines.error(row, f"the frame is beyond the {one.frames} that seqinfo.ini says", lines.fields[row][0])
+        numbers[2] -= 1
+        numbers[3] -= 1
+        place = f"{one.name} line {lines.numbers[row]}"
+        yield row, place, found.image(f"{one.name}/{int(numbers[0]):06d}", place, one.height, one.width), numbers
+
+
+def _lines(path: Any, what: str) -> Lines:
+    data, name = read_bytes(path, what)
+    return read_lines([(bytes(data).replace(b",", b" "), name)])
+
+
+def _sequences(source: Any, side: str) -> Iterator[_Sequence]:
+    """Yield the sequences of a folder, the one that it is, or the one of a file."""
+    if not isinstance(source, str | os.PathLike):
+        yield _Sequence("sequence", source)
+        return
+    path = os.path.abspath(source)
+    if not os.path.isdir(path):
+        name, folder = os.path.basename(path), os.path.dirname(path)
+        inside = os.path.basename(folder) == side and name == f"{side}.txt"
+        yield _described(os.path.dirname(folder), path) if inside else _Sequence(name.partition(".")[0], source)
+        return
+    if os.path.basename(path) == side and os.path.isfile(os.path.join(path, f"{side}.txt")):
+        path = os.path.dirname(path)
+    own = os.path.join(path, side, f"{side}.txt")
+    if os.path.isfile(own):
+        yield _described(path, own)
+        return
+    count = 0
+    for name in sorted(os.listdir(path)):
+        inner = os.path.join(path, name, side, f"{side}.txt")
+        if os.path.isfile(inner):
+            count += 1
+            yield _described(os.path.join(path, name), inner)
+    if not count:
+        raise InputError(f"holds no sequence with {side}/{side}.txt", source=os.fspath(source))
+
+
+def _described(folder: str, path: str) -> _Sequence:
+    """Return a sequence with what its seqinfo.ini says; raises `InputError` where that is damaged."""
+    found = _Sequence(os.path.basename(folder), path)
+    place = os.path.join(folder, "seqinfo.ini")
+    if not os.path.isfile(place):
+        return found
+    data, name = read_bytes(place, "seqinfo.ini")
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(bytes(data).decode("utf-8-sig"))
+        told = [parser.get("Sequence", key, fallback="0") for key in ("seqLength", "imHeight", "imWidth")]
+        frames, height, width = (int(one) for one in told)
+    except (configparser.Error, ValueError) as error:
+        first = str(error).partition("\n")[0]
+        raise InputError(f"is not a description of a sequence: {first}", source=name) from None
+    if not 0 <= frames <= _FRAMES:
+        raise InputError("is no number of frames", source=name, field="seqLength", value=frames)
+    return found._replace(frames=frames, height=height, width=width)

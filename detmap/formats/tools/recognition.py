@@ -1,0 +1,183 @@
+"""The formats of annotation tools and data sets, and how each is recognised. A reader is imported where it is used."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from typing import NamedTuple
+
+from detmap.formats.registry import Format, Given
+from detmap.plugins import later, register
+from detmap.reading.options import ROLES, Role
+from detmap.shapes.kinds import BOUNDARIES, BOXES, MASKS, PROBIOU, ROTATED
+
+_OUTLINED = (BOXES, MASKS, BOUNDARIES)
+
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:]')
+
+
+class _Keys(NamedTuple):
+    """The first keys of JSON: whether it is a list; those of its first record or its own; those of the first one inside."""
+
+    listed: bool
+    own: frozenset[bytes]
+    inner: frozenset[bytes]
+
+
+def _keys(head: bytes) -> _Keys:
+    """Return the keys of the first record of a list, or those of an object and of the first object in it."""
+    listed = head.lstrip()[:1] == b"["
+    depth, level, inside, last = 0, 2 if listed else 1, 0, b""
+    own: set[bytes] = set()
+    inner: set[bytes] = set()
+    for match in _TOKEN.finditer(head):
+        token = match[0]
+        if token in (b"{", b"["):
+            depth += 1
+            if not inside and token == b"{" and depth > level:
+                inside = depth
+        elif token in (b"}", b"]"):
+            depth -= 1
+            if depth < level:
+                break
+            if inside and depth < inside:
+                inside = -1  # only the first one counts
+        elif token == b":" and depth in (level, inside):
+            (own if depth == level else inner).add(last)
+        last = token.strip(b'"')
+    return _Keys(listed, frozenset(own), frozenset(inner))
+
+
+def json_format(head: bytes) -> str | None:
+    """Return the name of the format of JSON that begins so; None of any other, as COCO's."""
+    if head.lstrip()[:1] not in (b"{", b"["):
+        return None
+    listed, own, inner = _keys(head)
+    if listed:
+        if "image_id" in map(bytes.decode, own):
+            return None
+        if b"relative_coordinates" in head or {b"frame_id", b"filename", b"objects"} <= own:
+            return "darknet"
+        if {b"image", b"imagefilename"} & own and {b"annotations", b"annotation"} & own:
+            return "createml"
+        return "bdd100k" if b"name" in own and {b"labels", b"attributes", b"timestamp"} & own else None
+    if b"frames" in own and b"name" in inner:
+        return "bdd100k"
+    if b"shapes" in own and {b"version", b"flags", b"imagePath", b"imageData"} & own:
+        return "labelme"
+    of_via = b"_via_img_metadata" in own or b"_via_settings" in own
+    return "via" if of_via or {b"filename", b"regions"} <= inner else None
+
+
+def _is_json(name: str, given: Given) -> bool:
+    return not given.is_folder and json_format(given.head) == name
+
+
+def _scored(given: Given) -> Role:
+    """Detections have scores."""
+    return "detections" if b'"score"' in given.head else "ground_truth"
+
+
+def _is_labelme(given: Given) -> bool:
+    """A file, or a folder most of whose first files of JSON are labelme's."""
+    if not given.is_folder:
+        return _is_json("labelme", given)
+    names = [name for name in given.names if name.lower().endswith(".json")][:5]
+    found = [json_format(Given(os.path.join(given.path, name), given.role).head) == "labelme" for name in names]
+    return 2 * sum(found) > len(found)
+
+
+def _is_via(given: Given) -> bool:
+    first = given.head.partition(b"\n")[0]
+    return _is_json("via", given) or (b"region_shape_attributes" in first and b"filename" in first)
+
+
+def _is_kaggle(given: Given) -> bool:
+    titles = given.head.partition(b"\n")[0].replace(b'"', b"").strip().split(b",")
+    return not given.is_folder and b"PredictionString" in titles and not {b"ImageID", b"ImageId"} & {*titles}
+
+
+def _is_cvat(given: Given) -> bool:
+    head = given.head.lstrip()
+    return not given.is_folder and head[:1] == b"<" and re.search(rb"<annotations[\s>]", head) is not None
+
+
+def _is_wider_face(given: Given) -> bool:
+    """A list whose second line is a number after the path of an image; folders of files that begin so."""
+    if given.role == "ground_truth" and not given.is_folder:
+        return _begins_block(given.head, b".")
+    if not given.is_folder or given.role == "ground_truth":
+        return False
+    for folder in [given.path, *(os.path.join(given.path, name) for name in given.names[:3])]:
+        inside = Given(folder, given.role)
+        first = next((name for name in inside.names if name.lower().endswith(".txt")), None)
+        if first is not None:
+            return _begins_block(Given(os.path.join(folder, first), given.role).head, first[:-4].encode())
+    return False
+
+
+def _begins_block(head: bytes, name: bytes) -> bool:
+    lines = [line.split() for line in head.splitlines()[:3]]
+    return len(lines) > 1 and len(lines[0]) == len(lines[1]) == 1 and lines[1][0].isdigit() and name in lines[0][0]
+
+
+def _is_mot(given: Given) -> bool:
+    """A folder of sequences, or one; a file of lines of seven to ten numbers between commas, the first from 1."""
+    side = "gt" if given.role == "ground_truth" else "det"
+    if given.is_folder:
+        inside = [given.path, *(os.path.join(given.path, name) for name in given.names[:3])]
+        if given.name == side:
+            inside.append(os.path.dirname(os.path.abspath(given.path)))
+        return any(os.path.isfile(os.path.join(one, side, f"{side}.txt")) for one in inside)
+    lines = given.head.splitlines()[:-1] if len(given.head) == 4096 else given.head.splitlines()
+    rows = [line.split(b",") for line in lines[:100] if line.strip()]
+    if not rows or not all(7 <= len(row) <= 10 for row in rows) or given.name.lower().endswith(".json"):
+        return False
+    with suppress(ValueError):
+        numbers = [[float(cell) for cell in row] for row in rows]
+        counted = all(row[0] == int(row[0]) >= 1 and row[1] == int(row[1]) for row in numbers)
+        flagged = all(row[6] in (0, 1) and (len(row) == 9 or row[1] >= 0) for row in numbers)
+        return counted and flagged == (given.role == "ground_truth")
+    return False
+
+
+def _reader(name: str, role: str) -> object:
+    module = {"kaggle": "prediction_strings"}.get(name, name)
+    return later(f"detmap.formats.tools.{module}", f"read_{role}")
+
+
+def _add(name: str, words: tuple[str, str], **more: object) -> None:
+    """Register a format; `words` are empty for a side that it does not have."""
+    readers = {f"read_{role}": _reader(name, role) for role, one in zip(ROLES, words, strict=True) if one}
+    more = {"suffixes": (), "takes": (), "needs_images": bool(words[1]), **more}
+    register(Format(name=name, words=words, **readers, **more))  # type: ignore[arg-type]
+
+
+_add(
+    "bdd100k",
+    ("BDD100K's JSON", "BDD100K's JSON with scores"),
+    sniff=lambda given: _is_json("bdd100k", given),
+    tell=_scored,
+)
+_add(
+    "mot",
+    ("MOTChallenge's gt.txt or folder of sequences", "MOTChallenge's det.txt or folder of sequences"),
+    sniff=_is_mot,
+)
+_add(
+    "wider_face",
+    ("WIDER FACE's list of faces", "WIDER FACE's folder of events"),
+    sniff=_is_wider_face,
+)
+_add(
+    "darknet",
+    ("", "darknet's result.json"),
+    sniff=lambda given: _is_json("darknet", given),
+    takes=("classes",),
+)
+_add("kaggle", ("", "Kaggle's CSV of prediction strings"), sniff=_is_kaggle, takes=("columns", "classes"))
+_add("labelme", ("labelme's folder of JSON", ""), sniff=_is_labelme, holds=_OUTLINED)
+_add("cvat", ("CVAT's XML for images", ""), sniff=_is_cvat, holds=(*_OUTLINED, ROTATED, PROBIOU))
+_add("via", ("VIA's JSON or CSV", ""), sniff=_is_via, holds=_OUTLINED, takes=("classes",))
+_add("createml", ("CreateML's JSON", ""), sniff=lambda given: _is_json("createml", given))

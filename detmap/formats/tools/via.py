@@ -1,0 +1,144 @@
+"""VGG Image Annotator's JSON and CSV of versions 1 and 2: images with regions, in pixels.
+
+The class of a region is an attribute that its user has named: the only one, or that called label, class, name, type or
+category.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from detmap.data.tables import GroundTruth
+from detmap.errors import InputError
+from detmap.formats.delimited.read import UNNAMED
+from detmap.formats.tools.collected import Collected, decoded
+from detmap.reading.options import Reading
+from detmap.reading.sources import Source, read_bytes
+
+_CLASS = ("label", "class", "name", "type", "category")
+
+
+class _Shape(msgspec.Struct, gc=False):
+    name: str = ""
+    x: float | None = None
+    y: float | None = None
+    width: float | None = None
+    height: float | None = None
+    cx: float | None = None
+    cy: float | None = None
+    r: float | None = None
+    rx: float | None = None
+    ry: float | None = None
+    all_points_x: list[float] = []
+    all_points_y: list[float] = []
+
+
+class _Region(msgspec.Struct, gc=False):
+    shape_attributes: _Shape
+    region_attributes: dict[str, Any] = {}
+
+
+class _File(msgspec.Struct, gc=False):
+    filename: str
+    regions: list[_Region] | dict[str, _Region] = []
+
+
+class _Project(msgspec.Struct, gc=False):
+    images: dict[str, _File] = msgspec.field(name="_via_img_metadata")
+
+
+def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
+    """Read the images and regions of a project, or of exported annotations."""
+    data, name = read_bytes(source, "ground truth")
+    found = Collected(name, "xywh")
+    read = _of_json if bytes(data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" else _of_csv
+    for place, file, region in read(bytes(data), name):
+        image = found.image(file, place)
+        if region is not None:
+            _add(found, place, image, region)
+    return found.ground_truth(reading)
+
+
+def _of_json(data: bytes, name: str) -> Iterator[tuple[str, str, _Region | None]]:
+    """Yield place, image and region; no region where an image has none."""
+    if b'"_via_img_metadata"' in data:
+        images = decoded(data, _Project, name)[0].images
+    else:
+        images = decoded(data, dict[str, _File], name)[0]
+    for key, one in images.items():
+        regions = list(one.regions.values()) if isinstance(one.regions, dict) else one.regions
+        yield from ((f"image {key!r} region {k}", one.filename, region) for k, region in enumerate(regions))
+        if not regions:
+            yield f"image {key!r}", one.filename, None
+
+
+def _of_csv(data: bytes, name: str) -> Iterator[tuple[str, str, _Region | None]]:
+    """Yield the same of a table, whose cells of attributes hold JSON."""
+    try:
+        text = data.decode("utf-8-sig").removeprefix("#")
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"is not CSV in UTF-8: {error}", source=name) from None
+    for number, row in enumerate(rows, 2):
+        place, cell = f"line {number}", row.get("region_shape_attributes") or "{}"
+        region = None
+        if cell.strip() != "{}":
+            try:
+                shape = msgspec.json.decode(cell, type=_Shape)
+                region = _Region(shape, msgspec.json.decode(row.get("region_attributes") or "{}", type=dict[str, Any]))
+            except (msgspec.MsgspecError, RecursionError) as error:
+                raise InputError(f"a cell is not JSON of a region: {error}", source=name, record=place) from None
+        yield place, row.get("filename") or "", region
+
+
+def _add(found: Collected, place: str, image: str, region: _Region) -> None:
+    """Add a region; lines and points are left out, as they have no area."""
+    shape = region.shape_attributes
+    label = _class_of(region.region_attributes, found.source, place)
+
+    def numbers(*fields: str) -> list[float]:
+        values = [getattr(shape, field) for field in fields]
+        if None in values:
+            field = fields[values.index(None)]
+            raise InputError("is missing", source=found.source, record=place, field=field)
+        return values
+
+    if shape.name == "rect":
+        found.add(place, image, label, numbers("x", "y", "width", "height"))
+    elif shape.name in ("circle", "ellipse"):
+        x, y, *radii = numbers("cx", "cy", *(["r"] if shape.name == "circle" else ["rx", "ry"]))
+        across, down = radii[0], radii[-1]
+        found.add(place, image, label, (x - across, y - down, 2 * across, 2 * down))
+    elif shape.name == "polygon":
+        if len(shape.all_points_x) != len(shape.all_points_y) or len(shape.all_points_x) < 3:
+            problem = f"has {len(shape.all_points_x)} and {len(shape.all_points_y)} coordinates of points"
+            raise InputError(problem, source=found.source, record=place, field="all_points_x")
+        points = zip(shape.all_points_x, shape.all_points_y, strict=True)
+        found.add(place, image, label, outline=[value for point in points for value in point])
+    else:
+        found.count("unread_records")
+
+
+def _class_of(attributes: Mapping[str, Any], source: str, place: str) -> str:
+    """Return the class that attributes name: a word, or the only key that is true of a choice of several."""
+    key = next((one for one in _CLASS if one in attributes), None)
+    if key is None and len(attributes) > 1:
+        names = ", ".join(map(repr, list(attributes)[:8]))
+        raise InputError(
+            f"which attribute is the class is not clear: there are {names}",
+            source=source,
+            record=place,
+            remedy=f"call it one of: {', '.join(_CLASS)}",
+        )
+    value = attributes[key] if key is not None else next(iter(attributes.values()), UNNAMED)
+    if isinstance(value, dict):
+        chosen = [name for name, on in value.items() if on is True]
+        value = chosen[0] if len(chosen) == 1 else None
+    if not isinstance(value, str):
+        raise InputError("is not one class", source=source, record=place, field=key, value=value)
+    return value

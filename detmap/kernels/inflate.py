@@ -1,0 +1,294 @@
+"""Data that deflate has compressed (RFC 1951), as in PNG files, into memory whose size is known."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.kernels import helper, innermost, kernel
+from detmap.kernels.words import BYTE, U1, U2, U3, U4, U5, U6, U7, U8, U16, U24, U32, U40, U48, U56, _load, _word
+
+Array = NDArray[Any]
+
+#: Bits that are looked up at once; a longer code is found bit by bit.
+BITS = 11
+
+#: Longest code, and most symbols of a table: those of literals and lengths.
+LONGEST, SYMBOLS = 15, 288
+
+#: Bytes that may be written behind the end of the output.
+SLACK = 8
+
+#: What `inflate` returns where the data is damaged, or goes on beyond the output.
+DAMAGED, TOO_LONG = -1, -2
+
+_LENGTHS = np.array(
+    [3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258],
+    np.int64,
+)
+_LENGTH_BITS = np.array([0] * 8 + [1] * 4 + [2] * 4 + [3] * 4 + [4] * 4 + [5] * 4 + [0], np.int64)
+_DISTANCES = np.array(
+    [1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145,
+     8193, 12289, 16385, 24577],
+    np.int64,
+)  # fmt: skip
+_DISTANCE_BITS = np.array([0, 0] + [n // 2 for n in range(28)], np.int64)
+_ORDER = np.array([16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15], np.int64)
+
+
+class Codes(NamedTuple):
+    """Memory for two tables of codes, of literals and lengths, and of distances.
+
+    ``fast`` has by the next `BITS` bits 16 times the symbol plus the length of its code, 0 where that is longer; shape (2, 2
+    ** BITS). ``counts`` has the number of codes by length, shape (2, 16), and ``symbols`` the symbols by code, shape (2,
+    288). ``lengths`` has those of a block, shape (320,), and ``at`` the bit that is read next, shape (1,).
+    """
+
+    fast: Array
+    counts: Array
+    symbols: Array
+    lengths: Array
+    at: Array
+
+
+def codes() -> Codes:
+    """Return memory for tables of codes."""
+    return Codes(
+        np.empty((2, 1 << BITS), np.int32), np.empty((2, 16), np.int32), np.empty((2, SYMBOLS), np.int32),
+        np.empty(320, np.int32), np.empty(1, np.int64),
+    )  # fmt: skip
+
+
+@innermost
+def _put(out: Array, i: int, word: int) -> None:
+    """Write eight bytes from `i` on, the lowest one first."""
+    j = np.uint64(i)
+    out[j] = word & BYTE
+    out[j + U1] = (word >> U8) & BYTE
+    out[j + U2] = (word >> U16) & BYTE
+    out[j + U3] = (word >> U24) & BYTE
+    out[j + U4] = (word >> U32) & BYTE
+    out[j + U5] = (word >> U40) & BYTE
+    out[j + U6] = (word >> U48) & BYTE
+    out[j + U7] = (word >> U56) & BYTE
+
+
+@innermost
+def _bits(data: Array, at: Array, count: int) -> Any:
+    """Read so many bits, at most 32."""
+    word = _load(data, at[0] >> 3) >> np.uint64(at[0] & 7)
+    at[0] += count
+    return np.int64(word & ((U1 << np.uint64(count)) - U1))
+
+
+@helper
+def _make_table(codes: Codes, which: int, first: int, number: int) -> Any:
+    """Make a table from the lengths ``[first, first + number)``; return 0, or `DAMAGED` where these are no code."""
+    counts, symbols, fast = codes.counts[which], codes.symbols[which], codes.fast[which]
+    counts[:] = 0
+    fast[:] = 0
+    for k in range(number):
+        counts[codes.lengths[first + k]] += 1
+    left, used = 1, 0
+    for length in range(1, LONGEST + 1):
+        left = 2 * left - counts[length]
+        used += counts[length]
+        if left < 0:
+            return DAMAGED
+    if left > 0 and used > 1:  # an incomplete code; of a single symbol it may be
+        return DAMAGED
+    code, place = 0, 0
+    for length in range(1, LONGEST + 1):
+        code <<= 1
+        if counts[length] == 0:
+            continue
+        for k in range(number):
+            if codes.lengths[first + k] != length:
+                continue
+            symbols[place] = k
+            place += 1
+            if length <= BITS:
+                reverse = 0
+                for bit in range(length):
+                    reverse |= ((code >> bit) & 1) << (length - 1 - bit)
+                for entry in range(reverse, 1 << BITS, 1 << length):
+                    fast[entry] = k << 4 | length
+            code += 1
+    return 0
+
+
+@helper
+def _long_symbol(codes: Codes, which: int, word: int) -> Any:
+    """Return 16 times the symbol that begins a word of bits plus the length of its code; `DAMAGED` where none does."""
+    code, first, place = np.int64(0), np.int64(0), np.int64(0)
+    for length in range(1, LONGEST + 1):
+        code |= np.int64(word >> np.uint64(length - 1)) & 1
+        count = np.int64(codes.counts[which, length])
+        if code - count < first:
+            return np.int64(codes.symbols[which, place + code - first]) << 4 | length
+        place += count
+        first = (first + count) << 1
+        code <<= 1
+    return DAMAGED
+
+
+@innermost
+def _symbol(codes: Codes, which: int, word: int) -> Any:
+    found = np.int64(codes.fast[which, word & np.uint64((1 << BITS) - 1)])
+    return found if found != 0 else _long_symbol(codes, which, word)
+
+
+@helper
+def _read_lengths(data: Array, codes: Codes) -> Any:
+    """Read the codes of a block and make their tables; return 0, or `DAMAGED`."""
+    literals, distances, number = (
+        _bits(data, codes.at, 5) + 257,
+        _bits(data, codes.at, 5) + 1,
+        _bits(data, codes.at, 4) + 4,
+    )
+    if literals > 286 or distances > 30:
+        return DAMAGED
+    for k in range(19):
+        codes.lengths[k] = 0
+    for k in range(number):
+        codes.lengths[_ORDER[k]] = _bits(data, codes.at, 3)
+    if _make_table(codes, 0, 0, 19) != 0:
+        return DAMAGED
+    k, total = 0, literals + distances
+    while k < total:
+        found = _symbol(codes, 0, _load(data, codes.at[0] >> 3) >> np.uint64(codes.at[0] & 7))
+        if found < 0:
+            return DAMAGED
+        codes.at[0] += found & 15
+        symbol, value, times = found >> 4, np.int32(0), 1
+        if symbol < 16:
+            value = np.int32(symbol)
+        elif symbol == 16:
+            if k == 0:
+                return DAMAGED
+            value, times = codes.lengths[k - 1], 3 + _bits(data, codes.at, 2)
+        else:
+            times = 3 + _bits(data, codes.at, 3) if symbol == 17 else 11 + _bits(data, codes.at, 7)
+        if k + times > total:
+            return DAMAGED
+        for _ in range(times):
+            codes.lengths[k] = value
+            k += 1
+    if codes.lengths[256] == 0 or _make_table(codes, 0, 0, literals) != 0:
+        return DAMAGED
+    return np.int64(_make_table(codes, 1, literals, distances))
+
+
+@helper
+def _fixed(codes: Codes) -> Any:
+    """Make the tables of a block that says no codes of its own."""
+    for k in range(SYMBOLS):
+        codes.lengths[k] = 8 if k < 144 or k >= 280 else 9 if k < 256 else 7
+    for k in range(SYMBOLS, SYMBOLS + 32):  # of these codes two mean nothing; their symbols are refused where they come
+        codes.lengths[k] = 5
+    _make_table(codes, 0, 0, SYMBOLS)
+    return np.int64(_make_table(codes, 1, SYMBOLS, 32))
+
+
+@innermost
+def _copy(out: Array, i: int, distance: int, length: int) -> None:
+    """Copy what lies `distance` bytes before `i`, which may be shorter than what is copied; `SLACK` bytes may follow."""
+    if distance == 1:
+        value = out[i - 1]
+        for k in range(length):
+            out[np.uint64(i + k)] = value
+    elif distance >= 8:
+        for k in range(0, length, 8):
+            _put(out, i + k, _word(out, i + k - distance))
+    else:
+        for k in range(length):
+            out[np.uint64(i + k)] = out[np.uint64(i + k - distance)]
+
+
+@helper
+def _stored(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
+    """Copy a block that is not compressed; return where the output ends, or what is wrong."""
+    begin = (codes.at[0] + 7) >> 3
+    if begin + 4 > len(data):
+        return DAMAGED
+    length = np.int64(data[begin]) | np.int64(data[begin + 1]) << 8
+    if length ^ 0xFFFF != np.int64(data[begin + 2]) | np.int64(data[begin + 3]) << 8 or begin + 4 + length > len(data):
+        return DAMAGED
+    if i + length > end:
+        return TOO_LONG
+    for k in range(length):
+        out[i + k] = data[begin + 4 + k]
+    codes.at[0] = (begin + 4 + length) << 3
+    return i + length
+
+
+@helper
+def _block(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
+    """Decompress a block by the tables; return where the output ends, or what is wrong."""
+    at, last = codes.at[0], len(data) << 3
+    while at <= last:
+        word = _load(data, at >> 3) >> np.uint64(at & 7)
+        found = _symbol(codes, 0, word)
+        if found < 0:
+            return DAMAGED
+        used = found & 15
+        symbol = found >> 4
+        if symbol < 256:
+            if i >= end:
+                return TOO_LONG
+            out[np.uint64(i)] = symbol
+            i, at = i + 1, at + used
+            continue
+        if symbol == 256:
+            codes.at[0] = at + used
+            return i
+        if symbol > 285:
+            return DAMAGED
+        more = _LENGTH_BITS[symbol - 257]
+        length = _LENGTHS[symbol - 257] + np.int64((word >> np.uint64(used)) & ((U1 << np.uint64(more)) - U1))
+        used += more
+        found = _symbol(codes, 1, word >> np.uint64(used))
+        if found < 0 or found >> 4 > 29:
+            return DAMAGED
+        used += found & 15
+        more = _DISTANCE_BITS[found >> 4]
+        distance = _DISTANCES[found >> 4] + np.int64((word >> np.uint64(used)) & ((U1 << np.uint64(more)) - U1))
+        if distance > i:
+            return DAMAGED
+        if i + length > end:
+            return TOO_LONG
+        _copy(out, i, distance, length)
+        i, at = i + length, at + used + more
+    return DAMAGED
+
+
+@kernel
+def inflate(data: Array, codes: Codes, out: Array) -> Any:
+    """Decompress `data`, without the two bytes in front of it; return the number of bytes, or `DAMAGED` or `TOO_LONG`.
+
+    Parameters
+    ----------
+    data : ndarray of uint8, shape (n,)
+        At least eight bytes.
+    codes : Codes
+        Written.
+    out : ndarray of uint8, shape (m + SLACK,)
+        The first m bytes are written, and bytes behind them overwritten.
+    """
+    i, end = np.int64(0), np.int64(len(out) - SLACK)
+    codes.at[0] = 0
+    while codes.at[0] >> 3 < len(data):
+        final, kind = _bits(data, codes.at, 1), _bits(data, codes.at, 2)
+        if kind == 0:
+            i = _stored(data, codes, out, i, end)
+        elif kind == 3 or (_fixed(codes) if kind == 1 else _read_lengths(data, codes)) != 0:
+            return DAMAGED
+        else:
+            i = _block(data, codes, out, i, end)
+        if i < 0:
+            return i
+        if final:
+            return i if codes.at[0] <= len(data) << 3 else DAMAGED
+    return DAMAGED

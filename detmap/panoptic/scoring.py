@@ -1,0 +1,83 @@
+"""Panoptic quality from files or arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from detmap.data.segments import SegmentedImages
+from detmap.formats.coco.panoptic import Maps, read_panoptic
+from detmap.panoptic.matching import match as match_images
+from detmap.panoptic.result import PanopticResult
+from detmap.panoptic.rules import Rules
+from detmap.panoptic.tally import PanopticTally
+
+
+def match(
+    ground_truth: Any,
+    predictions: Any,
+    gt_maps: Maps | None = None,
+    pred_maps: Maps | None = None,
+    *,
+    parts: int = 1,
+    threads: int | None = None,
+) -> PanopticTally:
+    """Match segments; return what was found, which merges with what was found in other images.
+
+    See `evaluate` for the parameters and errors.
+    """
+    rules = Rules(parts=parts)
+    truth = ground_truth if isinstance(ground_truth, SegmentedImages) else read_panoptic(ground_truth, gt_maps)
+    found = predictions
+    if not isinstance(predictions, SegmentedImages):
+        found = read_panoptic(predictions, pred_maps, predictions=True)
+    return match_images(truth, found, rules, threads)
+
+
+def evaluate(
+    ground_truth: Any,
+    predictions: Any,
+    gt_maps: Maps | None = None,
+    pred_maps: Maps | None = None,
+    *,
+    parts: int = 1,
+    threads: int | None = None,
+) -> PanopticResult:
+    """Score panoptic segmentation: PQ, SQ and RQ, equal to panopticapi's to the last bit.
+
+    Parameters
+    ----------
+    ground_truth, predictions : path, bytes, or mapping
+        COCO's panoptic JSON, or what it holds as Python objects.
+    gt_maps, pred_maps : path, or mapping of image id to array, optional
+        Folders of PNG files (extra ``images``), by default those that are named like the JSON files without ``.json``. Or
+        the label maps: ids of segments, integers of shape (H, W), or colours, uint8 of shape (H, W, 3), whose ids are R +
+        256 G + 65536 B. 0 is VOID.
+    parts : int
+        Number of parts into which the images are split; IoUs are summed in each, and then the parts. panopticapi takes one
+        per core of the machine. It changes the last bits alone.
+    threads : int, optional
+        One per processor by default. Changes no result.
+
+    Returns
+    -------
+    PanopticResult
+        ``PQ``, ``SQ``, ``RQ``, of things ``PQ_things``, …, of stuff ``PQ_stuff``, …, from 0 to 1; NaN where a group has no
+        category with segments.
+
+    Raises
+    ------
+    InputError
+        For files that cannot be scored, an image without predictions, label maps of two sizes, a predicted segment that is
+        in the label map or in the JSON alone, or whose category the ground truth does not have.
+    OptionError
+        Where a folder is missing, or for a number of parts that cannot be.
+    MissingDependencyError
+        Where PNG files are to be read without Pillow.
+
+    Notes
+    -----
+    Kirillov, A., K. He, R. Girshick, C. Rother and P. Dollár, Panoptic segmentation (2019). As in panopticapi a segment of
+    the ground truth has the area that the JSON says, a pair matches with an IoU above 0.5, and a prediction of which more
+    than half lies on VOID and on the last crowd region of its category is left out.
+    """
+    return PanopticResult(match(ground_truth, predictions, gt_maps, pred_maps, parts=parts, threads=threads))

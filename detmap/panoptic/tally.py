@@ -1,0 +1,242 @@
+"""What matching found in images: the IoU of every matched pair, and counts by image and category. Tallies merge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.segments import Classes
+from detmap.errors import OptionError, shorten
+from detmap.panoptic.rules import Rules
+
+#: Whose mean a metric is: of all categories, of things, of stuff.
+GROUPS = ("", "_things", "_stuff")
+
+#: Panoptic, segmentation and recognition quality.
+QUALITIES = ("PQ", "SQ", "RQ")
+
+#: The metrics over categories, in the order of a result.
+METRICS = tuple(f"{quality}{group}" for group in GROUPS for quality in QUALITIES)
+
+
+class Sums(NamedTuple):
+    """By category: the summed ``iou`` of matched pairs, ``tp``, ``fp`` and ``fn``; shapes (..., K)."""
+
+    iou: NDArray[np.float64]
+    tp: NDArray[np.float64]
+    fp: NDArray[np.float64]
+    fn: NDArray[np.float64]
+
+    def qualities(self) -> NDArray[np.float64]:
+        """Return PQ, SQ and RQ of each category, shape (3, ..., K); NaN for one without any segment.
+
+        Kirillov, A., K. He, R. Girshick, C. Rother and P. Dollár, Panoptic segmentation (2019). Computed in the order of
+        panopticapi's `PQStat.pq_average`, so that PQ is SQ times RQ up to rounding only.
+        """
+        total = self.tp + 0.5 * self.fp + 0.5 * self.fn
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = self.iou / total, np.where(self.tp > 0, self.iou / self.tp, 0.0), self.tp / total
+        return np.stack([np.where(total > 0, one, np.nan) for one in found])
+
+    def means(self, things: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the means of PQ, SQ and RQ over all categories, things and stuff, shape (..., 9), as `METRICS` names them.
+
+        Sums run over the categories in their order, as panopticapi's do. NaN where a group has no category that counts.
+        """
+        qualities = self.qualities()
+        columns = []
+        for group in (np.ones(things.size, np.bool_), things, ~things):
+            some = qualities[..., group]
+            known = ~np.isnan(some[0])
+            number = known.sum(axis=-1)
+            for one in some:
+                total = np.add.accumulate(np.where(known, one, 0.0), axis=-1)[..., -1:].sum(axis=-1)
+                columns.append(np.where(number > 0, total / np.maximum(number, 1), np.nan))
+        return np.stack(columns, axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class PanopticTally:
+    """What matching found.
+
+    Attributes
+    ----------
+    classes : Classes
+        The K categories.
+    image_ids : ndarray of int64 or str, shape (i,)
+        The images, in the order of their sums.
+    match_image, match_category : ndarray of int32, shape (m,)
+        Image and category of each matched pair, by index; in the order in which IoUs are summed.
+    match_iou : ndarray of float64, shape (m,)
+        Its IoU.
+    cell_image, cell_category : ndarray of int32, shape (c,)
+        The pairs of image and category with segments, by index, in ascending order.
+    cell_counts : ndarray of int64, shape (c, 4)
+        There: matched pairs, false segments, missed segments, and segments of the ground truth that are not crowd.
+    rules : Rules
+        How they are summed.
+    notices : dict of str to int
+        What was unusual, counted.
+    clusters : ndarray of int64 or str, shape (i,), or None
+        The cluster of each image, where images depend on each other.
+    """
+
+    classes: Classes
+    image_ids: NDArray[Any]
+    match_image: NDArray[np.int32]
+    match_category: NDArray[np.int32]
+    match_iou: NDArray[np.float64]
+    cell_image: NDArray[np.int32]
+    cell_category: NDArray[np.int32]
+    cell_counts: NDArray[np.int64]
+    rules: Rules = field(default_factory=Rules)
+    notices: dict[str, int] = field(default_factory=dict)
+    clusters: NDArray[Any] | None = None
+
+    @property
+    def categories(self) -> tuple[tuple[Any, str], ...]:
+        """The K categories as (id, name)."""
+        return tuple(zip(self.classes.ids, self.classes.names, strict=True))
+
+    def __repr__(self) -> str:
+        return f"<PanopticTally: {len(self.image_ids):,} images, {self.match_iou.size:,} matched segments>"
+
+    def counts(self) -> NDArray[np.int64]:
+        """Return of each category its matched pairs, false, missed, and all segments of the ground truth; shape (K, 4)."""
+        out = np.zeros((len(self.classes.ids), 4), np.int64)
+        np.add.at(out, self.cell_category, self.cell_counts)
+        return out
+
+    def sums(self) -> Sums:
+        """Return the sums of all images: those of each part in the order of images, and then of the parts in theirs."""
+        number, images, parts = len(self.classes.ids), len(self.image_ids), min(self.rules.parts, len(self.image_ids))
+        iou = np.zeros(number)
+        if parts:
+            larger, least = images % parts, images // parts
+            ends = np.cumsum([least + (part < larger) for part in range(parts)])
+            starts = np.searchsorted(self.match_image, [0, *ends.tolist()])
+            for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+                # bincount adds in order, from 0.0.
+                iou = iou + np.bincount(self.match_category[begin:end], self.match_iou[begin:end], number)
+        counts = self.counts().astype(np.float64)
+        return Sums(iou, counts[:, 0], counts[:, 1], counts[:, 2])
+
+    def weighted(self, weights: NDArray[Any]) -> Sums:
+        """Return the sums of a data set that has image *i* ``weights[i]`` times; up to rounding those of `sums`."""
+        number = len(self.classes.ids)
+        own = weights[self.cell_image]
+
+        def total(category: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
+            return np.bincount(category, values, number).astype(np.float64)
+
+        iou = total(self.match_category, self.match_iou * weights[self.match_image])
+        tp, fp, fn = (total(self.cell_category, self.cell_counts[:, at] * own) for at in range(3))
+        return Sums(iou, tp, fp, fn)
+
+    def merge(self, *others: PanopticTally) -> PanopticTally:
+        """Return the tally of all images: this one's first, then those of `others`.
+
+        Raises
+        ------
+        OptionError
+            For other categories or rules, or where an image is in two of them.
+        """
+        parts = (self, *others)
+        for one in others:
+            same = one.classes.ids == self.classes.ids and np.array_equal(one.classes.things, self.classes.things)
+            if not same or one.rules != self.rules:
+                raise OptionError("only tallies of the same categories and rules can be merged")
+        ids = np.concatenate([one.image_ids for one in parts])
+        known, times = np.unique(ids, return_counts=True)
+        if known.size < ids.size:
+            raise OptionError(f"image {shorten(known[times > 1][0].item())} is in two of the tallies")
+        if any((one.clusters is None) != (self.clusters is None) for one in parts):
+            raise OptionError("only some of the tallies have clusters")
+        first = np.cumsum([0, *(len(one.image_ids) for one in parts)])
+        notices: dict[str, int] = {}
+        for one in parts:
+            for code, count in one.notices.items():
+                notices[code] = notices.get(code, 0) + count
+
+        def joined(name: str, moved: bool = False) -> Any:
+            columns = [getattr(one, name) + (first[at] if moved else 0) for at, one in enumerate(parts)]
+            return np.concatenate(columns).astype(getattr(self, name).dtype)
+
+        return replace(
+            self,
+            image_ids=ids,
+            match_image=joined("match_image", True),
+            match_category=joined("match_category"),
+            match_iou=joined("match_iou"),
+            cell_image=joined("cell_image", True),
+            cell_category=joined("cell_category"),
+            cell_counts=joined("cell_counts"),
+            notices=notices,
+            clusters=None if self.clusters is None else np.concatenate([one.clusters for one in parts]),
+        )
+
+    def in_ranking_order(self, threads: int | None = None) -> PanopticTally:
+        """Return the tally as it is: segments have no ranking."""
+        return self
+
+    def objects(self) -> NDArray[np.int64]:
+        """Return category, image and number of segments of the ground truth, a row for each pair that has some."""
+        held = self.cell_counts[:, 3] > 0
+        return np.column_stack((self.cell_category, self.cell_image, self.cell_counts[:, 3]))[held].astype(np.int64)
+
+    @classmethod
+    def of_images(
+        cls,
+        classes: Classes,
+        image_ids: Sequence[Any],
+        found: Sequence[ImageTally],
+        rules: Rules,
+        notices: dict[str, int],
+    ) -> PanopticTally:
+        """Return the tally of what was found in each image."""
+        number = max(len(classes.ids), 1)
+        matches = np.repeat(np.arange(len(found)), [one.category.size for one in found])
+        category = _joined([one.category for one in found], np.int32)
+        keys, rows = [], []
+        for at, columns in enumerate(zip(*[one[:1] + one[2:] for one in found], strict=True)):
+            sizes = [column.size for column in columns]
+            values = np.repeat(np.arange(len(found)), sizes) * number + _joined(columns, np.int64)
+            keys.append(values)
+            rows.append(np.full(values.size, at))
+        key = np.concatenate(keys) if keys else np.empty(0, np.int64)
+        cells, place = np.unique(key, return_inverse=True)
+        counts = np.zeros((cells.size, 4), np.int64)
+        np.add.at(counts, (place.reshape(-1), np.concatenate(rows) if rows else np.empty(0, np.int64)), 1)
+        image, own = np.divmod(cells, number)
+        return cls(
+            classes,
+            np.array(image_ids, np.int64 if not len(image_ids) else None),
+            matches.astype(np.int32),
+            category,
+            _joined([one.iou for one in found], np.float64),
+            image.astype(np.int32),
+            own.astype(np.int32),
+            counts,
+            rules,
+            notices,
+        )
+
+
+class ImageTally(NamedTuple):
+    """Of one image: category and ``iou`` of the matched pairs, and the categories of ``false``, ``missed`` and all
+    segments of the ground truth that are not crowd (``objects``), by index.
+    """
+
+    category: NDArray[np.int32]
+    iou: NDArray[np.float64]
+    false: NDArray[np.int32]
+    missed: NDArray[np.int32]
+    objects: NDArray[np.int32]
+
+
+def _joined(columns: Sequence[Any], dtype: Any) -> Any:
+    return np.concatenate([*columns, np.empty(0, dtype)]).astype(dtype)

@@ -1,0 +1,201 @@
+"""What a bootstrap and a permutation test ask of a tally: its columns, what is drawn, and scores under other weights.
+
+`ResampledDetections` and `PairedDetections` are these of detections; `detmap.statistics.segments` has those of panoptic
+segmentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.detection.tally import Tally
+from detmap.kernels import readonly
+from detmap.panoptic.tally import PanopticTally
+from detmap.statistics import intervals
+from detmap.statistics.clusters import Units, units_of
+from detmap.statistics.reweighting import (
+    Reweighted,
+    balance,
+    category_metrics,
+    column_names,
+    find_column,
+    metric_names,
+    support,
+    threshold_counts,
+    unlimited,
+)
+
+AnyTally: TypeAlias = Tally | PanopticTally
+
+#: Two times the copies of each image, shape (images,), by the number of a sample.
+Copies: TypeAlias = Callable[[int], NDArray[np.int32]]
+
+#: The units that change sides, 0 or 1, shape (units,), by the number of a permutation.
+Swaps: TypeAlias = Callable[[int], NDArray[np.uint8]]
+
+#: Images beyond which all permutations are never looked at.
+MOST_CHANGING = 61
+
+
+class Columns(Protocol):
+    """The columns of scores: those of `metrics`, then for each name in `by_category` a column per category."""
+
+    metrics: tuple[str, ...]
+    by_category: tuple[str, ...]
+    categories: tuple[tuple[Any, str], ...]
+    #: The column of every metric that a result names.
+    columns: dict[str, int]
+    #: What is drawn or exchanged as a whole.
+    units: Units
+    #: How many units say something about each column, shape (m,).
+    support: NDArray[np.int64]
+
+
+class Resampled(Columns, Protocol):
+    """A tally that is scored under many weights of its images."""
+
+    #: How far from 0 and from 1 each column must be to have an interval, shape (m, 2); None: nothing is too near.
+    near: NDArray[np.float64] | None
+    #: How many clusters of one size the clusters behind each column are worth, shape (m,); None without clusters.
+    balance: NDArray[np.float64] | None
+    #: Which columns do not lie between 0 and 1, shape (m,); None: all do.
+    unlimited: NDArray[np.bool_] | None
+
+    def score(self, count: int, copies: Copies, threads: int | None) -> NDArray[np.float64]:
+        """Return the columns of many samples, shape (count, m)."""
+
+
+class Paired(Columns, Protocol):
+    """Two tallies of the same images, which can change sides."""
+
+    #: Whether the tallies differ by category and unit, shape (K, units).
+    differs: NDArray[np.bool_]
+
+    def differences(
+        self, count: int, swaps: Swaps, threads: int | None, category: int | None = None
+    ) -> NDArray[np.float64]:
+        """Return second minus first after many permutations, shape (count, m); of one category alone the first of its
+        columns, shape (count, 1).
+        """
+
+
+class ResampledDetections:
+    """A tally of detections, see `Resampled`."""
+
+    def __init__(self, tally: Tally, threads: int | None = None) -> None:
+        self._tally = tally = tally.in_ranking_order(threads)
+        self.metrics: tuple[str, ...] = metric_names(tally.protocol)
+        self.by_category: tuple[str, ...] = category_metrics(tally.protocol)
+        self.categories, self.units = tally.categories, units_of(tally)
+        self.columns = column_names(self.metrics, self.by_category, tally.protocol, tally.categories)
+        self.support = support(tally, self.metrics, self.by_category, self.units)
+        self.near: NDArray[np.float64] | None = self._near()
+        self.balance = balance(tally, self.metrics, self.by_category, self.units)
+        self.unlimited: NDArray[np.bool_] | None = unlimited(
+            tally.protocol, self.metrics, self.by_category, len(self.categories)
+        )
+
+    def _near(self) -> NDArray[np.float64]:
+        number = len(self.categories)
+        classes = int(np.count_nonzero(self.support[len(self.metrics) : len(self.metrics) + number]))
+        of_all, of_category = threshold_counts(self._tally.protocol, self.metrics, self.by_category)
+        ends = [intervals.nearest(count, classes) for count in of_all]
+        ends += [intervals.nearest(count, 1) for count in of_category for _ in range(number)]
+        return np.array(ends, np.float64).reshape(-1, 2)
+
+    def score(self, count: int, copies: Copies, threads: int | None) -> NDArray[np.float64]:
+        """See `Resampled`."""
+        return Reweighted(self._tally, self.metrics, self.by_category).score(count, copies, threads)[:, 0]
+
+
+class PairedDetections:
+    """Two tallies of detections, see `Paired`; `metric` is the one that is tested, and with `categories` AP of each."""
+
+    def __init__(self, first: Tally, second: Tally, metric: str | None, categories: bool, threads: int | None) -> None:
+        protocol = first.protocol
+        self._both = _side_by_side(first, second, threads)
+        self.categories = first.categories
+        chosen = metric or metric_names(protocol)[0]
+        find_column(protocol, self.categories, chosen)
+        # Else it is of a category, as VOC names them.
+        self.metrics: tuple[str, ...] = (chosen,) if chosen in metric_names(protocol) else ()
+        of_category = ("AP",) if categories else ()
+        self.by_category: tuple[str, ...] = of_category if self.metrics else category_metrics(protocol)
+        self.columns = column_names(self.metrics, self.by_category, protocol, self.categories)
+        self.units = units_of(first)
+        self._images = images = int(first.image_ids.size)
+        differing = _differing(self._both, MOST_CHANGING if self.units.of is None else images + 1)
+        self.differs = self.units.any_of(differing)
+        self.support = support(first, self.metrics, self.by_category, self.units)
+
+    def differences(
+        self, count: int, swaps: Swaps, threads: int | None, category: int | None = None
+    ) -> NDArray[np.float64]:
+        """See `Paired`."""
+        tally, names = self._both, (self.metrics, self.by_category)
+        if category is not None:
+            tally, names = _only(self._both, category), ((), self.by_category)
+        data = Reweighted(tally, *names, sides=2)
+
+        def codes(r: int) -> NDArray[np.int32]:
+            sides = np.empty((self._images, 2), np.int32)
+            sides[:, 0] = 2 + self.units.over_images(swaps(r))
+            sides[:, 1] = 5 - sides[:, 0]
+            return sides.reshape(-1)
+
+        values = data.score(count, codes, threads)
+        return values[:, 1] - values[:, 0]
+
+
+def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:
+    """Return both tallies as one, in which image *i* is image ``2 i`` of the first model and ``2 i + 1`` of the second.
+
+    So ties between images are broken as they would be with either model's detections.
+    """
+    even = np.arange(0, 2 * first.image_ids.size, 2)
+    ids = readonly(np.arange(2 * first.image_ids.size), np.int64)
+    both = first.beside((second,), (even, even + 1))
+    crowding = None if first.crowd_index is None else readonly(np.repeat(first.crowd_index, 2), np.float64)
+    made = replace(both, image_ids=ids, notices={}, clusters=None, crowd_index=crowding)
+    return made.in_ranking_order(threads)
+
+
+def _only(tally: Tally, category: int) -> Tally:
+    """Return the detections and positives of one category."""
+    begin, end = tally.class_starts[category : category + 2].tolist()
+    some = tally.take(slice(begin, end), tally.positive_category == category)
+    return replace(
+        some,
+        categories=tally.categories[category : category + 1],
+        category=readonly(np.zeros_like(some.category), np.int32),
+        positive_category=readonly(np.zeros_like(some.positive_category), np.int32),
+    )
+
+
+def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
+    """Return whether the two models' detections of a category on an image differ in score or outcome, shape (K, images).
+
+    Where as many as `enough` images of each category hold unequal numbers of detections, those are enough.
+    """
+    images, categories = both.image_ids.size // 2, len(both.categories)
+    cells = (both.category.astype(np.int64) * images + (both.image >> 1)) * 2 + (both.image & 1)
+    sizes = np.bincount(cells, minlength=categories * images * 2).reshape(categories, images, 2)
+    out = np.asarray(sizes[..., 0] != sizes[..., 1])
+    if (out.sum(axis=1) >= enough).all():
+        return out
+    order = np.lexsort((both.rank, both.image, both.category))
+    side, cell = both.image[order] & 1, cells[order] >> 1
+    rows = np.column_stack((both.scores[order].view(np.uint64), both.hit[order], both.ignored[order]))
+    out = out.reshape(-1)
+    alike = ~out[cell]  # as many on either side: then they lie in the same order, one side after the other
+    one, other = np.flatnonzero(alike & (side == 0)), np.flatnonzero(alike & (side == 1))
+    unequal = (rows[one] != rows[other]).any(axis=1)
+    if both.order.size:
+        unequal |= both.order[order][one] != both.order[order][other]
+    out[cell[one][unequal]] = True
+    return out.reshape(categories, images)

@@ -25,9 +25,9 @@ from detmap.data.ids import Ids, coded
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, shorten
 from detmap.formats.file_names import recoded
-from detmap.formats.registry import Format, Given
+from detmap.formats.registry import Format, Given, packed
 from detmap.plugins import register
-from detmap.reading.options import Reading
+from detmap.reading.options import Reading, Role
 from detmap.reading.sources import read_bytes
 from detmap.shapes.kinds import TEMPORAL, TEMPORAL_SPAN
 
@@ -215,12 +215,17 @@ def _sniff(given: Given) -> bool:
     return _FOUND.match(given.head) is not None and b'"sample_token"' not in given.head
 
 
+def _tell(given: Given) -> Role:
+    return "detections" if _FOUND.match(given.head) else "ground_truth"
+
+
 FORMAT = register(
     Format(
         name="activitynet",
         takes=("image_set",),
-        suffixes=(".json",),
+        suffixes=packed(".json"),
         sniff=_sniff,
+        tell=_tell,
         read_ground_truth=read_ground_truth,
         read_detections=read_detections,
         holds=(TEMPORAL, TEMPORAL_SPAN),

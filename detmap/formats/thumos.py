@@ -18,7 +18,7 @@ from detmap.errors import InputError
 from detmap.formats.registry import Format, Given
 from detmap.plugins import register
 from detmap.reading.lines import Lines, read_lines
-from detmap.reading.options import Reading
+from detmap.reading.options import Reading, Role
 from detmap.reading.sources import members, name_of, read_bytes
 from detmap.shapes.kinds import TEMPORAL, TEMPORAL_SPAN
 
@@ -138,12 +138,17 @@ def _are_numbers(words: list[bytes]) -> bool:
     return False
 
 
+def _tell(given: Given) -> Role:
+    return "ground_truth" if given.is_folder else "detections"
+
+
 FORMAT = register(
     Format(
         name="thumos14",
         takes=(),
         suffixes=(),
         sniff=_sniff,
+        tell=_tell,
         read_ground_truth=read_ground_truth,
         read_detections=read_detections,
         holds=(TEMPORAL, TEMPORAL_SPAN),

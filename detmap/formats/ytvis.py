@@ -19,9 +19,9 @@ from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats.coco.shapes import read_texts
-from detmap.formats.registry import Format, Given
+from detmap.formats.registry import Format, Given, packed
 from detmap.plugins import register
-from detmap.reading.options import Reading
+from detmap.reading.options import Reading, Role
 from detmap.reading.sources import read_bytes
 from detmap.shapes import Place, find
 from detmap.shapes.kinds import MASKS, TRACKS
@@ -151,12 +151,17 @@ def _sniff(given: Given) -> bool:
     return given.head.lstrip()[:1] == start and (field in given.head or b'"segmentations"' in given.head)
 
 
+def _tell(given: Given) -> Role:
+    return "detections" if given.head.lstrip()[:1] == b"[" else "ground_truth"
+
+
 FORMAT = register(
     Format(
         name="ytvis",
         takes=(),
-        suffixes=(".json",),
+        suffixes=packed(".json"),
         sniff=_sniff,
+        tell=_tell,
         read_ground_truth=read_ground_truth,
         read_detections=read_detections,
         holds=(TRACKS,),

@@ -192,12 +192,13 @@ def _overlaps(
     same = same[np.argsort(own[same], kind="stable")]  # a mask is unpacked once for all that it is compared with
     shares = np.zeros(same.size)
     crowd = readonly(np.ones(same.size, np.bool_), np.bool_)
-    rows = readonly(own[same], np.int64), readonly(theirs[same], np.int64)
-    mask_pairs.mask_overlaps(detections.masks.held, ground_truth.masks.held, *rows, crowd, parallel.stop_flag(), shares)
+    mine, others = readonly(own[same], np.int64), readonly(theirs[same], np.int64)
+    held = detections.masks.held, ground_truth.masks.held
+    mask_pairs.mask_overlaps(held[0], held[1], mine, others, crowd, parallel.stop_flag(), shares)
     # As of a crowd, the kernel gives the share of the detection's area: times that area it is off by less than a pixel.
     shared = np.bincount(pair[both][same], np.rint(shares * areas[both][same]), count)
     either -= shared
-    return np.divide(shared, either, out=np.zeros(count), where=either > 0)
+    return np.asarray(np.divide(shared, either, out=np.zeros(count), where=either > 0))
 
 
 KIND = Kind(

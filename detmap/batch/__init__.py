@@ -12,15 +12,6 @@ from detmap.batch.shards import evaluate_shards
 from detmap.batch.splits import Splits
 
 __all__ = [
-    "Entry",
-    "FileResult",
-    "Leaderboard",
-    "Limits",
-    "Splits",
-    "cluster",
-    "compare_files",
-    "evaluate_shards",
-    "find",
-    "metric_names",
-    "score",
-]
+    "Entry", "FileResult", "Leaderboard", "Limits", "Splits", "cluster", "compare_files", "evaluate_shards", "find",
+    "metric_names", "score"
+]  # fmt: skip

@@ -200,17 +200,11 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
         results = evaluate_parts(truth, detections, protocol.name, threads=options.threads, **decisions)
     note(options, {part: result.notices for part, result in results.items()})
     document = {part: result.to_dict() for part, result in results.items()}
-    if options.out:
-        import json
-
-        from detmap.results import without_nan
-
-        write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
     rows = [{"part": part, **result} for part, result in results.items()]
     title = (
         f"{protocol.title}: {len(detections):,} detections, {len(truth):,} objects, {truth.images.ids.size:,} images"
     )
-    print_tables([rows], options, title, document, rows)
+    finish([rows], options, title, document, rows)
     return 0
 
 

@@ -27,6 +27,9 @@ NOTICES = {
     "missing_frequency": "{n} categories with ground truth, but without frequency: in no AP of a group by frequency",
     "missing_level_fields": "{n} objects lack a field that a level of difficulty reads: they are ignored there",
     "missing_crowdIndex": "{n} images without crowdIndex: in none of the groups of images",
+    "missing_ego": "{n} images do not say where the car was: there boxes at any distance are scored (class_ranges)",
+    "missing_samples": "{n} samples of the ground truth are not in the results, which the development kit refuses: nothing "
+    "is found there",
     "missing_part_scores": "{n} detections without a score of the part (score_field): ranked by their score",
     "missing_valid_flag": "{n} objects without the flag that the protocol reads (valid_flag): each counts as valid",
     "group_boxes": "{n} boxes stand for groups of objects, by a column that this protocol does not read: each is scored as "
@@ -48,8 +51,8 @@ NOTICES = {
     "unread_records": "{n} records without an area, as lines and points, or that are not to be considered: left out",
     "rows_without_box": '{n} rows name a class and have no box, as "no finding": their images have no object by them',
     "unnamed_class": "{n} rows without a class: all are of one, called object unless classes (--classes) names it",
-    "read_as_score_box": "{n} prediction strings are read as groups of score, x, y, width, height",
-    "read_as_class_score_box": "{n} prediction strings are read as groups of class, score, x1, y1, x2, y2",
+    "read_as_score_box": "{n} strings of predictions are read as groups of score, x, y, width, height",
+    "read_as_class_score_box": "{n} strings of predictions are read as groups of class, score, x1, y1, x2, y2",
     "unread_shapes": "{n} records have other shapes than boxes: the boxes alone are read",
     "unscored_shapes": "{n} images have masks or keypoints as well as boxes: the boxes are scored "
     "(Evaluator(iou_type='segm' or 'keypoints') scores the others)",
@@ -147,9 +150,13 @@ _OF_ONE = {
     "masks": "mask",
     "polygons": "polygon",
     "queries": "query",
+    "samples": "sample",
     "records": "record",
     "results": "result",
+    "rows": "row",
+    "strings": "string",
     "images": "image",
+    "do": "does",
     "have": "has",
     "are": "is",
     "repeat": "repeats",
@@ -167,7 +174,7 @@ def _of_one(sentence: str) -> str:
         noun, rest = match[1], match[2]
         if noun not in _OF_ONE:
             return match[0]
-        verb = re.match(r" (have|are|repeat|lie|begin|stand)\b", rest)
+        verb = re.match(r" (have|are|repeat|lie|begin|stand|do)\b", rest)
         rest = rest if verb is None else f" {_OF_ONE[verb[1]]}{rest[verb.end() :]}"
         return f"1 {_OF_ONE[noun]}{rest}"
 

@@ -412,6 +412,13 @@ def rule_at(protocol: Protocol, iou: float) -> pairs.Rule:
     return pairs.Rule(least, protocol.matching == "best", protocol.matching == "by-object")
 
 
+def least_near(protocol: Protocol, iou: float, floor: float) -> float:
+    """Return the least overlap with which an object is near a detection: the floor; of a distance, which is negated, the
+    threshold over the floor.
+    """
+    return -iou / floor if find(protocol.iou_type).falls else floor
+
+
 def over_cells(task: Callable[[int, int], None], cells: overlap.Cells, threads: int | None) -> None:
     """Run a task over blocks of cells of about equal cost."""
     found = cells.detection_stops - cells.detection_starts

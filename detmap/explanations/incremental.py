@@ -60,33 +60,14 @@ _LATE = ("interpolation", "recall_thresholds", "epsilon", "per_class_metrics", "
 
 #: Decisions on which no overlap depends: those of the ranking and of matching.
 _NOT_OF_PAIRS = (
-    *_OF_RANKING,
-    "score_decimals",
-    "iou_thresholds",
-    "strict",
-    "matching",
-    "ignore",
-    "left_out",
-    "area_ranges",
-    "id_zero",
-)
+    *_OF_RANKING, "score_decimals", "iou_thresholds", "strict", "matching", "ignore", "left_out", "area_ranges", "id_zero"
+)  # fmt: skip
 
 #: Those on which pairs depend, and matching.
 _OF_PAIRS = (
-    "iou_type",
-    "use_categories",
-    "crowd_overlap",
-    "inclusive_pixels",
-    "far_corner",
-    "numbers",
-    "box_decimals",
-    "box_offset",
-    "object_areas",
-    "result_areas",
-    "oks_area",
-    "sigmas",
-    "dilation",
-)
+    "iou_type", "use_categories", "crowd_overlap", "inclusive_pixels", "far_corner", "numbers", "box_decimals",
+    "box_offset", "object_areas", "result_areas", "oks_area", "sigmas", "dilation"
+)  # fmt: skip
 _OF_MATCHING = (*_OF_PAIRS, *(name for name in _NOT_OF_PAIRS if name not in _OF_RANKING))
 
 #: Every other decision is one that is carried out elsewhere alone.

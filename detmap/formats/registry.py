@@ -217,6 +217,9 @@ class Format:
         How the names of its files of detections end: ``detmap batch`` takes these from a folder.
     sniff : callable
         ``sniff(given)`` returns whether what is `Given` is of this format. Plug-ins are asked first, the last of them first.
+    is_certain : callable, or None
+        ``is_certain(given)`` returns whether it is of this format and can be of no other that ships; of the format of most
+        files, so that the others are not loaded.
     read_ground_truth : callable, or None
         ``read_ground_truth(source, reading)`` returns a `GroundTruth`. The source is a path, or the bytes of a stream.
     read_detections : callable, or None
@@ -269,6 +272,7 @@ class Format:
     name: str
     suffixes: tuple[str, ...]
     sniff: Callable[[Given], bool]
+    is_certain: Callable[[Given], bool] | None = None
     read_ground_truth: Callable[[Any, Reading], GroundTruth] | None = None
     read_detections: Callable[[Any, GroundTruth | None, Reading], Detections] | None = None
     write_ground_truth: Callable[[GroundTruth, Path, Writing], Mapping[str, int]] | None = None
@@ -344,12 +348,16 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
     given = Given(source, role)
 
     def of_plug_ins() -> Format | None:
-        others = (one for one in reversed(able(role)) if not FORMATS.is_shipped(one.name))
-        return next((one for one in others if _fits(one, given, source)), None)
+        others = [one for one in FORMATS.loaded() if not FORMATS.is_shipped(one.name)]
+        able_ = (one for one in reversed(others) if getattr(one, f"read_{role}") is not None)
+        return next((one for one in able_ if _fits(one, given, source)), None)
 
     found = of_plug_ins()
     if found is not None:
         return found
+    usual = FORMATS[_OTHERWISE[False]]
+    if usual.is_certain is not None and usual.is_certain(given):
+        return usual
     own = [one for one in able(role) if FORMATS.is_shipped(one.name) and one.sniff(given)]
     if len(own) > 1:  # any JSON may be COCO's
         own = [one for one in own if one.name != OF_DOCUMENTS]

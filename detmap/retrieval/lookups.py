@@ -132,10 +132,8 @@ def places_of(
 
 
 def _before(group: list[Any], wanted: list[Any], descending: bool) -> list[int]:
-    """Return how many documents of a group of one score come before each of the `wanted`.
-
-    Strings compare by code points, which is the order of their bytes in UTF-8.
-    """
+    """Return how many documents of a group of one score come before each of the `wanted`."""
+    # Strings compare by code points, which is the order of their bytes in UTF-8.
     if len(wanted) == 1 and not descending:
         return [group.index(wanted[0])]
     if len(wanted) == 1 and len(group) <= _FEW:

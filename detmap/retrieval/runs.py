@@ -123,10 +123,8 @@ def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
 
 
 def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | None = None) -> NDArray[Any]:
-    """Return scores as float64, grades as int64 where all are whole.
-
-    `place` names the record of an element, which has its row's number else.
-    """
+    """Return scores as float64, grades as int64 where all are whole."""
+    # `place` names the record of an element, which has its row's number else.
     field = "grades" if kind == "qrels" else "scores"
 
     def at(row: int) -> int | str:
@@ -525,15 +523,8 @@ def check_judged(judged: Table) -> None:
 def _find(
     documents: Located | Keys, starts: NDArray[np.int64], wanted: Located | Keys, wanted_starts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
-    """Find, query by query, documents among documents.
-
-    Returns
-    -------
-    found : ndarray of int64
-        For each document that is wanted its place among those of its query, -1 where it is not there.
-    repeated : int
-        The first of `documents` that its query had before, -1 where none is; where one is, not all are found.
-    """
+    """Return the place of each wanted document among those of its query, or -1, and the first that is there twice, or -1."""
+    # Where one is there twice, not all are found.
     own: Texts | Keys
     if isinstance(documents, np.ndarray) and isinstance(wanted, np.ndarray):
         own, others = Texts.of(documents), Texts.of(wanted)
@@ -686,27 +677,9 @@ def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Po
 def _places(
     ranked: Table, relevant: NDArray[np.int64], hit_starts: NDArray[np.int64], convention: Convention
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Rank lines of a run among those of their query.
-
-    Parameters
-    ----------
-    ranked : Table
-        The run.
-    relevant : ndarray of int64, shape (h,)
-        Lines, counted from their query's first one, ascending within a query.
-    hit_starts : ndarray of int64, shape (q + 1,)
-        Those of query *i* are ``relevant[hit_starts[i]:hit_starts[i + 1]]``.
-    convention : Convention
-        Says what orders a run, and what orders ties.
-
-    Returns
-    -------
-    ranks, ahead, tied, which : ndarray of int64, shape (h,)
-        By query and rank: the rank; how many lines of the query have a better score, and how many the same one; and the
-        element of `relevant`.
-    items : ndarray of int64, shape (q,)
-        How many lines were ranked.
-    """
+    """Rank the `relevant` lines of a run, counted from their query's first one and ascending, among those of their query."""
+    # Returned are by query and rank: the rank; how many lines of the query have a better score, and how many the same;
+    # and the element of `relevant`, shape (h,) each; and how many lines of each query were ranked, shape (q,).
     queries = hit_starts.size - 1
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(queries, np.int64)

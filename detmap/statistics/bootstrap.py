@@ -258,6 +258,13 @@ class Bootstrap:
         }
 
 
+def check_draws(replicates: int, seed: int, level: float) -> None:
+    """Refuse draws of which no interval can be made, ahead of what takes long."""
+    check_replicates(replicates)
+    check_seed(seed)
+    check_level(level)
+
+
 def check_level(level: float) -> None:
     """Refuse a confidence level that is not between 0 and 1."""
     if not 0 < level < 1:

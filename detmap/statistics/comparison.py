@@ -17,9 +17,17 @@ from detmap.detection.tally import Tally
 from detmap.errors import OptionError, check_choice, shorten
 from detmap.results import fragment, to_text
 from detmap.statistics import intervals
-from detmap.statistics.bootstrap import Bootstrap, HasTally, alpha_of, bootstrap, check_level, resampled, tally_of
+from detmap.statistics.bootstrap import (
+    Bootstrap,
+    HasTally,
+    alpha_of,
+    bootstrap,
+    check_draws,
+    check_level,
+    resampled,
+    tally_of,
+)  # fmt: skip
 from detmap.statistics.clusters import clustered, independent
-from detmap.statistics.draws import check_replicates, check_seed
 from detmap.statistics.grouping import group_letters
 from detmap.statistics.intervals import Method
 from detmap.statistics.permutation import Permutations, check_alike, permutations_needed, permute, testable
@@ -484,9 +492,7 @@ def compare_tallies(
     tallies = {name: clustered(tally_of(one), clusters) for name, one in models.items()}
     if len(tallies) < 2:
         raise OptionError("a comparison needs two models or more")
-    check_replicates(replicates)
-    check_seed(seed)
-    check_level(level)
+    check_draws(replicates, seed, level)
     check_choice("correction", correction, CORRECTIONS)
     first_name, first = next(iter(tallies.items()))
     for name, tally in tallies.items():

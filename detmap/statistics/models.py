@@ -12,9 +12,9 @@ from detmap.detection.protocols import PRESETS, AnyProtocol, Decisions, Protocol
 from detmap.detection.tally import Tally
 from detmap.errors import OptionError
 from detmap.shapes import IouType
-from detmap.statistics.bootstrap import HasTally, check_level
+from detmap.statistics.bootstrap import HasTally, check_draws
 from detmap.statistics.comparison import Comparison, compare_tallies
-from detmap.statistics.draws import REPLICATES, check_replicates, check_seed
+from detmap.statistics.draws import REPLICATES
 from detmap.statistics.intervals import Method
 from detmap.statistics.tests import Correction
 
@@ -147,9 +147,7 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
         raise OptionError(f"results are given by name, without ground truth: {_CALLS}")
     if len(named) < 2:
         raise OptionError(f"a comparison needs two models or more: {_CALLS}")
-    check_replicates(replicates)  # ahead of what takes long
-    check_seed(seed)
-    check_level(level)
+    check_draws(replicates, seed, level)
     truth, tallies = cast("Truth", models), {}
     for name, one in named.items():
         truth, found = tables_of(truth, one, protocol, iou_type, decisions.get("levels"))

@@ -31,7 +31,7 @@ from detmap.formats.registry import Format, Given, packed, unpacked_name
 from detmap.formats.yolo.folders import names_given
 from detmap.plugins import later, register
 from detmap.reading.opening import Held
-from detmap.reading.options import Reading, Role
+from detmap.reading.options import Reading
 from detmap.reading.sources import Source, read_bytes
 from detmap.shapes.boxes import seem_shares
 
@@ -549,11 +549,6 @@ def _sniff(given: Given) -> bool:
     return bool({"image_id", "image"} & roles) and bool({"x", "x1", "cx"} & roles)
 
 
-def _tell(given: Given) -> Role:
-    """Detections have a column of scores."""
-    return "detections" if "score" in _roles(given) else "ground_truth"
-
-
 FORMAT = register(
     Format(
         name="csv",
@@ -566,7 +561,7 @@ FORMAT = register(
         write_detections=later("detmap.formats.delimited.write", "write_detections"),
         written=ENDINGS,
         grouped=True,
-        tell=_tell,
+        tell=lambda given: "detections" if "score" in _roles(given) else "ground_truth",
         words=("CSV or TSV", "CSV or TSV"),
         needs_images=True,
     )

@@ -57,6 +57,7 @@ from attacks import (  # noqa: E402
     tables,
     texts,
     tools,
+    videos,
     voc,
     zeros,
 )
@@ -76,6 +77,7 @@ FAMILIES = {
     "arrays": arrays.attack,
     "kinds": kinds.attack,
     "rotated": rotated.attack,
+    "videos": videos.attack,
     "galleries": galleries.attack,
     "states": states.attack,
     "evaluator": evaluators.attack,

@@ -3,9 +3,10 @@
     python scripts/make_fixtures.py [DIRECTORY]
 
 `coco` holds boxes, `people` masks and poses, `lvis` other ground truth for the detections of `coco`, `poses` CrowdPose's and
-COCO-WholeBody's JSON, `voc` and `dota` the folders of PASCAL VOC and DOTA. Only sums, products and quotients of
-`random.Random.random()` go into them, so that neither a platform's libm nor a version of Python or numpy shows. The files
-`expected*.json` hold pycocotools' numbers; they are left as they are where pycocotools is not installed.
+COCO-WholeBody's JSON, `voc` and `dota` the folders of PASCAL VOC and DOTA, `temporal` and `ytvis` videos. Only sums,
+products and quotients of `random.Random.random()` go into them, so that neither a platform's libm nor a version of Python or
+numpy shows. The files `expected*.json` hold pycocotools' numbers; they are left as they are where pycocotools is not
+installed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import json
 import random
 import sys
 from pathlib import Path
+
+import video_fixtures
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "fixtures"
 
@@ -643,6 +646,12 @@ def make():
         texts[f"poses/{name}_results.json"] = lines(found) + "\n"
     texts.update({f"voc/{path}": text for path, text in make_voc().items()})
     texts.update({f"dota/{path}": text for path, text in make_dota().items()})
+
+    def encode(box):
+        code = run_lengths(box, *video_fixtures.SIZE)
+        return {**code, "counts": compressed(code["counts"])}
+
+    texts.update(video_fixtures.make(Dice(2014), encode))
     return {path: text.encode("ascii") for path, text in texts.items()}
 
 

@@ -161,7 +161,7 @@ def _place(data: bytes, what: str, said: str) -> tuple[str | None, str]:
                     msgspec.convert(row, _Found if what == "detections" else _Annotation)
                 except msgspec.ValidationError as error:
                     return f"video {shorten(video)}, {number}", str(error)
-    except (msgspec.MsgspecError, AttributeError, KeyError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, AttributeError, KeyError, RecursionError):
         pass
     return None, said
 

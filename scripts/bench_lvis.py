@@ -32,7 +32,7 @@ PROGRAMS = {
     "vernier": (
         "from vernier.instance import Bbox, CocoDataset, Evaluator, Segm\n"
         "truth, found = (open(file, 'rb').read() for file in files)\n"
-        "how = {'iou': Bbox() if kind == 'bbox' else Segm(), 'parity_mode': 'strict', 'max_dets': (1, 10, 300)}\n"
+        "how = {'iou': Bbox() if kind == 'bbox' else Segm(), 'parity_mode': 'strict', 'max_dets': (1, 100, 300)}\n"
         "dataset = CocoDataset.from_lvis_json(truth)\n"
         "value = Evaluator(**how).evaluate(dataset, found).stats[0]"
     ),

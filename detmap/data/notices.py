@@ -30,6 +30,7 @@ NOTICES = {
     "missing_ego": "{n} images do not say where the car was: there boxes at any distance are scored (class_ranges)",
     "missing_samples": "{n} samples of the ground truth are not in the results, which the development kit refuses: nothing "
     "is found there",
+    "labels_outside_hierarchy": "{n} labels without a place in the hierarchy: no label is added for them",
     "missing_part_scores": "{n} detections without a score of the part (score_field): ranked by their score",
     "missing_valid_flag": "{n} objects without the flag that the protocol reads (valid_flag): each counts as valid",
     "group_boxes": "{n} boxes stand for groups of objects, by a column that this protocol does not read: each is scored as "
@@ -74,6 +75,7 @@ NOTICES = {
     "normalised_polygons": f"{{n}} records have polygons within about 0 to 1, {_SHARES}: drawn as pixels, these masks are "
     "nearly empty (multiply x by the image's width and y by its height)",
     "missing_area": "{n} annotations without area: that of their box",
+    "missing_bbox": "{n} annotations without bbox: the box around the points",
     "missing_num_keypoints": "{n} annotations without num_keypoints: counted, those whose third number is above 0",
     "odd_polygons": "{n} polygons of fewer than three points, or with half a point at the end: drawn as pycocotools does",
     "box_masks": "{n} records without a mask: their boxes are filled, as pycocotools does",
@@ -146,6 +148,7 @@ _OF_ONE = {
     "files": "file",
     "detections": "detection",
     "folders": "folder",
+    "labels": "label",
     "lines": "line",
     "masks": "mask",
     "polygons": "polygon",

@@ -11,8 +11,8 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 
 from detmap import choices, decisions
+from detmap.choices import UNBOUNDED
 from detmap.choices import UNLIMITED as UNLIMITED
-from detmap.choices import WHOLE
 from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
 from detmap.detection import federated, group_boxes, matching_rules, poses, ranges, temporal, true_positives
@@ -75,13 +75,13 @@ class Protocol:
             ),
         ),
     )
-    area_ranges: tuple[tuple[Any, ...], ...] = field(default=(WHOLE,), metadata=ranges.AREA_RANGES)
+    area_ranges: tuple[tuple[Any, ...], ...] = field(default=(UNBOUNDED,), metadata=ranges.AREA_RANGES)
     max_dets: tuple[int, ...] = field(
         default=(UNLIMITED,),
         metadata=decision(
             "Caps on the detections of one category in one image, ascending. AP is taken at the largest.",
             "ranking",
-            plain=lambda caps: tuple(int(cap) if isinstance(cap, np.integer) else cap for cap in caps),
+            plain=choices.plain_caps,
             wrong=choices.wrong_caps,
             words=choices.say_caps,
             phrase=lambda protocol: f"detections per image and category {choices.say_caps(protocol.max_dets)}",

@@ -309,10 +309,18 @@ def image_labels(path: Path) -> tuple[Ids, Ids, NDArray[np.bool_]]:
     Raises
     ------
     InputError
-        Where it has no such columns, or a confidence is neither 1 nor 0.
+        Where it has no such columns or is a file of boxes, or a confidence is neither 1 nor 0.
     """
     columns = {"image": "ImageID", "category": "LabelName", "score": "Confidence"}
     found = read_table(path, columns, "image labels")
+    boxed = [title for title in found.titles if title in _BOXES.values() and title not in columns.values()]
+    if boxed:
+        raise InputError(
+            "is of boxes, and not of verified labels of images",
+            source=found.source,
+            field=boxed[0],
+            remedy="labels of images have a file of their own, as validation-annotations-human-imagelabels-boxable.csv",
+        )
     _, images = found.ids(("image_id", "image"), "images")
     _, labels = found.ids(("category_id", "category"), "categories")
     if "score" not in found.columns:

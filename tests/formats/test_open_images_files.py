@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import zlib
 
@@ -265,6 +266,45 @@ def test_deep_and_wide_hierarchies_are_refused():
         )
 
 
+@pytest.mark.parametrize(
+    ("value", "group"),
+    [(1, True), ("1.0", True), ("True", True), (0, False), ("false", False), (-1, False), ("", False)],
+)
+def test_flags_of_groups_in_every_spelling(value, group, tmp_path):
+    (tmp_path / "boxes.csv").write_text(f"{BOXES}\na,x,/m/0,1,0,1,0,1,0,0,{value},0,0\n")
+    assert (detmap.read(tmp_path / "boxes.csv", "ground_truth").group_of is not None) == group
+
+
+def test_flags_of_groups_that_are_none_in_json_and_frames():
+    frame = pytest.importorskip("pandas").DataFrame(
+        {"image": ["a"], "category": ["b"], "x1": [0], "y1": [0], "x2": [1], "y2": [1], "IsGroupOf": [2]}
+    )
+    with pytest.raises(InputError, match="must be 1 or true"):
+        detmap.GroundTruth.from_frame(frame)
+    one = {
+        "id": 1,
+        "image_id": 1,
+        "category_id": 1,
+        "bbox": [0, 0, 1, 1],
+        "area": 1,
+        "iscrowd": 0,
+        "is_group_of": "some",
+    }
+    document = {"images": [{"id": 1}], "categories": [{"id": 1, "name": "a"}], "annotations": [one]}
+    for given in (document, json.dumps(document).encode()):
+        with pytest.raises(InputError, match=r"annotation 0.*is_group_of.*must be 1 or true"):
+            detmap.read_coco(given if isinstance(given, dict) else io.BytesIO(given))
+
+
+def test_labels_that_a_hierarchy_does_not_have_are_said(tmp_path):
+    (tmp_path / "boxes.csv").write_text(f"{BOXES}\na,x,cat,1,0,1,0,1,0,0,0,0,0\na,x,/m/0,1,0,1,0,1,0,0,0,0,0\n")
+    (tmp_path / "tree.json").write_text(json.dumps(TREE))
+    truth = detmap.read(tmp_path / "boxes.csv", "ground_truth", hierarchy=tmp_path / "tree.json")
+    assert truth.notices["labels_outside_hierarchy"] == 1
+    said = describe({"labels_outside_hierarchy": 1})
+    assert said == ["1 label without a place in the hierarchy: no label is added for them"]
+
+
 MASK = base64.b64encode(zlib.compress(b"12")).decode()
 
 WRONG = [
@@ -276,6 +316,13 @@ WRONG = [
     ("labels", f"{LABELS}\na,v,/m/0,0.5\n", "must be 1"),
     ("labels", f"{LABELS}\na,v,,1\n", "is missing"),
     ("labels", "ImageID,LabelName\na,/m/0\n", "no column"),
+    ("labels", f"{BOXES}\na,x,/m/0,1,0,1,0,1,0,0,0,0,0\n", "is of boxes, and not of verified labels"),
+    (
+        "objects",
+        f"{BOXES}\na,x,/m/0,1,0,1,0,1,0,0,0,0,0\na,x,/m/0,1,0,1,0,1,0,0,2,0,0\n",
+        "line 3.*IsGroupOf.*must be 1",
+    ),
+    ("objects", f"{BOXES}\na,x,/m/0,1,0,1,0,1,0,0,maybe,0,0\n", "line 2.*IsGroupOf.*must be 1 or true"),
     ("classes", "/m/0,Car\n/m/0,Bus\n", "another name"),
     ("classes", "/m/0\n", "a label and its name"),
     ("masks", f"{BOXES},Mask,ImageWidth,ImageHeight\na,x,/m/0,1,0,1,0,1,0,0,0,0,0,*,4,4\n", "is not base64"),
@@ -301,6 +348,8 @@ def test_what_is_wrong_is_said_in_a_line(what, text, problem, tmp_path):
         if what == "found":
             truth = detmap.read(tmp_path / "boxes.csv", "ground_truth")
             return detmap.read(tmp_path / "other.csv", ground_truth=truth)
+        if what == "objects":
+            return detmap.read(tmp_path / "other.csv", "ground_truth")
         if what == "masks":
             return detmap.read(tmp_path / "other.csv", "ground_truth", iou_type="segm")
         given = {"labels": "image_labels", "classes": "classes"}[what]

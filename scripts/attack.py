@@ -59,6 +59,7 @@ from attacks import (  # noqa: E402
     tables,
     texts,
     tools,
+    videos,
     voc,
     zeros,
 )
@@ -80,6 +81,7 @@ FAMILIES = {
     "kinds": kinds.attack,
     "rotated": rotated.attack,
     "nuscenes": nuscenes.attack,
+    "videos": videos.attack,
     "galleries": galleries.attack,
     "states": states.attack,
     "evaluator": evaluators.attack,

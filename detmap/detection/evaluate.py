@@ -176,12 +176,32 @@ def _match_cells(
         matching.match(cells, candidates, arranged.objects, levels, begin, end, stop, out)
 
     parallel.run(miss, parallel.even(extended, threads), threads)
+    none = {name: np.empty((0, len(protocol.range_names) * thresholds.size)) for name in STEPS}
     if rematched(protocol):
         made = by_objects.match_all(arranged, thresholds, out, threads)
         own = {name: column[:count] for name, column in made._asdict().items()}
         return matching.Words(hit[:count], ignored[:count]), {name: own[name] for name in STEPS}, None
+    if protocol.matching == "by-object":
+        _by_objects(arranged, out, threads)
+        return out, none, None
     lowest = float(thresholds.min())
     over_cells(pair, cells, threads)
     otherwise = zero_ids.carry_out(arranged, levels, out)
-    bits = len(protocol.range_names) * thresholds.size
-    return out, {name: np.empty((0, bits)) for name in STEPS}, otherwise
+    return out, none, otherwise
+
+
+def _by_objects(arranged: Arrangement, out: matching.Words, threads: int | None) -> None:
+    """Set the bits of detections that objects choose, at one threshold and in one area range or level after the other."""
+    from detmap.detection.matches import HIT, IGNORED, taken_at
+
+    protocol, objects = arranged.protocol, arranged.objects
+    outside = outside_of(objects.measures, arranged.ranges)
+    for area in range(len(protocol.range_names)):
+        ignored = readonly(objects.ignored | outside[:, area], np.bool_)
+        for at, iou in enumerate(protocol.iou_thresholds):
+            bit = area * len(protocol.iou_thresholds) + at
+            taken = taken_at(arranged, objects._replace(ignored=ignored), iou, area, threads)
+            for words, outcome in ((out.hit, HIT), (out.ignored, IGNORED)):
+                word, shift = words[:, bit >> 6], np.uint64(bit & 63)
+                word &= ~(np.uint64(1) << shift)
+                word |= (taken.outcome == outcome).astype(np.uint64) << shift

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
 
 #: The value of `Protocol.matching`.
-BY_OBJECTS = "objects"
+BY_OBJECTS = "by-object-twice"
 
 
 def _plain_thresholds(given: Any) -> tuple[tuple[str, float], ...]:
@@ -100,8 +100,8 @@ NEIGHBOURS = decision(
 )
 
 ABSORBING = decision(
-    'With ``matching="objects"``: whether detections that are outside of a range by their own size can still take an object '
-    "there, which then is neither found nor missed; in KITTI those of every class.",
+    'With ``matching="by-object-twice"``: whether detections that are outside of a range by their own size can still take '
+    "an object there, which then is neither found nor missed; in KITTI those of every class.",
     "matching",
     allowed=YES_OR_NO,
     phrase=lambda protocol: "small detections absorb",

@@ -16,8 +16,8 @@ from detmap.detection.precisions import (
     Curves,
     averaged,
     effect_of_zero_ids,
-    mean_of_classes,
     mean_of_defined,
+    mean_under,
     published_mean,
     recalls,
     with_empty,
@@ -197,9 +197,9 @@ class DetectionResult(Result):
             means = [self._mean(name, iou, area, cap, None) for name in self._errors]
             return detection_score(self._mean("AP", None, area, cap, None), np.array(means))
         values = self._values(kind, iou, area, cap)
-        if category is None and kind == "AP" and self.protocol.class_means:
-            return mean_of_classes(values)
         chosen: Any = self.tally.in_group(category) if isinstance(category, str) else category
+        if category is None and kind == "AP":
+            return mean_under(self.protocol, values)
         return mean_of_defined(values if category is None else values[..., chosen])
 
     @cached_property

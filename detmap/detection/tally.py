@@ -110,7 +110,8 @@ class Tally(Frozen):
     * however the images are split, the merged tallies of the parts equal the tally of the whole.
 
     They hold because ties are broken by keys that are stored (image and rank within it, or position in the file and then
-    those), never by the order of merging. For the third under ``ties="file"`` the parts must be of one file, or table.
+    those), never by the order of merging. For the third under ``ties="file"`` or ``"file-reversed"`` the parts must be of
+    one file, or table.
 
     Attributes
     ----------

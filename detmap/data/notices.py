@@ -21,6 +21,8 @@ NOTICES = {
     "zero_id_effect": "with annotations of id 0 found, or missed as in pycocotools (--id-zero): {names}",
     "foreign_fields": "{n} fields of another benchmark, which this protocol does not read, so that the number is not that "
     "benchmark's: {names}{advice}",
+    "converted_fields": "{n} fields of another benchmark, carried over as far as tables have them: lists of categories, "
+    "groups, crowd indices and flags: {names}",
     "missing_neg_category_ids": "{n} images without neg_category_ids or verified labels: there only detections of "
     "categories with objects are scored",
     "missing_not_exhaustive_category_ids": "{n} images without not_exhaustive_category_ids: taken as exhaustive",
@@ -52,8 +54,8 @@ NOTICES = {
     "unread_records": "{n} records without an area, as lines and points, or that are not to be considered: left out",
     "rows_without_box": '{n} rows name a class and have no box, as "no finding": their images have no object by them',
     "unnamed_class": "{n} rows without a class: all are of one, called object unless classes (--classes) names it",
-    "read_as_score_box": "{n} strings of predictions are read as groups of score, x, y, width, height",
-    "read_as_class_score_box": "{n} strings of predictions are read as groups of class, score, x1, y1, x2, y2",
+    "read_as_score_box": "{n} strings are read as groups of score, x, y, width, height",
+    "read_as_class_score_box": "{n} strings are read as groups of class, score, x1, y1, x2, y2",
     "unread_shapes": "{n} records have other shapes than boxes: the boxes alone are read",
     "unscored_shapes": "{n} images have masks or keypoints as well as boxes: the boxes are scored "
     "(Evaluator(iou_type='segm' or 'keypoints') scores the others)",

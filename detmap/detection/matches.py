@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.data.ids import categories_given
-from detmap.detection import zero_ids
+from detmap.detection import by_objects, zero_ids
 from detmap.detection.arrangement import Arrangement, least_near, over_cells, rule_at
 from detmap.detection.given import Found, Truth, tables_of
 from detmap.detection.measures import outside_of
 from detmap.detection.protocols import BY_FILE, AnyProtocol, Decisions, Protocol, resolve
 from detmap.detection.scored_kinds import asked_protocol, scored_kind
+from detmap.detection.tally import rematched
 from detmap.errors import OptionError
 from detmap.kernels import Frozen, overlap, pairs, readonly
 from detmap.kernels.matching import Objects
@@ -261,6 +262,8 @@ def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threa
     """Match at one threshold in one range, and return outcomes and positions; `objects` outside of it are ignored."""
     count = arranged.found.order.size
     protocol = arranged.protocol
+    if rematched(protocol):
+        return by_objects.taken(arranged, objects, iou, at, threads)
     rule = rule_at(protocol, iou)
     outside = arranged.unmatched_outside(at)
     out = pairs.Taken(

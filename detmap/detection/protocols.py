@@ -15,23 +15,47 @@ from detmap.choices import UNBOUNDED
 from detmap.choices import UNLIMITED as UNLIMITED
 from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
-from detmap.detection import federated, group_boxes, matching_rules, poses, ranges, temporal, true_positives
+from detmap.detection import federated, group_boxes, matching_rules, poses, ranges, rematching, temporal, true_positives
 from detmap.detection import file_decisions as in_files
 from detmap.detection.matching_rules import BY_FILE as BY_FILE
 from detmap.detection.matching_rules import Matching, Ties
 from detmap.errors import OptionError, did_you_mean, shorten
-from detmap.hits import CLIPPED, ELEVEN, GRIDS, INTERPOLATIONS, LINEAR, MATLAB_GRID, PAIRWISE, Interpolation, Linear
+from detmap.hits import (
+    CLIPPED,
+    ELEVEN,
+    GRIDS,
+    INTERPOLATIONS,
+    LINEAR,
+    MATLAB_GRID,
+    PAIRWISE,
+    SAMPLED,
+    SAMPLES,
+    Interpolation,
+    Linear,
+    Sampled,
+)
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
-from detmap.shapes.kinds import BOXES, DISTANCE, KEYPOINTS, ROTATED, TEMPORAL, TEMPORAL_SPAN, TRACKS, WHOLE_BODIES
+from detmap.shapes.kinds import (
+    BEV,
+    BOX3D,
+    BOXES,
+    DISTANCE,
+    KEYPOINTS,
+    ROTATED,
+    TEMPORAL,
+    TEMPORAL_SPAN,
+    TRACKS,
+    WHOLE_BODIES,
+)
 
 AreaRanges = Mapping[str, Sequence[float | str] | str]
 Levels = Mapping[str, str | Iterable[str]]
 OksArea = Literal["area", "bbox*0.53", "bbox*0.53, ranges by area"]
 Sigmas = Sequence[float] | Mapping[Any, Sequence[float]]
 
-_INTERPOLATIONS = ("grid", *INTERPOLATIONS, PAIRWISE, ELEVEN, *LINEAR, CLIPPED)
+_INTERPOLATIONS = ("grid", *INTERPOLATIONS, PAIRWISE, ELEVEN, *LINEAR, CLIPPED, *SAMPLED)
 
 
 @decisions.documented
@@ -97,7 +121,7 @@ class Protocol:
     matching: Matching = field(default="best-free", metadata=matching_rules.MATCHING)
     strict: bool = field(default=False, metadata=matching_rules.STRICT)
     inclusive_pixels: bool = field(default=False, metadata=matching_rules.INCLUSIVE_PIXELS)
-    interpolation: Interpolation | Linear | Literal["grid"] = field(
+    interpolation: Interpolation | Linear | Sampled | Literal["grid"] = field(
         default="grid",
         metadata=decision(
             '"grid" is COCO\'s: the mean over IoU thresholds, recall thresholds and categories at once. With any other each '
@@ -111,24 +135,7 @@ class Protocol:
             flag=Flag(name="--interpolation", metavar="RULE", help=f"rule of AP: {', '.join(_INTERPOLATIONS)}"),
         ),
     )
-    ignore: tuple[str, ...] = field(
-        default=("crowd",),
-        metadata=decision(
-            "Flags that make ground truth neither required nor wrong to find.",
-            "matching",
-            allowed=("crowd", "difficult"),
-            plain=tuple,
-            words=choices.say_flags,
-            group="crowds",
-            phrase=lambda protocol: f"ignored {choices.say_flags(protocol.ignore)}",
-            flag=Flag(
-                name="--ignore-flags",
-                metavar="LIST",
-                help="ground truth with these flags need not be found: crowd,difficult, or none",
-                read=choices.parse_names,
-            ),
-        ),
-    )
+    ignore: tuple[str, ...] = field(default=("crowd",), metadata=matching_rules.IGNORE)
     crowd_overlap: bool = field(default=True, metadata=matching_rules.CROWD_OVERLAP)
     ties: Ties = field(default="image", metadata=matching_rules.TIES)
     epsilon: float = field(
@@ -183,21 +190,7 @@ class Protocol:
             since="0.2",
         ),
     )
-    result_areas: Literal["own", "shape"] = field(
-        default="own",
-        metadata=decision(
-            "The area of a detected mask or pose that area ranges look at: that of its own box where it has one, as in "
-            "pycocotools, or always that of its shape.",
-            "matching",
-            allowed=("own", "shape"),
-            phrase=lambda protocol: "areas of detections those of their shapes",
-            flag=Flag(
-                name="--result-areas",
-                help="area of a detected mask or pose: that of its own box if it has one (default), or of its shape",
-            ),
-            since="0.2",
-        ),
-    )
+    result_areas: Literal["own", "shape"] = field(default="own", metadata=matching_rules.RESULT_AREAS)
     dilation: float = field(
         default=0.02,
         metadata=decision(
@@ -233,37 +226,8 @@ class Protocol:
             since="0.2",
         ),
     )
-    oks_area: OksArea = field(
-        default="area",
-        metadata=decision(
-            'For "keypoints": the area of an object is the annotation\'s, or 0.53 times that of its box; or '
-            "the latter in similarity and the former in area ranges.",
-            "matching",
-            allowed=("area", "bbox*0.53", "bbox*0.53, ranges by area"),
-            phrase=lambda protocol: f"area of objects {protocol.oks_area}",
-            flag=Flag(
-                name="--oks-area",
-                help="keypoints: area of an object: the annotation's (default), or 0.53 times that of its box; "
-                "or the latter in similarity alone",
-            ),
-            since="0.2",
-        ),
-    )
-    id_zero: Literal["found", "missed"] = field(
-        default="found",
-        metadata=decision(
-            "Whether an object whose annotation has the id 0 is found like any other, or missed: pycocotools writes the id "
-            "down that a detection takes, and reads 0 as none. Only COCO's JSON has ids of annotations.",
-            "matching",
-            allowed=("found", "missed"),
-            phrase=lambda protocol: f"annotations of id 0 {protocol.id_zero}",
-            flag=Flag(
-                name="--id-zero",
-                help="annotations with the id 0: found like any other (default), or missed, as pycocotools has it",
-            ),
-            since="0.2",
-        ),
-    )
+    oks_area: OksArea = field(default="area", metadata=matching_rules.OKS_AREA)
+    id_zero: Literal["found", "missed"] = field(default="found", metadata=matching_rules.ID_ZERO)
 
     object_areas: Literal["own", "shape"] = field(default="own", metadata=in_files.OBJECT_AREAS)
     far_corner: Literal["x+w-1", "x+w"] = field(default="x+w-1", metadata=in_files.FAR_CORNER)
@@ -290,6 +254,10 @@ class Protocol:
     crowd_means: Literal["defined", "published"] = field(default="defined", metadata=poses.CROWD_MEANS)
     group_of: Literal["object", "found", "ignored"] = field(default="object", metadata=group_boxes.GROUP_OF)
     levels: tuple[tuple[str, str], ...] = field(default=(), metadata=ranges.LEVELS)
+    class_thresholds: tuple[tuple[str, float], ...] = field(default=(), metadata=rematching.CLASS_THRESHOLDS)
+    neighbours: tuple[tuple[str, str], ...] = field(default=(), metadata=rematching.NEIGHBOURS)
+    absorbing: bool = field(default=False, metadata=rematching.ABSORBING)
+    class_levels: bool = field(default=False, metadata=rematching.CLASS_LEVELS)
     class_ranges: tuple[tuple[str, float], ...] = field(default=(), metadata=true_positives.CLASS_RANGES)
     empty_classes: Literal["undefined", "zero"] = field(default="undefined", metadata=true_positives.EMPTY_CLASSES)
     error_threshold: float | None = field(default=None, metadata=true_positives.ERROR_THRESHOLD)
@@ -555,6 +523,33 @@ YTVIS = replace(
 _STEP = float(np.float32(0.01))
 _SINGLE_RECALLS = tuple(float(np.float32(k * _STEP if k <= 50 else 1 - (100 - k) * _STEP)) for k in range(101))
 
+#: The benchmark's own program, since October 2019 with 40 points; detections less high than a level's objects are ignored.
+KITTI = Protocol(
+    name="kitti",
+    iou_thresholds=(0.5, 0.7),
+    recall_thresholds=tuple(k / 40 for k in range(SAMPLES)),
+    matching="objects",
+    strict=True,
+    interpolation="sampled-40",
+    epsilon=0.0,
+    levels=tuple(
+        (name, f"occlusion<={occlusion},truncation<={truncation},object.height>{height},detection.height>={height}")
+        for name, occlusion, truncation, height in (
+            ("easy", 0, 0.15, 40),
+            ("moderate", 1, 0.3, 25),
+            ("hard", 2, 0.5, 25),
+        )
+    ),
+    class_thresholds=(("car", 0.7), ("pedestrian", 0.5), ("cyclist", 0.5)),
+    neighbours=(("car", "van"), ("pedestrian", "person_sitting")),
+    absorbing=True,
+    class_levels=True,
+)
+
+#: Before October 2019 the mean of 11 precisions.
+_KITTIS = KITTI, replace(KITTI, name="kitti-bev", iou_type=BEV), replace(KITTI, name="kitti-3d", iou_type=BOX3D)
+KITTIS = [one for own in _KITTIS for one in (own, replace(own, name=f"{own.name}-r11", interpolation="sampled-11"))]
+
 _VOC2010 = replace(VOC2012, far_corner="x+w", ignore=())
 
 #: Other tools, each with what it is. What one decides differently is all that its row says.
@@ -632,6 +627,7 @@ _BENCHMARKS = (
     NUSCENES,
     CROWDPOSE,
     *WHOLE_BODY,
+    *KITTIS,
 )
 for _preset in (*_BENCHMARKS, *_TOOLS.values()):
     register(_preset)
@@ -661,6 +657,12 @@ ProtocolName = Literal[
     "wholebody-lefthand",
     "wholebody-righthand",
     "wholebody",
+    "kitti",
+    "kitti-r11",
+    "kitti-bev",
+    "kitti-bev-r11",
+    "kitti-3d",
+    "kitti-3d-r11",
     "ultralytics",
     "ultralytics-8.3",
     "torchmetrics",
@@ -688,7 +690,7 @@ class Decisions(TypedDict, total=False):
     matching: Matching | None
     strict: bool | None
     inclusive_pixels: bool | None
-    interpolation: Interpolation | Linear | Literal["grid"] | None
+    interpolation: Interpolation | Linear | Sampled | Literal["grid"] | None
     ignore: Iterable[str] | None
     crowd_overlap: bool | None
     ties: Ties | None
@@ -725,6 +727,10 @@ class Decisions(TypedDict, total=False):
     crowd_means: Literal["defined", "published"] | None
     group_of: Literal["object", "found", "ignored"] | None
     levels: Levels | None
+    class_thresholds: Mapping[str, float] | Iterable[tuple[str, float]] | None
+    neighbours: Mapping[str, str] | Iterable[tuple[str, str]] | None
+    absorbing: bool | None
+    class_levels: bool | None
     class_ranges: Mapping[str, float] | Iterable[tuple[str, float]] | None
     empty_classes: Literal["undefined", "zero"] | None
     error_threshold: float | None

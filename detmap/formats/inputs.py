@@ -41,6 +41,7 @@ for _module, _names in {
     "activitynet": ("activitynet",),
     "thumos": ("thumos14",),
     "ytvis": ("ytvis",),
+    "kitti": ("kitti",),
     "tools.recognition": (
         "bdd100k",
         "mot",

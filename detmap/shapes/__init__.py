@@ -6,7 +6,9 @@ from detmap.plugins import register
 from detmap.shapes import boxes
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import (
+    BEV,
     BOUNDARIES,
+    BOX3D,
     DISTANCE,
     KEYPOINTS,
     KINDS,
@@ -55,4 +57,6 @@ KINDS.add_later(PROBIOU, "detmap.shapes.rotated", "PROBABLE")
 KINDS.add_later(TEMPORAL, "detmap.shapes.segments", "KIND")
 KINDS.add_later(TEMPORAL_SPAN, "detmap.shapes.segments", "SPAN")
 KINDS.add_later(TRACKS, "detmap.shapes.tracks", "KIND")
+KINDS.add_later(BEV, "detmap.shapes.boxes3d", "KIND")
+KINDS.add_later(BOX3D, "detmap.shapes.boxes3d", "SPACE")
 KINDS.add_later(DISTANCE, "detmap.shapes.moving", "KIND")

@@ -333,6 +333,8 @@ ROTATED: Final = "rotated"
 TEMPORAL: Final = "temporal"
 TEMPORAL_SPAN: Final = "temporal_span"
 TRACKS: Final = "tracks"
+BEV: Final = "bev"
+BOX3D: Final = "box3d"
 DISTANCE: Final = "centre-distance"
 
 #: The names of kinds, for type checkers, which then find a typo.
@@ -348,6 +350,8 @@ IouType = (
         "temporal",
         "temporal_span",
         "tracks",
+        "bev",
+        "box3d",
         "centre-distance",
     ]
     | PluginName

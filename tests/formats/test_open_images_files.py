@@ -388,3 +388,46 @@ def test_messages_call_columns_by_their_titles(tmp_path):
 
 def test_the_notice_of_one_group():
     assert describe({"group_boxes": 1})[0].startswith("1 box stands for groups")
+
+
+@pytest.mark.parametrize("masks", [False, True])
+@pytest.mark.parametrize("seed", range(examples(3)))
+def test_what_is_written_is_read_with_the_same_bits(seed, masks, tmp_path):
+    kind = "segm" if masks else "bbox"
+    *paths, _, labels = write(tmp_path, *drawn(seed, masks)[:3], masks=masks)
+    truth = detmap.read(paths[0], "ground_truth", iou_type=kind, image_labels=labels)
+    found = detmap.read(paths[1], ground_truth=truth, iou_type=kind)
+    lost = detmap.write(truth, tmp_path / "again.csv", format="openimages")
+    assert set(lost) <= {"category_lists", "empty_categories"}
+    assert detmap.write(found, tmp_path / "found.csv", format="openimages", ground_truth=truth) == {}
+    again = detmap.read(tmp_path / "again.csv", "ground_truth", iou_type=kind, image_labels=labels)
+    assert again.images.ids.tolist() == truth.images.ids.tolist()
+    other = detmap.read(tmp_path / "found.csv", ground_truth=again, iou_type=kind)
+    result = detmap.evaluate(again, other, "openimages")
+    assert_same_result(result, detmap.evaluate(truth, found, "openimages"))
+    if not masks:
+        assert same_bits(again.boxes, truth.boxes)
+
+
+def test_boxes_in_pixels_become_shares_where_sizes_are_known(tmp_path):
+    given = {"image_ids": [7, 7], "category_ids": [1, 1], "boxes": [[2, 4, 4, 8], [0, 0, 16, 32]]}
+    truth = detmap.GroundTruth.from_arrays(
+        **given, images=[7, 9], image_sizes=[[32, 16], [8, 8]], category_names={1: "cat"}, crowd=[True, False]
+    )
+    lost = detmap.write(truth, tmp_path / "truth.csv", format="openimages")
+    assert lost == {"crowd": 1, "category_ids": 1, "image_ids": 2, "image_sizes": 2}
+    lines = (tmp_path / "truth.csv").read_text().splitlines()
+    assert lines == ["ImageID,LabelName,XMin,YMin,XMax,YMax,IsGroupOf", "7,cat,0.125,0.125,0.375,0.375,0",
+                     "7,cat,0.0,0.0,1.0,1.0,0", "9,,,,,,"]  # fmt: skip
+    found = detmap.Detections.from_arrays(**given, scores=[0.5, 0.25])
+    with pytest.raises(InputError, match="size is not known"):
+        detmap.write(found, tmp_path / "found.csv", format="openimages")
+    detmap.write(found, tmp_path / "found.csv", format="openimages", ground_truth=truth)
+    again = detmap.read(tmp_path / "truth.csv", "ground_truth")
+    assert again.images.ids.tolist() == ["7", "9"]
+    assert detmap.evaluate(again, detmap.read(tmp_path / "found.csv", ground_truth=again), "openimages")["mAP"] == 1.0
+    infinite = detmap.Detections.from_arrays(
+        image_ids=["a"], category_ids=["b"], boxes=[[0, 0, 0.5, 1]], scores=[np.inf]
+    )
+    with pytest.raises(InputError, match="score must be finite"):
+        detmap.write(infinite, tmp_path / "infinite.csv", format="openimages")

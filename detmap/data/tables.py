@@ -434,8 +434,9 @@ class GroundTruth(_Shaped, Frozen):
         count = image.codes.size
         if category.codes.size != count:
             raise InputError(f"{category.codes.size} category ids for {count} objects", source=source)
-        of_time = {"segments": segments, "tracks": tracks}
-        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints, rotated=rotated, **of_time)
+        shapes = _columns(
+            shapes, source, masks=masks, keypoints=keypoints, rotated=rotated, segments=segments, tracks=tracks
+        )
         checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         if areas is None and boxes is None and shapes:
             areas = next(iter(shapes.values())).areas()
@@ -695,8 +696,9 @@ class Detections(_Shaped, Frozen):
         count = images.codes.size
         if categories.codes.size != count:
             raise InputError(f"{categories.codes.size} category ids for {count} detections", source=source)
-        of_time = {"segments": segments, "tracks": tracks}
-        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints, rotated=rotated, **of_time)
+        shapes = _columns(
+            shapes, source, masks=masks, keypoints=keypoints, rotated=rotated, segments=segments, tracks=tracks
+        )
         checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         score = _numbers(scores, count, source, "score")
         bad = np.isnan(score)

@@ -135,24 +135,7 @@ class Protocol:
             flag=Flag(name="--interpolation", metavar="RULE", help=f"rule of AP: {', '.join(_INTERPOLATIONS)}"),
         ),
     )
-    ignore: tuple[str, ...] = field(
-        default=("crowd",),
-        metadata=decision(
-            "Flags that make ground truth neither required nor wrong to find.",
-            "matching",
-            allowed=("crowd", "difficult"),
-            plain=tuple,
-            words=choices.say_flags,
-            group="crowds",
-            phrase=lambda protocol: f"ignored {choices.say_flags(protocol.ignore)}",
-            flag=Flag(
-                name="--ignore-flags",
-                metavar="LIST",
-                help="ground truth with these flags need not be found: crowd,difficult, or none",
-                read=choices.parse_names,
-            ),
-        ),
-    )
+    ignore: tuple[str, ...] = field(default=("crowd",), metadata=matching_rules.IGNORE)
     crowd_overlap: bool = field(default=True, metadata=matching_rules.CROWD_OVERLAP)
     ties: Ties = field(default="image", metadata=matching_rules.TIES)
     epsilon: float = field(
@@ -207,21 +190,7 @@ class Protocol:
             since="0.2",
         ),
     )
-    result_areas: Literal["own", "shape"] = field(
-        default="own",
-        metadata=decision(
-            "The area of a detected mask or pose that area ranges look at: that of its own box where it has one, as in "
-            "pycocotools, or always that of its shape.",
-            "matching",
-            allowed=("own", "shape"),
-            phrase=lambda protocol: "areas of detections those of their shapes",
-            flag=Flag(
-                name="--result-areas",
-                help="area of a detected mask or pose: that of its own box if it has one (default), or of its shape",
-            ),
-            since="0.2",
-        ),
-    )
+    result_areas: Literal["own", "shape"] = field(default="own", metadata=matching_rules.RESULT_AREAS)
     dilation: float = field(
         default=0.02,
         metadata=decision(
@@ -257,37 +226,8 @@ class Protocol:
             since="0.2",
         ),
     )
-    oks_area: OksArea = field(
-        default="area",
-        metadata=decision(
-            'For "keypoints": the area of an object is the annotation\'s, or 0.53 times that of its box; or '
-            "the latter in similarity and the former in area ranges.",
-            "matching",
-            allowed=("area", "bbox*0.53", "bbox*0.53, ranges by area"),
-            phrase=lambda protocol: f"area of objects {protocol.oks_area}",
-            flag=Flag(
-                name="--oks-area",
-                help="keypoints: area of an object: the annotation's (default), or 0.53 times that of its box; "
-                "or the latter in similarity alone",
-            ),
-            since="0.2",
-        ),
-    )
-    id_zero: Literal["found", "missed"] = field(
-        default="found",
-        metadata=decision(
-            "Whether an object whose annotation has the id 0 is found like any other, or missed: pycocotools writes the id "
-            "down that a detection takes, and reads 0 as none. Only COCO's JSON has ids of annotations.",
-            "matching",
-            allowed=("found", "missed"),
-            phrase=lambda protocol: f"annotations of id 0 {protocol.id_zero}",
-            flag=Flag(
-                name="--id-zero",
-                help="annotations with the id 0: found like any other (default), or missed, as pycocotools has it",
-            ),
-            since="0.2",
-        ),
-    )
+    oks_area: OksArea = field(default="area", metadata=matching_rules.OKS_AREA)
+    id_zero: Literal["found", "missed"] = field(default="found", metadata=matching_rules.ID_ZERO)
 
     object_areas: Literal["own", "shape"] = field(default="own", metadata=in_files.OBJECT_AREAS)
     far_corner: Literal["x+w-1", "x+w"] = field(default="x+w-1", metadata=in_files.FAR_CORNER)

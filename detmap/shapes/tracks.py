@@ -140,9 +140,8 @@ def _prepare(
     assert isinstance(truth, Tracks)
     longest = np.zeros(ground_truth.images.ids.size + 1, np.int64)
     np.maximum.at(longest, ground_truth.images.codes, truth.lengths)
-    from detmap.data.ids import locate
-
-    expected = longest[locate(detections.images.ids, ground_truth.images.ids)][detections.images.codes]
+    place = np.searchsorted(ground_truth.images.ids, detections.images.ids)  # those in use are there
+    expected = longest[place][detections.images.codes]
     odd = int(np.count_nonzero((expected > 0) & (found.lengths != expected)))
     return found, replace(truth, masks=truth.masks.unpacked()), {"track_lengths": odd} if odd else {}
 

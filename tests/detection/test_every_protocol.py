@@ -39,8 +39,8 @@ PROTOCOLS = (*PRESETS, "levels", *KIND_PRESETS)
 #: The kinds that `made_files` writes files for; those of DOTA's files are in one folder.
 DOTA = ("rotated", "probiou")
 MASKS = ("segm", "boundary")
-SPACE = ("bev", "box3d")
 TEMPORAL = ("temporal", "temporal_span")
+SPACE = ("bev", "box3d")
 MOVING = "centre-distance"
 SCENES = ("bbox", "keypoints", "keypoints_wholebody", *MASKS, *DOTA, *SPACE, MOVING, *TEMPORAL, "tracks")
 
@@ -148,11 +148,6 @@ def write_dota(folder, boxes):
         written.write(found, folder / name, format="dota", ground_truth=truth)
 
 
-def folder_of(name):
-    """The folder of `made_files` with the files for a protocol."""
-    return "kitti" if PRESETS[name].class_levels else PRESETS[name].iou_type
-
-
 def write_segments(folder):
     """Segments of time in ActivityNet's JSON, without ties between shards."""
     truth, results = temporal_scenes.scene(5, videos=12)
@@ -167,6 +162,11 @@ def write_segments(folder):
     parts = {"one": results, "two": other, **{f"shards/{side}": own for side, own in enumerate(halves)}}
     for name, own in parts.items():
         (folder / f"{name}.json").write_text(json.dumps({"results": own}))
+
+
+def folder_of(name):
+    """The folder of `made_files` with the files for a protocol."""
+    return "kitti" if PRESETS[name].class_levels else PRESETS[name].iou_type
 
 
 def sources(files, name):

@@ -161,5 +161,7 @@ def add_option(group: Any, spelled: str, says: str | Callable[[], str], **more: 
     if more.get("action") == "append":
         more.setdefault("default", [])
     action = group.add_argument(*flags.split("/"), help="" if callable(says) else says, **more)
-    if callable(says):
+    if callable(says) and isinstance(group, Parser):
         group.explain_later(action, says)
+    elif callable(says):
+        action.help = says()

@@ -11,8 +11,8 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 
 from detmap import choices, decisions
+from detmap.choices import UNBOUNDED
 from detmap.choices import UNLIMITED as UNLIMITED
-from detmap.choices import WHOLE
 from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
 from detmap.detection import federated, group_boxes, poses, ranges, rematching, true_positives
@@ -89,13 +89,13 @@ class Protocol:
             ),
         ),
     )
-    area_ranges: tuple[tuple[Any, ...], ...] = field(default=(WHOLE,), metadata=ranges.AREA_RANGES)
+    area_ranges: tuple[tuple[Any, ...], ...] = field(default=(UNBOUNDED,), metadata=ranges.AREA_RANGES)
     max_dets: tuple[int, ...] = field(
         default=(UNLIMITED,),
         metadata=decision(
             "Caps on the detections of one category in one image, ascending. AP is taken at the largest.",
             "ranking",
-            plain=lambda caps: tuple(int(cap) if isinstance(cap, np.integer) else cap for cap in caps),
+            plain=choices.plain_caps,
             wrong=choices.wrong_caps,
             words=choices.say_caps,
             phrase=lambda protocol: f"detections per image and category {choices.say_caps(protocol.max_dets)}",
@@ -111,8 +111,8 @@ class Protocol:
     matching: Matching = field(
         default="best-free",
         metadata=decision(
-            "COCO's rule (a detection takes the best ground truth still free, of equals the last), nuScenes' (likewise, but "
-            "of equals the first) or VOC's (it looks at the best one only); or KITTI's, by which objects choose in the order "
+            "COCO's rule (a detection takes the best ground truth still free, of equals the last), nuScenes' (likewise, of "
+            "equals the first) or VOC's (it looks at the best one only); or KITTI's, by which objects choose in the order "
             "of their file: first the surest detection, to find the scores at which precision is read, and again at each of "
             "these the one that overlaps most.",
             "matching",

@@ -450,7 +450,8 @@ class DetectionResult(Result):
     def class_summary(self) -> list[dict[str, Any]]:
         """Return a row per category for a table that a person reads; `rows` has everything."""
         t = self._find_threshold(0.5) or 0
-        iou = f"{100 * self.protocol.iou_thresholds[t]:.3g}"
+        least = self.protocol.iou_thresholds[t]
+        iou = f"_{least:g}" if find(self.protocol.iou_type).falls else f"{100 * least:.3g}"
         rows = []
         for record in self.per_category:
             row = {"category": record["category"], "AP": record["AP"]}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from detmap.detection.matches import HIT, MISS
 from detmap.diagnostics._ranking import Ranking, mean
-from detmap.diagnostics._registry import Finding, Part, Rows, number
+from detmap.diagnostics._registry import Finding, Part, number, rows_of
 from detmap.errors import OptionError
 from detmap.shapes import find
 
@@ -63,14 +63,10 @@ def lrp(diagnosis: Diagnosis, *, iou: float | None = None, area: str | None = No
     names = ("oLRP", "oLRP_Loc", "oLRP_FP", "oLRP_FN")
     metrics = {name: mean(best[:, at]) for at, name in enumerate(names)}
     metrics |= {name[1:]: mean(whole[:, at]) for at, name in enumerate(names)}
-    rows_of: Rows = [
-        {"category": name, "objects": count, **dict(zip((*names, "threshold"), row, strict=True)), "LRP": error}
-        for name, count, row, error in zip(
-            diagnosis.categories, positives.tolist(), best.tolist(), whole[:, 0].tolist(), strict=True
-        )
-    ]
+    columns = {"category": diagnosis.categories, "objects": positives}
+    columns |= {name: best[:, at] for at, name in enumerate((*names, "threshold"))} | {"LRP": whole[:, 0]}
     notes = [f"at IoU {tau:g}; 0 is best and 1 worst; threshold: keep detections of this score or more"]
-    return Finding("lrp", {"iou": tau, "area": matches.area}, metrics, {"categories": rows_of}, notes)
+    return Finding("lrp", {"iou": tau, "area": matches.area}, metrics, {"categories": rows_of(columns)}, notes)
 
 
 def _of_class(

@@ -26,6 +26,7 @@ from detmap.errors import InputError
 from detmap.formats.file_names import (
     by_image,
     category_names,
+    check_scores,
     corners,
     lost_areas,
     lost_ids,
@@ -382,11 +383,7 @@ class _Side:
                 )
         cells: dict[str, list[str]] = {"class": labels}
         if isinstance(table, Detections):
-            if not np.isfinite(table.scores).all():
-                row = int(np.argmin(np.isfinite(table.scores)))
-                raise InputError(
-                    "a score must be finite", source=table.source, record=row, value=float(table.scores[row])
-                )
+            check_scores(table)
             cells["score"] = list(map(repr, table.scores.tolist()))
         boxes, lost = _as_written(table, self.row.form)
         cells |= {n: list(map(repr, column)) for n, column in zip(_BOXES[self.row.form], boxes.T.tolist(), strict=True)}

@@ -147,7 +147,7 @@ def _read(boxes: Iterable[tuple[str, Any]], name: str, scored: bool) -> _Read:
     for token, raw in boxes:
         try:
             found = decoder.decode(raw) if isinstance(raw, msgspec.Raw) else raw
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(_sentence(error), source=name, record=f"sample {shorten(token)}") from None
         if scored and len(found) > MOST_BOXES:
             raise InputError(

@@ -57,7 +57,7 @@ def test_rows_are_the_decisions_in_words():
     rows = {row["decision"]: row for row in decisions.rows(VOC2007)}
     assert "name" not in rows
     assert rows["max_dets"]["value"] == "no cap"
-    assert rows["area_ranges"]["value"] == "all:0:1e+10"
+    assert rows["area_ranges"]["value"] == "all:0:1e+301"
     assert rows["use_categories"]["affects"] == "matching, ranking"
     assert rows["interpolation"]["value"] == "11-point"
 

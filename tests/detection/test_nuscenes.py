@@ -20,7 +20,6 @@ from detmap.shapes import fused
 from detmap.shapes.moving import MovingBoxes
 
 KIND = "centre-distance"
-MEANS = ("mAP", "NDS", "mATE", "mASE", "mAOE", "mAVE", "mAAE")
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +55,7 @@ def test_every_metric_equals_the_twin_to_the_last_bit(seed, folder):
     assert 0 < expected["NDS"] < 1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), samples=st.integers(1, 6), names=st.integers(1, 10))
 def test_any_scene_equals_the_twin(seed, samples, names, folder):
     documents = moving_scenes.scene(seed, samples, names=moving_scenes.NAMES[-names:])
@@ -230,11 +229,10 @@ def test_a_barrier_has_no_front(folder):
 def test_intervals_of_errors_need_not_lie_between_0_and_1(folder):
     truth, found = written(folder, *moving_scenes.scene(3, samples=40, names=moving_scenes.NAMES[:2], decimals=6))
     result = detmap.evaluate(truth, found, "nuscenes", bootstrap=200)
-    intervals = result.intervals.of_metrics(result)
-    by_name = dict(zip([name for name in result if name in MEANS], intervals, strict=False))
-    assert by_name
-    low, high = result.intervals["AVE_car"] if hasattr(result.intervals, "__getitem__") else (0, 9)
-    assert low < result["AVE_car"] < high
+    for name in ("mAVE", "AVE_car", "NDS"):
+        low, high = result.intervals[name]
+        assert low < result[name] < high
+    assert result.intervals["AVE_car"][1] > 1
 
 
 def test_comparing_models_by_their_errors(folder):

@@ -167,7 +167,7 @@ def read_coco(
             if scanned is None:
                 columns |= federated_columns_in(opened.whole(), columns["notices"], name)
             if any(code.startswith("foreign_fields:") for code in columns["notices"]):
-                columns |= groups_in(opened.whole(), columns["notices"])
+                columns |= groups_in(opened.whole(), columns["notices"], name)
             if kind.lists:
                 columns = with_parts(kind, columns, parts_of_document(kind, opened.whole()), name, "annotation ")
             if fields:

@@ -51,7 +51,7 @@ def _parse_thresholds(text: str) -> tuple[tuple[str, float], ...]:
 
 CLASS_THRESHOLDS = decision(
     "Classes, compared without case, whose AP is that at one of the IoU thresholds, as KITTI's ``{'car': 0.7}``; where this "
-    "is none of `iou_thresholds`, their AP is the mean over all. Other classes then have no AP.",
+    "is none of `iou_thresholds`, their AP is the mean over all. Other classes then have no AP, where there is one of these.",
     "mean",
     plain=_plain_thresholds,
     wrong=_wrong_thresholds,
@@ -126,7 +126,8 @@ CLASS_LEVELS = decision(
 def chosen_thresholds(protocol: Protocol, categories: Sequence[tuple[Any, str]]) -> NDArray[np.bool_]:
     """Return at which IoU thresholds the AP of each category counts, shape (T, K): see `Protocol.class_thresholds`."""
     thresholds, of = protocol.iou_thresholds, {name.casefold(): value for name, value in protocol.class_thresholds}
-    evaluated = set(thresholds) & set(of.values())
+    named = any(name.casefold() in of for _, name in categories)
+    evaluated = set(thresholds) & set(of.values()) if named else ()
     out = np.ones((len(thresholds), len(categories)), np.bool_)
     for k, (_, name) in enumerate(categories if evaluated else ()):
         own = of.get(name.casefold())

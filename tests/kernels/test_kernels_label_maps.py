@@ -58,6 +58,23 @@ def test_every_distance_and_length_of_copies():
             assert inflated(deflated(data, 9, zlib.Z_DEFAULT_STRATEGY, 9), len(data)) == data
 
 
+def by_hand(*codes):
+    """A last block of fixed codes, each given by its bits as RFC 1951 writes them."""
+    bits = "110" + "".join(codes)  # the last block, and its kind, the lowest bit first
+    data = [int(bits[i : i + 8][::-1], 2) for i in range(0, len(bits), 8)]
+    return bytes(data).ljust(8, b"\0")
+
+
+def test_a_copy_from_before_the_beginning():
+    """Literal 0, then three bytes from one or two bytes before: there is only one."""
+    literal, three, end = "00110000", "0000001", "0000000"
+    assert inflated(by_hand(literal, three, "00000", end), 9) == bytes(4)
+    assert inflated(by_hand(literal, three, "00001", end), 9) == inflate.DAMAGED
+    assert inflated(by_hand(literal, three, "11110", end), 9) == inflate.DAMAGED  # a code that means nothing
+    assert inflated(by_hand("11000110", end), 9) == inflate.DAMAGED  # likewise, of lengths
+    assert inflated(by_hand(literal), 9) == bytes(1)  # zeros behind it are the code of the end
+
+
 def test_long_codes():
     """Bytes whose numbers fall by halves have codes of up to 15 bits."""
     data = b"".join(bytes([k]) * max(1, 2 ** (14 - k)) for k in range(20))

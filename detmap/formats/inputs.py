@@ -38,6 +38,7 @@ for _module, _names in {
     "dota": ("dota",),
     "open_images": ("openimages",),
     "nuscenes": ("nuscenes",),
+    "kitti": ("kitti",),
     "tools.recognition": (
         "bdd100k",
         "mot",

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -38,6 +40,9 @@ def unpacked_name(name: str) -> str:
     """Return the name that a compressed file has when it is decompressed."""
     return next((name.removesuffix(ending) for ending in PACKED if name.endswith(ending)), name)
 
+
+#: Maximum number of names of a folder that are counted to describe it, and of those that are proposed instead of it.
+_MANY, _FEW = 10_000, 3
 
 #: So many lines a sniff looks at.
 _LINES = 100
@@ -359,8 +364,11 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
     if usual.is_certain is not None and usual.is_certain(given):
         return usual
     own = [one for one in able(role) if FORMATS.is_shipped(one.name) and one.sniff(given)]
-    if len(own) > 1:  # any JSON may be COCO's
-        own = [one for one in own if one.name != OF_DOCUMENTS]
+    surer = [one for one in own if one.name != OF_DOCUMENTS]
+    if len(surer) < len(own):  # any JSON may be COCO's, and so may what another format knows as the other side
+        other = Given(source, _OTHER[role])
+        known = (one for one in able(_OTHER[role]) if FORMATS.is_shipped(one.name) and one.name != OF_DOCUMENTS)
+        own = surer if surer or any(one.sniff(other) for one in known) else own
     if len(own) > 1:
         names = " or ".join(sorted(one.name for one in own))
         raise InputError(
@@ -391,8 +399,11 @@ def unknown(source: Path | Held, role: Role) -> Format:
     """
     given = Given(source, role)
     _refuse_other(given, source)
+    _refuse_unlike(given, source)
     return FORMATS[_OTHERWISE[given.is_folder]]
 
+
+_OTHER: dict[Role, Role] = {"ground_truth": "detections", "detections": "ground_truth"}
 
 _FLAG = {"ground_truth": "format=... (--gt-format)", "detections": "format=... (--dt-format)"}
 
@@ -400,7 +411,7 @@ _FLAG = {"ground_truth": "format=... (--gt-format)", "detections": "format=... (
 def _refuse_other(given: Given, source: Path | Held) -> None:
     """Refuse what no format recognises, where more can be said of it than the reader of another format would say."""
     name = getattr(source, "name", None) if isinstance(source, Held) else os.fspath(source)
-    other: Role = "detections" if given.role == "ground_truth" else "ground_truth"
+    other = _OTHER[given.role]
     swapped = None
     with suppress(InputError):
         swapped = recognise(source, other)
@@ -427,6 +438,37 @@ def _refuse_other(given: Given, source: Path | Held) -> None:
             source=name,
             remedy=f"files of text, one for an image, are given as their folder; else say which it is: {_FLAG[given.role]}",
         )
+
+
+def _refuse_unlike(given: Given, source: Path | Held) -> None:
+    """Refuse a folder of files that no format has, and XML, and say what is there and what would be read."""
+    formats = ", ".join(one.name for one in able(given.role))
+    remedy = f"say which format it is: {_FLAG[given.role]}, one of {formats}"
+    if given.is_folder:
+        counts: Counter[str] = Counter()
+        inside: list[str] = []
+        for name in given.names[:_MANY]:
+            path = os.path.join(given.path, name)
+            ending = os.path.splitext(name)[1].lower()
+            counts["folders" if os.path.isdir(path) else ending or "files without ending"] += 1
+            if len(inside) < _FEW and counts.total() <= _LINES:
+                with suppress(InputError):
+                    found = recognise(path, given.role)
+                    inside += [] if found is None else [f"{name} ({found.name})"]
+        if not counts or ".xml" in counts:  # whose reader says what is wrong
+            return
+        parts = [f"{count:,} {what}" for what, count in counts.most_common(3)]
+        held = f"holds {', '.join(parts)}{', and others' if len(counts) > 3 else ''}, which no format is known by"
+        if inside:
+            remedy = f"give the path of what is meant in it: {', '.join(inside)}"
+        raise InputError(held, source=given.path, remedy=remedy)
+    root = re.match(rb"\s*(?:<\?[^>]*>\s*)?(?:<!--.*?-->\s*)*<([\w:.-]+)", given.head, re.S)
+    if root is not None and given.role == "ground_truth" and root[1] == b"annotation":
+        raise InputError(
+            "is one file of VOC's XML", source=given.path or None, remedy="give the folder that holds all of them"
+        )
+    if root is not None:
+        raise InputError(f"is XML whose root is {root[1].decode()}", source=given.path or None, remedy=remedy)
 
 
 def to_write(path: Path, role: Role, name: str | None = None) -> Format:

@@ -110,7 +110,7 @@ def read_coco(
                 columns["notices"] = columns["notices"] | foreign_fields(opened.whole())
                 columns |= federated_columns_in(opened.whole(), columns["notices"], name)
             if any(code.startswith("foreign_fields:") for code in columns["notices"]):
-                columns |= groups_in(opened.whole(), columns["notices"])
+                columns |= groups_in(opened.whole(), columns["notices"], name)
             if kind.lists:
                 from detmap.formats.coco.parts import parts_of_document, with_parts
 

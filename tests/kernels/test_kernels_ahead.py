@@ -43,7 +43,7 @@ LIBRARIES = {
     "strchr",
     "snprintf",
 }
-LIBRARIES |= {"exp", "log", "log2", "pow", "sqrt", "floor", "ceil"}
+LIBRARIES |= {"cos", "exp", "log", "log2", "pow", "sqrt", "floor", "ceil"}
 
 ARRAY, SCALAR, TUPLE = range(3)
 

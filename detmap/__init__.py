@@ -124,10 +124,29 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
 
 #: Parts of the package that need no import of their own: ``detmap.masks.Masks``.
 _PARTS = (
-    "batch", "cards", "checks", "data", "detection", "diagnostics", "errors", "explanations", "formats", "hits",
-    "integrations", "lvis", "masks", "plugins", "pycocotools", "pytrec_eval", "ranx", "reports", "retrieval",
-    "shapes", "statistics"
-)  # fmt: skip
+    "batch",
+    "cards",
+    "checks",
+    "data",
+    "detection",
+    "diagnostics",
+    "errors",
+    "explanations",
+    "formats",
+    "hits",
+    "integrations",
+    "lvis",
+    "masks",
+    "panoptic",
+    "plugins",
+    "pycocotools",
+    "pytrec_eval",
+    "ranx",
+    "reports",
+    "retrieval",
+    "shapes",
+    "statistics",
+)
 
 
 #: What users of other libraries look for here, and where it is.

@@ -13,8 +13,11 @@ from detmap.errors import OptionError, shorten
 #: No cap on the detections of an image.
 UNLIMITED = 2**31 - 1
 
-#: The area range that holds everything.
+#: COCO's area range of all objects; larger ones are ignored.
 WHOLE = ("all", 0.0, 1e10)
+
+#: The area range of rules that know no areas: coordinates of at most 1e150 have no area that is larger.
+UNBOUNDED = ("all", 0.0, 1e301)
 
 
 def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
@@ -64,6 +67,12 @@ def parse_caps(text: str) -> list[int]:
         return [whole(part) for part in text.split(",")]
     except ValueError:
         raise ValueError(f"must be integers with commas between, not {shorten(text)}") from None
+
+
+def plain_caps(given: Any) -> tuple[Any, ...]:
+    """Return caps as a tuple of Python's integers; one cap may stand alone."""
+    caps = (given,) if isinstance(given, int | np.integer) else given
+    return tuple(int(cap) if isinstance(cap, np.integer) else cap for cap in caps)
 
 
 def parse_number(text: str) -> float:

@@ -6,7 +6,7 @@ declarations, so that a new decision is one field.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import cache
@@ -151,7 +151,9 @@ def settle(whole: Any) -> None:
             except OptionError:
                 raise
             except (TypeError, ValueError) as error:
-                raise OptionError(f"{name} cannot be {shorten(getattr(whole, name))}: {error}") from None
+                value = getattr(whole, name)
+                why = str(error) if isinstance(value, Iterable) else "it must be a list"
+                raise OptionError(f"{name} cannot be {shorten(value)}: {why}") from None
     for name, made in declared.items():
         value = getattr(whole, name)
         for one in value if isinstance(value, tuple) and made.allowed else (value,):

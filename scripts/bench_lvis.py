@@ -2,11 +2,17 @@
 """LVIS at its size, from files to the numbers: detmap and its peers by turns, a process each, processor time.
 
 20,000 images, 1,203 classes, 2,000,000 boxes (100 an image, placed as `large_workloads.detector_like` does); with --masks
-500,000 masks on 5,000 images. Each image lists the categories of its objects that are not exhaustive, and some that are
-known not to be there. detmap under `coco` scores the same files.
+500,000 masks (25 an image). Each image lists the categories of its objects that are not exhaustive, and some that are known
+not to be there. detmap under `coco` scores the same files. Kernels are those that the checkout has: after
+scripts/build-kernels compiled ones, as in wheels, else numba's, whose import takes a quarter of a second.
+
+AP of masks differs in the fourth decimal: some masks have no pixel. lvis-api and detmap drop detections without area, which
+vernier and ultrafast-pycocotools count as false positives.
 
     scripts/bench_lvis.py --images 2000           a smaller one
-    scripts/bench_lvis.py --peers PYTHON          with vernier, ultrafast-pycocotools and lvis, as that Python has them
+    scripts/bench_lvis.py --masks --each 100      masks an image
+    scripts/bench_lvis.py --peers PYTHON          with vernier and ultrafast-pycocotools, as that Python has them
+    scripts/bench_lvis.py --only "detmap lvis,lvis-api" --images 2000 --peers PYTHON    lvis-api takes 40 s for these
 """
 
 from __future__ import annotations
@@ -32,7 +38,7 @@ PROGRAMS = {
     "vernier": (
         "from vernier.instance import Bbox, CocoDataset, Evaluator, Segm\n"
         "truth, found = (open(file, 'rb').read() for file in files)\n"
-        "how = {'iou': Bbox() if kind == 'bbox' else Segm(), 'parity_mode': 'strict', 'max_dets': (1, 10, 300)}\n"
+        "how = {'iou': Bbox() if kind == 'bbox' else Segm(), 'parity_mode': 'strict', 'max_dets': (1, 100, 300)}\n"
         "dataset = CocoDataset.from_lvis_json(truth)\n"
         "value = Evaluator(**how).evaluate(dataset, found).stats[0]"
     ),
@@ -63,7 +69,7 @@ print(sum(after[:2]) - sum(before[:2]), float(value))
 """
 
 
-def write_case(folder: Path, images: int, masks: bool) -> int:
+def write_case(folder: Path, images: int, masks: bool, each: int) -> int:
     """Write the workload and return its number of detections."""
     import bench_shapes
     from large_workloads import detector_like, to_coco
@@ -71,12 +77,12 @@ def write_case(folder: Path, images: int, masks: bool) -> int:
     if masks:
         original = detector_like
         sys.modules["large_workloads"].detector_like = lambda count, each, _, seed: original(count, each, 1203, seed)
-        bench_shapes.write_masks(folder, images, 100)
+        bench_shapes.write_masks(folder, images, each)
         sys.modules["large_workloads"].detector_like = original
         dataset = json.loads((folder / "ground_truth.json").read_text())
-        count = images * 100
+        count = images * each
     else:
-        dataset, results = to_coco(detector_like(images, 100, 1203, seed=1))
+        dataset, results = to_coco(detector_like(images, each, 1203, seed=1))
         folder.mkdir()
         (folder / "detections.json").write_text(json.dumps(results))
         count = len(results)
@@ -103,15 +109,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=20_000)
     parser.add_argument("--masks", action="store_true")
+    parser.add_argument("--each", type=int, help="detections an image; default: 100, with --masks 25")
     parser.add_argument("--peers", metavar="PYTHON")
-    parser.add_argument("--only", metavar="LIST", default=",".join(PROGRAMS))
+    parser.add_argument("--only", metavar="LIST", default=",".join(name for name in PROGRAMS if name != "lvis-api"))
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     kind = "segm" if options.masks else "bbox"
     names = [name for name in options.only.split(",") if name.startswith("detmap") or options.peers]
     sides = "ground_truth", "boxed_detections" if options.masks else "detections"  # vernier reads no masks alone
     with tempfile.TemporaryDirectory() as folder:
-        count = write_case(Path(folder, "case"), options.images, options.masks)
+        count = write_case(
+            Path(folder, "case"), options.images, options.masks, options.each or (25 if options.masks else 100)
+        )
         files = [str(Path(folder, "case") / f"{name}.json") for name in sides]
         taken: dict[str, list[float]] = {}
         values: dict[str, str] = {}

@@ -7,11 +7,22 @@ from detmap.batch.comparing import compare_files
 from detmap.batch.finding import Entry, find
 from detmap.batch.leaderboard import Leaderboard, metric_names
 from detmap.batch.limited_process import Limits
+from detmap.batch.panoptic import PanopticFiles
 from detmap.batch.scoring import FileResult, score
 from detmap.batch.shards import evaluate_shards
 from detmap.batch.splits import Splits
 
 __all__ = [
-    "Entry", "FileResult", "Leaderboard", "Limits", "Splits", "cluster", "compare_files", "evaluate_shards", "find",
-    "metric_names", "score"
-]  # fmt: skip
+    "Entry",
+    "FileResult",
+    "Leaderboard",
+    "Limits",
+    "PanopticFiles",
+    "Splits",
+    "cluster",
+    "compare_files",
+    "evaluate_shards",
+    "find",
+    "metric_names",
+    "score",
+]

@@ -61,7 +61,7 @@ from detmap.cli.output import (
     stages,
     tell_of_workers,
 )
-from detmap.cli.panoptic import fill_compare
+from detmap.cli.panoptic import fill_batch, fill_compare
 from detmap.cli.ranking_files import add_rankings, kind_of
 from detmap.errors import OptionError, shorten
 from detmap.system.interrupts import before_end
@@ -588,6 +588,7 @@ COMMANDS = {
         "Score many files against one ground truth and rank them. A file that cannot be scored gets a row that says "
         "why.",
         _BATCH_EPILOG,
+        instead={"--pq": fill_batch},
         first="--protocol --iou-type --rank-by --bootstrap --format --out --resume --splits --publish",
     ),
     "compare": Command(

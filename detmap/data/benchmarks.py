@@ -66,6 +66,12 @@ _GROUP = "isgroupof"
 #: How text writes a flag that is set, in lower case.
 _TRUE = ("1", "1.0", "true")
 
+#: How text writes a flag that is not set, or of which nothing is known, in lower case.
+_NOT_TRUE = ("0", "0.0", "false", "-1", "-1.0", "")
+
+#: What is wrong with a flag that is neither.
+NO_FLAG = "must be 1 or true, 0 or false, or -1 where it is not known"
+
 
 def fields_of(section: str) -> dict[str, str]:
     """Return the fields of a list of COCO's JSON, and whose they are."""
@@ -148,6 +154,13 @@ def flagged(columns: Iterable[Iterable[Any]]) -> int:
 def is_flag(value: Any) -> bool:
     """Return whether a cell is 1 or true, in any spelling."""
     return value.strip().lower() in _TRUE if isinstance(value, str) else value == 1
+
+
+def is_no_flag(value: Any) -> bool:
+    """Return whether a cell says neither that a flag is set, nor that it is not, nor that nothing is known."""
+    if isinstance(value, str):
+        return value.strip().lower() not in (*_TRUE, *_NOT_TRUE)
+    return value is not None and not (isinstance(value, int | float) and value in (1, 0, -1))
 
 
 def plain(title: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.arrow_columns import Coded, array_of, ids_of, plain, pyarrow, taken
-from detmap.data.benchmarks import flagged, is_flag, is_group, noted_of_titles
+from detmap.data.benchmarks import NO_FLAG, flagged, is_flag, is_group, is_no_flag, noted_of_titles
 from detmap.data.column_names import BOXES, COLUMNS, role_of_title
 from detmap.data.notices import added
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
@@ -99,7 +99,11 @@ def columns_of(
         if name in found:
             out[argument] = array_of(found[name], name, source)
     if "group_of" in found:  # -1 is unknown, which is no group
-        out["group_of"] = np.array([is_flag(one) for one in found["group_of"].to_pylist()], np.bool_)
+        cells = found["group_of"].to_pylist()
+        for row, cell in enumerate(cells):
+            if is_no_flag(cell):
+                raise InputError(NO_FLAG, source=source, record=row, field="group_of", value=cell)
+        out["group_of"] = np.array([is_flag(cell) for cell in cells], np.bool_)
     if category == "category_id" and "category" in found:
         out["category_names"] = _names(found["category_id"], found["category"], source)
     others = [title for title in titles if title not in (columns or {}).values()]

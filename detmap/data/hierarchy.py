@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from detmap.data.federated import CategoryLists
 from detmap.data.ids import Categories, Ids, locate, used
+from detmap.data.notices import added
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, shorten
 from detmap.kernels import Frozen, readonly
@@ -90,7 +91,7 @@ def expanded(table: T, hierarchy: Hierarchy) -> T:
     """Return a table in which each row is repeated for every label above its own, behind it.
 
     Of ground truth, labels that are known to be on an image are repeated likewise, and those that are known not to be
-    there for every label below. Labels that the hierarchy does not have stay as they are.
+    there for every label below. Labels that the hierarchy does not have stay as they are, which a notice says.
 
     Raises
     ------
@@ -104,10 +105,12 @@ def expanded(table: T, hierarchy: Hierarchy) -> T:
     names: list[str] = categories.ids.tolist()
     every, listed = _listed(names, hierarchy.above)
     place = {name: k for k, name in enumerate(every)}
+    unknown = sum(name not in hierarchy.above for name in names)
+    notices = added(table.notices, {"labels_outside_hierarchy": unknown} if unknown else {})
     counts = np.array([len(one) for one in listed], np.int64)
     times = counts[categories.codes] if names else np.zeros(0, np.int64)
     rows = np.repeat(np.arange(times.size), times)
-    made = table.take(rows)
+    made = replace(table.take(rows), notices=notices)
     if not names:
         return made
     starts = np.cumsum(counts) - counts

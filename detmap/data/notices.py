@@ -29,6 +29,10 @@ NOTICES = {
     "missing_frequency": "{n} categories with ground truth, but without frequency: in no AP of a group by frequency",
     "missing_level_fields": "{n} objects lack a field that a level of difficulty reads: they are ignored there",
     "missing_crowdIndex": "{n} images without crowdIndex: in none of the groups of images",
+    "missing_ego": "{n} images do not say where the car was: there boxes at any distance are scored (class_ranges)",
+    "missing_samples": "{n} samples of the ground truth are not in the results, which the development kit refuses: nothing "
+    "is found there",
+    "labels_outside_hierarchy": "{n} labels without a place in the hierarchy: no label is added for them",
     "missing_part_scores": "{n} detections without a score of the part (score_field): ranked by their score",
     "missing_valid_flag": "{n} objects without the flag that the protocol reads (valid_flag): each counts as valid",
     "group_boxes": "{n} boxes stand for groups of objects, by a column that this protocol does not read: each is scored as "
@@ -50,8 +54,8 @@ NOTICES = {
     "unread_records": "{n} records without an area, as lines and points, or that are not to be considered: left out",
     "rows_without_box": '{n} rows name a class and have no box, as "no finding": their images have no object by them',
     "unnamed_class": "{n} rows without a class: all are of one, called object unless classes (--classes) names it",
-    "read_as_score_box": "{n} prediction strings are read as groups of score, x, y, width, height",
-    "read_as_class_score_box": "{n} prediction strings are read as groups of class, score, x1, y1, x2, y2",
+    "read_as_score_box": "{n} strings are read as groups of score, x, y, width, height",
+    "read_as_class_score_box": "{n} strings are read as groups of class, score, x1, y1, x2, y2",
     "unread_shapes": "{n} records have other shapes than boxes: the boxes alone are read",
     "unscored_shapes": "{n} images have masks or keypoints as well as boxes: the boxes are scored "
     "(Evaluator(iou_type='segm' or 'keypoints') scores the others)",
@@ -73,6 +77,7 @@ NOTICES = {
     "normalised_polygons": f"{{n}} records have polygons within about 0 to 1, {_SHARES}: drawn as pixels, these masks are "
     "nearly empty (multiply x by the image's width and y by its height)",
     "missing_area": "{n} annotations without area: that of their box",
+    "missing_bbox": "{n} annotations without bbox: the box around the points",
     "missing_num_keypoints": "{n} annotations without num_keypoints: counted, those whose third number is above 0",
     "odd_polygons": "{n} polygons of fewer than three points, or with half a point at the end: drawn as pycocotools does",
     "box_masks": "{n} records without a mask: their boxes are filled, as pycocotools does",
@@ -134,32 +139,34 @@ def describe(notices: Mapping[str, int]) -> list[str]:
 
 
 #: The nouns and verbs of the sentences, of many and of one.
-_OF_ONE = dict(
-    pair.split("/")
-    for pair in [
-        "annotations/annotation",
-        "boxes/box",
-        "categories/category",
-        "classes/class",
-        "fields/field",
-        "files/file",
-        "detections/detection",
-        "folders/folder",
-        "lines/line",
-        "masks/mask",
-        "polygons/polygon",
-        "queries/query",
-        "records/record",
-        "results/result",
-        "images/image",
-        "have/has",
-        "are/is",
-        "repeat/repeats",
-        "lie/lies",
-        "begin/begins",
-        "stand/stands",
-    ]
-)
+_OF_ONE = {
+    "annotations": "annotation",
+    "boxes": "box",
+    "categories": "category",
+    "classes": "class",
+    "fields": "field",
+    "files": "file",
+    "detections": "detection",
+    "folders": "folder",
+    "labels": "label",
+    "lines": "line",
+    "masks": "mask",
+    "polygons": "polygon",
+    "queries": "query",
+    "samples": "sample",
+    "records": "record",
+    "results": "result",
+    "rows": "row",
+    "strings": "string",
+    "images": "image",
+    "do": "does",
+    "have": "has",
+    "are": "is",
+    "repeat": "repeats",
+    "lie": "lies",
+    "begin": "begins",
+    "stand": "stands",
+}
 _COUNTED = r"(?<![\w:])1 (\w+)(.*?)(?=: |$)"
 
 
@@ -170,7 +177,7 @@ def _of_one(sentence: str) -> str:
         noun, rest = match[1], match[2]
         if noun not in _OF_ONE:
             return match[0]
-        verb = re.match(r" (have|are|repeat|lie|begin|stand)\b", rest)
+        verb = re.match(r" (have|are|repeat|lie|begin|stand|do)\b", rest)
         rest = rest if verb is None else f" {_OF_ONE[verb[1]]}{rest[verb.end() :]}"
         return f"1 {_OF_ONE[noun]}{rest}"
 

@@ -79,7 +79,7 @@ def calibration(
     ece = _weighted(of_class, size)
 
     at_tau = diagnosis.matched_at(tau)
-    overlap = np.where(at_tau.outcome == HIT, np.nan_to_num(at_tau.overlap), 0.0)
+    overlap = np.where(at_tau.outcome == HIT, np.nan_to_num(at_tau.quality()), 0.0)
     counted = at_tau.outcome != IGNORED
     groups = at_tau.category[counted] * la_bins + _binned(at_tau.score[counted], la_bins)
     laece = _weighted(_Bins.of(groups, size * la_bins, at_tau.score[counted], overlap[counted]), size)

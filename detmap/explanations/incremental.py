@@ -42,7 +42,7 @@ from detmap.explanations.shared_work import (
     ranked_by,
     ranks_of,
 )
-from detmap.hits import Hits
+from detmap.hits import SAMPLED, Hits
 from detmap.kernels import matching, overlap, pairs, readonly
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import BOXES
@@ -80,8 +80,10 @@ _TAME = 3e4
 def knows(protocol: Protocol) -> bool:
     """Return whether `Lean` carries out all that a protocol decides otherwise than by default."""
     known = len(protocol.range_names) == 1 and all(getattr(protocol, name) == _PLAIN[name] for name in _UNKNOWN)
+    if protocol.matching not in ("best-free", "best") or protocol.interpolation in SAMPLED:
+        return False
     # Other orders of equals change what is matched.
-    return known and protocol.ties in ("image", "file") and protocol.matching != "first-free"
+    return known and protocol.ties in ("image", "file")
 
 
 @dataclass(eq=False)

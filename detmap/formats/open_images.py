@@ -7,6 +7,8 @@ the image, by their corners; overlaps of shares are those of pixels, up to round
 from __future__ import annotations
 
 import csv
+import io
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.hierarchy import Hierarchy
-from detmap.data.ids import Ids, coded
+from detmap.data.ids import Ids, coded, locate
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.delimited.read import (
@@ -26,12 +28,24 @@ from detmap.formats.delimited.read import (
     read_csv_ground_truth,
     read_table,
 )
-from detmap.formats.file_names import match_categories, match_images, recoded
-from detmap.formats.registry import Format, Given
+from detmap.formats.file_names import (
+    category_names,
+    corners,
+    lost_areas,
+    lost_ids,
+    match_categories,
+    match_images,
+    recoded,
+    shapes_lost,
+    stems_of,
+)
+from detmap.formats.registry import Format, Given, Writing
 from detmap.plugins import register
 from detmap.reading.options import Path, Reading, Role
-from detmap.reading.sources import Source, read_bytes
+from detmap.reading.sources import Source, compressed, read_bytes
+from detmap.shapes.boxes import seem_shares
 from detmap.shapes.kinds import BOXES, MASKS
+from detmap.system.whole_files import write
 
 _BOXES = {"image": "ImageID", "category": "LabelName", "x1": "XMin", "y1": "YMin", "x2": "XMax", "y2": "YMax"}
 _SCORED = {**_BOXES, "score": "Score"}
@@ -85,14 +99,19 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 def _masked_ground_truth(source: Source, reading: Reading, columns: Mapping[str, str]) -> GroundTruth:
     """Read objects with masks: rows of the published annotations with a column Mask."""
     found = read_table(source, columns, "ground truth", others=("Mask", "ImageWidth", "ImageHeight"))
-    masks = _masks(found, range(len(found.lines)))
     _, images = found.ids(("image_id", "image"), "images")
-    _, categories = found.ids(("category_id", "category"), "categories")
+    told = [found.columns.get("category", images), *found.others.values()]
+    rows = [
+        row for row in range(len(images)) if any(cells[row] for cells in told)
+    ]  # the others are images without objects
+    part = found.take(rows)
+    _, categories = part.ids(("category_id", "category"), "categories")
     return GroundTruth.from_arrays(
-        image_ids=coded(images, found.source, "image_id"),
+        image_ids=coded([images[row] for row in rows], found.source, "image_id"),
         category_ids=coded(categories, found.source, "category_id"),
-        masks=masks,
-        group_of=found.groups(),
+        masks=_masks(found, rows),
+        group_of=part.groups(),
+        images=coded(list(dict.fromkeys(images)), found.source, "image_id"),
         notices=found.notices,
         source=found.source,
     )
@@ -309,10 +328,18 @@ def image_labels(path: Path) -> tuple[Ids, Ids, NDArray[np.bool_]]:
     Raises
     ------
     InputError
-        Where it has no such columns, or a confidence is neither 1 nor 0.
+        Where it has no such columns or is a file of boxes, or a confidence is neither 1 nor 0.
     """
     columns = {"image": "ImageID", "category": "LabelName", "score": "Confidence"}
     found = read_table(path, columns, "image labels")
+    boxed = [title for title in found.titles if title in _BOXES.values() and title not in columns.values()]
+    if boxed:
+        raise InputError(
+            "is of boxes, and not of verified labels of images",
+            source=found.source,
+            field=boxed[0],
+            remedy="labels of images have a file of their own, as validation-annotations-human-imagelabels-boxable.csv",
+        )
     _, images = found.ids(("image_id", "image"), "images")
     _, labels = found.ids(("category_id", "category"), "categories")
     if "score" not in found.columns:
@@ -340,6 +367,123 @@ def hierarchy(path: Path) -> Hierarchy:
     return Hierarchy.of(document, name)
 
 
+# ------------------------------------------------------------------------------------------------------------ as written
+
+
+def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write a row per object, with its mask where there are masks, and one per image without objects."""
+    columns, lost = _written(table, table)
+    groups = np.zeros(len(table), np.bool_) if table.group_of is None else table.group_of
+    columns["IsGroupOf"] = list(map(str, groups.astype(int).tolist()))
+    alone = np.flatnonzero(np.bincount(table.images.codes, minlength=table.images.values.size) == 0)
+    empty = [_cell(table, stem) for stem in np.array(stems_of(table, table), object)[alone].tolist()]
+    _write(
+        path, {title: cells + (empty if title == "ImageID" else [""] * len(empty)) for title, cells in columns.items()}
+    )
+    used = np.bincount(table.categories.codes, minlength=table.categories.values.size)
+    return {
+        **lost,
+        "crowd": int(table.crowd.sum()),
+        "difficult": int(table.difficult.sum()),
+        "areas": lost_areas(table) if MASKS not in table.shapes else 0,
+        "empty_categories": int(np.count_nonzero(used == 0)),
+        "image_sizes": 0 if table.images.sizes is None else int(table.images.sizes.all(axis=1).sum()),
+    }
+
+
+def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write a row per detection in the columns of TensorFlow's tool, with its mask where there are masks."""
+    columns, lost = _written(table, writing.ground_truth)
+    columns["Score"] = list(map(repr, table.scores.tolist()))
+    infinite = ~np.isfinite(table.scores)
+    if infinite.any():
+        row = int(np.argmax(infinite))
+        raise InputError("a score must be finite", source=table.source, record=row, value=float(table.scores[row]))
+    _write(path, columns)
+    return lost
+
+
+def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tuple[dict[str, list[str]], dict[str, int]]:
+    """Return the columns that both sides have, and what is lost."""
+    stems = stems_of(table, truth)
+    plain = table.categories.values.dtype.kind != "i"
+    labels = [str(one) for one in table.categories.values.tolist()] if plain else category_names(table, truth)
+    boxes, rounded = corners(table)
+    columns = {
+        "ImageID": [_cell(table, stems[code]) for code in table.images.codes.tolist()],
+        "LabelName": [_cell(table, labels[code]) for code in table.categories.codes.tolist()],
+    }
+    masks = table.shapes.get(MASKS)
+    if masks is not None:
+        sizes = masks.sizes()  # type: ignore[attr-defined]
+        columns["Mask"] = [_packed(code["counts"]) for code in masks.masks().to_rle()]  # type: ignore[attr-defined]
+        columns["ImageWidth"], columns["ImageHeight"] = (list(map(str, sizes[:, at].tolist())) for at in (1, 0))
+    else:
+        sizes = _sizes(table, truth)
+    if sizes is not None:
+        shares = boxes / np.tile(sizes[:, ::-1], 2)
+        rounded = int(np.count_nonzero((shares * np.tile(sizes[:, ::-1], 2) != boxes).any(axis=1)))
+        boxes = shares
+    for title, column in zip(("XMin", "YMin", "XMax", "YMax"), boxes.T, strict=True):
+        columns[title] = list(map(repr, column.tolist()))
+    called = isinstance(table, GroundTruth) and plain and table.category_names != tuple(labels)
+    return columns, {
+        "rounded_boxes": 0 if masks is not None else rounded,
+        "shapes": shapes_lost(table, (MASKS,)),
+        "image_ids": lost_ids(table.images.values, stems),
+        "category_ids": lost_ids(table.categories.values, labels),
+        "category_names": len(labels) if called else 0,
+    }
+
+
+def _sizes(table: GroundTruth | Detections, truth: GroundTruth | None) -> NDArray[np.int64] | None:
+    """Return height and width of the image of each row, by which pixels are shares; None: boxes are shares already."""
+    if not len(table) or seem_shares(corners(table)[0]):
+        return None
+    known = None if truth is None else truth.images.sizes
+    own = np.zeros((len(table), 2), np.int64)
+    if truth is not None and known is not None:
+        place = locate(table.images.values, truth.images.values)
+        own = np.where((place >= 0)[:, None], known[np.maximum(place, 0)], 0)[table.images.codes]
+    if not own.all():
+        boxes = corners(table)[0]
+        if ((boxes >= 0) & (boxes <= 1)).all():
+            return None
+        row = int(np.argmin(own.all(axis=1)))
+        raise InputError(
+            "is of an image whose size is not known, and the format has shares of images",
+            source=table.source,
+            record=row,
+            value=table.images.values[table.images.codes[row]].item(),
+            remedy="give the sizes of images: --image-sizes, or with detections ground truth that has them",
+        )
+    return own
+
+
+def _packed(counts: Any) -> str:
+    """Return a mask's compressed counts as the column holds them."""
+    import base64
+    import zlib
+
+    return base64.b64encode(zlib.compress(counts if isinstance(counts, bytes) else counts.encode())).decode()
+
+
+def _cell(table: GroundTruth | Detections, text: str) -> str:
+    """Return text that a cell gives back."""
+    if text != text.strip() or not text.isprintable() or not 1 <= len(text) <= 256:
+        raise InputError("cannot be written as a cell", source=table.source, value=text)
+    return text
+
+
+def _write(path: Path, columns: Mapping[str, Sequence[str]]) -> None:
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    name = os.fspath(path)
+    write(name, compressed(out.getvalue().encode(), name))
+
+
 FORMAT = register(
     Format(
         name="openimages",
@@ -348,6 +492,9 @@ FORMAT = register(
         sniff=_sniff,
         read_ground_truth=read_ground_truth,
         read_detections=read_detections,
+        write_ground_truth=write_ground_truth,
+        write_detections=write_detections,
+        grouped=True,
         tell=_tell,
         holds=(BOXES, MASKS),
         words=("Open Images' CSV", "Open Images' CSV or a submission"),

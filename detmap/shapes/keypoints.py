@@ -251,6 +251,9 @@ class KeypointReader:
         labelled = place.fields.get("num_keypoints")
         if labelled is None and place.kind:
             notices["missing_num_keypoints"] = len(sizes)
+        if place.kind:  # areas of objects, and similarity to those without labelled points, may go by their boxes
+            missing = len(sizes) if place.boxes is None else int(np.count_nonzero(np.isnan(place.boxes[:, 0])))
+            notices["missing_bbox"] = missing
         counted = visible if labelled is None else labelled
         poses = poses_of(values, starts, stops)
         return Keypoints(poses, readonly(counted, np.int64), readonly(boxes, np.float64)), notices

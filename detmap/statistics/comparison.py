@@ -105,7 +105,7 @@ class Comparison:
     notices : mapping of str to mapping of str to int
         What was unusual in each model's input, counted; `detmap.data.notices.NOTICES` says it in words.
     iou_type : str
-        The kind of shape that was compared.
+        The kind of shape that was compared, or "panoptic".
     """
 
     bootstraps: Mapping[str, Bootstrap]
@@ -129,6 +129,11 @@ class Comparison:
     def unit(self) -> str:
         """What is drawn and changes sides as a whole: "images", or "clusters" of them."""
         return self._any.unit
+
+    @property
+    def _found(self) -> str:
+        """What models find."""
+        return "segments" if self.iou_type == "panoptic" else "detections"
 
     @cached_property
     def _any(self) -> Bootstrap:
@@ -239,7 +244,7 @@ class Comparison:
         fewer = " (all of them where there are fewer)" if len(drawn) > 1 else ""
         lines = [
             f"p: paired permutation test, {_counted(max(drawn), 'permutation')}{fewer}: would the models differ as "
-            f"much if it were chance which of them made the detections of {_OF_ONE[unit]}?",
+            f"much if it were chance which of them made the {self._found} of {_OF_ONE[unit]}?",
             f"family of {self.metric}: {_counted(of_metric.size, 'pair')} of models; family of the categories: "
             f"{_counted(of_category.size, 'hypothesis', 'hypotheses')}, each with objects on {of_category.fewest} {unit} "
             f"or more; {correction}",

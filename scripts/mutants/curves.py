@@ -195,4 +195,28 @@ MUTANTS = [
         "total = (((a + b) + c) + d) + ((e + f) + (g + h))",
         "statistics::replicates_equal_a_data_set_that_is_really_duplicated",
     ),
+    (
+        "curves._pairwise_sum",
+        "half = count // 2 - count // 2 % 8",
+        "half = count // 2",
+        "kernels_curves::areas_are_added_as_numpy_adds",
+    ),
+    (
+        "curves._pairwise_sum",
+        "elif count <= 128:",
+        "elif count <= 64:",
+        "kernels_curves::areas_are_added_as_numpy_adds",
+    ),
+    (
+        "curves._block_sum",
+        "total = ((a + b) + (c + d)) + ((e + f) + (g + h))",
+        "total = ((a + e) + (b + f)) + ((c + g) + (d + h))",
+        "kernels_curves::areas_are_added_as_numpy_adds",
+    ),
+    (
+        "curves._block_sum",
+        "for i in range(size - size % 8, size):",
+        "for i in range(size - size % 4, size):",
+        "kernels_curves::areas_are_added_as_numpy_adds",
+    ),
 ]

@@ -165,6 +165,42 @@ MUTANTS = [
         "names[:used], overlaps[:used] = found.ground_truth[:used], found.iou[used : 2 * used]",
         "kernels_overlap::swept_cells",
     ),
+    (
+        "matching._best_of",
+        "if groups.shape[0] and groups[start + candidates.ground_truth[i]] != group:",
+        "if groups.shape[0] and group and not groups[start + candidates.ground_truth[i]]:",
+        "open_images::every_bit_of_drawn_scenes",
+    ),
+    (
+        "matching._without_groups",
+        "if not groups[start + candidates.ground_truth[rising[j]]]:",
+        "if groups[start + candidates.ground_truth[rising[j]]]:",
+        "open_images::groups_leave_the_hits_of_cocos_rule_as_they_are",
+    ),
+    (
+        "matching._reached",
+        "if not iou < thresholds[t]:",
+        "if iou > thresholds[t]:",
+        "open_images::every_bit_of_drawn_scenes",
+    ),
+    (
+        "matching.match",
+        "fallen = _reached(candidates.iou[group], thresholds, reaches, w) & ~(done | passed)",
+        "fallen = _reached(candidates.iou[group], thresholds, reaches, w) & ~passed",
+        "open_images::every_bit_of_drawn_scenes",
+    ),
+    (
+        "matching.match",
+        "first_in = fallen & ~(taken[g, w] | outside[g, w])",
+        "first_in = fallen & ~outside[g, w]",
+        "open_images::every_bit_of_drawn_scenes",
+    ),
+    (
+        "matching.match",
+        "passed |= fallen",
+        "passed |= first_in",
+        "open_images::every_bit_of_drawn_scenes",
+    ),
     # ---------------------------------------------------------------------------------------------------------- pairs
     (
         "pairs._better",

@@ -58,6 +58,18 @@ MUTANTS = [
         "retrieval_examples::equal_distances_rank_by_index",
     ),
     (
+        "ranking._search_for_each",
+        "if j < groups.bounds[low + 1] and mine[order[j]] == first + i:",
+        "if j < groups.bounds[low + 1] and mine[order[j]] == i:",
+        "retrieval_kernels::places_of_relevant_items_equal_sorting",
+    ),
+    (
+        "ranking._fill",
+        "starts[b + 1] += starts[b]",
+        "starts[b + 1] += 0 * starts[b]",
+        "retrieval_kernels::places_of_relevant_items_equal_sorting",
+    ),
+    (
         "ranking._place",
         "if steps[middle] < x:",
         "if steps[middle] <= x:",

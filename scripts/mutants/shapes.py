@@ -333,4 +333,83 @@ MUTANTS = [
         "widest = objects.variances[objects.first[i] + k]",
         "poses_and_boundaries::the_point_that_may_be_farthest_says_how_far_an_object_reaches",
     ),
+    # -------------------------------------------------------------------------------------------------- rotated boxes
+    (
+        "rotated._product",
+        "return total, ((high * high_of_b - total) + high * low_of_b + low * high_of_b) + low * low_of_b",
+        "return total, ((high * high_of_b - total) + high * low_of_b + low * high_of_b)",
+        "shapes_rotated::overlaps_are_the_floats_nearest_to_the_exact_ones",
+    ),
+    (
+        "rotated._add",
+        "low += a[1] + b[1]",
+        "low += a[1]",
+        "shapes_rotated::overlaps_are_the_floats_nearest_to_the_exact_ones",
+    ),
+    (
+        "rotated._times",
+        "low += a[0] * b[1] + a[1] * b[0]",
+        "low += a[0] * b[1]",
+        "shapes_rotated::overlaps_are_the_floats_nearest_to_the_exact_ones",
+    ),
+    (
+        "rotated._over",
+        "return _sum(quotient, (rest[0] + rest[1]) / b[0])",
+        "return quotient, 0.0",
+        "shapes_rotated::overlaps_are_the_floats_nearest_to_the_exact_ones",
+    ),
+    (
+        "rotated._clip",
+        "if here[0] >= 0.0:",
+        "if here[0] > 0.0:",
+        "shapes_rotated::overlaps_are_the_floats_nearest_to_the_exact_ones",
+    ),
+    (
+        "rotated._clip",
+        "if (here[0] > 0.0 and there[0] < 0.0) or (here[0] < 0.0 and there[0] > 0.0):",
+        "if here[0] > 0.0 and there[0] < 0.0:",
+        "shapes_rotated::overlaps_are_the_floats_nearest_to_the_exact_ones",
+    ),
+    (
+        "rotated._part",
+        "count, sign, turn = 3, 1 if area > 0.0 else -1, 1 if area > 0.0 else -1",
+        "count, sign, turn = 3, 1, 1 if area > 0.0 else -1",
+        "shapes_rotated::overlaps_are_the_floats_nearest_to_the_exact_ones",
+    ),
+    (
+        "rotated._part",
+        "at = k if turn > 0 else count - 1 - k",
+        "at = k",
+        "shapes_rotated::equal_boxes_overlap_by_exactly_1_and_touching_ones_by_exactly_0",
+    ),
+    (
+        "rotated._overlap",
+        "if whole[0] < 0.0:",
+        "if whole[0] > 0.0:",
+        "shapes_rotated::equal_boxes_overlap_by_exactly_1_and_touching_ones_by_exactly_0",
+    ),
+    (
+        "rotated._hopeless",
+        "sides *= max(min(high, high_of_other) - max(low, low_of_other), 0.0)",
+        "sides *= max(min(high, high_of_other) - max(low, low_of_other), 0.0) / 2",
+        "shapes_rotated::what_is_rejected_by_bounds_alone_is_too_little",
+    ),
+    (
+        "rotated._hopeless",
+        "whole = first.areas[i] if crowd else first.areas[i] + second.areas[j] - shared",
+        "whole = first.areas[i] if crowd else first.areas[i] + second.areas[j]",
+        "shapes_rotated::what_is_rejected_by_bounds_alone_is_too_little",
+    ),
+    (
+        "rotated.measure",
+        "turns[i] = 1 if ahead == 4 else -1 if behind == 4 else 0",
+        "turns[i] = 1 if ahead >= 3 else -1 if behind == 4 else 0",
+        "shapes_rotated::overlaps_are_the_floats_nearest_to_the_exact_ones",
+    ),
+    (
+        "rotated.measure",
+        "bounds[i, 0], bounds[i, 2] = min(bounds[i, 0], x), max(bounds[i, 2], x)",
+        "bounds[i, 0], bounds[i, 2] = min(bounds[i, 0], x), x",
+        "shapes_rotated::bounds_never_rule_out_a_pair_that_overlaps_enough",
+    ),
 ]

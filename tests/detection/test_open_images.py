@@ -120,6 +120,19 @@ def test_matches_have_the_bits_of_the_tally(seed):
     assert diagnosis.tide()["AP"] == pytest.approx(detmap.evaluate(truth, found, "openimages")["mAP"], abs=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(examples(4)))
+def test_groups_leave_the_hits_of_cocos_rule_as_they_are(seed):
+    """A detection that finds an object by itself is a hit whether groups are there or not; a group only ignores others."""
+    truth, found = open_images_scenes.tables(*open_images_scenes.scene(seed, many=20))
+    assert truth.group_of is not None
+    alone = detmap.match(truth.take(np.flatnonzero(~truth.group_of)), found, "coco", iou_thresholds=[0.3, 0.5, 0.7])
+    both = detmap.match(truth, found, "coco", iou_thresholds=[0.3, 0.5, 0.7], group_of="ignored")
+    assert alone.hit.any()
+    assert np.array_equal(both.hit, alone.hit)
+    assert ((both.ignored & alone.ignored) == alone.ignored).all()
+    assert (both.ignored != alone.ignored).any()
+
+
 def test_under_other_protocols_groups_are_objects_like_others():
     scene = open_images_scenes.scene(3)
     truth, found = open_images_scenes.tables(*scene)

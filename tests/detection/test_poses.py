@@ -346,6 +346,17 @@ def test_the_command_shows_a_row_per_part(tmp_path, capsys):
     assert "without a score of the part" in capsys.readouterr().err
 
 
+def test_objects_without_boxes_of_their_own_are_said(each_parser):
+    document, results = pose_scenes.scene(3, pose_scenes.CROWDPOSE, categories=1)
+    without = document["annotations"][:: len(document["annotations"]) - 1]
+    for one in without:
+        del one["bbox"]
+    truth = detmap.read_coco(text(document), iou_type="keypoints")
+    result = detmap.evaluate(truth, detmap.read_coco_results(text(results), truth, iou_type="keypoints"), "crowdpose")
+    assert result.notices["missing_bbox"] == len(without) == 2
+    assert describe({"missing_bbox": 1}) == ["1 annotation without bbox: the box around the points"]
+
+
 def test_what_notices_say():
     assert describe({"missing_crowdIndex": 1}) == ["1 image without crowdIndex: in none of the groups of images"]
     assert "without the flag that" in describe({"missing_valid_flag": 2})[0]

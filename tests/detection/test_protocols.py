@@ -97,11 +97,15 @@ def test_options_that_cannot_be(options, says):
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("matching", "greedy", "matching must be one of best-free, best, not 'greedy'"),
+        ("matching", "greedy", "matching must be one of best-free, first-free, best, objects, not 'greedy'"),
         ("interpolation", "12-point", "interpolation must be one of grid, step"),
         ("ties", "random", "ties must be one of image, file"),
         ("ignore", ("occluded",), "ignore must be one of crowd, difficult"),
         ("max_dets", (10, 1), "max_dets must ascend without repeats"),
+        ("max_dets", 0, "max_dets must be positive integers"),
+        ("max_dets", 1.5, "max_dets cannot be 1.5: it must be a list"),
+        ("ignore", 5, "ignore cannot be 5: it must be a list"),
+        ("groups", None, "groups cannot be None: it must be a list"),
         ("area_ranges", (("a", 0, 1), ("a", 1, 2)), "two area ranges have one name"),
     ],
 )
@@ -111,9 +115,25 @@ def test_protocols_that_cannot_be(field, value, says):
     assert says in str(caught.value)
 
 
+def test_one_cap_may_stand_alone():
+    for cap in (50, np.int64(50)):
+        assert dataclasses.replace(COCO, max_dets=cap).max_dets == (50,)
+
+
+@pytest.mark.parametrize("name", ["voc2007", "voc2012", "openimages", "dota", "dota-area"])
+def test_rules_without_areas_know_no_largest_one(name):
+    side = 3e5  # 9e10 square pixels; COCO's ranges end at 1e10
+    kind = {"boxes": [[0, 0, side, side]]}
+    if name.startswith("dota"):
+        kind = {"rotated": [[side / 2, side / 2, side, side, 0.0]]}
+    truth = detmap.GroundTruth.from_arrays(image_ids=["a"], category_ids=["b"], **kind)
+    found = detmap.Detections.from_arrays(image_ids=["a"], category_ids=["b"], scores=[0.5], **kind)
+    assert detmap.evaluate(truth, found, name)["mAP"] == pytest.approx(1.0, abs=1e-15)
+
+
 def test_an_unknown_protocol():
-    with pytest.raises(detmap.OptionError, match="unknown protocol 'kitti'; one of: coco, voc2007, voc2012"):
-        resolve("kitti")
+    with pytest.raises(detmap.OptionError, match="unknown protocol 'cityscapes'; one of: coco, voc2007, voc2012"):
+        resolve("cityscapes")
 
 
 def test_resolve():

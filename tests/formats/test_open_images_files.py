@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import zlib
 
@@ -265,6 +266,45 @@ def test_deep_and_wide_hierarchies_are_refused():
         )
 
 
+@pytest.mark.parametrize(
+    ("value", "group"),
+    [(1, True), ("1.0", True), ("True", True), (0, False), ("false", False), (-1, False), ("", False)],
+)
+def test_flags_of_groups_in_every_spelling(value, group, tmp_path):
+    (tmp_path / "boxes.csv").write_text(f"{BOXES}\na,x,/m/0,1,0,1,0,1,0,0,{value},0,0\n")
+    assert (detmap.read(tmp_path / "boxes.csv", "ground_truth").group_of is not None) == group
+
+
+def test_flags_of_groups_that_are_none_in_json_and_frames():
+    frame = pytest.importorskip("pandas").DataFrame(
+        {"image": ["a"], "category": ["b"], "x1": [0], "y1": [0], "x2": [1], "y2": [1], "IsGroupOf": [2]}
+    )
+    with pytest.raises(InputError, match="must be 1 or true"):
+        detmap.GroundTruth.from_frame(frame)
+    one = {
+        "id": 1,
+        "image_id": 1,
+        "category_id": 1,
+        "bbox": [0, 0, 1, 1],
+        "area": 1,
+        "iscrowd": 0,
+        "is_group_of": "some",
+    }
+    document = {"images": [{"id": 1}], "categories": [{"id": 1, "name": "a"}], "annotations": [one]}
+    for given in (document, json.dumps(document).encode()):
+        with pytest.raises(InputError, match=r"annotation 0.*is_group_of.*must be 1 or true"):
+            detmap.read_coco(given if isinstance(given, dict) else io.BytesIO(given))
+
+
+def test_labels_that_a_hierarchy_does_not_have_are_said(tmp_path):
+    (tmp_path / "boxes.csv").write_text(f"{BOXES}\na,x,cat,1,0,1,0,1,0,0,0,0,0\na,x,/m/0,1,0,1,0,1,0,0,0,0,0\n")
+    (tmp_path / "tree.json").write_text(json.dumps(TREE))
+    truth = detmap.read(tmp_path / "boxes.csv", "ground_truth", hierarchy=tmp_path / "tree.json")
+    assert truth.notices["labels_outside_hierarchy"] == 1
+    said = describe({"labels_outside_hierarchy": 1})
+    assert said == ["1 label without a place in the hierarchy: no label is added for them"]
+
+
 MASK = base64.b64encode(zlib.compress(b"12")).decode()
 
 WRONG = [
@@ -276,6 +316,13 @@ WRONG = [
     ("labels", f"{LABELS}\na,v,/m/0,0.5\n", "must be 1"),
     ("labels", f"{LABELS}\na,v,,1\n", "is missing"),
     ("labels", "ImageID,LabelName\na,/m/0\n", "no column"),
+    ("labels", f"{BOXES}\na,x,/m/0,1,0,1,0,1,0,0,0,0,0\n", "is of boxes, and not of verified labels"),
+    (
+        "objects",
+        f"{BOXES}\na,x,/m/0,1,0,1,0,1,0,0,0,0,0\na,x,/m/0,1,0,1,0,1,0,0,2,0,0\n",
+        "line 3.*IsGroupOf.*must be 1",
+    ),
+    ("objects", f"{BOXES}\na,x,/m/0,1,0,1,0,1,0,0,maybe,0,0\n", "line 2.*IsGroupOf.*must be 1 or true"),
     ("classes", "/m/0,Car\n/m/0,Bus\n", "another name"),
     ("classes", "/m/0\n", "a label and its name"),
     ("masks", f"{BOXES},Mask,ImageWidth,ImageHeight\na,x,/m/0,1,0,1,0,1,0,0,0,0,0,*,4,4\n", "is not base64"),
@@ -301,6 +348,8 @@ def test_what_is_wrong_is_said_in_a_line(what, text, problem, tmp_path):
         if what == "found":
             truth = detmap.read(tmp_path / "boxes.csv", "ground_truth")
             return detmap.read(tmp_path / "other.csv", ground_truth=truth)
+        if what == "objects":
+            return detmap.read(tmp_path / "other.csv", "ground_truth")
         if what == "masks":
             return detmap.read(tmp_path / "other.csv", "ground_truth", iou_type="segm")
         given = {"labels": "image_labels", "classes": "classes"}[what]
@@ -339,3 +388,46 @@ def test_messages_call_columns_by_their_titles(tmp_path):
 
 def test_the_notice_of_one_group():
     assert describe({"group_boxes": 1})[0].startswith("1 box stands for groups")
+
+
+@pytest.mark.parametrize("masks", [False, True])
+@pytest.mark.parametrize("seed", range(examples(3)))
+def test_what_is_written_is_read_with_the_same_bits(seed, masks, tmp_path):
+    kind = "segm" if masks else "bbox"
+    *paths, _, labels = write(tmp_path, *drawn(seed, masks)[:3], masks=masks)
+    truth = detmap.read(paths[0], "ground_truth", iou_type=kind, image_labels=labels)
+    found = detmap.read(paths[1], ground_truth=truth, iou_type=kind)
+    lost = detmap.write(truth, tmp_path / "again.csv", format="openimages")
+    assert set(lost) <= {"category_lists", "empty_categories"}
+    assert detmap.write(found, tmp_path / "found.csv", format="openimages", ground_truth=truth) == {}
+    again = detmap.read(tmp_path / "again.csv", "ground_truth", iou_type=kind, image_labels=labels)
+    assert again.images.ids.tolist() == truth.images.ids.tolist()
+    other = detmap.read(tmp_path / "found.csv", ground_truth=again, iou_type=kind)
+    result = detmap.evaluate(again, other, "openimages")
+    assert_same_result(result, detmap.evaluate(truth, found, "openimages"))
+    if not masks:
+        assert same_bits(again.boxes, truth.boxes)
+
+
+def test_boxes_in_pixels_become_shares_where_sizes_are_known(tmp_path):
+    given = {"image_ids": [7, 7], "category_ids": [1, 1], "boxes": [[2, 4, 4, 8], [0, 0, 16, 32]]}
+    truth = detmap.GroundTruth.from_arrays(
+        **given, images=[7, 9], image_sizes=[[32, 16], [8, 8]], category_names={1: "cat"}, crowd=[True, False]
+    )
+    lost = detmap.write(truth, tmp_path / "truth.csv", format="openimages")
+    assert lost == {"crowd": 1, "category_ids": 1, "image_ids": 2, "image_sizes": 2}
+    lines = (tmp_path / "truth.csv").read_text().splitlines()
+    assert lines == ["ImageID,LabelName,XMin,YMin,XMax,YMax,IsGroupOf", "7,cat,0.125,0.125,0.375,0.375,0",
+                     "7,cat,0.0,0.0,1.0,1.0,0", "9,,,,,,"]  # fmt: skip
+    found = detmap.Detections.from_arrays(**given, scores=[0.5, 0.25])
+    with pytest.raises(InputError, match="size is not known"):
+        detmap.write(found, tmp_path / "found.csv", format="openimages")
+    detmap.write(found, tmp_path / "found.csv", format="openimages", ground_truth=truth)
+    again = detmap.read(tmp_path / "truth.csv", "ground_truth")
+    assert again.images.ids.tolist() == ["7", "9"]
+    assert detmap.evaluate(again, detmap.read(tmp_path / "found.csv", ground_truth=again), "openimages")["mAP"] == 1.0
+    infinite = detmap.Detections.from_arrays(
+        image_ids=["a"], category_ids=["b"], boxes=[[0, 0, 0.5, 1]], scores=[np.inf]
+    )
+    with pytest.raises(InputError, match="score must be finite"):
+        detmap.write(infinite, tmp_path / "infinite.csv", format="openimages")

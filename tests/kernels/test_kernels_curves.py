@@ -35,6 +35,24 @@ def test_average_precision(rows, rule, epsilon):
     assert same_bits(out, np.array(expected, float))
 
 
+@pytest.mark.parametrize("hits", [0, 1, 7, 8, 9, 127, 128, 129, 136, 143, 144, 255, 257, 1000, 2049])
+@pytest.mark.parametrize("missed", [0, 3])
+def test_areas_are_added_as_numpy_adds(hits, missed):
+    """Open Images' program sums gains in recall times the envelope by ``np.sum``, whose order shows in the last bits."""
+    rng = np.random.default_rng(hits)
+    ranks = np.cumsum(rng.integers(1, 9, hits)).tolist()
+    out = np.empty(1)
+    curves.average_precision(*hits_of([(ranks, missed)]), curves.PAIRWISE, 0.0, 0, 1, out)
+    if not hits + missed:
+        assert np.isnan(out[0])
+        return
+    precision = np.arange(1, hits + 1) / np.array(ranks, float)
+    envelope = np.maximum.accumulate(precision[::-1])[::-1]
+    recall = np.arange(hits + 1) / (hits + missed)
+    terms = np.diff(recall) * envelope
+    assert out[0] == np.sum(np.append(terms, 0.0) if missed else terms)
+
+
 GRIDS = [
     np.linspace(0, 1, 101).tolist(),
     np.arange(0, 1.1, 0.1).tolist(),

@@ -5,13 +5,13 @@ categories are, which boxes stand for groups, and how crowded images are.
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from detmap.data.benchmarks import has_field, is_flag
+from detmap.data.benchmarks import NO_FLAG, has_field, is_flag, is_no_flag
 from detmap.data.crowding import crowd_index_of
 from detmap.errors import InputError
 from detmap.reading.sources import Buffer
@@ -62,18 +62,22 @@ def federated_columns(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return what a parsed document says, as arguments of `GroundTruth.from_arrays`."""
     annotations = document["annotations"]
     groups = [[one.get(field) for field in GROUPS] for one in annotations]
-    return {**_columns(document["images"], document["categories"], name), **_groups(groups)}
+    return {**_columns(document["images"], document["categories"], name), **_groups(groups, name)}
 
 
-def groups_in(data: Buffer, notices: Mapping[str, int]) -> dict[str, Any]:
+def groups_in(data: Buffer, notices: Mapping[str, int], name: str) -> dict[str, Any]:
     """Return which annotations of a valid document stand for groups; it is looked at only where the `notices` say so."""
     if not any(code.startswith(_NOTED_GROUPS) and count for code, count in notices.items()):
         return {}
     found = _decode_groups(data[3:] if data[:3] == BOM_UTF8 else data).annotations
-    return _groups([[getattr(one, field) for field in GROUPS] for one in found])
+    return _groups([[getattr(one, field) for field in GROUPS] for one in found], name)
 
 
-def _groups(values: Iterable[Iterable[Any]]) -> dict[str, Any]:
+def _groups(values: Sequence[Sequence[Any]], name: str) -> dict[str, Any]:
+    for row, own in enumerate(values):
+        for field, value in zip(GROUPS, own, strict=True):
+            if is_no_flag(value):
+                raise InputError(NO_FLAG, source=name, record=f"annotation {row}", field=field, value=value)
     flags = np.array([any(map(is_flag, own)) for own in values], np.bool_)
     return {"group_of": flags} if flags.any() else {}
 

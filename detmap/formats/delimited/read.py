@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.choices import decimal
-from detmap.data.benchmarks import flagged, is_flag, is_group, noted_of_titles
+from detmap.data.benchmarks import NO_FLAG, flagged, is_flag, is_group, is_no_flag, noted_of_titles
 from detmap.data.column_names import BOXES, COLUMNS, role_of_title
 from detmap.data.frames import with_image_names
 from detmap.data.ids import Ids, coded
@@ -121,7 +121,12 @@ class Table(NamedTuple):
     def groups(self) -> NDArray[np.bool_] | None:
         """Return which rows are flagged as groups, where there is such a column: 1 is, and -1, unknown, is not."""
         cells = self.columns.get("group_of")
-        return None if cells is None else np.fromiter(map(is_flag, cells), np.bool_, len(cells))
+        if cells is None:
+            return None
+        for row, cell in enumerate(cells):
+            if is_no_flag(cell):
+                raise self.error(row, "group_of", NO_FLAG)
+        return np.fromiter(map(is_flag, cells), np.bool_, len(cells))
 
     def missing(self, name: str, what: str) -> InputError:
         """Return the error that says that there is no column for something."""

@@ -279,7 +279,7 @@ def _fill_batch(parser: argparse.ArgumentParser) -> None:
     add_challenge_options(parser)
     add_cluster_options(parser)
     output = add_format(parser)
-    add_option(output, "--out DIR", "write leaderboard.* and results/NAME.json")
+    add_option(output, "--out/-o DIR", "write leaderboard.* and results/NAME.json")
     add_card(parser)
 
 
@@ -398,7 +398,7 @@ def _fill_compare(parser: argparse.ArgumentParser) -> None:
     add_detection_options(parser)
     add_bootstrap_options(parser, 1000, tests=True)
     output = add_format(parser)
-    add_option(output, "--out FILE", "write everything as JSON")
+    add_option(output, "--out/-o FILE", "write everything as JSON")
     add_card(parser)
     add_gates(parser, "compare")
 

@@ -137,6 +137,7 @@ _PARTS = (
     "integrations",
     "lvis",
     "masks",
+    "panoptic",
     "plugins",
     "pycocotools",
     "pytrec_eval",

@@ -55,6 +55,13 @@ _NO_COUNTS = readonly((), np.int64)
 
 Linear = Literal["101-linear", "101-linear-tail", "all-point-pairwise", "101-clipped"]
 
+#: Means of the precision at up to 41 hits, as KITTI takes them: without the first, or of each fourth.
+Sampled = Literal["sampled-40", "sampled-11"]
+SAMPLED = {"sampled-40": slice(1, None), "sampled-11": slice(0, None, 4)}
+
+#: The number of hits at which they read precision.
+SAMPLES = 41
+
 TieRule = Literal["index", "reversed", "docid", "docid-ascending", "collapsed", "expected", "best", "worst"]
 
 #: How the items of a tied group are ordered. `index` and those by id keep the order of the ranks as they were counted.
@@ -273,14 +280,18 @@ class Hits(Frozen):
         return replace(self, ranks=ranks, grades=grades if self.grades.size else self.grades)
 
     def average_precision(
-        self, interpolation: Interpolation | Linear = "step", epsilon: float = 0.0, *, threads: int | None = None
+        self,
+        interpolation: Interpolation | Linear | Sampled = "step",
+        epsilon: float = 0.0,
+        *,
+        threads: int | None = None,
     ) -> NDArray[np.float64]:
         """Return the average precision of every ranking.
 
         Parameters
         ----------
         interpolation : {"step", "all-point", "all-point-pairwise", "trapezoid", "trapezoid-hits", "11-point", \
-"101-point", "101-linear", "101-linear-tail", "101-clipped"}
+"101-point", "101-linear", "101-linear-tail", "101-clipped", "sampled-40", "sampled-11"}
             ``step`` is the mean over the positives of the precision at each hit (trec_eval's map, scikit-learn);
             ``all-point`` the area under the envelope (VOC from 2010), its terms added from first to last, or with
             ``all-point-pairwise`` as numpy adds, which differs in the last bit (TensorFlow's Object Detection API);
@@ -289,6 +300,9 @@ class Hits(Frozen):
             ``11-point`` and ``101-point`` the mean of the envelope at fixed recalls (VOC2007, COCO). ``101-linear`` and
             ``101-linear-tail`` are Ultralytics' rules: the trapezoid over 101 recalls of straight lines between the
             points of the envelope, which drops to 0 at the last point, or falls to (1, 0) in a straight line.
+            ``sampled-40`` and ``sampled-11`` are KITTI's: precision at the hits next to the recalls 0, 1/40, 2/40 and so on,
+            at most 41 of them, its envelope, and the mean of 40 places, the first left out, or of each fourth; fewer than
+            41 positives cannot fill them. `epsilon` is not added.
             ``101-clipped`` is nuScenes' rule: straight lines between the precisions at the items themselves, read at
             recalls 0.11 to 1, of which 0.1 is subtracted and the rest divided by 0.9.
         epsilon : float
@@ -313,7 +327,9 @@ class Hits(Frozen):
             return self._clipped(epsilon)
         if interpolation in LINEAR:
             return self._linear(LINEAR[interpolation], epsilon, threads)
-        check_choice("interpolation", interpolation, (*INTERPOLATIONS, PAIRWISE, *LINEAR, CLIPPED))
+        if interpolation in SAMPLED:
+            return sampled_mean(self._sampled(threads), interpolation)
+        check_choice("interpolation", interpolation, (*INTERPOLATIONS, PAIRWISE, *LINEAR, CLIPPED, *SAMPLED))
         grid = GRIDS[interpolation]
         precision, _ = self.interpolate(grid, epsilon, threads=threads)
         if interpolation == "101-point":
@@ -322,6 +338,17 @@ class Hits(Frozen):
         for column in precision.T:  # VOC's program adds p / 11 eleven times: the order is part of the last bit
             total += column / grid.size
         return total
+
+    def _sampled(self, threads: int | None) -> NDArray[np.float64]:
+        """Return the precision of every ranking at up to 41 of its hits."""
+        from detmap.kernels import rematching
+
+        out = np.empty((len(self), SAMPLES))
+        columns = self.starts, self.ranks, self.positives
+        parallel.run(
+            lambda begin, end: rematching.sample_hits(*columns, begin, end, out), blocks(self, threads), threads
+        )
+        return out
 
     def _clipped(self, epsilon: float) -> NDArray[np.float64]:
         """Return the AP of every ranking by nuScenes' rule."""
@@ -397,6 +424,15 @@ class Hits(Frozen):
 def blocks(hits: Hits, threads: int | None) -> list[tuple[int, int]]:
     """Cut rankings into runs for so many threads; all of them are one run where they take less time than threads."""
     return parallel.even(len(hits), threads if len(hits) > 64 or hits.ranks.size > _MANY_HITS else 1)
+
+
+def sampled_mean(values: NDArray[np.float64], interpolation: str) -> NDArray[np.float64]:
+    """Return the mean of 40, or 11, of 41 values along the last axis, added from first to last."""
+    chosen = values[..., SAMPLED[interpolation]]
+    total = np.zeros(chosen.shape[:-1])
+    for place in range(chosen.shape[-1]):
+        total = total + chosen[..., place]
+    return np.asarray(total / chosen.shape[-1])
 
 
 def _integers(values: Any, name: str) -> NDArray[np.int64]:

@@ -92,17 +92,27 @@ class Registry(dict[str, T]):
         self[name] = thing
         return thing
 
-    def add_later(self, name: str, module: str, attribute: str) -> None:
-        """Know the name of a thing of ours, and import it from a module when somebody asks for it."""
-        self._modules[name] = module
-        self[name] = _Later(module, attribute)  # type: ignore[assignment]
+    def add_later(self, name: str, module: str, attribute: str = "") -> None:
+        """Know the name of a thing that ships, and import its module when the thing is asked for: it is the attribute, or
+        without one what the module registers.
+        """
+        if name not in self:
+            self._modules[name] = module
+            self[name] = _Later(module, attribute)  # type: ignore[assignment]
 
     def __getitem__(self, name: str) -> T:
         """Return the thing of that name."""
         thing = super().__getitem__(name)
         if isinstance(thing, _Later):
-            self[name] = thing = getattr(importlib.import_module(thing.module), thing.attribute)
+            module = importlib.import_module(thing.module)
+            if thing.attribute:
+                self[name] = getattr(module, thing.attribute)
+            thing = super().__getitem__(name)
         return thing
+
+    def loaded(self) -> list[T]:
+        """Return the things that need not be imported first."""
+        return [self[name] for name, thing in super().items() if not isinstance(thing, _Later)]
 
     def values(self) -> list[T]:  # type: ignore[override]
         """Return all things."""
@@ -225,10 +235,8 @@ def _entry_points() -> Sequence[Any]:
 
 
 def _may_be_installed() -> bool:
-    """Return whether the metadata of a distribution holds the name of the group, or cannot be looked through here.
-
-    `importlib.metadata` takes 40 ms to import and to parse the metadata of 100 distributions; this takes 2.
-    """
+    """Return whether the metadata of a distribution holds the name of the group, or cannot be looked through here."""
+    # `importlib.metadata` takes 40 ms to import and to parse the metadata of 100 distributions; this takes 2.
     finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
     if finders != [importlib.machinery.PathFinder]:
         return True

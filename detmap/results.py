@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -336,6 +335,8 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _csv_line(cells: Sequence[Any]) -> str:
     """Return a line of CSV. A carriage return within a cell is quoted only where it may end a line."""
+    import csv
+
     out = io.StringIO(newline="")
     csv.writer(out, lineterminator="\r\n").writerow(cells)
     return out.getvalue().removesuffix("\r\n") + "\n"

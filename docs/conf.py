@@ -54,6 +54,7 @@ COMPLETE = (
     "detmap.formats",
     "detmap.masks",
     "detmap.diagnostics",
+    "detmap.panoptic",
     "detmap.pytrec_eval",
     "detmap.ranx",
     "detmap.retrieval",

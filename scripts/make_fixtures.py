@@ -1,11 +1,12 @@
-"""Writes the fixtures: small COCO, VOC and DOTA data sets with a plausible detector's results, the same bytes every time.
+"""Writes the fixtures: small data sets with a plausible detector's results, the same bytes every time.
 
     python scripts/make_fixtures.py [DIRECTORY]
 
 `coco` holds boxes, `people` masks and poses, `lvis` other ground truth for the detections of `coco`, `poses` CrowdPose's and
-COCO-WholeBody's JSON, `voc` and `dota` the folders of PASCAL VOC and DOTA. Only sums, products and quotients of
-`random.Random.random()` go into them, so that neither a platform's libm nor a version of Python or numpy shows. The files
-`expected*.json` hold pycocotools' numbers; they are left as they are where pycocotools is not installed.
+COCO-WholeBody's JSON, `voc` and `dota` the folders of PASCAL VOC and DOTA, `nuscenes` samples and results, `panoptic` label
+maps and their JSON. Only sums, products and quotients of `random.Random.random()` go into them, so that neither a platform's
+libm nor a version of Python or numpy shows. The files `expected*.json` hold pycocotools' numbers; without pycocotools they
+are left as they are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import contextlib
 import io
 import json
 import random
+import struct
 import sys
+import zlib
 from pathlib import Path
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "fixtures"
@@ -52,6 +55,16 @@ DOTA_CLASSES = [
     ("plane", 20, 40, 150, 1.0),
     ("ship", 34, 18, 110, 0.35),
     ("small-vehicle", 38, 12, 40, 0.5),
+]
+# name, how often, width, length, height in metres, fastest in metres per second, attributes
+NUSCENES_CLASSES = [
+    ("car", 34, 1.9, 4.6, 1.7, 9.0, ("vehicle.moving", "vehicle.parked")),
+    ("truck", 8, 2.5, 7.0, 2.9, 7.0, ("vehicle.moving", "vehicle.stopped")),
+    ("bus", 4, 2.9, 11.0, 3.5, 7.0, ("vehicle.moving", "vehicle.stopped")),
+    ("pedestrian", 26, 0.7, 0.7, 1.8, 1.5, ("pedestrian.moving", "pedestrian.standing")),
+    ("bicycle", 6, 0.6, 1.7, 1.3, 4.0, ("cycle.with_rider", "cycle.without_rider")),
+    ("traffic_cone", 12, 0.4, 0.4, 1.1, 0.0, ("",)),
+    ("barrier", 12, 2.5, 0.5, 1.0, 0.0, ("",)),
 ]
 
 
@@ -619,7 +632,157 @@ def make_dota():
     return files
 
 
+# --------------------------------------------------------------------------------------------------------- nuScenes
+
+
+def quaternion(tangent):
+    """The turn about z by four times the angle of a tangent."""
+    return [(1 - tangent * tangent) / (1 + tangent * tangent), 0.0, 0.0, 2 * tangent / (1 + tangent * tangent)]
+
+
+def make_nuscenes():
+    """A JSON of samples, and results as they are submitted."""
+    dice = Dice(650019)
+    samples, results = [], {}
+    for number in range(20):
+        token = f"{number % 7}{number * number * 7919 + 104729:08x}"
+        ego = [round(dice.between(300, 1800), 3), round(dice.between(500, 2200), 3), 0.0]
+        boxes, found = [], []
+        for _ in range(dice.whole(8, 24)):
+            name, _, *usual, fastest, attributes = dice.pick(NUSCENES_CLASSES, 1)
+            size = [round(side * dice.between(0.85, 1.15), 3) for side in usual]
+            centre = [round(middle + dice.between(-48, 48), 3) for middle in ego[:2]]
+            tangent, speed = dice.between(-1, 1), fastest * dice.random()
+            attribute = attributes[0] if speed > 0.5 else attributes[-1]
+            forward = quaternion(tangent)
+            box = {
+                "translation": [*centre, round(size[2] / 2, 3)],
+                "size": size,
+                "rotation": [round(value, 6) for value in forward],
+                "velocity": [round(speed * dice.between(-1, 1), 4), round(speed * dice.between(-1, 1), 4)],
+                "detection_name": name,
+                "attribute_name": attribute,
+                "num_pts": dice.whole(0, 30) if dice.chance(0.2) else dice.whole(1, 200),
+            }
+            boxes.append(box)
+            for at in range(1 if dice.chance(0.8) else 0 if dice.chance(0.7) else 2):
+                spread = 0.25 if dice.chance(0.7) else 1.2
+                guess = {
+                    "sample_token": token,
+                    "translation": [*(round(value + dice.bell(spread), 4) for value in centre), box["translation"][2]],
+                    "size": [round(side * (1 + dice.bell(0.06)), 4) for side in size],
+                    "rotation": quaternion(tangent + dice.bell(0.04)),
+                    "velocity": [round(value + dice.bell(0.3), 4) for value in box["velocity"]],
+                    "detection_name": name if dice.chance(0.93) else dice.pick(NUSCENES_CLASSES, 1)[0],
+                    "detection_score": round((0.35 if at else 0.6) + 0.4 * dice.random() * dice.between(-1, 1), 4),
+                    "attribute_name": attribute if dice.chance(0.85) else attributes[0],
+                }
+                found.append(guess)
+        for _ in range(dice.whole(4, 16)):
+            name, _, *usual, _, attributes = dice.pick(NUSCENES_CLASSES, 1)
+            found.append(
+                {
+                    "sample_token": token,
+                    "translation": [*(round(middle + dice.between(-50, 50), 4) for middle in ego[:2]), 1.0],
+                    "size": usual,
+                    "rotation": quaternion(dice.between(-1, 1)),
+                    "velocity": [0.0, 0.0],
+                    "detection_name": name,
+                    "detection_score": round(0.05 + 0.5 * dice.random() * dice.random(), 4),
+                    "attribute_name": attributes[-1],
+                }
+            )
+        samples.append({"token": token, "ego": ego, "boxes": boxes, "racks": []})
+        results[token] = found
+    meta = {f"use_{sensor}": sensor == "lidar" for sensor in ("camera", "lidar", "radar", "map", "external")}
+    return {"samples": samples}, {"meta": meta, "results": results}
+
+
 # -------------------------------------------------------------------------------------------------------------- all
+
+
+#: id, name, whether it is a thing, how often a thing is there.
+PANOPTIC_CLASSES = [(1, "person", 1, 5), (3, "car", 1, 3), (18, "dog", 1, 2), (100, "sky", 0, 0), (149, "road", 0, 0),
+                    (193, "grass", 0, 0)]  # fmt: skip
+PANOPTIC_SIZE = 48, 32
+
+
+def png(ids):
+    """A PNG file of rows of ids; it is not compressed, so that it is the same with every zlib."""
+    height, width = len(ids), len(ids[0])
+    rows = b"".join(b"\0" + b"".join(value.to_bytes(3, "little") for value in row) for row in ids)
+    data = b"\x78\x01\x01" + struct.pack("<HH", len(rows), len(rows) ^ 0xFFFF) + rows
+    data += struct.pack(">I", zlib.adler32(rows))
+    out = b"\x89PNG\r\n\x1a\n"
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    for kind, content in ((b"IHDR", head), (b"IDAT", data), (b"IEND", b"")):
+        out += struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    return out
+
+
+def painted(segments):
+    """Rows of ids: each segment is a rectangle or an ellipse, which hides what is behind it."""
+    width, height = PANOPTIC_SIZE
+    ids = [[0] * width for _ in range(height)]
+    for number, _, (x, y, w, h), is_round in segments:
+        for row in range(max(int(y), 0), min(int(y + h), height)):
+            for column in range(max(int(x), 0), min(int(x + w), width)):
+                dx, dy = (column + 0.5 - x) / w - 0.5, (row + 0.5 - y) / h - 0.5
+                if not is_round or dx * dx + dy * dy <= 0.25:
+                    ids[row][column] = number
+    return ids
+
+
+def make_panoptic():
+    """Sixteen small street scenes, and the predictions of a model before and after it has learnt to outline."""
+    dice, files, (width, height) = Dice(2026), {}, PANOPTIC_SIZE
+    names = ("ground_truth", "before", "after")
+    annotations = {name: [] for name in names}
+    things = [number for number, _, is_thing, often in PANOPTIC_CLASSES for _ in range(often) if is_thing]
+    for image in range(1, 17):
+        horizon = 8 + dice.random() * 8
+        lower = 149 if dice.random() < 0.6 else 193
+        truth = [
+            (65793 * 2, 100, (0, 0, width, horizon), False),
+            (65793 * 3, lower, (0, horizon + 1, width, height), False),
+        ]
+        for place in range(2 + int(dice.random() * 4)):
+            w, h = 5 + dice.random() * 10, 6 + dice.random() * 12
+            box = dice.random() * (width - w), horizon - 4 + dice.random() * (height - horizon - h), w, h
+            truth.append(
+                (1000 * (place + 1) + image, things[int(dice.random() * len(things))], box, dice.random() < 0.7)
+            )
+        sides = {"ground_truth": truth}
+        for name, spread, slips in (("before", 3.6, 0.3), ("after", 2.0, 0.22)):
+            sides[name] = []
+            for number, category, (x, y, w, h), is_round in truth:
+                slip, moved = dice.random(), [spread * (dice.random() - 0.5) for _ in range(4)]
+                if category < 100 and slip < slips / 2:
+                    continue
+                if slips / 2 <= slip < slips:
+                    category = {1: 18, 3: 1, 18: 1, 100: 100, 149: 193, 193: 149}[category]
+                box = x + moved[0], y + moved[1], max(w + moved[2], 2), max(h + moved[3], 2)
+                sides[name].append((number + 7, category, box, is_round))
+        for name, segments in sides.items():
+            ids, file = painted(segments), f"{image:03}.png"
+            files[f"panoptic/{name}/{file}"] = png(ids)
+            rows = []
+            for number, category, _, _ in segments:
+                area = sum(row.count(number) for row in ids)
+                row = {"id": number, "category_id": category}
+                if name == "ground_truth":
+                    crowd = int(category == 1 and area > 90)
+                    row |= {"area": area, "iscrowd": crowd}
+                if area:
+                    rows.append(row)
+            annotations[name].append({"image_id": image, "file_name": file, "segments_info": rows})
+    categories = [{"id": number, "name": name, "isthing": thing} for number, name, thing, _ in PANOPTIC_CLASSES]
+    images = [{"id": n, "file_name": f"{n:03}.jpg", "width": width, "height": height} for n in range(1, 17)]
+    for name in names:
+        document = {"images": images, "categories": categories} if name == "ground_truth" else {}
+        text = json.dumps({**document, "annotations": annotations[name]}, indent=1) + "\n"
+        files[f"panoptic/{name}.json"] = text.encode()
+    return files
 
 
 def make():
@@ -641,14 +804,18 @@ def make():
         truth, found = make_poses(seed, lists, number)
         texts[f"poses/{name}.json"] = as_text(truth)
         texts[f"poses/{name}_results.json"] = lines(found) + "\n"
+    samples, submitted = make_nuscenes()
+    texts["nuscenes/samples.json"] = json.dumps(samples, separators=(",", ":")) + "\n"
+    texts["nuscenes/results.json"] = json.dumps(submitted, separators=(",", ":")) + "\n"
     texts.update({f"voc/{path}": text for path, text in make_voc().items()})
     texts.update({f"dota/{path}": text for path, text in make_dota().items()})
-    return {path: text.encode("ascii") for path, text in texts.items()}
+    return {**{path: text.encode("ascii") for path, text in texts.items()}, **make_panoptic()}
 
 
 def main(directory=DIRECTORY):
     files = make()
-    folders = ("voc/Annotations", "voc/results", "dota/labelTxt", "dota/Task1")
+    folders = ["voc/Annotations", "voc/results", "dota/labelTxt", "dota/Task1"]
+    folders += [f"panoptic/{name}" for name in ("ground_truth", "before", "after")]
     for stale in [path for folder in folders for path in Path(directory, folder).glob("*.*")]:
         stale.unlink()
     for path, content in files.items():

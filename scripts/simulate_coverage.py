@@ -244,6 +244,7 @@ def tally_of(
         scores=column(scores, np.float64),
         hit=column(hit[:, None], np.uint64),
         ignored=column(ignored[:, None], np.uint64),
+        errors=column(np.empty((0, 0)), np.float64),
         positive_category=column(pairs // one.world.images, np.int32),
         positive_image=column(pairs % one.world.images, np.int32),
         positive_counts=column(counts, np.int32),

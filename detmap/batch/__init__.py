@@ -7,6 +7,7 @@ from detmap.batch.comparing import compare_files
 from detmap.batch.finding import Entry, find
 from detmap.batch.leaderboard import Leaderboard, metric_names
 from detmap.batch.limited_process import Limits
+from detmap.batch.panoptic import PanopticFiles
 from detmap.batch.scoring import FileResult, score
 from detmap.batch.shards import evaluate_shards
 from detmap.batch.splits import Splits
@@ -16,6 +17,7 @@ __all__ = [
     "FileResult",
     "Leaderboard",
     "Limits",
+    "PanopticFiles",
     "Splits",
     "cluster",
     "compare_files",

@@ -145,7 +145,9 @@ def compare_files(
         if None not in contents:
             keys[pair] = digest([*contents, *parts])
     saved = None if out is None else Path(out) / "tests.json"
-    known = _saved_tests(saved) if saved is not None and resume else {}
+    known: dict[str, float] = {}
+    if saved is not None and resume:  # what is damaged is made again
+        known = (saving.unsealed(saved) or {"tests": {}})["tests"]
     made.p.update({pair: known[key] for pair, key in keys.items() if key in known})
     pairs = [pair for pair in made.p if made.could_tell and keys.get(pair) not in known]
     both = {
@@ -162,10 +164,3 @@ def compare_files(
         tests = {key: made.p[pair] for pair, key in keys.items() if not np.isnan(made.p[pair])}
         write_atomically(saved, saving.encoded(saving.sealed({"tests": tests})))
     return made
-
-
-def _saved_tests(path: Path) -> dict[str, float]:
-    """Return the p-values of an earlier run by key; what is damaged is made again."""
-    document = saving.unsealed(path)
-    found: dict[str, float] = {} if document is None else document["tests"]
-    return found

@@ -298,6 +298,7 @@ class Leaderboard:
         split = split_of(str(self.rank_by), self.splits)
         found = [{(row["category_id"], str(row["category"])): row for row in one.rows(split)} for one in scored]
         keys = _in_all(found)
+        of_category = next((one.of_category for one in scored), "AP")
         rows = self.table()
         ends = {f"{self.rank_by} low", f"{self.rank_by} high"}
         metrics = self._shown()
@@ -312,7 +313,8 @@ class Leaderboard:
             notices=self.notices(),
             models=[one.entry.name for one in scored],
             categories=[name for _, name in keys],
-            values=[[one[key]["AP"] if key in one else None for key in keys] for one in found],
+            values=[[one[key][of_category] if key in one else None for key in keys] for one in found],
+            of_category=of_category,
             objects=[] if self.discreet or len(objects) < len(keys) else [objects[key] for key in keys],
             curves=[one.part(split).get("curve") for one in scored],
             facts=self._facts(scored, split),

@@ -87,8 +87,15 @@ class FileResult(Result):
 
     @property
     def iou_type(self) -> str | None:
-        """The kind of shape that was compared; None for a file that could not be scored."""
-        return None if self.error else str(self.document.get("protocol", {}).get("iou_type", COCO.iou_type))
+        """The kind of shape that was compared, or "panoptic"; None for a file that could not be scored."""
+        if self.error or "task" in self.document:
+            return None if self.error else str(self.document["task"])
+        return str(self.document.get("protocol", {}).get("iou_type", COCO.iou_type))
+
+    @property
+    def of_category(self) -> str:
+        """The metric that stands for a category: ``PQ`` of panoptic segmentation, else ``AP``."""
+        return "PQ" if "task" in self.document else "AP"
 
     def interval(self, metric: str) -> tuple[float, float]:
         """Return the confidence interval of a metric; NaN where none was made."""

@@ -174,7 +174,8 @@ def _run(
                 error = CancelledError("the task was cancelled") if future.cancelled() else future.exception()
                 if isinstance(error, BrokenExecutor):
                     raise error
-                if error is not None and _is_cancelled(error):
+                # Dask has a class of its own for what nobody has run, which is no CancelledError.
+                if any("Cancelled" in kind.__name__ for kind in type(error).__mro__):
                     shared = None  # what was shared may be gone with its workers: from now on it goes along with tasks
                     lost[i] += 1
                     if lost[i] < _ATTEMPTS:
@@ -182,7 +183,8 @@ def _run(
                     else:
                         yield i, DetmapError(f"lost with its worker {_ATTEMPTS} times; {_AGAIN}")
                 elif error is not None:
-                    yield i, DetmapError(f"{one_line(error)}; {_AGAIN}") if _is_lost(error) else error
+                    lost_all = type(error).__name__ == "KilledWorker"  # Dask has tried it several times
+                    yield i, DetmapError(f"{one_line(error)}; {_AGAIN}") if lost_all else error
                 elif future.result() is None:
                     waiting.appendleft((i, True))
                 else:
@@ -199,16 +201,6 @@ def _width(executor: Executor, cluster: Cluster | None) -> int:
     if cluster is not None:
         return max(1, cluster.threads())
     return int(getattr(executor, "_max_workers", None) or parallel.cores())
-
-
-def _is_lost(error: BaseException) -> bool:
-    """Return whether every worker that ran a task died, as Dask says after having tried it several times."""
-    return type(error).__name__ == "KilledWorker"
-
-
-def _is_cancelled(error: BaseException) -> bool:
-    """Return whether nobody has run a task; Dask has a class of its own for that, which is no CancelledError."""
-    return any("Cancelled" in kind.__name__ for kind in type(error).__mro__)
 
 
 def _in_thread(

@@ -72,7 +72,8 @@ def _causes(facts: Facts) -> Iterator[Finding]:
             made = _by_shapes(side)
             if made is not None:
                 yield _cause(facts, side, *made)
-    gain = facts.agreement.of_boxes if facts.agreement is not None and not facts.causes & _all_causes() else None
+    known = any(code in _CAUSES for _, code in facts.causes)
+    gain = None if facts.agreement is None or known else facts.agreement.of_boxes
     if gain is not None:
         assert facts.agreement is not None
         side = facts.agreement.truth if gain.role == "ground_truth" else facts.agreement.found
@@ -81,10 +82,6 @@ def _causes(facts: Facts) -> Iterator[Finding]:
     for side in sides:
         if not facts.caused(side.role, *_CAUSES):
             yield from _by_edges(facts, side)
-
-
-def _all_causes() -> set[tuple[str, str]]:
-    return {(role, code) for role in ("ground_truth", "detections") for code in _CAUSES}
 
 
 def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "", words: str = "{many}") -> Finding:

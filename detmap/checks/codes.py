@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,548 +35,373 @@ class Code:
     remedy: str
 
 
-def _rows(severity: Severity, *rows: tuple[str, str, str, str]) -> list[Code]:
-    return [Code(code=c, severity=severity, says=s, effect=e, remedy=r) for c, s, e, r in rows]
+#: Effects that several findings have.
+_EFFECTS = {
+    "@not found": "Such detections are refused or dropped, and the objects that they found count as missed.",
+    "@wrong class": "Detections count as false in one category, and the objects that they found as missed in another.",
+    "@nowhere": "Such boxes overlap no object as they should: detections become false, objects missed.",
+}
+
+#: Of each code its severity and name, and in a line each what it says, its effect and its remedy.
+_TABLE = """
+error unreadable_detections
+    The detections cannot be read
+    Nothing can be scored.
+    Repair the file as the message says, and check again.
+error no_images
+    The ground truth has no image
+    There is nothing to score.
+    Is it the right file, and does it list its images?
+error no_objects
+    There is no object on any of {many}
+    Nothing can be found: every metric is undefined.
+    Is it the file with the annotations, and not the list of images alone?
+error no_detections
+    There is no detection on any of {many}
+    AP is 0 in every category, whatever the detector can do.
+    Did the detector run to its end, and is the threshold on scores too high?
+error no_shapes
+    None of {many} has the shape that is looked for
+    Nothing can be scored by such shapes.
+    Give the file that has them, or score boxes (another --iou-type).
+error bad_values
+    {many} left out, as a field is missing or wrong
+    detmap refuses the file; other tools stop, or score NaN.
+    Repair the records, or leave them out.
+error image_ids_shifted
+    The image ids of {many} are off by a constant
+    Detections are compared with the objects of other images.
+    Write the ids that stand in the ground truth, not a counter of your own.
+error image_ids_positions
+    The image ids of {many} are places in the list of images
+    Detections are compared with the objects of other images.
+    Write the id of each image, not its index in the data loader.
+error image_ids_type
+    The image ids of {many} are text where others are numbers, or the other way round
+    @not found
+    Write ids as the ground truth has them: 42 and "42" are two ids.
+error image_ids_names
+    The image ids of {many} are names of files, or the numbers in these
+    @not found
+    Write the id of each image in place of its file's name.
+error unknown_images
+    {many} on images that the ground truth does not have
+    detmap refuses them, or drops them with --unknown-images ignore.
+    Use the ground truth of the split on which the detector ran.
+error unlisted_images
+    {many} on images that are not in the list of images
+    detmap refuses the file; other tools leave the objects out or stop.
+    List these images, or leave out the objects.
+error unlisted_categories
+    {many} of categories that are not in the list of categories
+    detmap refuses the file; other tools leave the objects out.
+    List these categories, or leave out the objects.
+error category_ids_shifted
+    The category ids of {many} are off by a constant
+    @wrong class
+    Add the constant: many models count classes from 0, or have a background class.
+error category_ids_positions
+    The category ids of {many} are places in the list of categories
+    @wrong class
+    Map each class of the model to its category's id: COCO's 80 ids go from 1 to 90.
+error category_ids_type
+    The category ids of {many} are text where others are numbers, or the other way round
+    Such detections are not scored.
+    Write ids as the ground truth has them: 1 and "1" are two ids.
+error category_ids_names
+    The category ids of {many} are names of categories
+    Such detections are not scored.
+    Write the id of each category in place of its name.
+error classes_renamed
+    {many} with a category that the ground truth calls otherwise
+    Such detections are not scored, and the objects of these categories count as missed.
+    Write the categories as the ground truth does.
+error classes_permuted
+    {many} with the category of another class
+    @wrong class
+    Sort the model's list of classes as it was in training, and map each to its category's id.
+error no_agreement
+    Hardly any of {many} lies on an object
+    AP is near 0 whatever the detector can do.
+    Are both files of the same images, at the same size, with boxes written in the same way?
+error inverted_boxes
+    {many} with a box of negative width or height
+    Such boxes overlap nothing; detmap refuses them unless --invalid-boxes says otherwise.
+    Is it x1, y1, x2, y2 in place of x, y, width, height, or are two corners swapped?
+error corners_as_sizes
+    The boxes of {many} are two corners where x, y, width, height is expected
+    @nowhere
+    Write width and height: x2 - x1 and y2 - y1.
+error sizes_as_corners
+    The boxes of {many} are x, y, width, height where two corners are expected
+    @nowhere
+    Write the far corner: x + width and y + height, or say what the columns are.
+error centres_as_corners
+    The boxes of {many} begin at their centres
+    @nowhere
+    Subtract half of width and height from the centre.
+error sides_swapped
+    Width and height of the boxes of {many} are swapped
+    @nowhere
+    Write x, y, width, height in this order.
+error axes_swapped
+    x and y of the boxes of {many} are swapped
+    @nowhere
+    Write x, the column, ahead of y, the row.
+error image_sizes_swapped
+    Width and height of {many} are swapped
+    Shapes are drawn on, or scaled to, an image of another form.
+    Write height and width as the image has them: arrays say (height, width).
+error normalised_boxes
+    The boxes of {many} are shares of the image, where others are in pixels
+    @nowhere
+    Multiply x and width by the image's width, y and height by its height.
+error scaled_boxes
+    The boxes of {many} are for images of another size
+    @nowhere
+    Scale boxes back from the size of the model's input to that of the image.
+error turned_boxes
+    The boxes of {many} are for images that were mirrored or turned
+    @nowhere
+    Undo the flip or turn of the model's input, and turn images alike, as EXIF says, wherever they are read.
+error broken_runs
+    {many} with a mask whose run lengths are damaged
+    detmap refuses the file; pycocotools reads such a mask as another one, or crashes.
+    Write the run lengths anew; do not cut, escape or change the string.
+error mismatched_runs
+    {many} with a mask whose runs do not add up to the pixels of its size
+    detmap refuses the file; pycocotools hangs, or reads beyond the mask.
+    Write counts and size of the same image, and height ahead of width.
+error mask_sizes
+    {many} with a mask of another height and width than its image
+    Such a mask overlaps nothing, and says nothing.
+    Scale masks back to the size of the image, and write height ahead of width.
+error bad_polygons
+    {many} with a segmentation that is no list of polygons
+    detmap refuses the file; other tools stop.
+    Give each polygon as x, y, x, y and so on, of at least three points.
+error normalised_polygons
+    The polygons of {many} are shares of the image
+    Each mask is a pixel or nothing.
+    Multiply x by the image's width and y by its height.
+error bad_keypoints
+    {many} with keypoints that cannot be read
+    detmap refuses the file; other tools stop.
+    Give x, y and visibility of each point, for all objects equally many.
+error constant_scores
+    All of {many} have one score
+    There is no ranking: AP depends on the order in the file.
+    Write the confidence of each detection.
+error inverted_scores
+    The scores of {many} are higher where boxes lie on nothing
+    The ranking is upside down: false detections come first, and AP is far below that of the reverse order.
+    Write the confidence, which is high where the model is sure: not a distance, a loss or a rank.
+error mixed_scores
+    {many} with a score above 1, where others lie within 0 to 1
+    The ranking mixes two scales: one part stands above the other whatever it is worth.
+    Bring all scores to one scale: were files of two models, or two versions, joined?
+error missing_shard
+    {many} without a detection, as where a part of the file was lost
+    Whatever is on them counts as missed.
+    Did every worker write its part, and were all parts joined?
+error leakage
+    {many} of both ground truths
+    A model is tested on what it was trained on: the numbers are too good.
+    Take them out of one of the two.
+error same_query_document
+    {many} ranked more than once for a query
+    detmap refuses the run; elsewhere a relevant document counts twice.
+    Keep the best score of each document.
+error conflicting_judgements
+    {many} judged twice, with two grades
+    Which grade counts depends on the tool.
+    Keep one judgement of each document.
+error disjoint_queries
+    No query that is judged is among {many} of the run
+    Nothing can be scored.
+    Write the ids of queries as the judgements do, and use those of the same topics.
+error disjoint_documents
+    Not one of {many} of the run is judged for a query for which it is ranked
+    Every metric is 0.
+    Write the ids of documents as the judgements do, and use those of the same corpus.
+warning shares_of_images
+    The boxes of {many} are shares of the image, as it seems
+    Overlaps of such boxes are right, but area ranges and inclusive pixels take them for pixels.
+    Multiply x and width by the image's width, y and height by its height.
+warning foreign_fields
+    The ground truth has {many} of another benchmark
+    COCO's and VOC's protocols do not read such fields: their numbers are not that benchmark's.
+    Score by the benchmark's own rules: --protocol auto takes them, where detmap has them (LVIS: lvis).
+warning unknown_categories
+    {many} of categories that the ground truth does not have
+    They are not scored.
+    Leave them out, or map them to the categories that are meant.
+warning categories_without_detections
+    {many} without a detection
+    Where there are objects of them, AP is 0, which pulls the mean down.
+    Was the model trained on them, and are their ids or names the same?
+warning classes_disagree
+    {many} on an object of another category than theirs
+    They are false, however well they lie.
+    Look at some: are labels of one side wrong?
+warning repeated_categories
+    {many} with the name of an earlier one, or listed twice
+    Objects of one class are split among two, each with an AP of its own.
+    Give each class one id.
+warning repeated_image_ids
+    {many} listed more than once under the same id
+    Which size and file name counts depends on the tool.
+    List each image once.
+warning same_image_twice
+    {many} there already under an earlier id
+    An image counts twice, and its detections may all stand on one of the two.
+    Keep one of the two.
+warning repeated_ids
+    {many} repeating the id of an earlier annotation
+    Each is scored here; pycocotools keeps the last of them in its index.
+    Number annotations anew: were files joined?
+warning duplicate_objects
+    {many} with the box of an earlier object of its category
+    A detector finds one of them and misses the other.
+    Keep one: were annotations joined, or saved twice?
+warning duplicate_detections
+    {many} with the box of an earlier detection of its category
+    All but one of them are false.
+    Keep one: was a part joined twice, or is there no suppression of overlaps?
+warning outside_boxes
+    {many} with a box that reaches too far beyond its image
+    An overlap counts what cannot be seen, so that it comes out too small.
+    Clip boxes to the image, unless the benchmark wants them whole: is the image's size right?
+warning shifted_boxes
+    The boxes of {many} lie to one side of the objects that they are on
+    Overlaps are smaller than they could be, most of all of small objects and at high thresholds.
+    Do both sides count pixels from 0, and is nothing left of a crop, a border or a padding?
+warning zero_sized_boxes
+    {many} with a box of no width or height
+    No box overlaps it: an object is missed, and a detection false.
+    Leave them out, or repair the rounding that made them.
+warning area_misfits
+    {many} with an area that is neither that of its box nor that of its mask
+    The object counts in the wrong range: small, medium or large.
+    Give areas in square pixels, of the mask where there is one, else of the box.
+warning crowds_misplaced
+    {many} flagged as a crowd, and of the form of a single object
+    Nobody need find them, and what is found there does not count.
+    Flag regions of many objects alone as iscrowd.
+warning missing_shapes
+    {many} without the mask or the pose that others have
+    It is refused, or its box is filled in place of it.
+    Give every record its shape, or leave the field out of all.
+warning empty_masks
+    {many} with a mask without a pixel
+    Nothing overlaps it.
+    Leave them out, or write the mask anew.
+warning masks_off_boxes
+    {many} with a mask that lies elsewhere than its box
+    Boxes and masks are scored as if they were of two objects.
+    Make the box of the mask, or find which of the two is of another object.
+warning outside_polygons
+    {many} with a polygon that reaches too far beyond its image
+    It is cut off at the edge, so that the mask is smaller than meant.
+    Is the image's size right, and is x ahead of y?
+warning odd_polygons
+    {many} of fewer than three points, or with half a point
+    It is drawn as a line or not at all.
+    Leave it out, or give it its points.
+warning outside_keypoints
+    {many} with a labelled point too far outside
+    Such a point is similar to none, or similarity is measured by the box or area of another object.
+    Are points x, y, v of the whole image, and boxes of the same object?
+warning keypoint_counts
+    {many} with another num_keypoints than it has labelled points
+    Objects of 0 labelled points need not be found: some count that should not, or the other way round.
+    Count the points whose third number is above 0.
+warning keypoint_flags
+    {many} with a visibility other than 0, 1 and 2
+    Points count as labelled that are not, if a confidence was written there.
+    Write 0 (not labelled), 1 (hidden) or 2 (visible).
+warning logit_scores
+    {many} with scores that are no probabilities, below 0 or above 1
+    AP is right; whatever has a threshold on scores, or measures calibration, is not.
+    Apply the sigmoid or softmax to logits, or bring scores into 0 to 1 otherwise.
+warning percentage_scores
+    {many} with scores in percent
+    AP is right; whatever has a threshold on scores, or measures calibration, is not.
+    Divide by 100.
+warning quantised_scores
+    {many} with the score of another detection of its category
+    The order of equal scores depends on the file and on the tool, and AP with it.
+    Write scores with all their digits.
+warning score_cut
+    No score of {many} lies below a cut, and what lies just above it still finds objects
+    Recall ends there, and AP is smaller than it could be.
+    Lower the threshold on scores: AP wants the whole ranking (0.001 or so).
+warning cap_reached
+    {many} with as many detections as any image has, a limit as it seems
+    Detections were cut off there, and recall with them.
+    Raise the limit of detections per image to that of the protocol, or above.
+warning unjudged
+    {many} with unjudged documents among its first ten
+    They count as not relevant, which they may not be: runs from outside of the pool look worse.
+    Judge them, or use metrics for incomplete judgements (bpref, --judged-only).
+warning missing_queries
+    {many} judged, and not in the run
+    They are left out of the means, unless --complete counts them as 0.
+    Did the run end early, or does it find nothing there?
+warning tied_scores
+    {many} with the score of another document of its query
+    Their order depends on the tool, and with it every metric.
+    Write scores with all their digits, or one that decreases with the rank.
+warning short_rankings
+    {many} with far fewer documents than others
+    Recall is bounded there, and metrics at a depth read a ranking that has ended.
+    Search as deep for every query: was the run cut off?
+warning repeated_judgements
+    {many} judged twice, with the same grade
+    Some tools count it twice.
+    Keep one judgement of each document.
+note areas_of_boxes
+    {many} with the area of its box, where that of its mask is another
+    By their areas such objects count in another range (small, medium, large) than by their masks.
+    Nothing, if that is meant: COCO's own areas are those of masks.
+note categories_without_objects
+    {many} without an object to find
+    They have no AP, and are left out of the means.
+    Nothing, if that is how the data is: otherwise, are their objects under another id?
+note images_without_objects
+    More than half of the images have no object: {many}
+    All that is detected there is false.
+    Nothing, if that is how the data is: otherwise, are annotations missing?
+note images_without_detections
+    {many} without a detection
+    Whatever is on them counts as missed.
+    Look at some of them.
+note unknown_sizes
+    {many} without height and width
+    Boxes and polygons there cannot be compared with the edge of the image.
+    Give sizes: --image-sizes.
+note beyond_cap
+    {many} beyond the first 100 of their image and category
+    The protocol coco leaves them out.
+    Nothing, unless more than 100 such objects can be on an image: --max-dets.
+note extra_queries
+    {many} of the run without judgements
+    They are left out.
+    Nothing, if the run holds more topics than the judgements.
+note queries_without_relevant
+    {many} without a relevant document
+    They count as the convention says: left out, or 0.
+    Nothing, if that is how the judgements are.
+"""
 
 
-_NOT_FOUND = "Such detections are refused or dropped, and the objects that they found count as missed."
-_WRONG_CLASS = "Detections count as false in one category, and the objects that they found as missed in another."
-_NOWHERE = "Such boxes overlap no object as they should: detections become false, objects missed."
+def _codes() -> Iterator[Code]:
+    lines = iter(_TABLE.strip().splitlines())
+    for head, says, effect, remedy in zip(lines, lines, lines, lines, strict=True):
+        severity, code = head.split()
+        effect = _EFFECTS.get(effect.strip(), effect.strip())
+        yield Code(code=code, severity=severity, says=says.strip(), effect=effect, remedy=remedy.strip())  # type: ignore[arg-type]
+
 
 #: Every code by name, the order of reports within a severity.
-CODES: dict[str, Code] = {
-    row.code: row
-    for row in [
-        *_rows(
-            "error",
-            (
-                "unreadable_detections",
-                "The detections cannot be read",
-                "Nothing can be scored.",
-                "Repair the file as the message says, and check again.",
-            ),
-            (
-                "no_images",
-                "The ground truth has no image",
-                "There is nothing to score.",
-                "Is it the right file, and does it list its images?",
-            ),
-            (
-                "no_objects",
-                "There is no object on any of {many}",
-                "Nothing can be found: every metric is undefined.",
-                "Is it the file with the annotations, and not the list of images alone?",
-            ),
-            (
-                "no_detections",
-                "There is no detection on any of {many}",
-                "AP is 0 in every category, whatever the detector can do.",
-                "Did the detector run to its end, and is the threshold on scores too high?",
-            ),
-            (
-                "no_shapes",
-                "None of {many} has the shape that is looked for",
-                "Nothing can be scored by such shapes.",
-                "Give the file that has them, or score boxes (another --iou-type).",
-            ),
-            (
-                "bad_values",
-                "{many} left out, as a field is missing or wrong",
-                "detmap refuses the file; other tools stop, or score NaN.",
-                "Repair the records, or leave them out.",
-            ),
-            (
-                "image_ids_shifted",
-                "The image ids of {many} are off by a constant",
-                "Detections are compared with the objects of other images.",
-                "Write the ids that stand in the ground truth, not a counter of your own.",
-            ),
-            (
-                "image_ids_positions",
-                "The image ids of {many} are places in the list of images",
-                "Detections are compared with the objects of other images.",
-                "Write the id of each image, not its index in the data loader.",
-            ),
-            (
-                "image_ids_type",
-                "The image ids of {many} are text where others are numbers, or the other way round",
-                _NOT_FOUND,
-                'Write ids as the ground truth has them: 42 and "42" are two ids.',
-            ),
-            (
-                "image_ids_names",
-                "The image ids of {many} are names of files, or the numbers in these",
-                _NOT_FOUND,
-                "Write the id of each image in place of its file's name.",
-            ),
-            (
-                "unknown_images",
-                "{many} on images that the ground truth does not have",
-                "detmap refuses them, or drops them with --unknown-images ignore.",
-                "Use the ground truth of the split on which the detector ran.",
-            ),
-            (
-                "unlisted_images",
-                "{many} on images that are not in the list of images",
-                "detmap refuses the file; other tools leave the objects out or stop.",
-                "List these images, or leave out the objects.",
-            ),
-            (
-                "unlisted_categories",
-                "{many} of categories that are not in the list of categories",
-                "detmap refuses the file; other tools leave the objects out.",
-                "List these categories, or leave out the objects.",
-            ),
-            (
-                "category_ids_shifted",
-                "The category ids of {many} are off by a constant",
-                _WRONG_CLASS,
-                "Add the constant: many models count classes from 0, or have a background class.",
-            ),
-            (
-                "category_ids_positions",
-                "The category ids of {many} are places in the list of categories",
-                _WRONG_CLASS,
-                "Map each class of the model to its category's id: COCO's 80 ids go from 1 to 90.",
-            ),
-            (
-                "category_ids_type",
-                "The category ids of {many} are text where others are numbers, or the other way round",
-                "Such detections are not scored.",
-                'Write ids as the ground truth has them: 1 and "1" are two ids.',
-            ),
-            (
-                "category_ids_names",
-                "The category ids of {many} are names of categories",
-                "Such detections are not scored.",
-                "Write the id of each category in place of its name.",
-            ),
-            (
-                "classes_renamed",
-                "{many} with a category that the ground truth calls otherwise",
-                "Such detections are not scored, and the objects of these categories count as missed.",
-                "Write the categories as the ground truth does.",
-            ),
-            (
-                "classes_permuted",
-                "{many} with the category of another class",
-                _WRONG_CLASS,
-                "Sort the model's list of classes as it was in training, and map each to its category's id.",
-            ),
-            (
-                "no_agreement",
-                "Hardly any of {many} lies on an object",
-                "AP is near 0 whatever the detector can do.",
-                "Are both files of the same images, at the same size, with boxes written in the same way?",
-            ),
-            (
-                "inverted_boxes",
-                "{many} with a box of negative width or height",
-                "Such boxes overlap nothing; detmap refuses them unless --invalid-boxes says otherwise.",
-                "Is it x1, y1, x2, y2 in place of x, y, width, height, or are two corners swapped?",
-            ),
-            (
-                "corners_as_sizes",
-                "The boxes of {many} are two corners where x, y, width, height is expected",
-                _NOWHERE,
-                "Write width and height: x2 - x1 and y2 - y1.",
-            ),
-            (
-                "sizes_as_corners",
-                "The boxes of {many} are x, y, width, height where two corners are expected",
-                _NOWHERE,
-                "Write the far corner: x + width and y + height, or say what the columns are.",
-            ),
-            (
-                "centres_as_corners",
-                "The boxes of {many} begin at their centres",
-                _NOWHERE,
-                "Subtract half of width and height from the centre.",
-            ),
-            (
-                "sides_swapped",
-                "Width and height of the boxes of {many} are swapped",
-                _NOWHERE,
-                "Write x, y, width, height in this order.",
-            ),
-            (
-                "axes_swapped",
-                "x and y of the boxes of {many} are swapped",
-                _NOWHERE,
-                "Write x, the column, ahead of y, the row.",
-            ),
-            (
-                "image_sizes_swapped",
-                "Width and height of {many} are swapped",
-                "Shapes are drawn on, or scaled to, an image of another form.",
-                "Write height and width as the image has them: arrays say (height, width).",
-            ),
-            (
-                "normalised_boxes",
-                "The boxes of {many} are shares of the image, where others are in pixels",
-                _NOWHERE,
-                "Multiply x and width by the image's width, y and height by its height.",
-            ),
-            (
-                "scaled_boxes",
-                "The boxes of {many} are for images of another size",
-                _NOWHERE,
-                "Scale boxes back from the size of the model's input to that of the image.",
-            ),
-            (
-                "turned_boxes",
-                "The boxes of {many} are for images that were mirrored or turned",
-                _NOWHERE,
-                "Undo the flip or turn of the model's input, and turn images alike, as EXIF says, wherever they are read.",
-            ),
-            (
-                "broken_runs",
-                "{many} with a mask whose run lengths are damaged",
-                "detmap refuses the file; pycocotools reads such a mask as another one, or crashes.",
-                "Write the run lengths anew; do not cut, escape or change the string.",
-            ),
-            (
-                "mismatched_runs",
-                "{many} with a mask whose runs do not add up to the pixels of its size",
-                "detmap refuses the file; pycocotools hangs, or reads beyond the mask.",
-                "Write counts and size of the same image, and height ahead of width.",
-            ),
-            (
-                "mask_sizes",
-                "{many} with a mask of another height and width than its image",
-                "Such a mask overlaps nothing, and says nothing.",
-                "Scale masks back to the size of the image, and write height ahead of width.",
-            ),
-            (
-                "bad_polygons",
-                "{many} with a segmentation that is no list of polygons",
-                "detmap refuses the file; other tools stop.",
-                "Give each polygon as x, y, x, y and so on, of at least three points.",
-            ),
-            (
-                "normalised_polygons",
-                "The polygons of {many} are shares of the image",
-                "Each mask is a pixel or nothing.",
-                "Multiply x by the image's width and y by its height.",
-            ),
-            (
-                "bad_keypoints",
-                "{many} with keypoints that cannot be read",
-                "detmap refuses the file; other tools stop.",
-                "Give x, y and visibility of each point, for all objects equally many.",
-            ),
-            (
-                "constant_scores",
-                "All of {many} have one score",
-                "There is no ranking: AP depends on the order in the file.",
-                "Write the confidence of each detection.",
-            ),
-            (
-                "inverted_scores",
-                "The scores of {many} are higher where boxes lie on nothing",
-                "The ranking is upside down: false detections come first, and AP is far below that of the reverse order.",
-                "Write the confidence, which is high where the model is sure: not a distance, a loss or a rank.",
-            ),
-            (
-                "mixed_scores",
-                "{many} with a score above 1, where others lie within 0 to 1",
-                "The ranking mixes two scales: one part stands above the other whatever it is worth.",
-                "Bring all scores to one scale: were files of two models, or two versions, joined?",
-            ),
-            (
-                "missing_shard",
-                "{many} without a detection, as where a part of the file was lost",
-                "Whatever is on them counts as missed.",
-                "Did every worker write its part, and were all parts joined?",
-            ),
-            (
-                "leakage",
-                "{many} of both ground truths",
-                "A model is tested on what it was trained on: the numbers are too good.",
-                "Take them out of one of the two.",
-            ),
-            (
-                "same_query_document",
-                "{many} ranked more than once for a query",
-                "detmap refuses the run; elsewhere a relevant document counts twice.",
-                "Keep the best score of each document.",
-            ),
-            (
-                "conflicting_judgements",
-                "{many} judged twice, with two grades",
-                "Which grade counts depends on the tool.",
-                "Keep one judgement of each document.",
-            ),
-            (
-                "disjoint_queries",
-                "No query that is judged is among {many} of the run",
-                "Nothing can be scored.",
-                "Write the ids of queries as the judgements do, and use those of the same topics.",
-            ),
-            (
-                "disjoint_documents",
-                "Not one of {many} of the run is judged for a query for which it is ranked",
-                "Every metric is 0.",
-                "Write the ids of documents as the judgements do, and use those of the same corpus.",
-            ),
-        ),
-        *_rows(
-            "warning",
-            (
-                "shares_of_images",
-                "The boxes of {many} are shares of the image, as it seems",
-                "Overlaps of such boxes are right, but area ranges and inclusive pixels take them for pixels.",
-                "Multiply x and width by the image's width, y and height by its height.",
-            ),
-            (
-                "foreign_fields",
-                "The ground truth has {many} of another benchmark",
-                "COCO's and VOC's protocols do not read such fields: their numbers are not that benchmark's.",
-                "Score by the benchmark's own rules: --protocol auto takes them, where detmap has them (LVIS: lvis).",
-            ),
-            (
-                "unknown_categories",
-                "{many} of categories that the ground truth does not have",
-                "They are not scored.",
-                "Leave them out, or map them to the categories that are meant.",
-            ),
-            (
-                "categories_without_detections",
-                "{many} without a detection",
-                "Where there are objects of them, AP is 0, which pulls the mean down.",
-                "Was the model trained on them, and are their ids or names the same?",
-            ),
-            (
-                "classes_disagree",
-                "{many} on an object of another category than theirs",
-                "They are false, however well they lie.",
-                "Look at some: are labels of one side wrong?",
-            ),
-            (
-                "repeated_categories",
-                "{many} with the name of an earlier one, or listed twice",
-                "Objects of one class are split among two, each with an AP of its own.",
-                "Give each class one id.",
-            ),
-            (
-                "repeated_image_ids",
-                "{many} listed more than once under the same id",
-                "Which size and file name counts depends on the tool.",
-                "List each image once.",
-            ),
-            (
-                "same_image_twice",
-                "{many} there already under an earlier id",
-                "An image counts twice, and its detections may all stand on one of the two.",
-                "Keep one of the two.",
-            ),
-            (
-                "repeated_ids",
-                "{many} repeating the id of an earlier annotation",
-                "Each is scored here; pycocotools keeps the last of them in its index.",
-                "Number annotations anew: were files joined?",
-            ),
-            (
-                "duplicate_objects",
-                "{many} with the box of an earlier object of its category",
-                "A detector finds one of them and misses the other.",
-                "Keep one: were annotations joined, or saved twice?",
-            ),
-            (
-                "duplicate_detections",
-                "{many} with the box of an earlier detection of its category",
-                "All but one of them are false.",
-                "Keep one: was a part joined twice, or is there no suppression of overlaps?",
-            ),
-            (
-                "outside_boxes",
-                "{many} with a box that reaches too far beyond its image",
-                "An overlap counts what cannot be seen, so that it comes out too small.",
-                "Clip boxes to the image, unless the benchmark wants them whole: is the image's size right?",
-            ),
-            (
-                "shifted_boxes",
-                "The boxes of {many} lie to one side of the objects that they are on",
-                "Overlaps are smaller than they could be, most of all of small objects and at high thresholds.",
-                "Do both sides count pixels from 0, and is nothing left of a crop, a border or a padding?",
-            ),
-            (
-                "zero_sized_boxes",
-                "{many} with a box of no width or height",
-                "No box overlaps it: an object is missed, and a detection false.",
-                "Leave them out, or repair the rounding that made them.",
-            ),
-            (
-                "area_misfits",
-                "{many} with an area that is neither that of its box nor that of its mask",
-                "The object counts in the wrong range: small, medium or large.",
-                "Give areas in square pixels, of the mask where there is one, else of the box.",
-            ),
-            (
-                "crowds_misplaced",
-                "{many} flagged as a crowd, and of the form of a single object",
-                "Nobody need find them, and what is found there does not count.",
-                "Flag regions of many objects alone as iscrowd.",
-            ),
-            (
-                "missing_shapes",
-                "{many} without the mask or the pose that others have",
-                "It is refused, or its box is filled in place of it.",
-                "Give every record its shape, or leave the field out of all.",
-            ),
-            (
-                "empty_masks",
-                "{many} with a mask without a pixel",
-                "Nothing overlaps it.",
-                "Leave them out, or write the mask anew.",
-            ),
-            (
-                "masks_off_boxes",
-                "{many} with a mask that lies elsewhere than its box",
-                "Boxes and masks are scored as if they were of two objects.",
-                "Make the box of the mask, or find which of the two is of another object.",
-            ),
-            (
-                "outside_polygons",
-                "{many} with a polygon that reaches too far beyond its image",
-                "It is cut off at the edge, so that the mask is smaller than meant.",
-                "Is the image's size right, and is x ahead of y?",
-            ),
-            (
-                "odd_polygons",
-                "{many} of fewer than three points, or with half a point",
-                "It is drawn as a line or not at all.",
-                "Leave it out, or give it its points.",
-            ),
-            (
-                "outside_keypoints",
-                "{many} with a labelled point too far outside",
-                "Such a point is similar to none, or similarity is measured by the box or area of another object.",
-                "Are points x, y, v of the whole image, and boxes of the same object?",
-            ),
-            (
-                "keypoint_counts",
-                "{many} with another num_keypoints than it has labelled points",
-                "Objects of 0 labelled points need not be found: some count that should not, or the other way round.",
-                "Count the points whose third number is above 0.",
-            ),
-            (
-                "keypoint_flags",
-                "{many} with a visibility other than 0, 1 and 2",
-                "Points count as labelled that are not, if a confidence was written there.",
-                "Write 0 (not labelled), 1 (hidden) or 2 (visible).",
-            ),
-            (
-                "logit_scores",
-                "{many} with scores that are no probabilities, below 0 or above 1",
-                "AP is right; whatever has a threshold on scores, or measures calibration, is not.",
-                "Apply the sigmoid or softmax to logits, or bring scores into 0 to 1 otherwise.",
-            ),
-            (
-                "percentage_scores",
-                "{many} with scores in percent",
-                "AP is right; whatever has a threshold on scores, or measures calibration, is not.",
-                "Divide by 100.",
-            ),
-            (
-                "quantised_scores",
-                "{many} with the score of another detection of its category",
-                "The order of equal scores depends on the file and on the tool, and AP with it.",
-                "Write scores with all their digits.",
-            ),
-            (
-                "score_cut",
-                "No score of {many} lies below a cut, and what lies just above it still finds objects",
-                "Recall ends there, and AP is smaller than it could be.",
-                "Lower the threshold on scores: AP wants the whole ranking (0.001 or so).",
-            ),
-            (
-                "cap_reached",
-                "{many} with as many detections as any image has, a limit as it seems",
-                "Detections were cut off there, and recall with them.",
-                "Raise the limit of detections per image to that of the protocol, or above.",
-            ),
-            (
-                "unjudged",
-                "{many} with unjudged documents among its first ten",
-                "They count as not relevant, which they may not be: runs from outside of the pool look worse.",
-                "Judge them, or use metrics for incomplete judgements (bpref, --judged-only).",
-            ),
-            (
-                "missing_queries",
-                "{many} judged, and not in the run",
-                "They are left out of the means, unless --complete counts them as 0.",
-                "Did the run end early, or does it find nothing there?",
-            ),
-            (
-                "tied_scores",
-                "{many} with the score of another document of its query",
-                "Their order depends on the tool, and with it every metric.",
-                "Write scores with all their digits, or one that decreases with the rank.",
-            ),
-            (
-                "short_rankings",
-                "{many} with far fewer documents than others",
-                "Recall is bounded there, and metrics at a depth read a ranking that has ended.",
-                "Search as deep for every query: was the run cut off?",
-            ),
-            (
-                "repeated_judgements",
-                "{many} judged twice, with the same grade",
-                "Some tools count it twice.",
-                "Keep one judgement of each document.",
-            ),
-        ),
-        *_rows(
-            "note",
-            (
-                "areas_of_boxes",
-                "{many} with the area of its box, where that of its mask is another",
-                "By their areas such objects count in another range (small, medium, large) than by their masks.",
-                "Nothing, if that is meant: COCO's own areas are those of masks.",
-            ),
-            (
-                "categories_without_objects",
-                "{many} without an object to find",
-                "They have no AP, and are left out of the means.",
-                "Nothing, if that is how the data is: otherwise, are their objects under another id?",
-            ),
-            (
-                "images_without_objects",
-                "More than half of the images have no object: {many}",
-                "All that is detected there is false.",
-                "Nothing, if that is how the data is: otherwise, are annotations missing?",
-            ),
-            (
-                "images_without_detections",
-                "{many} without a detection",
-                "Whatever is on them counts as missed.",
-                "Look at some of them.",
-            ),
-            (
-                "unknown_sizes",
-                "{many} without height and width",
-                "Boxes and polygons there cannot be compared with the edge of the image.",
-                "Give sizes: --image-sizes.",
-            ),
-            (
-                "beyond_cap",
-                "{many} beyond the first 100 of their image and category",
-                "The protocol coco leaves them out.",
-                "Nothing, unless more than 100 such objects can be on an image: --max-dets.",
-            ),
-            (
-                "extra_queries",
-                "{many} of the run without judgements",
-                "They are left out.",
-                "Nothing, if the run holds more topics than the judgements.",
-            ),
-            (
-                "queries_without_relevant",
-                "{many} without a relevant document",
-                "They count as the convention says: left out, or 0.",
-                "Nothing, if that is how the judgements are.",
-            ),
-        ),
-    ]
-}
+CODES: dict[str, Code] = {row.code: row for row in _codes()}

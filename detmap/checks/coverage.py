@@ -77,7 +77,8 @@ def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64
     if tail(count, expected) < 1e-3:
         return chance
     together = _longest(empty[there])
-    runs = _run(together, int(np.count_nonzero(there)), count)
+    among = int(np.count_nonzero(there))  # at random, so many runs of that length are expected at most
+    runs = float(among * (count / among) ** together) if count < among else 1.0
     if together >= 5 and runs < 1e-4:
         return f"{together:,} of them follow one another in the order of ids; {runs:.1g} such runs would be expected"
     if not facts.schema:
@@ -117,11 +118,6 @@ def _longest(flags: NDArray[np.bool_]) -> int:
     """Return the length of the longest run of flags that are set."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
     return int((edges[1::2] - edges[::2]).max()) if edges.size else 0
-
-
-def _run(length: int, among: int, count: int) -> float:
-    """Return the expected number of runs of at least `length` flags if `count` of all are set at random, or more."""
-    return float(among * (count / among) ** length) if count < among else 1.0
 
 
 def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator[Finding]:

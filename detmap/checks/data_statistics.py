@@ -51,17 +51,7 @@ class Figure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
-        return {
-            "name": self.name,
-            "count": self.count,
-            "low": self.low,
-            "quarter": self.quarter,
-            "median": self.median,
-            "three_quarters": self.three_quarters,
-            "high": self.high,
-            "edges": list(self.edges),
-            "bars": list(self.bars),
-        }
+        return {**vars(self), "edges": list(self.edges), "bars": list(self.bars)}
 
     def row(self) -> dict[str, str]:
         """Return a row of a table."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from detmap.checks.codes import CODES, Severity
@@ -27,14 +27,14 @@ class Finding:
         How many things it is about.
     unit : str
         What these are, as "detection".
-    records : tuple
-        The first of them, at most ten: numbers of records counted from 0, or what `named` says.
-    named : str
-        What `records` are: "record", "image", "category", "query", "class".
     says : str
         The finding in one sentence.
     effect, remedy : str
         What it does to the numbers, and what to do about it.
+    named : str
+        What `records` are: "record", "image", "category", "query", "class".
+    records : tuple
+        The first of them, at most ten: numbers of records counted from 0, or what `named` says.
     """
 
     code: str
@@ -44,22 +44,13 @@ class Finding:
     says: str
     effect: str
     remedy: str
+    named: str = "record"
     records: tuple[Any, ...] = ()
-    named: str = field(default="record")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
-        return {
-            "code": self.code,
-            "severity": self.severity,
-            "count": self.count,
-            "unit": self.unit,
-            "says": self.says,
-            "effect": self.effect,
-            "remedy": self.remedy,
-            "named": self.named,
-            "records": [one if isinstance(one, int) else shorten(one)[1:-1] for one in self.records],
-        }
+        records = [one if isinstance(one, int) else shorten(one)[1:-1] for one in self.records]
+        return {**vars(self), "records": records}
 
 
 #: How `found` puts a number of which only a part could be counted.

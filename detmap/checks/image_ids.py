@@ -234,18 +234,12 @@ def _twice(facts: Facts) -> Iterator[Finding]:
         yield found("same_image_twice", len(again), "image", records=shown, named="image", more=more)
     inspected = facts.truth.inspected
     if inspected is not None:
-        repeated_ids = _repeated(inspected.images)
+        repeated_ids = [one for one, count in Counter(inspected.images).items() if count > 1]
         if repeated_ids:
-            yield found("repeated_image_ids", len(repeated_ids), "image", records=list(repeated_ids), named="image")
+            yield found("repeated_image_ids", len(repeated_ids), "image", records=repeated_ids, named="image")
     repeats = facts.truth.table.notices.get("duplicate_annotation_ids", 0)
     if repeats:
         yield found("repeated_ids", repeats, "annotation")
-
-
-def _repeated(values: Sequence[Any]) -> dict[Any, int]:
-    if len(set(values)) == len(values):
-        return {}
-    return {value: count for value, count in Counter(values).items() if count > 1}
 
 
 def _leakage(facts: Facts, train: Side) -> Iterator[Finding]:

@@ -21,13 +21,9 @@ from detmap.data.tables import Detections, GroundTruth
 
 #: Causes by which categories have no detections.
 _IDS = (
-    "category_ids_shifted",
-    "category_ids_positions",
-    "category_ids_type",
-    "category_ids_names",
-    "classes_renamed",
-    "classes_permuted",
-)
+    "category_ids_shifted", "category_ids_positions", "category_ids_type", "category_ids_names", "classes_renamed",
+    "classes_permuted"
+)  # fmt: skip
 
 #: Those that concern all categories.
 _WHOLE = ("category_ids_shifted", "category_ids_positions")

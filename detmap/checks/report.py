@@ -151,12 +151,8 @@ def _lines(one: Finding) -> list[tuple[str, str]]:
         counted = one.named in ("record", one.unit)
         left = one.count - len(shown) if counted else 0
         more = f" and {left:,} more" if left > 0 else " and others" if not counted and len(shown) == NAMED else ""
-        lines.append(("where", f"{_plural(one.named, len(shown))} {', '.join(map(str, shown))}{more}"))
+        lines.append(("where", f"{many(len(shown), one.named).partition(' ')[2]} {', '.join(map(str, shown))}{more}"))
     return lines
-
-
-def _plural(word: str, count: int) -> str:
-    return many(count, word).partition(" ")[2]
 
 
 def _safe(text: str) -> str:

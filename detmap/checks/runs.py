@@ -163,7 +163,7 @@ def _alike(given: list[str], known: list[str]) -> str:
         ("but for case", str.casefold),
         ("but for zeros ahead", lambda text: text.lstrip("0") or "0"),
         ("but for folders and endings", lambda text: text.replace("\\", "/").rpartition("/")[2].partition(".")[0]),
-        ("but for what stands ahead of the number", lambda text: _digits(text)),
+        ("but for what stands ahead of the number", _digits),
     ]
     for says, key in ways:
         places = {key(one): one for one in known}

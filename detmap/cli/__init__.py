@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import sys
@@ -143,7 +142,7 @@ def _load_plugins(given: Sequence[str]) -> None:
     """Load the plug-ins that are installed and those that the command line names: they add to its options."""
     from detmap import plugins
 
-    first = argparse.ArgumentParser(prog="detmap", add_help=False, allow_abbrev=False)
+    first = Parser(prog="detmap", add_help=False, allow_abbrev=False)
     add_plugins(first)
     plugins.load_installed()
     plugins.load(first.parse_known_args(list(given))[0].plugin)

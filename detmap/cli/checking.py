@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from detmap.cli.help import add_option
-from detmap.cli.options import Command, add_format, add_input_options, add_reading
+from detmap.cli.options import Command, add_format, add_input_options, add_reading, said_of_formats
 from detmap.cli.output import print_list, stages
 from detmap.errors import OptionError
 
@@ -29,13 +29,11 @@ exit code: 0 if there is no error, 1 if there are errors (with --strict: or warn
 
 
 def _fill(parser: argparse.ArgumentParser) -> None:
-    from detmap.formats.files import words
-
     parser.usage = _USAGE
     add_option(
         parser,
         "paths GT DETECTIONS",
-        f"ground truth: {words('ground_truth')}; and detections: {words('detections')}; - is standard input",
+        lambda: said_of_formats("ground truth: {ground_truth}; and detections: {detections}; - is standard input"),
         nargs="*",
     )
     add_option(parser, "--strict", "exit with 1 where there are warnings, too")

@@ -65,9 +65,11 @@ def compile_all(
     `shown` gives, for the number of kernels, what is called after each. Returned are the folder of the cache, all kernels,
     and the processor time in seconds that each took that was compiled.
     """
+    from detmap.system.parallel import cores
+
     folder, tasks = survey(cpu)
     show: Any = shown or (lambda count: contextlib.nullcontext(lambda: None))
-    with _processes(_cores(), {"DETMAP_KERNELS": "jit"}) as pool, show(len(tasks)) as advance:
+    with _processes(cores(), {"DETMAP_KERNELS": "jit"}) as pool, show(len(tasks)) as advance:
         costs: dict[str, float] = {}
         for done in as_completed(pool.start(_compile, tasks)):
             costs.update(done.result())
@@ -80,12 +82,6 @@ def survey(cpu: str | None) -> tuple[str, list[Task]]:
     with _processes(1, {"NUMBA_DISABLE_JIT": "1"}) as pool:
         found: tuple[str, list[Task]] = pool.start(_survey, [cpu])[0].result()
         return found
-
-
-def _cores() -> int:
-    from detmap.system.parallel import cores
-
-    return cores()
 
 
 @contextlib.contextmanager

@@ -61,7 +61,7 @@ from detmap.cli.output import (
     stages,
     tell_of_workers,
 )
-from detmap.cli.panoptic import fill_compare
+from detmap.cli.panoptic import fill_batch, fill_compare
 from detmap.cli.ranking_files import add_rankings, kind_of
 from detmap.errors import OptionError, shorten
 from detmap.system.interrupts import before_end
@@ -200,17 +200,11 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
         results = evaluate_parts(truth, detections, protocol.name, threads=options.threads, **decisions)
     note(options, {part: result.notices for part, result in results.items()})
     document = {part: result.to_dict() for part, result in results.items()}
-    if options.out:
-        import json
-
-        from detmap.results import without_nan
-
-        write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
     rows = [{"part": part, **result} for part, result in results.items()]
     title = (
         f"{protocol.title}: {len(detections):,} detections, {len(truth):,} objects, {truth.images.ids.size:,} images"
     )
-    print_tables([rows], options, title, document, rows)
+    finish([rows], options, title, document, rows)
     return 0
 
 
@@ -594,6 +588,7 @@ COMMANDS = {
         "Score many files against one ground truth and rank them. A file that cannot be scored gets a row that says "
         "why.",
         _BATCH_EPILOG,
+        instead={"--pq": fill_batch},
         first="--protocol --iou-type --rank-by --bootstrap --format --out --resume --splits --publish",
     ),
     "compare": Command(

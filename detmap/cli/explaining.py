@@ -189,8 +189,10 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
     shares = [
         {
             "rule": one.decision,
-            columns[0]: _short(one.before),
-            columns[1]: _short(one.after),
+            **{
+                name: says if len(says) <= 48 else says[:45] + "…"
+                for name, says in zip(columns, (one.before, one.after), strict=True)
+            },
             "share": signed(one.value),
             **({"error": one.error} if made.error else {}),
             {"classes": "detections"}.get(moved_are, moved_are): steps[one.decision].changed,
@@ -238,10 +240,6 @@ def _show_search(search: Any, options: argparse.Namespace, metric: str) -> None:
     shown = f", of which {len(found)} are shown" if search.matches > len(found) else ""
     title = f"{given}: {search.matches or 'no'} candidate{'s' * (search.matches != 1)}{shown}"
     finish([found, search.named_rows()], options, title, document, document["candidates"], search.sentences())
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 48 else text[:45] + "…"
 
 
 COMMANDS = {

@@ -6,7 +6,6 @@ import argparse
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 from detmap.cli.help import add_option
@@ -194,6 +193,8 @@ class Gates:
         if math.isnan(value) or math.isnan(before):
             which = "" if math.isnan(value) else f" in {name}"
             return Verdict(gate, shown, False, f"{gate.metric} is undefined{which}")
+        from decimal import Decimal
+
         # As written, in decimals: 0.5 - 0.49 is above 0.01 in binary.
         drop = Decimal(repr(float(before))) - Decimal(repr(float(value)))
         limit = Decimal(repr(gate.limit))

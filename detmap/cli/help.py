@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 #: Maximum number of lines of ``--help``, and its width; what is longer is shown in brief, and whole with ``--help-all``.
@@ -28,6 +28,23 @@ class Parser(argparse.ArgumentParser):
     first: Sequence[str] = ()
     asked: str = ""
 
+    def __init__(self, *given: Any, **named: Any) -> None:
+        self._prints = False
+        self._later: list[tuple[argparse.Action, Callable[[], str]]] = []
+        super().__init__(*given, **named)
+
+    def explain_later(self, action: argparse.Action, text: Callable[[], str]) -> None:
+        """Give an argument a help that is made when help is printed, as one that names all formats, which it loads."""
+        self._later.append((action, text))
+
+    def _get_formatter(self, *given: Any) -> argparse.HelpFormatter:
+        """Return what lays out help. It measures the terminal, which needs modules that nothing else does, where help is
+        printed, and not for each of the options that are added.
+        """
+        if self._prints:
+            return super()._get_formatter(*given)
+        return argparse.HelpFormatter(self.prog, width=WIDTH)
+
     def error(self, message: str) -> NoReturn:
         """Say in one line what is wrong with the options, and end with exit code 2."""
         from detmap.cli.output import say
@@ -43,6 +60,10 @@ class Parser(argparse.ArgumentParser):
 
     def format_help_all(self) -> str:
         """Return help on all options."""
+        while self._later:
+            action, text = self._later.pop()
+            action.help = text()
+        self._prints = True
         return super().format_help()
 
 
@@ -124,8 +145,8 @@ def _line(name: str, action: argparse.Action) -> str:
     return f"  {name:<{_FLAGS}} {shown}"
 
 
-def add_option(group: Any, spelled: str, says: str, **more: Any) -> None:
-    """Add an option, or an operand, that is `spelled` as ``--level/-l N``.
+def add_option(group: Any, spelled: str, says: str | Callable[[], str], **more: Any) -> None:
+    """Add an option, or an operand, that is `spelled` as ``--level/-l N``; help that takes imports is a function.
 
     Without a value it is a flag, N is an integer, a number by default asks for a number, and what is repeated is a list.
     """
@@ -139,4 +160,8 @@ def add_option(group: Any, spelled: str, says: str, **more: Any) -> None:
         more.setdefault("type", float if isinstance(default, float) else int)
     if more.get("action") == "append":
         more.setdefault("default", [])
-    group.add_argument(*flags.split("/"), help=says, **more)
+    action = group.add_argument(*flags.split("/"), help="" if callable(says) else says, **more)
+    if callable(says) and isinstance(group, Parser):
+        group.explain_later(action, says)
+    elif callable(says):
+        action.help = says()

@@ -57,19 +57,24 @@ def add_plugins(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def said_of_formats(text: str) -> str:
+    """Return help in which the names of roles stand for what all formats call their files."""
+    from detmap.formats.files import words
+    from detmap.reading.options import ROLES
+
+    return text.format(**{role: words(role) for role in ROLES})
+
+
 def add_ground_truth(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say where the ground truth is."""
-    from detmap.formats.files import words
-
-    add_option(parser, "ground_truth GT", f"{words('ground_truth')} (.gz, .zst too); - is standard input")
+    says = "{ground_truth} (.gz, .zst too); - is standard input"
+    add_option(parser, "ground_truth GT", lambda: said_of_formats(says))
     add_reading(parser, "images")
 
 
 def add_detections(parser: argparse.ArgumentParser) -> None:
     """Add the argument that says where the detections are."""
-    from detmap.formats.files import words
-
-    add_option(parser, "detections DETECTIONS", f"{words('detections')}; - is standard input")
+    add_option(parser, "detections DETECTIONS", lambda: said_of_formats("{detections}; - is standard input"))
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:

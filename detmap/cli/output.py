@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 def show(result: Any, options: argparse.Namespace, title: str) -> None:
     """Print a result, with its intervals if it has some, in the format that was asked for."""
-    tables = [result.summary(), *([_details(result)] if options.rows else [])]
+    tables = [result.summary(), *([getattr(result, "class_summary", result.rows)()] if options.rows else [])]
     rows = result.rows() if options.rows else result.metric_rows()
     if not options.rows:
         rows += [{"metric": f"notices {code}", "value": count} for code, count in result.notices.items()]
@@ -48,12 +48,6 @@ def note(options: argparse.Namespace, notices: Mapping[str, Mapping[str, int]]) 
 
     for row in sentences(notices):
         say(f"note: {printable(row['model'])}{': ' if row['model'] else ''}{row['notice']}")
-
-
-def _details(result: Any) -> list[dict[str, Any]]:
-    """Return the rows of the second table: categories, or queries."""
-    rows: list[dict[str, Any]] = getattr(result, "class_summary", result.rows)()
-    return rows
 
 
 def print_tables(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import Scored, Scorer, add_card, input_of, write_card
 from detmap.cli.gates import Gates, add_gates
@@ -18,11 +18,12 @@ from detmap.cli.options import (
     decided,
     draws_of,
 )
-from detmap.cli.output import finish, note, progress, show, stages
-from detmap.errors import OptionError
+from detmap.cli.output import finish, note, print_notes, print_tables, progress, say, show, stages
+from detmap.errors import OptionError, check_choice
 from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
+    from detmap.batch.panoptic import PanopticFiles
     from detmap.data.segments import SegmentedImages
     from detmap.panoptic import PanopticResult, Rules
 
@@ -85,7 +86,12 @@ def add_several(parser: argparse.ArgumentParser) -> None:
     """Add what commands on files of several models have in common."""
     parser.add_argument("--pq", action="store_true", required=True, help="the files are those of detmap pq")
     _add_truth(parser)
-    parser.add_argument("predictions", metavar="PRED.json", nargs="+", help="a file per model")
+    parser.add_argument(
+        "predictions",
+        metavar="PRED.json",
+        nargs="+",
+        help="a file per model; or patterns, or a manifest .csv with the columns path and name",
+    )
     _add_folders(parser, many=True)
     _add_rules(parser)
 
@@ -109,19 +115,6 @@ def truth_of(options: argparse.Namespace) -> SegmentedImages:
     return truth if clusters is None else with_clusters(truth, clusters)
 
 
-def models_of(options: argparse.Namespace) -> dict[str, tuple[str, str | None]]:
-    """Return path and folder of each model by its name."""
-    from detmap.formats.model_names import distinct
-
-    folders = options.pred_folder or [None] * len(options.predictions)
-    if len(folders) != len(options.predictions):
-        raise OptionError(
-            f"--pred-folder is given {len(folders)} times, and there are {len(options.predictions)} files of predictions"
-        )
-    names = distinct(options.predictions)
-    return dict(zip(names, zip(options.predictions, folders, strict=True), strict=True))
-
-
 def score(truth: SegmentedImages, path: str, folder: str | None, rules: Rules, threads: int | None) -> PanopticResult:
     """Read and score the predictions of a model."""
     from detmap.formats.coco.panoptic import read_panoptic
@@ -131,12 +124,12 @@ def score(truth: SegmentedImages, path: str, folder: str | None, rules: Rules, t
     return PanopticResult(match(truth, read_panoptic(path, folder, predictions=True), rules, threads))
 
 
-def inputs_of(options: argparse.Namespace, models: Mapping[str, tuple[str, str | None]]) -> list[dict[str, str]]:
+def inputs_of(options: argparse.Namespace, models: Iterable[tuple[str, str | None]]) -> list[dict[str, str]]:
     """Return the files and folders as a card names them."""
     from detmap.formats.coco.panoptic import folder_of
 
     sides = [("ground_truth", options.ground_truth, options.gt_folder)]
-    sides += [("detections", path, folder) for path, folder in models.values()]
+    sides += [("detections", path, folder) for path, folder in models]
     found = []
     for role, path, folder in sides:
         found.append(input_of(role, path, path))
@@ -151,7 +144,7 @@ def _scored(options: argparse.Namespace) -> Scored:
     """Score again what a card is of."""
     truth = truth_of(options)
     result = score(truth, options.detections, options.pred_folder, rules_of(options), options.threads)
-    inputs = inputs_of(options, {"": (options.detections, options.pred_folder)})
+    inputs = inputs_of(options, [(options.detections, options.pred_folder)])
     return Scored(result, inputs, counts_of(truth))
 
 
@@ -181,7 +174,7 @@ def _pq(options: argparse.Namespace) -> int:
         write(options.out, (result.to_json() + "\n").encode())
     inputs = []
     if options.card or options.against:
-        inputs = inputs_of(options, {"": (options.detections, options.pred_folder)})
+        inputs = inputs_of(options, [(options.detections, options.pred_folder)])
     if options.card:
         write_card("pq", Scored(result, inputs, counts_of(truth)), options)
     counts = ", ".join(f"{count:,} {of}" for of, count in counts_of(truth).items())
@@ -213,12 +206,19 @@ def _chance(
 # ------------------------------------------------------------------------------------------------------- several models
 
 
-def results_of(options: argparse.Namespace, truth: SegmentedImages, rules: Rules) -> dict[str, PanopticResult]:
-    """Score the models that the options name."""
-    models, found = models_of(options), {}
-    with progress(options, len(models)) as advance:
-        for name, (path, folder) in models.items():
-            found[name] = score(truth, path, folder, rules, options.threads)
+def files_of(options: argparse.Namespace, truth: SegmentedImages, rules: Rules) -> PanopticFiles:
+    """Return the files of predictions that the options name."""
+    from detmap.batch.panoptic import PanopticFiles
+
+    return PanopticFiles(truth, options.predictions, options.pred_folder, rules, options.threads)
+
+
+def results_of(options: argparse.Namespace, files: PanopticFiles) -> dict[str, PanopticResult]:
+    """Score the files of predictions."""
+    found = {}
+    with progress(options, len(files.entries)) as advance:
+        for entry in files.entries:
+            found[entry.name] = files.result(entry)
             advance()
     return found
 
@@ -243,9 +243,8 @@ def _compare(options: argparse.Namespace) -> int:
 
     rules = rules_of(options)
     truth = truth_of(options)
-    results = results_of(options, truth, rules)
     made = compare(
-        results,
+        results_of(options, files_of(options, truth, rules)),
         **draws_of(options),
         metric=options.metric,
         permutations=options.permutations,
@@ -261,10 +260,121 @@ def _compare(options: argparse.Namespace) -> int:
     return 0
 
 
+def fill_batch(parser: argparse.ArgumentParser) -> None:
+    """Add the options of detmap batch --pq."""
+    add_several(parser)
+    parser.set_defaults(run=_batch)
+    parser.description = (
+        "Score many files of panoptic segmentation against one ground truth and rank them. A file that cannot be scored "
+        "gets a row that says why."
+    )
+    parser.add_argument("--rank-by", metavar="METRIC", default="PQ", help="rank by this metric; default: PQ")
+    add_bootstrap_options(parser, tests=True)
+    output = add_format(parser)
+    output.add_argument("--out", metavar="DIR", help="write leaderboard.* and results/NAME.json")
+
+
+def _batch(options: argparse.Namespace) -> int:
+    from detmap.batch.leaderboard import Leaderboard
+    from detmap.panoptic.tally import METRICS
+
+    rules = rules_of(options)
+    check_choice("metric", options.rank_by, METRICS)
+    files = files_of(options, truth_of(options), rules)
+    done = []
+    with progress(options, len(files.entries)) as advance:
+        for outcome in files.score(**draws_of(options), method=options.interval, out=options.out):
+            done.append(outcome)
+            advance()
+            if outcome.error:
+                say(f"error: {outcome.entry.name}: {outcome.error}")
+    tests = None
+    if options.bootstrap:
+        tests = files.compare(
+            done,
+            metric=options.rank_by,
+            permutations=options.permutations,
+            seed=options.seed,
+            level=options.confidence,
+            correction=options.correction,
+        )
+    board = Leaderboard(done, options.rank_by, tests)
+    for missing in board.write(options.out) if options.out else ():
+        if not options.quiet:
+            say(f"note: {missing}")
+    note(options, {one.entry.name: one.notices for one in board.results if not one.error})
+    failed = sum(outcome.error is not None for outcome in done)
+    title = f"{rules.describe()}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
+    print_tables([board.table(), board.notices(), board.errors()], options, title, board.to_dict(), board.rows())
+    print_notes(board.sentences(), options)
+    return 3 if failed else 0
+
+
+def fill_report(parser: argparse.ArgumentParser) -> None:
+    """Add the options of detmap report --pq."""
+    add_several(parser)
+    parser.set_defaults(run=_report)
+    parser.description = (
+        "Write a report on panoptic segmentation as one HTML file that asks for nothing: PQ with its interval, what is "
+        "missed or false, categories, and the worst images; of several models side by side."
+    )
+    page = parser.add_argument_group("report")
+    page.add_argument("--out", metavar="FILE", required=True, help="where the page goes, as report.html")
+    page.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
+    add_bootstrap_options(parser, 1000, tests=True)
+    parser.set_defaults(bootstrap_needed=False)
+
+
+def _report(options: argparse.Namespace) -> None:
+    from detmap.reports.page import check_installed, encoded
+
+    rules = rules_of(options)
+    check_installed("detmap report")
+    from datetime import datetime, timezone
+
+    from detmap.reports.panoptic import Model, html
+    from detmap.statistics import bootstrap, compare
+
+    truth = truth_of(options)
+    files = files_of(options, truth, rules)
+    results = results_of(options, files)
+    models = [Model(name, result) for name, result in results.items()]
+    how: dict[str, Any] = {"seed": options.seed, "method": options.interval, "threads": options.threads}
+    comparison = None
+    if options.bootstrap and len(models) > 1:
+        comparison = compare(
+            results,
+            replicates=options.bootstrap,
+            level=options.confidence,
+            permutations=options.permutations,
+            correction=options.correction,
+            **how,
+        )
+    for model in models if options.bootstrap else ():
+        model.bootstrap = (
+            bootstrap(model.result, options.bootstrap, **how)
+            if comparison is None
+            else comparison.bootstraps[model.name]
+        )
+    sides = [(one.path, folder) for one, folder in zip(files.entries, _folders(options, files), strict=True)]
+    made = html(
+        models,
+        inputs_of(options, sides),
+        datetime.now(timezone.utc),
+        comparison=comparison,
+        level=options.confidence,
+    )
+    write(options.out, encoded(made))
+    if not options.quiet:
+        say(f"note: wrote {options.out}, {len(made) / 1e6:.1f} MB")
+
+
+def _folders(options: argparse.Namespace, files: PanopticFiles) -> list[str | None]:
+    return list(options.pred_folder or [None] * len(files.entries))
+
+
 #: What `detmap verify` does again.
 SCORERS = {"pq": Scorer(("ground_truth", "detections"), _scored)}
-
-_Fill = Callable[[argparse.ArgumentParser], None]
 
 COMMANDS = {
     "pq": Command(

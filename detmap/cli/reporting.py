@@ -23,6 +23,7 @@ from detmap.cli.options import (
     protocol_of,
 )
 from detmap.cli.output import say, stages
+from detmap.cli.panoptic import fill_report
 from detmap.cli.retrieval import add_hashing, add_reid, add_runs, evaluate_hashing, evaluate_reid, trec_rules
 from detmap.errors import InputError, OptionError, shorten
 from detmap.system.whole_files import write
@@ -47,7 +48,8 @@ Every way has options of its own, which its help lists: detmap report --trec --h
 _USAGE = """detmap report GT DETECTIONS... --out FILE [options]
        detmap report --trec QRELS RUN... --out FILE [options]
        detmap report --reid FILE.npz... --out FILE [options]
-       detmap report --hashing FILE.npz... --out FILE [options]"""
+       detmap report --hashing FILE.npz... --out FILE [options]
+       detmap report --pq GT.json PRED.json... --out FILE [options]"""
 
 
 def _fill(parser: argparse.ArgumentParser) -> None:
@@ -245,7 +247,10 @@ COMMANDS = {
         "Write a report as one HTML file that asks for nothing: what was evaluated, AP with its interval, what goes wrong, "
         "and where to look; of several models side by side.",
         _EPILOG,
-        instead={f"--{kind}": partial(_fill_rankings, kind) for kind in ("trec", "reid", "hashing")},
+        instead={
+            "--pq": fill_report,
+            **{f"--{kind}": partial(_fill_rankings, kind) for kind in ("trec", "reid", "hashing")},
+        },
         first="--out --protocol --iou-type --iou --score --images --attributes --bootstrap",
     )
 }

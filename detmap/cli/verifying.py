@@ -140,16 +140,12 @@ def _readable(role: str, paths: Sequence[str]) -> list[dict[str, str]]:
     return found if any("sha256" in one for one in found) else []
 
 
-def _number_of(card: Mapping[str, Any], role: str) -> int:
-    return sum(one.get("role") == role for one in card["inputs"])
-
-
 def _find_files(card: Mapping[str, Any], given: argparse.Namespace) -> None:
     """Refuse a card whose further inputs lie elsewhere now, and say which option finds them."""
 
     for name, flag in files().items():
         role, path = ROLES.get(name, name), getattr(given, name, None)
-        if path and _number_of(card, role) and not os.path.exists(path):
+        if path and any(one.get("role") == role for one in card["inputs"]) and not os.path.exists(path):
             raise InputError(
                 f"was made with a file of {role.replace('_', ' ')} that is not there: {path}",
                 source=given.card,

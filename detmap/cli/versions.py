@@ -13,17 +13,8 @@ from detmap.installation import DISTRIBUTION, find_foreign
 #: Packages that detmap needs, and those that its extras add.
 REQUIRED = ("numpy", "msgspec")
 OPTIONAL = (
-    "numba",
-    "llvmlite",
-    "pandas",
-    "matplotlib",
-    "jinja2",
-    "pillow",
-    "pyarrow",
-    "pyyaml",
-    "zstandard",
-    "distributed",
-)
+    "numba", "llvmlite", "pandas", "matplotlib", "jinja2", "pillow", "pyarrow", "pyyaml", "zstandard", "distributed"
+)  # fmt: skip
 
 
 class Version(argparse.Action):

@@ -27,6 +27,7 @@ def run() -> None:
     _hits_and_samples()
     _galleries()
     _runs()
+    _segments()
 
 
 def _detections() -> None:
@@ -75,6 +76,29 @@ def _detections() -> None:
         permute(result.tally, result.tally, 2, categories=True)
         result.counts(iou=0.5, score=0.1)
         result.class_summary()
+
+
+def _segments() -> None:
+    import struct
+    import zlib
+
+    import numpy as np
+
+    from detmap.panoptic import evaluate
+    from detmap.reading.png import label_map
+
+    segments = [{"id": 1, "category_id": 1}]
+    annotations = [{"image_id": 1, "segments_info": segments}]
+    document = {"categories": [{"id": 1, "isthing": 1}], "annotations": annotations}
+    maps = {1: np.ones((2, 2), np.uint8)}
+    evaluate(document, {"annotations": annotations}, maps, maps)
+    chunks = [
+        (b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)),
+        (b"IDAT", zlib.compress(b"\0\1\0\0")),
+        (b"IEND", b""),
+    ]
+    data = b"".join(struct.pack(">I", len(b)) + a + b + struct.pack(">I", zlib.crc32(a + b)) for a, b in chunks)
+    label_map(b"\x89PNG\r\n\x1a\n" + data, "sample")
 
 
 def tables(kind: str) -> tuple[GroundTruth, Detections]:

@@ -102,6 +102,12 @@ def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:
     return {code: count for code, count in notices.items() if not (read and code.startswith(read))}
 
 
+def converted(notices: Mapping[str, int]) -> dict[str, int]:
+    """Return notices without what they say of scoring: a conversion carries groups over, or lists them as lost."""
+    plain = {code: count for code, count in notices.items() if code != "group_boxes"}
+    return {code.replace(_FOREIGN, "converted_fields:", 1): count for code, count in plain.items()}
+
+
 def _of_benchmark(code: str, one: Benchmark) -> bool:
     return code.startswith(_FOREIGN) and code.endswith(f" ({one.name})")
 

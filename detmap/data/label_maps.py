@@ -41,7 +41,10 @@ class LabelMap(NamedTuple):
         InputError
             For another array, or an id that no segment can have.
         """
-        array = np.asarray(given)
+        try:
+            array = np.asarray(given)
+        except ValueError:
+            raise InputError("is no label map: its rows differ in length", source=name) from None
         if array.ndim == 3 and array.shape[2] in (3, 4) and array.dtype == np.uint8:
             colour = array.astype(np.uint32)
             array = colour[..., 0] | (colour[..., 1] << 8) | (colour[..., 2] << 16)
@@ -63,6 +66,5 @@ class LabelMap(NamedTuple):
 
     def pixels(self) -> NDArray[np.uint32]:
         """Return the ids of all pixels, shape (H, W)."""
-        return np.repeat(self.ids, np.diff(self.ends.astype(np.int64), prepend=np.int64(0)).astype(np.int64)).reshape(
-            self.shape
-        )
+        sizes = np.diff(self.ends.astype(np.int64), prepend=np.int64(0)).astype(np.int64)
+        return np.repeat(self.ids, sizes).reshape(self.shape)

@@ -21,12 +21,17 @@ NOTICES = {
     "zero_id_effect": "with annotations of id 0 found, or missed as in pycocotools (--id-zero): {names}",
     "foreign_fields": "{n} fields of another benchmark, which this protocol does not read, so that the number is not that "
     "benchmark's: {names}{advice}",
+    "converted_fields": "{n} fields of another benchmark, carried over as far as tables have them: lists of categories, "
+    "groups, crowd indices and flags: {names}",
     "missing_neg_category_ids": "{n} images without neg_category_ids or verified labels: there only detections of "
     "categories with objects are scored",
     "missing_not_exhaustive_category_ids": "{n} images without not_exhaustive_category_ids: taken as exhaustive",
     "missing_frequency": "{n} categories with ground truth, but without frequency: in no AP of a group by frequency",
     "missing_level_fields": "{n} objects lack a field that a level of difficulty reads: they are ignored there",
     "missing_crowdIndex": "{n} images without crowdIndex: in none of the groups of images",
+    "missing_ego": "{n} images do not say where the car was: there boxes at any distance are scored (class_ranges)",
+    "missing_samples": "{n} samples of the ground truth are not in the results, which the development kit refuses: nothing "
+    "is found there",
     "labels_outside_hierarchy": "{n} labels without a place in the hierarchy: no label is added for them",
     "missing_part_scores": "{n} detections without a score of the part (score_field): ranked by their score",
     "missing_valid_flag": "{n} objects without the flag that the protocol reads (valid_flag): each counts as valid",
@@ -49,8 +54,8 @@ NOTICES = {
     "unread_records": "{n} records without an area, as lines and points, or that are not to be considered: left out",
     "rows_without_box": '{n} rows name a class and have no box, as "no finding": their images have no object by them',
     "unnamed_class": "{n} rows without a class: all are of one, called object unless classes (--classes) names it",
-    "read_as_score_box": "{n} prediction strings are read as groups of score, x, y, width, height",
-    "read_as_class_score_box": "{n} prediction strings are read as groups of class, score, x1, y1, x2, y2",
+    "read_as_score_box": "{n} strings are read as groups of score, x, y, width, height",
+    "read_as_class_score_box": "{n} strings are read as groups of class, score, x1, y1, x2, y2",
     "unread_shapes": "{n} records have other shapes than boxes: the boxes alone are read",
     "unscored_shapes": "{n} images have masks or keypoints as well as boxes: the boxes are scored "
     "(Evaluator(iou_type='segm' or 'keypoints') scores the others)",
@@ -148,9 +153,13 @@ _OF_ONE = {
     "masks": "mask",
     "polygons": "polygon",
     "queries": "query",
+    "samples": "sample",
     "records": "record",
     "results": "result",
+    "rows": "row",
+    "strings": "string",
     "images": "image",
+    "do": "does",
     "have": "has",
     "are": "is",
     "repeat": "repeats",
@@ -168,7 +177,7 @@ def _of_one(sentence: str) -> str:
         noun, rest = match[1], match[2]
         if noun not in _OF_ONE:
             return match[0]
-        verb = re.match(r" (have|are|repeat|lie|begin|stand)\b", rest)
+        verb = re.match(r" (have|are|repeat|lie|begin|stand|do)\b", rest)
         rest = rest if verb is None else f" {_OF_ONE[verb[1]]}{rest[verb.end() :]}"
         return f"1 {_OF_ONE[noun]}{rest}"
 

@@ -6,7 +6,7 @@ A `detmap.Tally` and `detmap.Matches` are both made of an `Arrangement`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from detmap.data.benchmarks import unread
 from detmap.data.ids import Ids, locate, select
 from detmap.data.notices import added
 from detmap.data.tables import Detections, GroundTruth
-from detmap.detection import pair_limits
+from detmap.detection import pair_limits, rematching
 from detmap.detection.federated import Judgement, either, fields_read, missing_fields, without_area
 from detmap.detection.group_boxes import groups_of
 from detmap.detection.measures import Measured, Measures, outside_of
@@ -145,6 +145,13 @@ class Arrangement:
     frequencies: dict[Any, str]
     #: What was unusual, counted.
     notices: dict[str, int]
+    #: Detections of other categories in the `cells`, by position, behind all others; see `Protocol.absorbing`.
+    others: overlap.Cells
+    #: By position of detections, those of `others` too: rows of the table, and scores.
+    order: NDArray[np.int32]
+    scores: NDArray[np.float64]
+    #: Angles of detections and of objects by position, in radians, for the similarity of orientation; empty: unknown.
+    angles: tuple[NDArray[np.float64], NDArray[np.float64]]
     _columns: tuple[Column, Column]
     _compared: tuple[Any, Any]
     _own_areas: NDArray[np.float64] | None
@@ -221,18 +228,20 @@ class Arrangement:
         if out_of_found is not None:
             det_category = np.where(out_of_found, np.int32(-1), det_category)
         merged = not protocol.use_categories
+        truth_image = image_of[ground_truth.images.codes]
+        neighbours: NDArray[np.bool_] | None = None
+        repeated = rematching.with_neighbours(ground_truth, protocol, truth_category, truth_image)
+        if repeated is not None:
+            truth_category, truth_image = repeated.category, repeated.image
         truth = Side.of(
-            truth_category,
-            image_of[ground_truth.images.codes],
-            images.size,
-            merged,
-            threads,
-            reverse=protocol.matching == "first-free",  # matching takes the last of equals
+            truth_category, truth_image, images.size, merged, threads, reverse=protocol.matching == "first-free"
         )
+        if repeated is not None:
+            neighbours = repeated.neighbour[truth.order]
+            truth = replace(truth, order=readonly(repeated.rows[truth.order], np.int32))
         cap, backwards = protocol.max_dets[-1], protocol.ties in ("reversed", "file-reversed")
         found = Side.of(det_category, det_image, images.size, merged, threads, detections.scores, cap, backwards)
-        del det_image, det_category
-
+        cells = _joined(found, truth)
         ignored_flag = np.zeros(len(ground_truth), np.bool_)
         for flag in protocol.ignore:
             ignored_flag |= getattr(ground_truth, flag)
@@ -266,21 +275,51 @@ class Arrangement:
             Measured(table.shapes[BOXES], side.order, side.image, pixel)  # type: ignore[arg-type]
             for table, side in ((ground_truth, truth), (detections, found))
         ]
+        order, others = found.order, cells._replace(detection_starts=cells.detection_stops)
+        if protocol.absorbing and protocol.matching == rematching.BY_OBJECTS and not merged:
+            everywhere = readonly(np.arange(len(detections)), np.int32)
+            own = np.where(np.isnan(detections.areas), 0.0, detections.areas) if detections.areas is not None else None
+            every = Measured(sides[1].boxes, everywhere, det_image, pixel)
+            areas_of = shapes[0].areas() if own is None else own
+            small = outside_of(measuring.of_detections(areas_of, every, 0, len(detections)), measuring.ranges)
+            first = cells.detection_starts
+            rows, others = rematching.absorbers(
+                cells, found.image[first], found.category[first], np.asarray(small.any(axis=1)), det_image, det_category
+            )
+            others = others._replace(
+                detection_starts=readonly(others.detection_starts + order.size, np.int64),
+                detection_stops=readonly(others.detection_stops + order.size, np.int64),
+            )
+            order = readonly(np.concatenate([order, rows]), np.int32)
+            sides[1] = Measured(sides[1].boxes, order, det_image[order], pixel)
         measures, lacking = measuring.of_objects(ground_truth, areas[truth.order], sides[0])
         notices |= lacking
         least = float(least_overlaps(protocol, protocol.iou_thresholds).min())
         reach = None if kind.reach is None else kind.reach(*compared, least)
+        turned = [rematching.angles_of(table, kind.name) for table in (detections, ground_truth)]
+        if not all(angles.size for angles in turned) or protocol.matching != rematching.BY_OBJECTS:
+            turned = [np.empty(0)] * 2
         return cls(
             protocol=protocol,
             image_ids=images,
             categories=((None, "all"),) if merged else tuple((key, names[key]) for key in categories.tolist()),
             found=found,
             truth=truth,
-            cells=_joined(found, truth),
+            cells=cells,
+            others=others,
+            order=order,
+            scores=readonly(detections.scores[order], np.float64),
+            angles=(
+                readonly(turned[0][order] if turned[0].size else (), np.float64),
+                readonly(turned[1][truth.order] if turned[1].size else (), np.float64),
+            ),
             ranges=measuring.ranges,
             objects=matching.Objects(
                 measures,
-                readonly(ignored_flag[truth.order], np.bool_),
+                readonly(
+                    ignored_flag[truth.order] if neighbours is None else ignored_flag[truth.order] | neighbours,
+                    np.bool_,
+                ),
                 readonly(crowd[truth.order], np.bool_),
                 readonly(() if group is None else group[truth.order], np.bool_),
             ),
@@ -295,13 +334,13 @@ class Arrangement:
             _own_areas=detections.areas if protocol.result_areas == "own" else None,
             _measuring=measuring,
             _measured=sides[1],
-            _lenient=None if lenient is None else lenient[found.order],
+            _lenient=None if lenient is None else lenient[order],
             # Of corners that are less than a pixel apart boxes of inclusive pixels touch: so do those without width.
             _reach=None
             if reach is None
-            else (_nowhere(reach[0].placed(found.order, 1.0), unscored), reach[1].placed(truth.order, 1.0)),
+            else (_nowhere(reach[0].placed(order, 1.0), unscored), reach[1].placed(truth.order, 1.0)),
             _least=least,
-            _bounds=(_bounds(kind, shapes[0], found, pixel, unscored), _bounds(kind, shapes[1], truth, pixel)),
+            _bounds=(_bounds(kind, shapes[0], order, pixel, unscored), _bounds(kind, shapes[1], truth.order, pixel)),
             _crowd=readonly(crowd if group is None else crowd | group, np.bool_),
         )
 
@@ -402,6 +441,13 @@ def least_overlaps(protocol: Protocol, iou_thresholds: Sequence[float]) -> NDArr
     return readonly(np.nextafter(given, np.inf) if protocol.strict else bounds, np.float64)
 
 
+def least_near(protocol: Protocol, iou: float, floor: float) -> float:
+    """Return the least overlap with which an object is near a detection: the floor; of a distance, which is negated, the
+    threshold over the floor.
+    """
+    return -iou / floor if find(protocol.iou_type).falls else floor
+
+
 def over_cells(task: Callable[[int, int], None], cells: overlap.Cells, threads: int | None) -> None:
     """Run a task over blocks of cells of about equal cost."""
     found = cells.detection_stops - cells.detection_starts
@@ -423,10 +469,10 @@ def _joined(found: Side, truth: Side) -> overlap.Cells:
 
 
 def _bounds(
-    kind: Kind, shapes: Column, side: Side, pixel: float, apart: NDArray[np.bool_] | None = None
+    kind: Kind, shapes: Column, order: NDArray[np.int32], pixel: float, apart: NDArray[np.bool_] | None = None
 ) -> overlap.Boxes:
     """Return the boxes around shapes by position, and the areas of the shapes where the kind knows them."""
-    boxes = _nowhere(shapes.bounds().placed(side.order, pixel), apart)
+    boxes = _nowhere(shapes.bounds().placed(order, pixel), apart)
     return boxes if kind.covered is None else boxes._replace(areas=readonly(kind.covered(shapes), np.float64))
 
 

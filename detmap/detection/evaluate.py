@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap.data.ids import categories_given
 from detmap.data.tables import Detections, GroundTruth
-from detmap.detection import zero_ids
+from detmap.detection import by_objects, zero_ids
 from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.detection.given import Found, Owned, Truth, owned, tables_of
 from detmap.detection.group_boxes import settle, tie_order
@@ -19,7 +19,7 @@ from detmap.detection.measures import outside_of
 from detmap.detection.protocols import AnyProtocol, Decisions, Protocol, resolve
 from detmap.detection.result import DetectionResult
 from detmap.detection.scored_kinds import asked_protocol, scored_kind
-from detmap.detection.tally import Tally, in_file_order, word_count
+from detmap.detection.tally import STEPS, Tally, in_file_order, rematched, word_count
 from detmap.detection.true_positives import names_of
 from detmap.kernels import allocate, matching, readonly
 from detmap.shapes import IouType
@@ -99,9 +99,9 @@ def _match(
 ) -> Tally:
     """Return the tally with its detections image by image; a function of its own, so that all it needed is gone after it."""
     arranged = Arrangement.of(ground_truth, detections, protocol, image_ids, category_ids, threads)
-    words, otherwise = _match_cells(arranged, threads)
+    words, steps, otherwise = _match_cells(arranged, threads)
     found, truth = arranged.found, arranged.truth
-    columns = {"order": found.order, "scores": found.scores, **words._asdict()}
+    columns = {"order": found.order, "scores": found.scores, **words._asdict(), **steps}
     if names_of(protocol):
         columns["errors"] = _errors(arranged, threads)
     settled = settle(words, found.scores) if arranged.objects.group.size else np.zeros(found.order.size, np.bool_)
@@ -122,6 +122,9 @@ def _match(
         scores=readonly(columns["scores"], np.float64),
         hit=readonly(columns["hit"], np.uint64),
         ignored=readonly(columns["ignored"], np.uint64),
+        found=readonly(columns["found"], np.int32),
+        missed=readonly(columns["missed"], np.int32),
+        alike=readonly(columns["alike"], np.float64),
         errors=readonly(columns.get("errors", np.empty((0, 0))), np.float64),
         positive_category=truth_category,
         positive_image=truth_image,
@@ -147,12 +150,17 @@ def _errors(arranged: Arrangement, threads: int | None) -> NDArray[np.float64]:
     return out
 
 
-def _match_cells(arranged: Arrangement, threads: int | None) -> tuple[matching.Words, zero_ids.Otherwise | None]:
-    """Return the hit and ignored words of every detection, by position, and those under the other value of `id_zero`."""
+def _match_cells(
+    arranged: Arrangement, threads: int | None
+) -> tuple[matching.Words, dict[str, NDArray[Any]], zero_ids.Otherwise | None]:
+    """Return the hit and ignored words of every detection, by position, the columns of what changes with the score, and the
+    words under the other value of `id_zero`.
+    """
     protocol, cells = arranged.protocol, arranged.cells
     count, words = arranged.found.order.size, word_count(protocol)
     thresholds = least_overlaps(protocol, protocol.iou_thresholds)
-    hit, ignored = allocate(*[((count, words), np.uint64)] * 2)
+    extended = arranged.order.size  # those of other categories too, which are no rows of the tally
+    hit, ignored = allocate(*[((extended, words), np.uint64)] * 2)
     levels, out = (
         matching.Levels(thresholds, arranged.ranges, protocol.matching == "best"),
         matching.Words(hit, ignored),
@@ -167,8 +175,13 @@ def _match_cells(arranged: Arrangement, threads: int | None) -> tuple[matching.W
         candidates = arranged.candidates(cells, lowest, begin, end, stop)
         matching.match(cells, candidates, arranged.objects, levels, begin, end, stop, out)
 
-    parallel.run(miss, parallel.even(count, threads), threads)
+    parallel.run(miss, parallel.even(extended, threads), threads)
+    if rematched(protocol):
+        made = by_objects.match_all(arranged, thresholds, out, threads)
+        own = {name: column[:count] for name, column in made._asdict().items()}
+        return matching.Words(hit[:count], ignored[:count]), {name: own[name] for name in STEPS}, None
     lowest = float(thresholds.min())
     over_cells(pair, cells, threads)
     otherwise = zero_ids.carry_out(arranged, levels, out)
-    return out, otherwise
+    bits = len(protocol.range_names) * thresholds.size
+    return out, {name: np.empty((0, bits)) for name in STEPS}, otherwise

@@ -124,6 +124,9 @@ def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArra
     if protocol.crowd_groups:
         index = ground_truth.images.crowd_index
         made["missing_crowdIndex"] = int(images.sum() if index is None else (images & np.isnan(index)).sum())
+    if protocol.class_ranges:
+        around = ground_truth.images.surroundings
+        made["missing_ego"] = int(images.sum() if around is None else (images & np.isnan(around.places[:, 0])).sum())
     if protocol.valid_flag and protocol.valid_flag not in ground_truth.part_flags:
         made["missing_valid_flag"] = int(images[ground_truth.images.codes].sum())
     return made

@@ -11,17 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.data.ids import categories_given
-from detmap.detection import zero_ids
-from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
+from detmap.detection import by_objects, zero_ids
+from detmap.detection.arrangement import Arrangement, least_near, least_overlaps, over_cells
 from detmap.detection.given import Found, Truth, tables_of
 from detmap.detection.measures import outside_of
 from detmap.detection.protocols import BY_FILE, AnyProtocol, Decisions, Protocol, resolve
 from detmap.detection.scored_kinds import asked_protocol, scored_kind
+from detmap.detection.tally import rematched
 from detmap.errors import OptionError
 from detmap.kernels import Frozen, overlap, pairs, readonly
 from detmap.kernels.matching import Objects
 from detmap.kernels.pairs import HIT, IGNORED, MISS
-from detmap.shapes import IouType
+from detmap.shapes import IouType, find
 from detmap.system import parallel
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Matches(Frozen):
     ground_truth : ndarray of int32, shape (n,)
         The row in the table of ground truth that it takes, an ignored one included.
     overlap : ndarray of float64, shape (n,)
-        The overlap with it.
+        The overlap with it; of a distance its negative, here and in what follows.
     same, same_overlap : ndarray, shape (n,), or None
         The object of its own category that it overlaps most, taken or not, and how much. Only objects that count are looked
         at (neither ignored nor outside of the area range), and overlaps of at least the floor. None without
@@ -104,6 +105,12 @@ class Matches(Frozen):
     def __len__(self) -> int:
         """Return the number of detections."""
         return int(self.detection.size)
+
+    def quality(self) -> NDArray[np.float64]:
+        """Return how well each detection lies on the object that it takes, shape (n,): the overlap, or 1 minus the share of
+        the threshold that a distance is; NaN where it takes none.
+        """
+        return 1 + self.overlap / self.iou if find(self.protocol.iou_type).falls else self.overlap
 
     def tie_keys(self) -> NDArray[np.int64]:
         """Return a key for each detection, by which equal scores of a category ascend in the ranking, shape (n,)."""
@@ -154,7 +161,8 @@ def match_pairs(
     across_categories : bool
         Also find the object that each detection overlaps most, in its own category and in all others.
     floor : float
-        The least overlap at which such an object is found, above 0 and at most 1.
+        The least overlap at which such an object is found, above 0 and at most 1; of a distance, the threshold divided by
+        the largest distance.
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
         What is compared, as for `detmap.evaluate`.
     image_ids, category_ids : sequence, optional
@@ -207,7 +215,9 @@ def matches_of(
         group = np.append(objects.group, False)[taken.ground_truth]
         unseen = (taken.outcome == HIT) & group & ~(found.scores > 0)  # see `group_boxes.settle`
         taken.outcome[unseen] = IGNORED
-    best = None if floor is None else _nearest(arranged, objects, float(floor), threads)
+    best = (
+        None if floor is None else _nearest(arranged, objects, least_near(decided, float(iou), float(floor)), threads)
+    )
     hit = np.zeros(truth.order.size, np.bool_)
     hit[taken.ground_truth[taken.outcome == HIT]] = True
     more: dict[str, NDArray[Any]] = {}
@@ -252,6 +262,8 @@ def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threa
     """Match at one threshold in one range, and return outcomes and positions; `objects` outside of it are ignored."""
     count = arranged.found.order.size
     protocol = arranged.protocol
+    if rematched(protocol):
+        return by_objects.taken(arranged, objects, iou, at, threads)
     rule = pairs.Rule(float(least_overlaps(protocol, [iou])[0]), protocol.matching == "best")
     outside = arranged.unmatched_outside(at)
     out = pairs.Taken(

@@ -20,6 +20,10 @@ Row = tuple[str, float | None, int, int, int | str | None]
 #: The kinds of metrics of a group of images.
 OF_IMAGES = ("group", "published")
 
+#: The kinds of metrics of a class of `Protocol.class_thresholds`, whose name stands in place of the category: AP and
+#: similarity of orientation, in percent.
+OF_CLASS = ("percent", "orientation")
+
 
 def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> list[tuple[str, Row]]:
     """Return the metrics of a protocol, each with a distinct name and with what it is the mean over."""
@@ -33,6 +37,15 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
     crowds: list[tuple[str, Row]] = [(f"AP_{name}", (kind, None, 0, last, name)) for name, _ in protocol.crowd_groups]
     if kind == "published":
         crowds += [(f"AP_{name}_defined", ("group", None, 0, last, name)) for name, _ in protocol.crowd_groups]
+    if protocol.class_levels:
+        start = min(1, len(areas) - 1)  # the range of all objects is not one of KITTI's levels
+        levels = list(enumerate(protocol.range_names))[start:]
+        return [
+            (f"{name.lower()}{middle}_{level}", (kind, None, a, last, name))
+            for middle, kind in zip(("", "_orientation"), OF_CLASS, strict=True)
+            for name, _ in protocol.class_thresholds
+            for a, level in levels
+        ]
     if protocol.per_class_metrics:
         errors = names_of(protocol)
         classes = list(enumerate(distinct_names(categories)))

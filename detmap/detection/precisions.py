@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from detmap.detection import zero_ids
 from detmap.detection.metric_names import metric_table
 from detmap.detection.protocols import Protocol
+from detmap.detection.sampling import Sampled
 from detmap.detection.tally import Tally
-from detmap.hits import Hits
+from detmap.hits import SAMPLED, SAMPLES, Hits, sampled_mean
 from detmap.kernels import Frozen, matching, readonly
 from detmap.system import parallel
 
@@ -84,6 +85,8 @@ class Curves(Frozen):
     def of(cls, tally: Tally, caps: tuple[int, ...], scored: bool, threads: int | None) -> Curves:
         """Make them of a tally in ranking order; `scored` asks for the scores."""
         protocol = tally.protocol
+        if protocol.interpolation in SAMPLED:
+            return cls._sampled(tally, caps, scored, threads)
         shape = (len(tally.categories), len(protocol.range_names), len(caps), len(protocol.iou_thresholds))
         rankings = Rankings(tally, caps, scored)
         grid = readonly(protocol.recall_thresholds, np.float64)
@@ -99,12 +102,43 @@ class Curves(Frozen):
                 ap[rows] = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
 
         parallel.run(accumulate, rankings.blocks(), threads)
-        # Made by category, area and cap; shown in pycocotools' order of axes.
+        return cls._in_order(precision, scores, ap, shape, scored)
+
+    @classmethod
+    def _sampled(cls, tally: Tally, caps: tuple[int, ...], scored: bool, threads: int | None) -> Curves:
+        """Make them of precision at up to 41 scores; a cap other than the largest is no other curve."""
+        protocol = tally.protocol
+        shape = (len(tally.categories), len(protocol.range_names), len(caps), len(protocol.iou_thresholds))
+        made = Sampled.of(tally, threads=threads)
+        places = np.ceil(np.clip(np.array(protocol.recall_thresholds), 0.0, 1.0) * (SAMPLES - 1) - 1e-9).astype(
+            np.int64
+        )
+
+        def capped(values: NDArray[np.float64]) -> NDArray[np.float64]:
+            values = values.reshape(shape[0], shape[1], 1, shape[3], -1)
+            return np.ascontiguousarray(np.broadcast_to(values, (*shape, values.shape[-1])))
+
+        precision = capped(made.precision)[..., places].reshape(-1, places.size)
+        scores = capped(made.scores)[..., places].reshape(-1, places.size) if scored else np.empty((0, places.size))
+        ap = capped(sampled_mean(made.precision, protocol.interpolation)[..., None]).ravel()
+        return cls._in_order(precision, scores, ap, shape, scored)
+
+    @classmethod
+    def _in_order(
+        cls,
+        precision: NDArray[np.float64],
+        scores: NDArray[np.float64],
+        ap: NDArray[np.float64],
+        shape: tuple[int, ...],
+        scored: bool,
+    ) -> Curves:
+        """Return arrays by category, area, cap and threshold, of that shape, in pycocotools' order of axes."""
+        recalls = precision.shape[1]
         for array in (precision, scores, ap):
             array.setflags(write=False)
         return cls(
-            precision.reshape(*shape, grid.size).transpose(3, 4, 0, 1, 2),
-            scores.reshape(*shape, grid.size).transpose(3, 4, 0, 1, 2) if scored else scores,
+            precision.reshape(*shape, recalls).transpose(3, 4, 0, 1, 2),
+            scores.reshape(*shape, recalls).transpose(3, 4, 0, 1, 2) if scored else scores,
             ap.reshape(shape).transpose(3, 0, 1, 2),
         )
 

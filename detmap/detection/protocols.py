@@ -15,26 +15,37 @@ from detmap.choices import UNBOUNDED
 from detmap.choices import UNLIMITED as UNLIMITED
 from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
-from detmap.detection import federated, group_boxes, poses, ranges, true_positives
+from detmap.detection import federated, group_boxes, poses, ranges, rematching, true_positives
 from detmap.detection import file_decisions as in_files
 from detmap.errors import OptionError, did_you_mean, shorten
-from detmap.hits import CLIPPED, GRIDS, INTERPOLATIONS, LINEAR, PAIRWISE, Interpolation, Linear
+from detmap.hits import (
+    CLIPPED,
+    GRIDS,
+    INTERPOLATIONS,
+    LINEAR,
+    PAIRWISE,
+    SAMPLED,
+    SAMPLES,
+    Interpolation,
+    Linear,
+    Sampled,
+)
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
-from detmap.shapes.kinds import BOXES, DISTANCE, KEYPOINTS, ROTATED, WHOLE_BODIES
+from detmap.shapes.kinds import BEV, BOX3D, BOXES, DISTANCE, KEYPOINTS, ROTATED, WHOLE_BODIES
 
 AreaRanges = Mapping[str, Sequence[float | str] | str]
 Levels = Mapping[str, str | Iterable[str]]
 OksArea = Literal["area", "bbox*0.53", "bbox*0.53, ranges by area"]
-Matching = Literal["best-free", "first-free", "best"]
+Matching = Literal["best-free", "first-free", "best", "objects"]
 Ties = Literal["image", "file", "reversed", "file-reversed"]
 #: Orders of ties that go by positions in the file.
 BY_FILE = ("file", "file-reversed")
 
 Sigmas = Sequence[float] | Mapping[Any, Sequence[float]]
 
-_INTERPOLATIONS = ("grid", *INTERPOLATIONS, PAIRWISE, *LINEAR, CLIPPED)
+_INTERPOLATIONS = ("grid", *INTERPOLATIONS, PAIRWISE, *LINEAR, CLIPPED, *SAMPLED)
 
 
 @decisions.documented
@@ -100,17 +111,19 @@ class Protocol:
     matching: Matching = field(
         default="best-free",
         metadata=decision(
-            "COCO's rule (a detection takes the best ground truth still free, of equals the last), nuScenes' (likewise, but "
-            "of equals the first) or VOC's (it looks at the best one only).",
+            "COCO's rule (a detection takes the best ground truth still free, of equals the last), nuScenes' (likewise, of "
+            "equals the first) or VOC's (it looks at the best one only); or KITTI's, by which objects choose in the order "
+            "of their file: first the surest detection, to find the scores at which precision is read, and again at each of "
+            "these the one that overlaps most.",
             "matching",
-            allowed=("best-free", "first-free", "best"),
+            allowed=("best-free", "first-free", "best", "objects"),
             phrase=lambda protocol: f"matching {protocol.matching}",
             always=True,
             flag=Flag(
                 name="--matching",
                 help="best-free: a detection takes the best object that is still free (COCO); first-free: of equals the "
-                "first one (nuScenes); "
-                "best: it looks at the best object only (VOC)",
+                "first one (nuScenes); best: it looks at the best object only (VOC); objects: objects choose, anew at each "
+                "score (KITTI)",
             ),
         ),
     )
@@ -139,7 +152,7 @@ class Protocol:
             ),
         ),
     )
-    interpolation: Interpolation | Linear | Literal["grid"] = field(
+    interpolation: Interpolation | Linear | Sampled | Literal["grid"] = field(
         default="grid",
         metadata=decision(
             '"grid" is COCO\'s: the mean over IoU thresholds, recall thresholds and categories at once. With any other each '
@@ -362,6 +375,10 @@ class Protocol:
     crowd_means: Literal["defined", "published"] = field(default="defined", metadata=poses.CROWD_MEANS)
     group_of: Literal["object", "found", "ignored"] = field(default="object", metadata=group_boxes.GROUP_OF)
     levels: tuple[tuple[str, str], ...] = field(default=(), metadata=ranges.LEVELS)
+    class_thresholds: tuple[tuple[str, float], ...] = field(default=(), metadata=rematching.CLASS_THRESHOLDS)
+    neighbours: tuple[tuple[str, str], ...] = field(default=(), metadata=rematching.NEIGHBOURS)
+    absorbing: bool = field(default=False, metadata=rematching.ABSORBING)
+    class_levels: bool = field(default=False, metadata=rematching.CLASS_LEVELS)
     class_ranges: tuple[tuple[str, float], ...] = field(default=(), metadata=true_positives.CLASS_RANGES)
     empty_classes: Literal["undefined", "zero"] = field(default="undefined", metadata=true_positives.EMPTY_CLASSES)
     class_means: bool = field(default=False, metadata=true_positives.CLASS_MEANS)
@@ -580,6 +597,33 @@ NUSCENES = Protocol(
 _STEP = float(np.float32(0.01))
 _SINGLE_RECALLS = tuple(float(np.float32(k * _STEP if k <= 50 else 1 - (100 - k) * _STEP)) for k in range(101))
 
+#: The benchmark's own program, since October 2019 with 40 points; detections less high than a level's objects are ignored.
+KITTI = Protocol(
+    name="kitti",
+    iou_thresholds=(0.5, 0.7),
+    recall_thresholds=tuple(k / 40 for k in range(SAMPLES)),
+    matching="objects",
+    strict=True,
+    interpolation="sampled-40",
+    epsilon=0.0,
+    levels=tuple(
+        (name, f"occlusion<={occlusion},truncation<={truncation},object.height>{height},detection.height>={height}")
+        for name, occlusion, truncation, height in (
+            ("easy", 0, 0.15, 40),
+            ("moderate", 1, 0.3, 25),
+            ("hard", 2, 0.5, 25),
+        )
+    ),
+    class_thresholds=(("car", 0.7), ("pedestrian", 0.5), ("cyclist", 0.5)),
+    neighbours=(("car", "van"), ("pedestrian", "person_sitting")),
+    absorbing=True,
+    class_levels=True,
+)
+
+#: Before October 2019 the mean of 11 precisions.
+_KITTIS = KITTI, replace(KITTI, name="kitti-bev", iou_type=BEV), replace(KITTI, name="kitti-3d", iou_type=BOX3D)
+KITTIS = [one for own in _KITTIS for one in (own, replace(own, name=f"{own.name}-r11", interpolation="sampled-11"))]
+
 _VOC2010 = replace(VOC2012, far_corner="x+w", ignore=())
 
 #: Other tools, each with what it is. What one decides differently is all that its row says.
@@ -641,7 +685,20 @@ AUTO = "auto"
 
 #: Every named protocol.
 PRESETS = Registry(Protocol, "protocol")
-_BENCHMARKS = (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, OPEN_IMAGES, DOTA, DOTA_AREA, NUSCENES, CROWDPOSE, *WHOLE_BODY)
+_BENCHMARKS = (
+    COCO,
+    VOC2007,
+    VOC2012,
+    LVIS,
+    LVIS_FIXED,
+    OPEN_IMAGES,
+    DOTA,
+    DOTA_AREA,
+    NUSCENES,
+    CROWDPOSE,
+    *WHOLE_BODY,
+    *KITTIS,
+)
 for _preset in (*_BENCHMARKS, *_TOOLS.values()):
     register(_preset)
 
@@ -666,6 +723,12 @@ ProtocolName = Literal[
     "wholebody-lefthand",
     "wholebody-righthand",
     "wholebody",
+    "kitti",
+    "kitti-r11",
+    "kitti-bev",
+    "kitti-bev-r11",
+    "kitti-3d",
+    "kitti-3d-r11",
     "ultralytics",
     "ultralytics-8.3",
     "torchmetrics",
@@ -693,7 +756,7 @@ class Decisions(TypedDict, total=False):
     matching: Matching | None
     strict: bool | None
     inclusive_pixels: bool | None
-    interpolation: Interpolation | Linear | Literal["grid"] | None
+    interpolation: Interpolation | Linear | Sampled | Literal["grid"] | None
     ignore: Iterable[str] | None
     crowd_overlap: bool | None
     ties: Ties | None
@@ -730,6 +793,10 @@ class Decisions(TypedDict, total=False):
     crowd_means: Literal["defined", "published"] | None
     group_of: Literal["object", "found", "ignored"] | None
     levels: Levels | None
+    class_thresholds: Mapping[str, float] | Iterable[tuple[str, float]] | None
+    neighbours: Mapping[str, str] | Iterable[tuple[str, str]] | None
+    absorbing: bool | None
+    class_levels: bool | None
     class_ranges: Mapping[str, float] | Iterable[tuple[str, float]] | None
     empty_classes: Literal["undefined", "zero"] | None
     class_means: bool | None

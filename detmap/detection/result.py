@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.detection.metric_names import OF_IMAGES, distinct_names, find_metric, metric_table
+from detmap.detection.metric_names import OF_CLASS, OF_IMAGES, distinct_names, find_metric, metric_table
 from detmap.detection.precisions import (
     Curves,
     averaged,
@@ -23,10 +23,12 @@ from detmap.detection.precisions import (
     with_empty,
 )
 from detmap.detection.protocols import UNLIMITED, Protocol
+from detmap.detection.rematching import chosen_thresholds
+from detmap.detection.sampling import Sampled, of_class
 from detmap.detection.tally import Tally
 from detmap.detection.true_positives import class_errors, detection_score, mean_errors, names_of
 from detmap.errors import OptionError, UnknownMetricError, shorten
-from detmap.hits import Curve, best_f1
+from detmap.hits import SAMPLED, Curve, best_f1
 from detmap.results import Intervals, Result, widened
 from detmap.shapes import find
 
@@ -184,6 +186,10 @@ class DetectionResult(Result):
         if kind in OF_IMAGES:
             values = averaged(self._crowds[str(category)], self.protocol)[:, :, :, area]
             return mean_of_defined(values) if kind == "group" else published_mean(values)
+        if kind in OF_CLASS:
+            aps = self._largest.average_precision[:, :, area, 0].T
+            values = aps if kind == "percent" else self._alike[:, area]
+            return of_class(values, str(category), self.protocol, self.categories, np.diff(self.tally.class_starts))
         if kind in self._errors:
             errors = self._errors[kind]
             return float(errors[category] if isinstance(category, int) else mean_errors(errors[:, None])[0])
@@ -196,6 +202,12 @@ class DetectionResult(Result):
         chosen: Any = self.tally.in_group(category) if isinstance(category, str) else category
         return mean_of_defined(values if category is None else values[..., chosen])
 
+    @cached_property
+    def _alike(self) -> NDArray[np.float64]:
+        """The mean similarity of orientation, as AP is taken of precision, (K, A, T); NaN where it is not known."""
+        rule = self.protocol.interpolation
+        return Sampled.of(self.tally, threads=self._threads).averages(rule if rule in SAMPLED else "sampled-40").alike
+
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
         """Return what a metric is the mean of: by threshold, recall (but for AR), and category."""
         if kind == "AR":
@@ -205,6 +217,8 @@ class DetectionResult(Result):
         if iou is not None:
             t = self._find_threshold(iou)
             values = values[:0] if t is None else values[t : t + 1]
+        elif kind == "AP" and self.protocol.class_thresholds:
+            values = np.where(chosen_thresholds(self.protocol, self.categories)[:, None], values, np.nan)
         return values
 
     def _by_category(self, iou: float | None) -> NDArray[np.float64]:
@@ -215,6 +229,8 @@ class DetectionResult(Result):
         # A category has ground truth or has none: its values are numbers, or NaN, all together. They lie side by side, in
         # the order in which `_mean` takes them: then numpy adds them up as it does there.
         side_by_side = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(len(self.categories), -1)
+        if self.protocol.class_thresholds:
+            return np.array([mean_of_defined(row) for row in side_by_side])
         return np.asarray(side_by_side.mean(axis=1))
 
     def _find_threshold(self, iou: float) -> int | None:
@@ -380,9 +396,18 @@ class DetectionResult(Result):
         table = metric_table(protocol, self.categories)
         of_all = {name for name, (*_, category) in table if not isinstance(category, int)}
         classes = distinct_names(self.categories)
+        of_classes: dict[Any, str] = {
+            one: f"{value:g}" for one, value in protocol.class_thresholds if protocol.find_threshold(value) is not None
+        }
         measure = protocol.iou_type if find(protocol.iou_type).falls else f"{protocol.iou_type} IoU"
         errors = names_of(protocol)
-        words = {"AR": "recall", "pooled": "one ranking", "score": "mAP and errors", **dict.fromkeys(errors, "error")}
+        words = {
+            "AR": "recall",
+            "pooled": "one ranking",
+            "orientation": "similarity",
+            "score": "mAP and errors",
+            **dict.fromkeys(errors, "error"),
+        }
         for name, (kind, iou, area, cap, category) in table:
             if isinstance(category, int) and (kind in errors or iou is not None):  # which `class_summary` shows
                 continue
@@ -391,7 +416,11 @@ class DetectionResult(Result):
                 "metric": classes[category] if isinstance(category, int) and classes[category] not in of_all else name,
                 "value": self[name],
                 "mean of": words.get(kind, "precision"),
-                measure: f"{protocol.error_threshold:g}" if kind in errors else every if iou is None else f"{iou:g}",
+                measure: f"{protocol.error_threshold:g}"
+                if kind in errors
+                else of_classes.get(category, every)
+                if iou is None
+                else f"{iou:g}",
                 "area": protocol.range_names[area],
                 **({"images": category if kind in OF_IMAGES else "all"} if protocol.crowd_groups else {}),
                 "max detections": self._cap_in_words() if most == UNLIMITED else str(most),
@@ -408,7 +437,8 @@ class DetectionResult(Result):
     def class_summary(self) -> list[dict[str, Any]]:
         """Return a row per category for a table that a person reads; `rows` has everything."""
         t = self._find_threshold(0.5) or 0
-        iou = f"{100 * self.protocol.iou_thresholds[t]:.3g}"
+        least = self.protocol.iou_thresholds[t]
+        iou = f"_{least:g}" if find(self.protocol.iou_type).falls else f"{100 * least:.3g}"
         rows = []
         for record in self.per_category:
             row = {"category": record["category"], "AP": record["AP"]}

@@ -15,6 +15,7 @@ from detmap.data.ids import cluster_column, locate
 from detmap.data.notices import added
 from detmap.detection import zero_ids
 from detmap.detection.protocols import BY_FILE, Protocol
+from detmap.detection.rematching import BY_OBJECTS
 from detmap.detection.true_positives import names_of
 from detmap.errors import DetmapError, StateError, shorten
 from detmap.kernels import Frozen, allocate, matching, readonly, sorting
@@ -35,18 +36,20 @@ class Column(NamedTuple):
     per: Literal["detection", "pair"]
     #: The list that its values are indices of.
     index_of: Literal["", "categories", "image_ids"] = ""
-    #: The meaning of its second axis: words of bits, area ranges and levels, or errors of true positives.
-    width: Literal["", "words", "areas", "errors"] = ""
+    #: The meaning of its second axis: words of bits, area ranges and levels, bits, or errors of true positives.
+    width: Literal["", "words", "areas", "bits", "errors"] = ""
     #: ``where(protocol)`` returns whether the column is there; elsewhere it is empty. None: always.
     where: Callable[[Protocol], bool] | None = None
 
     def shape(self, protocol: Protocol, rows: int) -> tuple[int, ...]:
         """Return its shape in a tally with so many detections or pairs."""
         rows = rows if self.where is None or self.where(protocol) else 0
+        areas = len(protocol.range_names)
         width = {
             "": (),
             "words": (word_count(protocol),),
-            "areas": (len(protocol.range_names),),
+            "areas": (areas,),
+            "bits": (areas * len(protocol.iou_thresholds),),
             "errors": (len(names_of(protocol)),),
         }[self.width]
         return (rows, *width)
@@ -62,6 +65,11 @@ def in_file_order(protocol: Protocol) -> bool:
     return protocol.ties in BY_FILE or protocol.max_per_category is not None
 
 
+def rematched(protocol: Protocol) -> bool:
+    """Return whether detections are matched anew at each score, so that hits and misses change with it."""
+    return protocol.matching == BY_OBJECTS
+
+
 #: The columns of a tally, in the order in which they are saved. Those of detections move along when these are ranked, which
 #: `detmap.kernels.sorting.Rows` does.
 COLUMNS = (
@@ -72,11 +80,17 @@ COLUMNS = (
     Column("scores", "<f8", "detection"),
     Column("hit", "<u8", "detection", width="words"),
     Column("ignored", "<u8", "detection", width="words"),
+    Column("found", "<i4", "detection", width="bits", where=rematched),
+    Column("missed", "<i4", "detection", width="bits", where=rematched),
+    Column("alike", "<f8", "detection", width="bits", where=rematched),
     Column("errors", "<f8", "detection", width="errors", where=lambda protocol: bool(names_of(protocol))),
     Column("positive_category", "<i4", "pair", index_of="categories"),
     Column("positive_image", "<i4", "pair", index_of="image_ids"),
     Column("positive_counts", "<i4", "pair", width="areas"),
 )
+
+#: The columns that change with the score.
+STEPS = ("found", "missed", "alike")
 
 #: So many counts of hits are held at a time where a saved tally is checked.
 _COUNTED = 2**20
@@ -116,6 +130,11 @@ class Tally(Frozen):
     hit, ignored : ndarray of uint64, shape (n, w)
         Bit ``a * T + t`` says that the detection is a hit, or does not count, in area range *a* at IoU threshold *t*; the
         levels of the protocol follow its area ranges.
+    found, missed : ndarray of int32, shape (n, A * T) or (0, A * T)
+        Where detections are matched anew at each score: how many more hits and misses the image has, by bit, once
+        detections of this score are there.
+    alike : ndarray of float64, shape (n, A * T) or (0, A * T)
+        There, the sum over the image of similarities of orientation; NaN where angles are not known.
     errors : ndarray of float64, shape (n, E) or (0, 0)
         The errors of each detection that matches at `Protocol.error_threshold`; NaN for others, and where one is not known.
     positive_category, positive_image : ndarray of int32, shape (p,)
@@ -156,6 +175,9 @@ class Tally(Frozen):
     clusters: NDArray[Any] | None = None
     crowd_index: NDArray[np.float64] | None = None
     frequencies: Mapping[Any, str] = field(default_factory=dict)
+    found: NDArray[np.int32] = field(default_factory=lambda: readonly(np.empty((0, 0)), np.int32))
+    missed: NDArray[np.int32] = field(default_factory=lambda: readonly(np.empty((0, 0)), np.int32))
+    alike: NDArray[np.float64] = field(default_factory=lambda: readonly(np.empty((0, 0)), np.float64))
 
     @classmethod
     def empty(cls, protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> Tally:
@@ -356,6 +378,10 @@ class Tally(Frozen):
             threads,
         )
         columns: dict[str, Any] = {name: readonly(column, column.dtype) for name, column in ranked._asdict().items()}
+        if rematched(self.protocol):
+            before, after = np.lexsort((self.rank, self.image, self.category)), np.empty(len(self), np.int64)
+            after[np.lexsort((columns["rank"], columns["image"], category))] = before
+            columns |= {name: readonly(getattr(self, name)[after], getattr(self, name).dtype) for name in STEPS}
         if self.errors.size:
             came = columns["order"]
             columns["errors"] = readonly(self.errors[came], np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property, partial
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.notices import describe
-from detmap.detection.arrangement import Arrangement
+from detmap.detection.arrangement import Arrangement, least_near
 from detmap.detection.given import Found, Truth, tables_of
 from detmap.detection.matches import Matches, matches_of
 from detmap.detection.measures import outside_of
@@ -25,7 +26,7 @@ from detmap.diagnostics._ranking import Cuts, Ranking, mean
 from detmap.diagnostics._registry import PARTS, Finding, Part, number
 from detmap.errors import OptionError
 from detmap.results import fragment, to_frame, without_nan
-from detmap.shapes import IouType
+from detmap.shapes import IouType, find
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -130,7 +131,7 @@ class Diagnosis:
         kind = scored_kind(protocol, iou_type, truth, found)
         self.protocol = resolve(protocol, iou_type=kind, caller=Diagnosis, **decisions)
         self.iou = number("iou", iou)
-        if not BACKGROUND < self.iou <= 1:
+        if not BACKGROUND < self.iou <= (math.inf if find(self.protocol.iou_type).falls else 1):
             raise OptionError(f"iou must be above {BACKGROUND} and at most 1, not {iou!r}")
         self._score = None if score is None else number("score", score)
         if replicates:
@@ -200,8 +201,15 @@ class Diagnosis:
 
     @cached_property
     def overlaps(self) -> Overlaps:
-        """All pairs on one image that overlap by 0.1 or more, of all categories, by position."""
-        return overlaps(self.arranged, BACKGROUND, self.threads)
+        """All pairs on one image that overlap by 0.1 or more, or whose distance is at most ten times the threshold, of all
+        categories, by position.
+        """
+        return overlaps(self.arranged, self.floor, self.threads)
+
+    @property
+    def floor(self) -> float:
+        """The least overlap of `overlaps`."""
+        return least_near(self.protocol, self.iou, BACKGROUND)
 
     @cached_property
     def categories(self) -> list[str]:

@@ -23,9 +23,9 @@ def errors(diagnosis: Diagnosis) -> NDArray[np.uint8]:
     matches = diagnosis.matches
     assert matches.same_overlap is not None
     assert matches.other_overlap is not None
-    same, other = np.nan_to_num(matches.same_overlap), np.nan_to_num(matches.other_overlap)
+    same, other = (np.where(np.isnan(one), -np.inf, one) for one in (matches.same_overlap, matches.other_overlap))
     least = float(least_overlaps(matches.protocol, [matches.iou])[0])
     found = np.select(
-        [(same > 0) & (same < least), other >= least, same >= least, other > 0], [LOC, CLS, DUPE, BOTH], BKG
+        [(same > -np.inf) & (same < least), other >= least, same >= least, other > -np.inf], [LOC, CLS, DUPE, BOTH], BKG
     )
     return np.where(matches.outcome == MISS, found, 0).astype(np.uint8)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from detmap.detection.matches import HIT, IGNORED, Matches
 from detmap.detection.precisions import with_empty
 from detmap.detection.protocols import Protocol
+from detmap.detection.rematching import chosen_thresholds
 from detmap.hits import Hits
 from detmap.kernels import readonly
 
@@ -124,7 +125,11 @@ class Ranking:
         if kept is not None:
             counts &= kept
         sought = self.positives if positives is None else positives
-        return average_precision(self.starts, outcome == HIT, counts, sought, self.matches.protocol)
+        made = average_precision(self.starts, outcome == HIT, counts, sought, self.matches.protocol)
+        if not self.matches.protocol.class_thresholds:
+            return made
+        scored = chosen_thresholds(self.matches.protocol, self.matches.categories).any(axis=0)
+        return np.where(scored, made, np.nan)  # other classes have no AP
 
 
 @dataclass(frozen=True, eq=False)

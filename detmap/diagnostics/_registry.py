@@ -15,6 +15,12 @@ from detmap.results import Result, fragment, to_frame
 Rows = list[dict[str, Any]]
 
 
+def rows_of(columns: Mapping[str, Any]) -> Rows:
+    """Return the rows of a table from its columns, arrays or lists of one length, by their titles."""
+    values = (one.tolist() if isinstance(one, np.ndarray) else one for one in columns.values())
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+
+
 class Finding(Result):
     """What a part of a diagnosis found: a read-only mapping from name to number, and tables.
 

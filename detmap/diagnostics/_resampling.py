@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from detmap.detection.matches import HIT, IGNORED
 from detmap.detection.protocols import BY_FILE
-from detmap.detection.tally import Tally
+from detmap.detection.tally import Tally, rematched
 from detmap.kernels import readonly
 from detmap.statistics import Bootstrap, intervals
 from detmap.statistics.bootstrap import replicated, samples
@@ -75,6 +75,8 @@ def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[
             area_ranges=protocol.area_ranges[:1],
             levels=(),
             max_dets=protocol.max_dets[-1:],
+            # Outcomes are the same at every score.
+            matching="best-free" if rematched(protocol) else protocol.matching,
             error_threshold=None,
         ),
         categories=arranged.categories,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from detmap.detection.matches import HIT, IGNORED
 from detmap.diagnostics._ranking import mean
-from detmap.diagnostics._registry import Finding, Part, Rows, number
+from detmap.diagnostics._registry import Finding, Part, number, rows_of
 from detmap.errors import OptionError, check_integer
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def calibration(
     ece = _weighted(of_class, size)
 
     at_tau = diagnosis.matched_at(tau)
-    overlap = np.where(at_tau.outcome == HIT, np.nan_to_num(at_tau.overlap), 0.0)
+    overlap = np.where(at_tau.outcome == HIT, np.nan_to_num(at_tau.quality()), 0.0)
     counted = at_tau.outcome != IGNORED
     groups = at_tau.category[counted] * la_bins + _binned(at_tau.score[counted], la_bins)
     laece = _weighted(_Bins.of(groups, size * la_bins, at_tau.score[counted], overlap[counted]), size)
@@ -89,21 +89,14 @@ def calibration(
     for values in (laece, laace):  # a class value of exactly 0 is undefined there
         values[(values == 0) | (diagnosis.positives == 0)] = np.nan
     metrics |= {"LaECE": mean(laece), "LaACE": mean(laace)}
-    rows: Rows = [
-        {"from": at / bins, "to": (at + 1) / bins, "detections": int(count), "score": score, "precision": target}
-        for at, (count, score, target) in enumerate(
-            zip(reliability.count.tolist(), reliability.score.tolist(), reliability.target.tolist(), strict=True)
-        )
-    ]
-    of_classes: Rows = [
-        {"category": name, "detections": int(count), "ECE": a, "LaECE": b, "LaACE": c}
-        for name, count, a, b, c in zip(
-            diagnosis.categories, number_of.tolist(), ece.tolist(), laece.tolist(), laace.tolist(), strict=True
-        )
-    ]
+    edges, held = np.arange(bins + 1) / bins, reliability.count.astype(np.int64)
+    rows = {"from": edges[:-1], "to": edges[1:], "detections": held}
+    rows |= {"score": reliability.score, "precision": reliability.target}
+    of_classes = {"category": diagnosis.categories, "detections": number_of}
+    of_classes |= {"ECE": ece, "LaECE": laece, "LaACE": laace}
     settings = {"bins": bins, "tau": tau, "la_bins": la_bins, "position_bins": position_bins, "iou": diagnosis.iou}
     notes = [f"ECE and D-ECE at IoU {diagnosis.iou:g}, LaECE and LaACE at IoU {tau:g}; 0 is best"]
-    tables = {"reliability": rows, "categories": of_classes}
+    tables = {"reliability": rows_of(rows), "categories": rows_of(of_classes)}
     return Finding("calibration", settings, metrics, tables, notes)
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from detmap.detection.arrangement import Arrangement, least_overlaps
 from detmap.detection.matches import HIT, IGNORED, MISS
 from detmap.detection.protocols import UNLIMITED
-from detmap.diagnostics._pairs import BACKGROUND, Overlaps, overlaps, take_in_order
-from detmap.diagnostics._registry import Finding, Part, Rows, number
+from detmap.diagnostics._pairs import Overlaps, overlaps, take_in_order
+from detmap.diagnostics._registry import Finding, Part, Rows, number, rows_of
 from detmap.errors import OptionError, check_choice
 from detmap.kernels import readonly
 
@@ -165,7 +165,7 @@ def _as_ap(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Cells:
 
 def _near(diagnosis: Diagnosis, least: float) -> Overlaps:
     """Return the pairs that overlap by `least` or more; those of the diagnosis where these are enough."""
-    if least < BACKGROUND:
+    if least < diagnosis.floor:
         return overlaps(diagnosis.arranged, least, diagnosis.threads)
     return diagnosis.overlaps.take(diagnosis.overlaps.overlap >= least)
 
@@ -194,7 +194,8 @@ def _as_others(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Ce
     scores = diagnosis.detections.scores
     kept = scores > score if match == "ultralytics" else scores >= score
     arranged = Arrangement.of(plain, diagnosis.detections.take(kept), protocol, threads=diagnosis.threads)
-    near = overlaps(arranged, float(np.nextafter(iou, 2.0)), diagnosis.threads)
+    least = least_overlaps(replace(protocol, strict=True), [iou])[0]
+    near = overlaps(arranged, float(least), diagnosis.threads)
     made = _taken(near, arranged, match == "supervision")
     found, objects = arranged.found, arranged.truth
     return _cells(
@@ -238,19 +239,11 @@ def _confused(
 
 def _classes(diagnosis: Diagnosis, matrix: NDArray[np.int64]) -> Rows:
     size = len(diagnosis.categories)
-    return [
-        {
-            "category": name,
-            "objects": int(matrix[k].sum()),
-            "found": int(matrix[k, k]),
-            "found as another": int(matrix[k, :size].sum() - matrix[k, k]),
-            "not found": int(matrix[k, size]),
-            "detections": int(matrix[:, k].sum()),
-            "of another": int(matrix[:size, k].sum() - matrix[k, k]),
-            "of nothing": int(matrix[size, k]),
-        }
-        for k, name in enumerate(diagnosis.categories)
-    ]
+    inner, right = matrix[:size, :size], np.diag(matrix)[:size]
+    columns = {"category": diagnosis.categories, "objects": matrix[:size].sum(axis=1), "found": right}
+    columns |= {"found as another": inner.sum(axis=1) - right, "not found": matrix[:size, size]}
+    columns |= {"detections": matrix[:, :size].sum(axis=0), "of another": inner.sum(axis=0) - right}
+    return rows_of({**columns, "of nothing": matrix[size, :size]})
 
 
 PART = Part("confusion", "which classes are taken for which", confusion)

@@ -159,7 +159,7 @@ def _exact(diagnosis: Diagnosis, chosen: NDArray[np.int64], lost: NDArray[np.int
                 now = made.interpolate(protocol.recall_thresholds, protocol.epsilon)[0].mean(axis=1)
             else:
                 now = made.average_precision(protocol.interpolation, protocol.epsilon)
-            gain += np.bincount(some // size, now - ap[kinds], minlength=chosen.size)
+            gain += np.bincount(some // size, np.nan_to_num(now - ap[kinds]), minlength=chosen.size)
             parts, held, first = [], 0, i + 1
     return gain / max(int(np.count_nonzero(ranking.positives)), 1)
 

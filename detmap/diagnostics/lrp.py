@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from detmap.detection.matches import HIT, MISS
 from detmap.diagnostics._ranking import Ranking, mean
-from detmap.diagnostics._registry import Finding, Part, Rows, number
+from detmap.diagnostics._registry import Finding, Part, number, rows_of
 from detmap.errors import OptionError
+from detmap.shapes import find
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
@@ -50,25 +51,22 @@ def lrp(diagnosis: Diagnosis, *, iou: float | None = None, area: str | None = No
         codes = diagnosis.arranged.truth.category[diagnosis.places[counted]]
         positives = np.bincount(codes, minlength=len(matches.categories))
         ranking = Ranking.of(matches, positives)
-    overlap = matches.overlap[ranking.order]
+    overlap = matches.quality()[ranking.order]
+    worst = 0.0 if find(matches.protocol.iou_type).falls else tau
     best = np.full((positives.size, 5), np.nan)
     whole = np.full((positives.size, 4), np.nan)
     starts = ranking.starts.tolist()
     for k, sought in enumerate(positives.tolist()):
         if sought:
             rows = slice(starts[k], starts[k + 1])
-            best[k], whole[k] = _of_class(ranking.outcome[rows], overlap[rows], ranking.scores[rows], sought, tau)
+            best[k], whole[k] = _of_class(ranking.outcome[rows], overlap[rows], ranking.scores[rows], sought, worst)
     names = ("oLRP", "oLRP_Loc", "oLRP_FP", "oLRP_FN")
     metrics = {name: mean(best[:, at]) for at, name in enumerate(names)}
     metrics |= {name[1:]: mean(whole[:, at]) for at, name in enumerate(names)}
-    rows_of: Rows = [
-        {"category": name, "objects": count, **dict(zip((*names, "threshold"), row, strict=True)), "LRP": error}
-        for name, count, row, error in zip(
-            diagnosis.categories, positives.tolist(), best.tolist(), whole[:, 0].tolist(), strict=True
-        )
-    ]
+    columns = {"category": diagnosis.categories, "objects": positives}
+    columns |= {name: best[:, at] for at, name in enumerate((*names, "threshold"))} | {"LRP": whole[:, 0]}
     notes = [f"at IoU {tau:g}; 0 is best and 1 worst; threshold: keep detections of this score or more"]
-    return Finding("lrp", {"iou": tau, "area": matches.area}, metrics, {"categories": rows_of}, notes)
+    return Finding("lrp", {"iou": tau, "area": matches.area}, metrics, {"categories": rows_of(columns)}, notes)
 
 
 def _of_class(
@@ -76,9 +74,11 @@ def _of_class(
     overlap: NDArray[np.float64],
     score: NDArray[np.float64],
     positives: int,
-    tau: float,
+    worst: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return oLRP, its three parts and the threshold, and LRP and its three parts, of one class in ranking order."""
+    """Return oLRP, its three parts and the threshold, and LRP and its three parts, of one class in ranking order; `worst` is
+    the least overlap of a hit.
+    """
     hit = outcome == HIT
     nothing = np.array([1.0, np.nan, np.nan, 1.0])
     if not hit.any():
@@ -86,7 +86,7 @@ def _of_class(
     hits, wrong = np.cumsum(hit, dtype=np.float64), np.cumsum(outcome == MISS, dtype=np.float64)
     away = hits - np.cumsum(np.where(hit, overlap, 0.0))
     lost = positives - hits
-    error = (away / (1 - tau) + wrong + lost) / (hits + wrong + lost)
+    error = (away / (1 - worst) + wrong + lost) / (hits + wrong + lost)
 
     def parts(at: int) -> list[float]:
         kept = hits[at] + wrong[at]

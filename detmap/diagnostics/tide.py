@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from detmap.detection.matches import HIT, IGNORED, MISS
 from detmap.diagnostics._errors import BKG, BOTH, CLS, DUPE, ERRORS, LOC, MISSED, errors
 from detmap.diagnostics._ranking import average_precision, mean
-from detmap.diagnostics._registry import Finding, Part, Rows
+from detmap.diagnostics._registry import Finding, Part, Rows, rows_of
 from detmap.diagnostics._tidecv import tidecv
 from detmap.errors import check_choice
 
@@ -105,18 +105,9 @@ def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap")
     np.add.at(per_class, (matches.category, error), 1)
     lost = diagnosis.arranged.truth.category[diagnosis.places[missed]]
     per_class[:, MISSED] = np.bincount(lost, minlength=ranking.positives.size)
-    by_class: Rows = [
-        {"category": name, "AP": ap, "objects": objects, "hits": hit, **dict(zip(ERRORS, row[1:], strict=True))}
-        for name, ap, objects, hit, row in zip(
-            diagnosis.categories,
-            ranking.ap.tolist(),
-            ranking.positives.tolist(),
-            hits.tolist(),
-            per_class.tolist(),
-            strict=True,
-        )
-    ]
-    return _finding(error, missed, counts, values, by_class, rules)
+    of_class = {"category": diagnosis.categories, "AP": ranking.ap, "objects": ranking.positives, "hits": hits}
+    of_class |= {name: per_class[:, code] for code, name in enumerate(ERRORS, 1)}
+    return _finding(error, missed, counts, values, rows_of(of_class), rules)
 
 
 def _finding(

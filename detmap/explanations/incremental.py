@@ -42,7 +42,7 @@ from detmap.explanations.shared_work import (
     ranked_by,
     ranks_of,
 )
-from detmap.hits import Hits
+from detmap.hits import SAMPLED, Hits
 from detmap.kernels import matching, overlap, pairs, readonly
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import BOXES
@@ -60,33 +60,14 @@ _LATE = ("interpolation", "recall_thresholds", "epsilon", "per_class_metrics", "
 
 #: Decisions on which no overlap depends: those of the ranking and of matching.
 _NOT_OF_PAIRS = (
-    *_OF_RANKING,
-    "score_decimals",
-    "iou_thresholds",
-    "strict",
-    "matching",
-    "ignore",
-    "left_out",
-    "area_ranges",
-    "id_zero",
-)
+    *_OF_RANKING, "score_decimals", "iou_thresholds", "strict", "matching", "ignore", "left_out", "area_ranges", "id_zero"
+)  # fmt: skip
 
 #: Those on which pairs depend, and matching.
 _OF_PAIRS = (
-    "iou_type",
-    "use_categories",
-    "crowd_overlap",
-    "inclusive_pixels",
-    "far_corner",
-    "numbers",
-    "box_decimals",
-    "box_offset",
-    "object_areas",
-    "result_areas",
-    "oks_area",
-    "sigmas",
-    "dilation",
-)
+    "iou_type", "use_categories", "crowd_overlap", "inclusive_pixels", "far_corner", "numbers", "box_decimals",
+    "box_offset", "object_areas", "result_areas", "oks_area", "sigmas", "dilation"
+)  # fmt: skip
 _OF_MATCHING = (*_OF_PAIRS, *(name for name in _NOT_OF_PAIRS if name not in _OF_RANKING))
 
 #: Every other decision is one that is carried out elsewhere alone.
@@ -99,8 +80,10 @@ _TAME = 3e4
 def knows(protocol: Protocol) -> bool:
     """Return whether `Lean` carries out all that a protocol decides otherwise than by default."""
     known = len(protocol.range_names) == 1 and all(getattr(protocol, name) == _PLAIN[name] for name in _UNKNOWN)
+    if protocol.matching not in ("best-free", "best") or protocol.interpolation in SAMPLED:
+        return False
     # Other orders of equals change what is matched.
-    return known and protocol.ties in ("image", "file") and protocol.matching != "first-free"
+    return known and protocol.ties in ("image", "file")
 
 
 @dataclass(eq=False)

@@ -211,14 +211,11 @@ def rankings_survive(
     InputError
         Where the metric is undefined.
     """
-    from detmap.statistics.bootstrap import check_level
-    from detmap.statistics.draws import check_replicates, check_seed
+    from detmap.statistics.bootstrap import check_draws
 
     if len(systems) < 2:
         raise OptionError("whether an order survives needs two systems or more")
-    check_replicates(replicates)
-    check_seed(seed)
-    check_level(level)
+    check_draws(replicates, seed, level)
     base = convention_of(parse_convention(convention) if isinstance(convention, str) else convention, {}, run=run)
     results = {name: RankingReplay(evaluate, metric) for name, evaluate in systems.items()}
     values = {name: one.value(base) for name, one in results.items()}

@@ -118,7 +118,7 @@ def trimmed(protocol: Protocol, metric: str) -> Protocol:
             f"{shorten(metric)} is no AP of {protocol.name} that can be explained; one of: {', '.join(known)}"
         )
     changes: dict[str, Any] = {"iou_thresholds": thresholds, **of, "max_dets": protocol.max_dets[-1:]}
-    return replace(protocol, per_class_metrics=False, crowd_groups=(), **changes)
+    return replace(protocol, per_class_metrics=False, class_levels=False, crowd_groups=(), **changes)
 
 
 class Value(NamedTuple):

@@ -286,12 +286,9 @@ def contrast(
     from detmap.diagnostics import diagnose
     from detmap.diagnostics._pairs import BACKGROUND
     from detmap.diagnostics._redrawn import redrawn
-    from detmap.statistics.bootstrap import bootstrap, check_level
-    from detmap.statistics.draws import check_replicates, check_seed
+    from detmap.statistics.bootstrap import bootstrap, check_draws
 
-    check_replicates(replicates)
-    check_seed(seed)
-    check_level(level)
+    check_draws(replicates, seed, level)
     named = decided(protocol, iou_type, ground_truth, first, second)
     base = trimmed(named, metric)
     if len(base.range_names) > 1:

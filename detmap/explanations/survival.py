@@ -284,14 +284,11 @@ def survives(
     InputError
         Where there is nothing to find.
     """
-    from detmap.statistics.bootstrap import check_level
-    from detmap.statistics.draws import check_replicates, check_seed
+    from detmap.statistics.bootstrap import check_draws
 
     if len(models) < 2:
         raise OptionError("whether an order survives needs two models or more")
-    check_replicates(replicates)
-    check_seed(seed)
-    check_level(level)
+    check_draws(replicates, seed, level)
     named = decided(protocol, iou_type, ground_truth, *models.values())
     base = trimmed(named, metric)
     trial = _Trial(base, {name: Replay(ground_truth, found, metric, threads) for name, found in models.items()})

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from detmap.data.benchmarks import converted
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import OptionError, shorten
 from detmap.formats import files, registry
@@ -125,7 +126,7 @@ def convert(
         len(table),
         int(table.images.values.size),
         lost,
-        {code: count for code, count in table.notices.items() if count},
+        converted({code: count for code, count in table.notices.items() if count}),
     )
 
 

@@ -39,7 +39,7 @@ from detmap.formats.file_names import (
 )
 from detmap.formats.registry import Format, Given, Writing
 from detmap.formats.voc.read import image_set_of
-from detmap.formats.voc.write import check_names, digits
+from detmap.formats.voc.write import check_names, digits, write_results
 from detmap.plugins import register
 from detmap.reading.lines import Lines, read_lines
 from detmap.reading.options import Path, Reading
@@ -264,30 +264,8 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
     """Write ``Task1_{class}.txt``, with ground truth also for classes without any."""
-    truth = writing.ground_truth
-    stems, names = stems_of(table, truth), category_names(table, truth)
-    known = [] if truth is None else category_names(truth, None)
-    check_names([*names, *known], table.source, file=True)
-    check_names(stems, table.source, words=True)
-    infinite = ~np.isfinite(table.scores)
-    if infinite.any():
-        row = int(np.argmax(infinite))
-        raise InputError("a score must be finite", source=table.source, record=row, value=float(table.scores[row]))
     quads, lost = _quads(table)
-    images, scores, numbers = table.images.codes.tolist(), table.scores.tolist(), quads.tolist()
-
-    def content(rows: list[int]) -> bytes:
-        return "".join(f"{stems[images[i]]} {' '.join(map(digits, (scores[i], *numbers[i])))}\n" for i in rows).encode()
-
-    codes = table.categories.codes
-    rows = {name: np.flatnonzero(codes == code).tolist() for code, name in enumerate(names)}
-    everything: dict[str, list[int]] = {**{name: [] for name in known}, **rows}
-    write_folder(path, {f"Task1_{name}.txt": partial(content, own) for name, own in everything.items()})
-    return {
-        **lost,
-        "category_ids": lost_ids(table.categories.values, names),
-        "image_ids": lost_ids(table.images.values, stems),
-    }
+    return {**lost, **write_results(table, path, writing, "Task1_{}.txt", quads)}
 
 
 def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[str, int]]:

@@ -301,6 +301,14 @@ def corners(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
     return out, int(np.count_nonzero((out[:, 2:] - out[:, :2] != boxes[:, 2:]).any(axis=1)))
 
 
+def check_scores(table: Detections) -> None:
+    """Refuse scores that are not finite, which no reader takes."""
+    infinite = ~np.isfinite(table.scores)
+    if infinite.any():
+        row = int(np.argmax(infinite))
+        raise InputError("a score must be finite", source=table.source, record=row, value=float(table.scores[row]))
+
+
 def by_image(table: GroundTruth | Detections) -> list[NDArray[np.int64]]:
     """Return the rows of each image, in their order."""
     order = np.argsort(table.images.codes, kind="stable")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
@@ -24,6 +23,8 @@ _WHOLE = re.compile(r"-?[0-9]{1,19}")
 def image_values(source: Path | Mapping[Any, Any], column: str) -> tuple[list[tuple[str, Any, Any]], str]:
     """Return place, image and value of every line, and a name for messages; `column` is what the values are called."""
     remedy = f'a CSV file has the columns image and {column}; JSON is {{"image": "{column}", …}}'
+    import csv
+
     plural = f"{column}s"
     if isinstance(source, Mapping):
         return [(f"image {shorten(image)}", image, value) for image, value in source.items()], plural

@@ -27,16 +27,32 @@ from detmap.shapes import find
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-# They register themselves, and are listed in this order, the best known first.
-# isort: off
-from detmap.formats.coco import read as _coco  # noqa: F401
-from detmap.formats.voc import read as _voc  # noqa: F401
-from detmap.formats.yolo import read as _yolo  # noqa: F401
-from detmap.formats.delimited import read as _delimited  # noqa: F401
-from detmap.formats import text_lines, arrow, dota, open_images, nuscenes  # noqa: F401
-from detmap.formats.tools import recognition as _recognition  # noqa: F401
-
-# isort: on
+# The formats that ship, the best known first, by the modules that register them when a file may be of theirs.
+for _module, _names in {
+    "coco.read": ("coco",),
+    "voc.read": ("voc",),
+    "yolo.read": ("yolo",),
+    "delimited.read": ("csv",),
+    "text_lines": ("text",),
+    "arrow": ("parquet", "feather"),
+    "dota": ("dota",),
+    "open_images": ("openimages",),
+    "nuscenes": ("nuscenes",),
+    "kitti": ("kitti",),
+    "tools.recognition": (
+        "bdd100k",
+        "mot",
+        "wider_face",
+        "darknet",
+        "kaggle",
+        "labelme",
+        "cvat",
+        "via",
+        "createml",
+    ),
+}.items():
+    for _name in _names:
+        registry.FORMATS.add_later(_name, f"detmap.formats.{_module}")
 
 T = TypeVar("T")
 
@@ -376,6 +392,7 @@ def _with_labels(table: GroundTruth, reading: Reading) -> GroundTruth:
     """Return ground truth with the labels of its images, and with what the hierarchy of labels adds to both."""
     if reading.image_labels is not None:
         from detmap.data.hierarchy import with_image_labels
+        from detmap.formats import open_images
 
         table = with_image_labels(
             table, *open_images.image_labels(reading.image_labels), os.fspath(reading.image_labels)
@@ -385,6 +402,7 @@ def _with_labels(table: GroundTruth, reading: Reading) -> GroundTruth:
 
 def _expanded(table: Any, path: Path) -> Any:
     from detmap.data.hierarchy import expanded
+    from detmap.formats import open_images
 
     return expanded(table, open_images.hierarchy(path))
 

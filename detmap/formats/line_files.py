@@ -26,6 +26,7 @@ from detmap.errors import InputError
 from detmap.formats.file_names import (
     by_image,
     category_names,
+    check_scores,
     corners,
     lost_areas,
     lost_ids,
@@ -37,6 +38,7 @@ from detmap.formats.file_names import (
 )
 from detmap.formats.image_sizes import scales
 from detmap.formats.registry import Format, Given, Refused, Salvaged, Writing
+from detmap.formats.voc.read import image_set_of
 from detmap.formats.yolo import read as yolo
 from detmap.formats.yolo.folders import NO_LABELS, check_names, labels_among, names_given
 from detmap.reading.lines import Lines, read_lines
@@ -65,14 +67,15 @@ Formed = Callable[[Lines, NDArray[np.float64], "str | None"], "tuple[str, dict[s
 class _Row:
     """What the words of a line mean."""
 
-    def __init__(self, text: str, scored: bool) -> None:
+    def __init__(self, text: str, scored: bool, more: Sequence[str] = ()) -> None:
         self.words = text.split()
         self.mark = self.words.pop()[1:-1] if self.words and self.words[-1].startswith("[") else ""
         self.places = {word[1:-1]: place for place, word in enumerate(self.words) if word.startswith("{")}
         form = next((form for form, names in _BOXES.items() if set(names) <= set(self.places)), None)
         box = () if form is None else _BOXES[form]
         self.form = form or ""
-        self.numbers = [*(["score"] if scored else []), *box, *(name for name in _FLAGS if name in self.places)]
+        others = [name for name in (*_FLAGS, *more) if name in self.places]
+        self.numbers = [*(["score"] if scored else []), *box, *others]
         if form is None or set(self.places) != {"class", *self.numbers} or self.mark not in ("", *_FLAGS):
             raise ValueError(
                 f"a line needs {{class}}, a box{' and {score}' if scored else ''}, and may have flags; of a box the columns "
@@ -96,8 +99,8 @@ class _Row:
 
 
 class _Parsed(NamedTuple):
-    """The columns of some lines: classes, scores, boxes with their form, flags by name, notices, and whether boxes are
-    shares of their images.
+    """The columns of some lines: classes, scores, boxes with their form, flags by name, notices, whether boxes are shares of
+    their images, and all numbers by name.
     """
 
     classes: list[str]
@@ -107,6 +110,7 @@ class _Parsed(NamedTuple):
     flags: dict[str, NDArray[np.bool_]]
     notices: dict[str, int]
     shares: bool = False
+    numbers: Mapping[str, NDArray[np.float64]] = {}
 
     def in_pixels(self, images: Sequence[str], reading: Reading, source: str, truth: GroundTruth | None) -> _Parsed:
         """Return these columns with boxes in pixels, of boxes that may be shares of their images."""
@@ -146,7 +150,7 @@ def _parse(lines: Lines, row: _Row, formed: Formed | None, given: str | None) ->
             remedy="lines of class, centre x, centre y, width, height, and a score behind them, are YOLO's format",
         )
     form, notices = (row.form, {}) if formed is None else formed(lines, boxes, given)
-    return _Parsed(names, table.get("score", np.empty(0)), boxes, form, flags, notices, shares)
+    return _Parsed(names, table.get("score", np.empty(0)), boxes, form, flags, notices, shares, table)
 
 
 def _flag(lines: Lines, values: NDArray[np.float64], name: str) -> NDArray[np.bool_]:
@@ -154,6 +158,37 @@ def _flag(lines: Lines, values: NDArray[np.float64], name: str) -> NDArray[np.bo
     if bad.any():
         raise lines.error(int(np.argmax(bad)), f"{name} must be 0 or 1")
     return np.asarray(values != 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class More:
+    """What a format has besides: columns that `line_format` does not know.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Their names, all of them numbers.
+    read : callable
+        ``read(numbers, role)``, of arrays by name, returns further arguments of ``from_arrays``, each with a row per line.
+    write : callable
+        ``write(table)`` returns the numbers by name, and how many records lose something, by codes of `LOST`.
+    holds : tuple of str
+        The kinds of shape that these hold.
+    folded : bool
+        Whether the case of classes does not matter: they are read in lower case.
+    inside : str
+        The folder within a folder of detections that may hold the files.
+    """
+
+    columns: tuple[str, ...] = ()
+    read: Callable[[Mapping[str, NDArray[np.float64]], Role], dict[str, Any]] = lambda numbers, role: {}
+    write: Callable[[GroundTruth | Detections], tuple[dict[str, NDArray[np.float64]], dict[str, int]]] = lambda table: (
+        {},
+        {},
+    )
+    holds: tuple[str, ...] = ()
+    folded: bool = False
+    inside: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,19 +201,31 @@ class _Side:
     formed: Formed | None
     #: Classes of regions of all classes.
     everywhere: tuple[str, ...] = field(default=())
+    #: Columns of its own.
+    more: More = More()
 
     def files(self, source: Any, what: str) -> dict[str, tuple[bytes, str]]:
         """Return content and place of each image's file, by the image's name, in order."""
+        if self.more.inside and what == "detections" and isinstance(source, str | os.PathLike):
+            inside = os.path.join(source, self.more.inside)
+            source = inside if os.path.isdir(inside) else source
         return dict(sorted(labels_among(members(source, ".txt", what)).items()))
 
     def read_ground_truth(self, source: Any, reading: Reading) -> GroundTruth:
-        """Read a folder or archive of text files, each of which is an image."""
+        """Read a folder or archive of text files, each of which is an image; those of an image set where there is one."""
         files = self.files(source, "ground truth")
+        if reading.image_set is not None:
+            wanted = image_set_of(reading.image_set)
+            missing = sorted(wanted - files.keys())
+            if missing:
+                problem = f"{len(missing)} images of the image set have no labels"
+                raise InputError(problem, source=name_of(source, "ground truth"), value=missing[0])
+            files = {image: held for image, held in files.items() if image in wanted}
         return self.objects(read_lines(files.values()), list(files), reading, name_of(source, "ground truth"))
 
     def objects(self, lines: Lines, stems: Sequence[str], reading: Reading, source: str) -> GroundTruth:
         """Return the objects of some lines."""
-        parsed = _parse(lines, self.row, self.formed, reading.box_format)
+        parsed = self.parsed(lines, reading)
         parsed = parsed.in_pixels([stems[file] for file in lines.files], reading, source, None)
         rows, classes = np.arange(len(parsed.classes)), _called(parsed.classes, reading)
         regions = [row for row, name in enumerate(classes) if name in self.everywhere] if self.everywhere else []
@@ -194,6 +241,8 @@ class _Side:
                 else crowd[rows] | (np.arange(rows.size) >= kept.size)
             )
         difficult = parsed.flags.get("difficult")
+        with lines.named():
+            more = _of_rows(self.more.read(parsed.numbers, "ground_truth"), rows)
         with lines.named(rows):
             return GroundTruth.from_arrays(
                 image_ids=coded([stems[lines.files[row]] for row in rows.tolist()]),
@@ -206,7 +255,13 @@ class _Side:
                 invalid_boxes=reading.invalid_boxes,
                 notices=parsed.notices,
                 source=source,
+                **more,
             )
+
+    def parsed(self, lines: Lines, reading: Reading) -> _Parsed:
+        """Return what lines say, classes in lower case where their case does not matter."""
+        parsed = _parse(lines, self.row, self.formed, reading.box_format)
+        return parsed._replace(classes=[one.lower() for one in parsed.classes]) if self.more.folded else parsed
 
     def read_detections(self, source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
         """Read a folder or archive of text files with scores."""
@@ -235,7 +290,7 @@ class _Side:
         source: str,
     ) -> Detections:
         """Return the detections of some lines."""
-        parsed = _parse(lines, self.row, self.formed, reading.box_format)
+        parsed = self.parsed(lines, reading)
         parsed = parsed.in_pixels([str(ids[file]) for file in lines.files], reading, source, ground_truth)
         categories: list[Any] = _called(parsed.classes, reading)
         if ground_truth is not None:
@@ -252,6 +307,7 @@ class _Side:
                 invalid_boxes=reading.invalid_boxes,
                 notices={**parsed.notices, **({"unknown_image": dropped} if dropped else {})},
                 source=source,
+                **self.more.read(parsed.numbers, "detections"),
             )
 
     def salvage(self, source: Any, role: Role, ground_truth: GroundTruth | None) -> Salvaged | None:
@@ -327,17 +383,15 @@ class _Side:
                 )
         cells: dict[str, list[str]] = {"class": labels}
         if isinstance(table, Detections):
-            if not np.isfinite(table.scores).all():
-                row = int(np.argmin(np.isfinite(table.scores)))
-                raise InputError(
-                    "a score must be finite", source=table.source, record=row, value=float(table.scores[row])
-                )
+            check_scores(table)
             cells["score"] = list(map(repr, table.scores.tolist()))
         boxes, lost = _as_written(table, self.row.form)
         cells |= {n: list(map(repr, column)) for n, column in zip(_BOXES[self.row.form], boxes.T.tolist(), strict=True)}
         cells |= {n: [str(int(one)) for one in getattr(table, n).tolist()] for n in _FLAGS if n in self.row.places}
+        others, lost_besides = self.more.write(table)
+        cells |= {name: list(map(_short, column.tolist())) for name, column in others.items()}
         columns = [cells[word[1:-1]] if word.startswith("{") else word for word in self.row.words]
-        return columns, {**lost, "shapes": shapes_lost(table, ())}
+        return columns, {**lost, **lost_besides, "shapes": shapes_lost(table, self.more.holds)}
 
     def _write(
         self,
@@ -358,6 +412,22 @@ class _Side:
 
         contents = {f"{name}.txt": partial(content, of_image[i].tolist()) for i, name in enumerate(stems)}
         write_folder(path, contents)
+
+
+def _short(value: float) -> str:
+    """Return a number as text, a whole one without a point."""
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value)
+
+
+def _of_rows(columns: dict[str, Any], rows: NDArray[np.int64]) -> dict[str, Any]:
+    """Return some rows of arguments of ``from_arrays``: columns by name, or mappings of them."""
+    made: dict[str, Any] = {}
+    for name, value in columns.items():
+        if isinstance(value, Mapping):
+            made[name] = {key: one.take(rows) for key, one in value.items()}
+        else:
+            made[name] = value[rows]
+    return made
 
 
 def _called(classes: list[str], reading: Reading) -> list[str]:
@@ -415,6 +485,7 @@ def line_format(
     detections: str = "",
     everywhere: Sequence[str] = (),
     box_format: Formed | None = None,
+    besides: More | None = None,
     **more: Any,
 ) -> Format:
     """Return the format of folders, or archives, with a text file per image and a line per object, in pixels.
@@ -436,6 +507,8 @@ def line_format(
     box_format : callable, or None
         With the columns ``a b c d``: ``box_format(lines, boxes, given)`` returns the form of the boxes, as "xyxy", and
         notices; `given` is what the caller says.
+    besides : More, or None
+        What the lines have besides.
     **more
         Other attributes of `Format`, as its own ``sniff``.
 
@@ -453,17 +526,17 @@ def line_format(
     sides: dict[str, _Side] = {}
     for role, text in (("ground_truth", ground_truth), ("detections", detections)):
         if text:
-            row = _Row(text, scored=role == "detections")
+            row = _Row(text, scored=role == "detections", more=() if besides is None else besides.columns)
             if not row.form and box_format is None:
                 raise ValueError("the columns a b c d need box_format")
-            side = sides[role] = _Side(row=row, formed=box_format, everywhere=tuple(everywhere))
+            side = sides[role] = _Side(row=row, formed=box_format, everywhere=tuple(everywhere), more=besides or More())
             made |= {f"{verb}_{role}": getattr(side, f"{verb}_{role}") for verb in ("read", "write")}
 
     def sniff(given: Given) -> bool:
         side = sides.get(given.role)
         if side is None or not given.is_folder or any(one.lower().endswith(".xml") for one in given.names):
             return False
-        lines = given.lines("", NO_LABELS)
+        lines = given.lines(side.more.inside if side.more.inside in given.names else "", NO_LABELS)
         count = sum(map(side.row.fits, lines))
         if count < len(lines) and (box_format is not None or 2 * count <= len(lines)):  # few may be wrong
             return False

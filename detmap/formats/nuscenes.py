@@ -147,7 +147,7 @@ def _read(boxes: Iterable[tuple[str, Any]], name: str, scored: bool) -> _Read:
     for token, raw in boxes:
         try:
             found = decoder.decode(raw) if isinstance(raw, msgspec.Raw) else raw
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(_sentence(error), source=name, record=f"sample {shorten(token)}") from None
         if scored and len(found) > MOST_BOXES:
             raise InputError(
@@ -215,7 +215,11 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
         shapes={DISTANCE: found.column},
         source=name,
     )
-    return made if ground_truth is None else made.on_images_of(ground_truth, reading.unknown_images)
+    if ground_truth is None:
+        return made
+    made = made.on_images_of(ground_truth, reading.unknown_images)
+    missing = len(set(ground_truth.images.ids.tolist()).difference(tokens))
+    return replace(made, notices={**made.notices, "missing_samples": missing} if missing else made.notices)
 
 
 def _coded(tokens: Sequence[str], samples: NDArray[np.int64], name: str) -> Ids:

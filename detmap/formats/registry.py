@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -38,6 +40,9 @@ def unpacked_name(name: str) -> str:
     """Return the name that a compressed file has when it is decompressed."""
     return next((name.removesuffix(ending) for ending in PACKED if name.endswith(ending)), name)
 
+
+#: Maximum number of names of a folder that are counted to describe it, and of those that are proposed instead of it.
+_MANY, _FEW = 10_000, 3
 
 #: So many lines a sniff looks at.
 _LINES = 100
@@ -217,6 +222,9 @@ class Format:
         How the names of its files of detections end: ``detmap batch`` takes these from a folder.
     sniff : callable
         ``sniff(given)`` returns whether what is `Given` is of this format. Plug-ins are asked first, the last of them first.
+    is_certain : callable, or None
+        ``is_certain(given)`` returns whether it is of this format and can be of no other that ships; of the format of most
+        files, so that the others are not loaded.
     read_ground_truth : callable, or None
         ``read_ground_truth(source, reading)`` returns a `GroundTruth`. The source is a path, or the bytes of a stream.
     read_detections : callable, or None
@@ -269,6 +277,7 @@ class Format:
     name: str
     suffixes: tuple[str, ...]
     sniff: Callable[[Given], bool]
+    is_certain: Callable[[Given], bool] | None = None
     read_ground_truth: Callable[[Any, Reading], GroundTruth] | None = None
     read_detections: Callable[[Any, GroundTruth | None, Reading], Detections] | None = None
     write_ground_truth: Callable[[GroundTruth, Path, Writing], Mapping[str, int]] | None = None
@@ -344,15 +353,22 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
     given = Given(source, role)
 
     def of_plug_ins() -> Format | None:
-        others = (one for one in reversed(able(role)) if not FORMATS.is_shipped(one.name))
-        return next((one for one in others if _fits(one, given, source)), None)
+        others = [one for one in FORMATS.loaded() if not FORMATS.is_shipped(one.name)]
+        able_ = (one for one in reversed(others) if getattr(one, f"read_{role}") is not None)
+        return next((one for one in able_ if _fits(one, given, source)), None)
 
     found = of_plug_ins()
     if found is not None:
         return found
+    usual = FORMATS[_OTHERWISE[False]]
+    if usual.is_certain is not None and usual.is_certain(given):
+        return usual
     own = [one for one in able(role) if FORMATS.is_shipped(one.name) and one.sniff(given)]
-    if len(own) > 1:  # any JSON may be COCO's
-        own = [one for one in own if one.name != OF_DOCUMENTS]
+    surer = [one for one in own if one.name != OF_DOCUMENTS]
+    if len(surer) < len(own):  # any JSON may be COCO's, and so may what another format knows as the other side
+        other = Given(source, _OTHER[role])
+        known = (one for one in able(_OTHER[role]) if FORMATS.is_shipped(one.name) and one.name != OF_DOCUMENTS)
+        own = surer if surer or any(one.sniff(other) for one in known) else own
     if len(own) > 1:
         names = " or ".join(sorted(one.name for one in own))
         raise InputError(
@@ -383,8 +399,11 @@ def unknown(source: Path | Held, role: Role) -> Format:
     """
     given = Given(source, role)
     _refuse_other(given, source)
+    _refuse_unlike(given, source)
     return FORMATS[_OTHERWISE[given.is_folder]]
 
+
+_OTHER: dict[Role, Role] = {"ground_truth": "detections", "detections": "ground_truth"}
 
 _FLAG = {"ground_truth": "format=... (--gt-format)", "detections": "format=... (--dt-format)"}
 
@@ -392,7 +411,7 @@ _FLAG = {"ground_truth": "format=... (--gt-format)", "detections": "format=... (
 def _refuse_other(given: Given, source: Path | Held) -> None:
     """Refuse what no format recognises, where more can be said of it than the reader of another format would say."""
     name = getattr(source, "name", None) if isinstance(source, Held) else os.fspath(source)
-    other: Role = "detections" if given.role == "ground_truth" else "ground_truth"
+    other = _OTHER[given.role]
     swapped = None
     with suppress(InputError):
         swapped = recognise(source, other)
@@ -419,6 +438,37 @@ def _refuse_other(given: Given, source: Path | Held) -> None:
             source=name,
             remedy=f"files of text, one for an image, are given as their folder; else say which it is: {_FLAG[given.role]}",
         )
+
+
+def _refuse_unlike(given: Given, source: Path | Held) -> None:
+    """Refuse a folder of files that no format has, and XML, and say what is there and what would be read."""
+    formats = ", ".join(one.name for one in able(given.role))
+    remedy = f"say which format it is: {_FLAG[given.role]}, one of {formats}"
+    if given.is_folder:
+        counts: Counter[str] = Counter()
+        inside: list[str] = []
+        for name in given.names[:_MANY]:
+            path = os.path.join(given.path, name)
+            ending = os.path.splitext(name)[1].lower()
+            counts["folders" if os.path.isdir(path) else ending or "files without ending"] += 1
+            if len(inside) < _FEW and counts.total() <= _LINES:
+                with suppress(InputError):
+                    found = recognise(path, given.role)
+                    inside += [] if found is None else [f"{name} ({found.name})"]
+        if not counts or ".xml" in counts:  # whose reader says what is wrong
+            return
+        parts = [f"{count:,} {what}" for what, count in counts.most_common(3)]
+        held = f"holds {', '.join(parts)}{', and others' if len(counts) > 3 else ''}, which no format is known by"
+        if inside:
+            remedy = f"give the path of what is meant in it: {', '.join(inside)}"
+        raise InputError(held, source=given.path, remedy=remedy)
+    root = re.match(rb"\s*(?:<\?[^>]*>\s*)?(?:<!--.*?-->\s*)*<([\w:.-]+)", given.head, re.S)
+    if root is not None and given.role == "ground_truth" and root[1] == b"annotation":
+        raise InputError(
+            "is one file of VOC's XML", source=given.path or None, remedy="give the folder that holds all of them"
+        )
+    if root is not None:
+        raise InputError(f"is XML whose root is {root[1].decode()}", source=given.path or None, remedy=remedy)
 
 
 def to_write(path: Path, role: Role, name: str | None = None) -> Format:

@@ -57,7 +57,7 @@ class Texts:
             data = np.concatenate((data, np.zeros(8, np.uint8)))
         return cls(readonly(data, np.uint8), readonly(begins << LENGTH_BITS | lengths, np.uint64))
 
-    def __getitem__(self, rows: NDArray[Any]) -> Texts:
+    def __getitem__(self, rows: NDArray[Any] | slice) -> Texts:
         """Return some of the strings."""
         return Texts(self.data, readonly(self.words[rows], np.uint64))
 

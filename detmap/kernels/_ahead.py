@@ -24,16 +24,18 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, update_wrapper
-from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from detmap.errors import DetmapError, OptionError
 from detmap.installation import install_command
 
-_HOME = Path(__file__).resolve().parent
+if TYPE_CHECKING:
+    from pathlib import Path  # whose import takes longer than loading an object
+
+_HOME = os.path.dirname(os.path.realpath(__file__))
 
 #: The package whose functions an object holds.
 _PACKAGE = __name__.rpartition(".")[0]
@@ -89,7 +91,7 @@ class Mismatch(TypeError):
 class Object(NamedTuple):
     """A loaded object."""
 
-    path: Path
+    path: str
     library: Any
 
     def level(self) -> int:
@@ -108,7 +110,7 @@ class Object(NamedTuple):
 
     def built_with(self, what: str) -> str:
         """Return the version of `what`, such as numba, that the object was built with."""
-        lines = self.path.with_suffix(".txt").read_text("utf-8").splitlines()
+        lines = _lines(_described(self.path))
         return next((line.partition(" ")[2] for line in lines if line.startswith(f"{what} ")), "unknown")
 
     def labels(self) -> list[str]:
@@ -279,8 +281,17 @@ def _platform() -> str:
     return f"{sys.platform}-{words.get(machine.lower(), machine)}"
 
 
-def _folder() -> Path:
-    return _HOME / "ahead"
+def _folder() -> str:
+    return os.path.join(_HOME, "ahead")
+
+
+def _described(path: str) -> str:
+    return f"{os.path.splitext(path)[0]}.txt"
+
+
+def _lines(path: str) -> list[str]:
+    with open(path, encoding="utf-8") as file:
+        return file.read().splitlines()
 
 
 def _sources(folder: Path) -> list[Path]:
@@ -299,8 +310,8 @@ def _load() -> Object | str | None:
         return None
     refused: str | None = None
     for name in sorted(names, reverse=True):  # the level is the last letter of the name
-        path = _folder() / name
-        if (wrong := _problem(path, path.with_suffix(".txt"))) is not None:
+        path = os.path.join(_folder(), name)
+        if (wrong := _problem(path, _described(path))) is not None:
             refused = f"{path} {wrong}"
             continue
         try:
@@ -308,18 +319,19 @@ def _load() -> Object | str | None:
         except (OSError, AttributeError, ValueError) as error:
             refused = f"{path} cannot be loaded: {error}"
             continue
-        level = path.stem[-1]
+        level = name.removesuffix(suffix)[-1]
         if not level.isdecimal() or found.level() >= int(level):
             return found
         refused = f"{path} needs a processor of level x86-64-v{level}, this one has v{found.level()}"
     return refused
 
 
-def _problem(path: Path, described: Path) -> str | None:
+def _problem(path: str, described: str) -> str | None:
     """Return how an object differs from its description, or the sources from those that it was built from."""
     try:
-        lines = described.read_text("utf-8").splitlines()
-        content = path.read_bytes()
+        lines = _lines(described)
+        with open(path, "rb") as file:
+            content = file.read()
         for line in lines:
             word, _, rest = line.partition(" ")
             if word == "object" and rest != f"{len(content)} {zlib.crc32(content):08x}":
@@ -331,7 +343,7 @@ def _problem(path: Path, described: Path) -> str | None:
     except (OSError, ValueError) as error:
         return f"cannot be checked: {error}"
     if not any(line.startswith("object ") for line in lines) or not any(line.startswith("source ") for line in lines):
-        return f"cannot be checked: {described.name} is not whole"
+        return f"cannot be checked: {os.path.basename(described)} is not whole"
     return None
 
 
@@ -343,9 +355,9 @@ def _checksum(name: str) -> str:
     return f"{len(source)} {zlib.crc32(source):08x}"
 
 
-def _open(path: Path) -> Any:
+def _open(path: str) -> Any:
     """Load a checked object and hand it what it needs of Python."""
-    library = ctypes.PyDLL(str(path))
+    library = ctypes.PyDLL(path)
     library.detmap_find.argtypes = [ctypes.c_char_p]
     library.detmap_label.restype = library.detmap_classes.restype = ctypes.c_char_p
     library.detmap_function.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]

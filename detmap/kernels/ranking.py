@@ -332,23 +332,6 @@ def count_nearer(
                 tied[first + order[j]] = groups.equal[g]
 
 
-@kernel
-def list_equal(
-    values: Array, rows: Array, own: Array, starts: Array, bounds: Array, begin: int, end: int, out: Array
-) -> None:
-    """Write which distances of its query equal that of item *j* to ``out[bounds[j]:bounds[j + 1]]``; that many do, or none
-    is wanted. Other columns as in `count_nearer`.
-    """
-    for q in range(begin, end):
-        for j in range(starts[q], starts[q + 1]):
-            at, i = bounds[j], rows[q]
-            while at < bounds[j + 1]:
-                if values[i] == own[j]:
-                    out[at] = i - rows[q]
-                    at += 1
-                i += 1
-
-
 @helper
 def _bits(x: Any) -> Any:
     """Return the number of bits set: the idiom that compilers turn into one instruction."""

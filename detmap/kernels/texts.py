@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from detmap.kernels import helper, innermost, kernel
-from detmap.kernels.words import ALL, NOTHING, U1, U24, U32, _byte, _load
+from detmap.kernels.words import ALL, BYTE, HIGHS, NOTHING, U1, U24, U32, _load, _lowest_bit
 
 # A string is a word: its first byte's position, then its length in the lower bits.
 LENGTH_BITS = 24
 LENGTHS = np.uint64((1 << LENGTH_BITS) - 1)
 ABSENT = ALL
+# So many scores are compared together.
+AT_ONCE = 16
 MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -76,6 +78,42 @@ def keep(data: Any, words: Any, kept: Any, offset: int) -> None:
             last, copied = word, np.uint64((offset + end) << LENGTH_BITS | length)
             end += length
         words[row] = copied
+
+
+@kernel
+def split(data: Any, size: int, longest: int, words: Any) -> int:
+    """Locate strings between zero bytes.
+
+    Parameters
+    ----------
+    data : (n,) uint8
+        The strings, at least eight bytes, of which the first `size` count.
+    size, longest : int
+        How many bytes there are, and how many a string may have.
+    words : (rows,) uint64
+        Out: position and length of each string; of more strings than rows the others are counted alone.
+
+    Returns
+    -------
+    int
+        How many strings there are; -1 minus the row of the first one that is too long.
+    """
+    begin, count = 0, 0
+    for i in range(0, size + 1, 8):  # behind the last byte lies a zero
+        word = _load(data, i)
+        zeros = ~((word & ~HIGHS) + ~HIGHS | word | ~HIGHS)
+        while zeros != NOTHING:
+            end = min(i + (_lowest_bit(zeros) >> 3), size)
+            if end - begin > longest:
+                return -1 - count
+            if count < len(words):
+                words[count] = np.uint64(begin << LENGTH_BITS | end - begin)
+            count += 1
+            begin = end + 1
+            if end == size:
+                return count
+            zeros &= zeros - U1
+    return count
 
 
 @helper
@@ -241,20 +279,27 @@ def find_strings(searched: Grouped, sought: Grouped, begin: int, stop: int, seed
 
 
 @helper
+def _higher(data: Any, word: Any, others: Any, other: Any) -> Any:
+    """Whether a string of `data` is higher than a string of `others`, as bytes."""
+    place, other_place = np.int64(word) >> LENGTH_BITS, np.int64(other) >> LENGTH_BITS
+    length, other_length = np.int64(word & LENGTHS), np.int64(other & LENGTHS)
+    shorter = min(length, other_length)
+    for k in range(0, shorter, 8):
+        part, other_part = _load(data, place + k), _load(others, other_place + k)
+        if shorter - k < 8:
+            rest = ALL >> np.uint64(64 - 8 * (shorter - k))
+            part, other_part = part & rest, other_part & rest
+        if part != other_part:
+            shift = np.uint64(_lowest_bit(part ^ other_part) & -8)  # of the first byte that differs
+            return (part >> shift) & BYTE > (other_part >> shift) & BYTE
+    return length > other_length
+
+
+@helper
 def _ahead(data: Any, score: float, word: Any, other_score: float, other_word: Any) -> Any:
     """Whether a row ranks ahead of another one: by the higher score, then by the higher string."""
-    tied = np.int64(score == other_score)  # without a tie, empty strings at 0 are compared
-    place, other_place = tied * (np.int64(word) >> LENGTH_BITS), tied * (np.int64(other_word) >> LENGTH_BITS)
-    length = tied * np.int64(word & LENGTHS)
-    other_length = tied * np.int64(other_word & LENGTHS)
-    shorter = min(length, other_length)
-    k = 0
-    while k + 8 <= shorter and _load(data, place + k) == _load(data, other_place + k):
-        k += 8
-    while k < shorter and _byte(data, place + k) == _byte(data, other_place + k):
-        k += 1
-    higher = (k == other_length) | (_byte(data, place + k) > _byte(data, other_place + k))
-    return (score > other_score) | ((k < length) & higher)
+    tied = np.uint64(score == other_score)  # without a tie, empty strings at 0 are compared
+    return (score > other_score) | _higher(data, tied * word, data, tied * other_word)
 
 
 @kernel
@@ -305,3 +350,53 @@ def rank_rows(data: Any, words: Any, scores: Any, starts: Any, begin: int, stop:
                         rows[k] = other
                         a += 1
             width *= 2
+
+
+class Scored(NamedTuple):
+    """Strings in groups, as in `Grouped`, and the score of each."""
+
+    data: Any
+    words: Any
+    starts: Any
+    scores: Any
+
+
+@kernel
+def count_before(listed: Scored, sought: Scored, descending: bool, begin: int, stop: int, before: Any) -> None:
+    """Count for some strings of groups how many strings of their group and of their score come before them.
+
+    Parameters
+    ----------
+    listed, sought : Scored
+        All strings, and those that are counted for, in as many groups; each is among the others, with its score.
+    descending : bool
+        Whether strings of one score are in descending order, as bytes; otherwise they are in the order of `listed`.
+    begin, stop : int
+        The groups to work on.
+    before : (n,) int64
+        Out: how many, for each string of `sought`.
+    """
+    data, words, scores = listed.data, listed.words, listed.scores
+    for group in range(begin, stop):
+        for k in range(sought.starts[group], sought.starts[group + 1]):
+            score, word, count = sought.scores[k], sought.words[k], 0
+            row, end = listed.starts[group], listed.starts[group + 1]
+            while row < end:
+                if row + AT_ONCE <= end:  # most scores are others: so many are compared without a branch
+                    tied = False
+                    for i in range(AT_ONCE):
+                        tied |= scores[np.uint64(row) + np.uint64(i)] == score
+                    if not tied:
+                        row += AT_ONCE
+                        continue
+                last = min(row + AT_ONCE, end)
+                while row < last:
+                    if scores[row] == score:
+                        if descending:
+                            count += _higher(data, words[row], sought.data, word)
+                        elif _same(data, words[row], sought.data, word):
+                            end = last = row
+                        else:
+                            count += 1
+                    row += 1
+            before[k] = count

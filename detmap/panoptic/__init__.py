@@ -6,9 +6,21 @@ holds what was found in each image; tallies of disjoint images merge.
 
 from __future__ import annotations
 
+from detmap.data.label_maps import LabelMap
+from detmap.data.segments import SegmentedImages
+from detmap.formats.coco.panoptic import read_panoptic
 from detmap.panoptic.result import PanopticResult
 from detmap.panoptic.rules import Rules
 from detmap.panoptic.scoring import evaluate, match
 from detmap.panoptic.tally import PanopticTally
 
-__all__ = ["PanopticResult", "PanopticTally", "Rules", "evaluate", "match"]
+__all__ = [
+    "LabelMap",
+    "PanopticResult",
+    "PanopticTally",
+    "Rules",
+    "SegmentedImages",
+    "evaluate",
+    "match",
+    "read_panoptic",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -46,7 +47,8 @@ def match(truth: SegmentedImages, found: SegmentedImages, rules: Rules, threads:
 
     parallel.run(work, parallel.even(len(images), threads), threads, apart=True)
     extra = len(found.image_ids) - len(images)
-    notices = {**found.notices, **truth.notices, "unread_predictions": extra}
+    notices = Counter({**found.notices, "unread_predictions": extra})
+    notices.update(truth.notices)
     notices["unlisted_categories"] = int((of_truth < 0).sum())
     notices["wrong_areas"], notices["unlisted_pixels"] = (int(one) for one in odd.sum(axis=0))
     made = [one for one in images if one is not None]

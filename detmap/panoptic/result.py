@@ -89,8 +89,8 @@ class PanopticResult(Result):
             row: dict[str, Any] = {"category_id": key, "category": name}
             row["kind"] = "thing" if self.tally.classes.things[k] else "stuff"
             row |= dict(zip(QUALITIES, self.qualities[:, k].tolist(), strict=True))
-            matched, false, missed, segments = self.counts[k].tolist()
-            row |= {"matched": matched, "false": false, "missed": missed, "segments": segments}
+            matched, false, missed, positives = self.counts[k].tolist()
+            row |= {"matched": matched, "false": false, "missed": missed, "positives": positives}
             rows.append(row)
         return rows if self._intervals is None else widened(rows, self._intervals.of_categories(), "PQ")
 
@@ -117,6 +117,7 @@ class PanopticResult(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain dicts, lists, strings and numbers (NaN where undefined)."""
         made = {
+            "task": "panoptic",
             "protocol": self.rules.to_dict(),
             "metrics": dict(self),
             "categories": self.number_of_categories,

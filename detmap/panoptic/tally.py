@@ -127,15 +127,13 @@ class PanopticTally:
 
     def weighted(self, weights: NDArray[Any]) -> Sums:
         """Return the sums of a data set that has image *i* ``weights[i]`` times; up to rounding those of `sums`."""
-        number = len(self.classes.ids)
-        own = weights[self.cell_image]
+        number, own = len(self.classes.ids), weights[self.cell_image]
 
-        def total(category: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
-            return np.bincount(category, values, number).astype(np.float64)
+        def total(categories: NDArray[np.int32], values: NDArray[Any]) -> NDArray[np.float64]:
+            return np.bincount(categories, values, number).astype(np.float64, copy=False)
 
         iou = total(self.match_category, self.match_iou * weights[self.match_image])
-        tp, fp, fn = (total(self.cell_category, self.cell_counts[:, at] * own) for at in range(3))
-        return Sums(iou, tp, fp, fn)
+        return Sums(iou, *(total(self.cell_category, self.cell_counts[:, at] * own) for at in range(3)))
 
     def merge(self, *others: PanopticTally) -> PanopticTally:
         """Return the tally of all images: this one's first, then those of `others`.

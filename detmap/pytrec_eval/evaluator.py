@@ -222,7 +222,7 @@ def _run(scores: dict[Any, Any], judged: Mapping[str, Mapping[str, int]]) -> run
     try:
         if len(kept) < len(scores):
             runs.table_of_dicts({query: one for query, one in scores.items() if query not in judged}, "run")
-        return runs.table_of_dicts(kept, "run", judged)
+        return runs.table_of_dicts(kept, "run", judged, runs.order_of(_CONVENTION))
     except TypeError:
         raise TypeError(_WRONG_RUN) from None
     except OverflowError:

@@ -15,9 +15,10 @@ from detmap.data.notices import describe
 from detmap.errors import InputError, OptionError, shorten
 from detmap.ranx.rows import Qrels, Run, lists_as_rows
 from detmap.retrieval.conventions import CONVENTIONS, Convention
+from detmap.retrieval.lookups import Order
 from detmap.retrieval.metrics import parse
 from detmap.retrieval.ranked import Request
-from detmap.retrieval.runs import RankedRun, Rules, Table, ranked_run, read_table, table_of_dicts
+from detmap.retrieval.runs import RankedRun, Rules, Table, order_of, ranked_run, read_table, table_of_dicts
 
 _CONVENTION = CONVENTIONS.find("ranx")
 
@@ -127,7 +128,13 @@ def values_per_query(
     judged, theirs, convention = _tables(qrels, run, any(one.metric.name == "bpref" for one in requests.values()))
     _check_queries(judged.queries, theirs.queries)
     asked = list({request.key: request for request in requests.values()}.values())
-    ranked = ranked_run(judged, theirs, Rules(convention, level=1, all_empty=True), asked)
+
+    def rank() -> RankedRun:
+        return ranked_run(judged, theirs, Rules(convention, level=1, all_empty=True), asked)
+
+    # No metric of ranx asks for an order of its own: one ranking serves all.
+    reusable = isinstance(qrels, Qrels) and isinstance(run, Run) and all(one.order is None for one in asked)
+    ranked = run.ranked(qrels.table, convention, rank) if reusable else rank()
     columns = ranked.score(asked).per_query
     queries = sorted(judged.queries) if isinstance(qrels, Qrels) else judged.queries
     place = {query: at for at, query in enumerate(judged.queries)}
@@ -164,20 +171,20 @@ def _tables(qrels: Any, run: Any, place: bool) -> tuple[Table, Table, Convention
         given[1] = {query: dict(reversed(row.items())) for query, row in run.items()}
     elif not isinstance(run, Run):
         convention = replace(convention, ties="reversed")
-    judged, ranked = _plain(*given) or tuple(map(read_table, given, ("qrels", "run")))
+    judged, ranked = _plain(given[0], given[1], order_of(convention)) or tuple(map(read_table, given, ("qrels", "run")))
     # To ranx every grade below the level is one of a document that is not relevant, also one below 0.
     judged = replace(judged, values=np.where(judged.values >= 1, judged.values, 0))
     return judged, ranked, convention
 
 
-def _plain(qrels: Any, run: Any) -> tuple[Table, Table] | None:
+def _plain(qrels: Any, run: Any, order: Order) -> tuple[Table, Table] | None:
     """Return dicts from strings to numbers as tables that read them in place; None for anything else."""
     if not isinstance(qrels, dict) or not isinstance(run, dict) or qrels.keys() != run.keys():
         return None
     if not all(type(row) is dict for side in (qrels, run) for row in side.values()):
         return None
     try:
-        return table_of_dicts(qrels, "qrels"), table_of_dicts(run, "run", qrels)
+        return table_of_dicts(qrels, "qrels"), table_of_dicts(run, "run", qrels, order)
     except (TypeError, OverflowError):
         return None
 

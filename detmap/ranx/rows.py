@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from operator import itemgetter
 from typing import Any, ClassVar, Literal
 
@@ -14,8 +15,9 @@ from numpy.typing import NDArray
 
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
 from detmap.formats.trec import Texts, run_name
+from detmap.retrieval.conventions import Convention
 from detmap.retrieval.document_ids import decoded, texts
-from detmap.retrieval.runs import Table, read_table
+from detmap.retrieval.runs import RankedRun, Table, read_table, table_of_dicts
 from detmap.system.whole_files import write
 
 Kind = Literal["qrels", "run"]
@@ -43,7 +45,8 @@ def file_kind(path: str | os.PathLike[str], kind: str | None) -> str:
 class Rows:
     """Numbers by query and document: what `Qrels` and `Run` share.
 
-    What was read from a file or a frame stays columns until a document is asked for by name.
+    What was read from a file or a frame stays columns until a document is asked for by name. Columns of dicts are kept until
+    one changes; once a caller has the dicts themselves, they are read anew for each evaluation.
     """
 
     kind: ClassVar[Kind]
@@ -54,12 +57,21 @@ class Rows:
         self.sorted = False
         self._columns: Table | None = None
         self._by_query: dict[Any, dict[Any, Any]] = {}
+        self._kept: Table | None = None
+        self._is_shared = False
         if given is not None:
             if not isinstance(given, Mapping):
                 raise InputError("must be a dict of dicts", source=self.kind, value=type(given).__name__)
             self._by_query = {query: self._numbers(query, row) for query, row in given.items()}
             if not any(self._by_query.values()):
                 raise InputError("is empty", source=self.kind)
+            self._keep()
+
+    def _keep(self) -> None:
+        """Read the dicts as columns, if these are of strings and numbers that can be evaluated."""
+        with suppress(TypeError, OverflowError, InputError):
+            if all(type(query) is str for query in self._by_query):
+                self._kept = table_of_dicts(self._by_query, self.kind)
 
     def _numbers(self, query: Any, row: Mapping[Any, Any]) -> dict[Any, Any]:
         """Return a copy of a query's documents, whose numbers are of the right type."""
@@ -78,7 +90,7 @@ class Rows:
         return made
 
     @property
-    def rows(self) -> dict[Any, dict[Any, Any]]:
+    def _rows(self) -> dict[Any, dict[Any, Any]]:
         """The documents of each query, in the order in which they came or were sorted."""
         if self._columns is not None:
             self._by_query, self._columns = _dicts(self._columns, self.number), None
@@ -86,27 +98,41 @@ class Rows:
 
     @property
     def table(self) -> Table | dict[Any, dict[Any, Any]]:
-        """What `detmap.retrieval` reads: columns where there are such."""
-        return self.rows if self._columns is None else self._columns
+        """What `detmap.retrieval` reads: columns where there are such, the same ones until something changes."""
+        if self._columns is not None:
+            return self._columns
+        if self._kept is None and not self._is_shared:
+            self._keep()
+        return self._by_query if self._kept is None else self._kept
+
+    def _changed(self) -> None:
+        """Forget what follows from the dicts."""
+        self.sorted, self._kept = False, None
+
+    def _shared(self) -> dict[Any, dict[Any, Any]]:
+        """Return the dicts themselves, which a caller may change unseen from now on."""
+        self._is_shared, self._kept = True, None
+        return self._in_order
 
     @property
-    def in_order(self) -> dict[Any, dict[Any, Any]]:
+    def _in_order(self) -> dict[Any, dict[Any, Any]]:
         """The documents by descending number, of the queries in ascending order; equal numbers stay as they came."""
         if not self.sorted:
             self.sort()
-        return self.rows
+        return self._rows
 
     def sort(self) -> None:
         """Put queries in ascending order and documents in descending order of their numbers."""
-        ascending = {query: self.rows[query] for query in sorted(self.rows)}
+        ascending = {query: self._rows[query] for query in sorted(self._rows)}
         by_number = itemgetter(1)
         self._by_query = {q: dict(sorted(row.items(), key=by_number, reverse=True)) for q, row in ascending.items()}
+        self._changed()
         self.sorted = True
 
     def add_score(self, q_id: Any, doc_id: str, score: Any) -> None:
         """Add a document to a query, or give it another number."""
-        self.rows.setdefault(q_id, {})[doc_id] = self.number(score)
-        self.sorted = False
+        self._rows.setdefault(q_id, {})[doc_id] = self.number(score)
+        self._changed()
 
     def add(self, q_id: Any, doc_ids: Iterable[str], scores: Iterable[Any]) -> None:
         """Add a query with its documents and their numbers; a query of that id is replaced."""
@@ -117,28 +143,28 @@ class Rows:
     ) -> None:
         """Add queries with their documents and numbers; queries of the same ids are replaced."""
         for query, documents, numbers in zip(q_ids, doc_ids, scores, strict=True):
-            self.rows[query] = dict(zip(documents, map(self.number, numbers), strict=True))
-        self.sorted = False
+            self._rows[query] = dict(zip(documents, map(self.number, numbers), strict=True))
+        self._changed()
 
     def keys(self) -> Any:
         """Return the queries, ascending."""
-        return self.in_order.keys()
+        return self._in_order.keys()
 
     def get_query_ids(self) -> list[Any]:
         """Return the queries as a list, ascending."""
-        return list(self.in_order)
+        return list(self._in_order)
 
     def get_doc_ids_and_scores(self) -> list[dict[Any, Any]]:
         """Return the documents of each query, by descending number."""
-        return list(self.in_order.values())
+        return [dict(row) for row in self._in_order.values()]
 
     def to_dict(self) -> dict[Any, dict[Any, Any]]:
         """Return a copy as a dict of dicts."""
-        return {query: dict(row) for query, row in self.in_order.items()}
+        return {query: dict(row) for query, row in self._in_order.items()}
 
     def to_dataframe(self) -> Any:
         """Return a pandas data frame with the columns ``q_id``, ``doc_id`` and ``score`` (extra ``frames``)."""
-        lines = [(query, document, value) for query, row in self.in_order.items() for document, value in row.items()]
+        lines = [(query, document, value) for query, row in self._in_order.items() for document, value in row.items()]
         columns = [list(column) for column in zip(*lines, strict=True)] or [[], [], []]
         return _pandas().DataFrame(dict(zip(("q_id", "doc_id", "score"), columns, strict=True)))
 
@@ -183,13 +209,13 @@ class Rows:
         return len(self)
 
     def __getitem__(self, q_id: Any) -> dict[Any, Any]:
-        return dict(self.in_order[q_id])
+        return dict(self._in_order[q_id])
 
     def __len__(self) -> int:
         return len(self._by_query) if self._columns is None else len(self._columns.queries)
 
     def __repr__(self) -> str:
-        return repr(self.in_order)
+        return repr(self._in_order)
 
 
 def _dicts(table: Table, number: type) -> dict[Any, dict[Any, Any]]:
@@ -244,17 +270,18 @@ class Qrels(Rows):
     @property
     def qrels(self) -> dict[Any, dict[Any, int]]:
         """The grades, sorted."""
-        return self.in_order
+        return self._shared()
 
     def set_relevance_level(self, rel_lvl: int = 1) -> None:
         """Lower all grades by ``rel_lvl - 1``."""
-        for row in self.rows.values():
+        for row in self._rows.values():
             for document in row:
                 row[document] -= rel_lvl - 1
+        self._changed()
 
     def _lines(self) -> list[str]:
         return [
-            f"{query} 0 {document} {grade}" for query, row in self.in_order.items() for document, grade in row.items()
+            f"{query} 0 {document} {grade}" for query, row in self._in_order.items() for document, grade in row.items()
         ]
 
     @staticmethod
@@ -322,22 +349,44 @@ class Run(Rows):
         self.scores: dict[str, dict[Any, float]] = defaultdict(dict)
         self.mean_scores: dict[str, float] = {}
         self.std_scores: dict[str, float] = {}
+        #: The tables that were ranked last, the convention, and the ranking.
+        self._ranked: tuple[Any, Any, Convention, RankedRun] | None = None
 
     @property
     def run(self) -> dict[Any, dict[Any, float]]:
         """The scores, sorted."""
-        return self.in_order
+        return self._shared()
+
+    def ranked(self, qrels: Any, convention: Convention, rank: Callable[[], RankedRun]) -> RankedRun:
+        """Return the ranking of this run against a table of judgements: the last one where nothing changed."""
+        own = self.table
+        if not isinstance(qrels, Table) or not isinstance(own, Table):
+            return rank()
+        last = self._ranked
+        if last is None or last[0] is not qrels or last[1] is not own or last[2] != convention:
+            self._ranked = last = (qrels, own, convention, rank())
+        return last[3]
+
+    def _changed(self) -> None:
+        self._ranked = None
+        super()._changed()
+
+    def _shared(self) -> dict[Any, dict[Any, Any]]:
+        self._ranked = None
+        return super()._shared()
 
     def make_comparable(self, qrels: Qrels) -> Run:
         """Add an empty ranking for each judged query that is missing, and remove queries that are not judged."""
-        self._by_query = {query: self.rows.get(query, {}) for query in qrels.keys()}  # noqa: SIM118 - no mapping
-        self.sorted = False
+        queries = qrels.keys()
+        if queries != self._rows.keys():
+            self._by_query = {query: self._rows.get(query, {}) for query in queries}
+            self._changed()
         return self
 
     def _lines(self) -> list[str]:
         return [
             f"{query} Q0 {document} {rank} {score} {self.name}"
-            for query, row in self.in_order.items()
+            for query, row in self._in_order.items()
             for rank, (document, score) in enumerate(row.items(), 1)
         ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import posixpath
@@ -65,6 +64,8 @@ def inflate(data: Buffer, source: str) -> bytes:
 
 def _unzipped(data: Buffer, limit: int) -> bytes:
     """Return what gzip's data holds, or a byte more than `limit` of it."""
+    import gzip
+
     out = io.BytesIO()  # pieces that are joined in the end would be held twice
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
         while out.tell() <= limit and (part := file.read(min(_PIECE, limit + 1 - out.tell()))):
@@ -77,6 +78,8 @@ def compressed(data: bytes, name: str) -> bytes:
     `MissingDependencyError` where nothing is installed that does it.
     """
     if name.endswith(".gz"):
+        import gzip
+
         return gzip.compress(data, mtime=0)
     return zstd.compress(data) if name.endswith(".zst") else data
 

@@ -51,8 +51,9 @@ class Board:
     #: `models` and `categories`: the rows and columns of `values`; models in the order of `rows`.
     models: Sequence[str] = ()
     categories: Sequence[str] = ()
-    #: ``values[i][k]`` is the AP of model *i* on category *k*.
+    #: ``values[i][k]`` is the AP, or another metric `of_category`, of model *i* on category *k*.
     values: Sequence[Sequence[float | None]] = ()
+    of_category: str = "AP"
     #: Number of objects of each category; empty if it is hidden.
     objects: Sequence[int] = ()
     #: Of each model ``iou``, ``recall`` and ``precision``: the mean of its classes.
@@ -272,6 +273,7 @@ def _categories(board: Board) -> tuple[dict[str, Any], int]:
         "categories": [printable(name) for name in board.categories],
         "objects": list(board.objects),
         "values": values,
+        "metric": board.of_category,
         "chosen": _CHOSEN,
     }
     return data, max(len(board.models) - most, 0)

@@ -19,26 +19,8 @@ from detmap.retrieval.scoring import RankingResult
 from detmap.retrieval.variants import p_mrr, robustness
 
 __all__ = [
-    "CONVENTIONS",
-    "METRICS",
-    "Convention",
-    "Evaluator",
-    "Metric",
-    "RankingResult",
-    "abstention_area",
-    "average_precision_score",
-    "confidences",
-    "evaluate_codes",
-    "evaluate_distances",
-    "evaluate_features",
-    "evaluate_landmarks",
-    "evaluate_neighbors",
-    "evaluate_rankings",
-    "evaluate_run",
-    "global_average_precision",
-    "multi_query",
-    "neighbor_recall",
-    "p_mrr",
-    "rank_biased_overlap",
-    "robustness",
-]
+    "CONVENTIONS", "METRICS", "Convention", "Evaluator", "Metric", "RankingResult", "abstention_area",
+    "average_precision_score", "confidences", "evaluate_codes", "evaluate_distances", "evaluate_features",
+    "evaluate_landmarks", "evaluate_neighbors", "evaluate_rankings", "evaluate_run", "global_average_precision",
+    "multi_query", "neighbor_recall", "p_mrr", "rank_biased_overlap", "robustness"
+]  # fmt: skip

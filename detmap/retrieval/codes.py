@@ -68,11 +68,9 @@ def _words(array: NDArray[np.uint8]) -> NDArray[np.uint64]:
 def _pack(
     array: NDArray[Any], source: str, packed: bool | None, either: bool = False
 ) -> tuple[NDArray[np.uint64], int, str]:
-    """Return codes as rows of words, the number of bits, and what they were: packed, signs or bits.
-
-    Where it is not said whether they are `packed` (None), words are. Bytes that may be `either` are packed unless they are
-    all 0 and 1.
-    """
+    """Return codes as rows of words, the number of bits, and what they were: packed, signs or bits."""
+    # Where it is not said whether they are `packed` (None), words are. Bytes that may be `either` are packed unless
+    # they are all 0 and 1.
     if packed or (packed is None and array.dtype == np.uint64):
         if array.dtype not in (np.uint8, np.uint64):
             raise InputError("packed codes are uint8 or uint64", source=source, value=array.dtype.name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,11 @@ from detmap import columns
 from detmap.errors import InputError, shorten
 from detmap.formats.trec import LONGEST_ID, Texts
 from detmap.kernels import readonly
-from detmap.kernels.texts import LENGTH_BITS, LENGTHS
+from detmap.kernels.texts import LENGTHS, split
 from detmap.system import parallel
+
+if TYPE_CHECKING:
+    from detmap.retrieval.lookups import Found
 
 #: How ids are encoded, lone surrogates included.
 UTF8 = ("utf-8", "surrogatepass")
@@ -41,7 +44,7 @@ def keys(values: list[Any], source: str, field: str) -> Located:
         For keys that are no ids, or not all of one type: two of those are named.
     """
     try:
-        return _strings(values, source, field)
+        return strings(values, source, field)
     except TypeError:  # they are not all strings
         pass
     if len({_kind(kind) for kind in set(map(type, values))}) > 1:
@@ -80,7 +83,7 @@ def located(ids: NDArray[Any], source: str, field: str) -> Located:
     if ids.dtype.kind == "i":
         return ids
     if ids.dtype.kind != "S":
-        return _strings(ids.tolist(), source, field)
+        return strings(ids.tolist(), source, field)
     found = Texts.of(ids)
     if ids.size and np.count_nonzero(found.data) < int(found.lengths().sum()):
         raise InputError("an id holds a zero byte", source=source, field=field)
@@ -97,7 +100,7 @@ def texts(ids: Located | Keys) -> Texts:
 def names(ids: list[Any], source: str, field: str) -> list[Any]:
     """Return ids of queries as integers or strings; bytes that are not UTF-8 stay, as they equal no string."""
     found = [decoded(name) if isinstance(name, bytes) else name for name in ids]
-    _strings([name for name in found if isinstance(name, str)], source, field)  # which refuses what cannot be an id
+    strings([name for name in found if isinstance(name, str)], source, field)  # which refuses what cannot be an id
     return found
 
 
@@ -158,21 +161,27 @@ def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
         )
 
 
-def _strings(listed: list[str], source: str, field: str, longest: int = LONGEST_ID) -> Texts:
+def strings(listed: Sequence[str], source: str, field: str, longest: int = LONGEST_ID) -> Texts:
     """Return strings in a buffer; TypeError says that not all are strings, and joining them is the fastest way to ask."""
-    data = np.frombuffer("\0".join(listed).encode(*UTF8), np.uint8)
-    ends = np.append(np.flatnonzero(data == 0), data.size)[: None if listed else 0]
-    if ends.size != len(listed):
-        bad = next(text for text in listed if "\0" in text)
-        raise InputError("an id holds a zero byte", source=source, field=field, value=bad)
-    begins = np.zeros_like(ends)
-    begins[1:] = ends[:-1] + 1
-    lengths = ends - begins
-    if int(lengths.max(initial=0)) > longest:
-        raise _too_long(listed[int(np.argmax(lengths))].encode(*UTF8), source, field)
-    if data.size < 8:
+    found = _separated("\0".join(listed), len(listed), longest)
+    if found is not None:
+        return found
+    bad = next((text for text in listed if "\0" in text), None)
+    if bad is None:
+        raise _too_long(next(one for text in listed if len(one := text.encode(*UTF8)) > longest), source, field)
+    raise InputError("an id holds a zero byte", source=source, field=field, value=bad)
+
+
+def _separated(joined: str, count: int, longest: int) -> Texts | None:
+    """Return strings, `joined` by zero bytes, in a buffer; None where there are more of them, or one is too long."""
+    data = np.frombuffer(joined.encode(*UTF8), np.uint8)
+    size = data.size
+    if size < 8:
         data = np.concatenate((data, np.zeros(8, np.uint8)))
-    return Texts(readonly(data, np.uint8), readonly(begins << LENGTH_BITS | lengths, np.uint64))
+    data, words = readonly(data, np.uint8), np.empty(count, np.uint64)
+    if split(data, size, longest, words) != count and count:
+        return None
+    return Texts(data, readonly(words, np.uint64))
 
 
 def _checked(found: Texts, source: str, field: str) -> Texts:
@@ -212,10 +221,10 @@ class Keys:
         field: str,
         checked: bool = False,
     ) -> None:
-        self.mappings, self._queries, self._source, self._field = mappings, queries, source, field
+        self.mappings, self.queries, self._source, self._field = mappings, queries, source, field
         self.checked = checked
-        #: The scores of the judged documents, query by query, where they were looked up; NaN of those that are not there.
-        self.found: NDArray[np.float64] | None = None
+        #: The judged documents, query by query, where they were looked up.
+        self.found: Found | None = None
         self.starts = np.concatenate(([0], np.cumsum([len(one) for one in mappings]))).astype(np.int64)
 
     def located(self, begin: int, end: int) -> Texts:
@@ -228,16 +237,37 @@ class Keys:
         """
         try:
             listed = list(chain.from_iterable(self.mappings[begin:end]))
-            return _strings(listed, self._source, self._field, int(LENGTHS) if self.checked else LONGEST_ID)
+            return strings(listed, self._source, self._field, int(LENGTHS) if self.checked else LONGEST_ID)
         except (InputError, TypeError):
             return texts(self.whole())[np.arange(self.starts[begin], self.starts[end])]
+
+    def joined(self, begin: int, end: int, texts: Sequence[str]) -> Texts:
+        """Return the keys of mappings ``[begin, end)``, given those of each joined by zero bytes.
+
+        Raises
+        ------
+        InputError
+            For a key or a query that holds a zero byte.
+        """
+        mappings = self.mappings[begin:end]
+        full = [text for text, one in zip(texts, mappings, strict=True) if one]
+        count = int(self.starts[end] - self.starts[begin])
+        found = _separated("\0".join(full), count, int(LENGTHS)) if count else Texts.of([])
+        if found is None or "\0" in "".join(self.queries[begin:end]):
+            for query, one in zip(self.queries[begin:end], mappings, strict=True):
+                for text in (query, *one):
+                    if "\0" in text:
+                        record = f"query {shorten(query)}"
+                        raise InputError("an id holds a zero byte", source=self._source, record=record, value=text)
+            raise InputError(f"an id has more than {int(LENGTHS)} bytes", source=self._source, field=self._field)
+        return found
 
     def whole(self) -> Located:
         """Return all keys. Where one is not an id, or not of the type of the others, the error names its mapping."""
         try:
             return keys(list(chain.from_iterable(self.mappings)), self._source, self._field)
         except InputError:
-            for query, one in zip(self._queries, self.mappings, strict=True):
+            for query, one in zip(self.queries, self.mappings, strict=True):
                 keys(list(one), f"{self._source}: query {shorten(query)}", self._field)
             raise
 
@@ -249,24 +279,25 @@ class Keys:
         """Return what messages call a key, counted over all mappings."""
         which = int(np.searchsorted(self.starts, row, side="right")) - 1
         key = list(self.mappings[which])[row - int(self.starts[which])]
-        return f"query {shorten(self._queries[which])}, document {shorten(key)}"
+        return f"query {shorten(self.queries[which])}, document {shorten(key)}"
 
     def take(self, which: list[int]) -> Keys:
         """Return the keys of some of the mappings (-1 stands for an empty one)."""
         if not self.checked:
-            others = self._some(sorted(set(range(len(self.mappings))) - set(which)))
+            others = self.some(sorted(set(range(len(self.mappings))) - set(which)))
             for block in others.blocks():
                 others.located(*block)
-        return self._some(which)
+        return self.some(which)
 
-    def _some(self, which: Sequence[int]) -> Keys:
+    def some(self, which: Sequence[int]) -> Keys:
+        """Return the keys of some of the mappings, as `take` does; others are not looked at."""
         mappings = [{} if i < 0 else self.mappings[i] for i in which]
-        queries = [None if i < 0 else self._queries[i] for i in which]
+        queries = [None if i < 0 else self.queries[i] for i in which]
         return Keys(mappings, queries, self._source, self._field, self.checked)
 
     def __getitem__(self, rows: NDArray[np.int64]) -> Texts:
         """Return some of the keys, counted over all mappings."""
         which = np.searchsorted(self.starts, rows, side="right") - 1
         used, place = np.unique(which, return_inverse=True)
-        some = self._some(used.tolist())
+        some = self.some(used.tolist())
         return some.located(0, used.size)[rows - self.starts[which] + some.starts[place]]

@@ -237,10 +237,8 @@ Rows = Callable[[int, int], NDArray[Any]]
 def _rank(
     rows: Rows, gallery: Gallery, convention: Convention, begin: int, end: int, width: int, seed: int
 ) -> tuple[Ranked, NDArray[np.int64]]:
-    """Rank queries ``[begin, end)``, whose distances are ``rows(a, b)``; return them and how much junk each has.
-
-    CMC of the variants that draw or merge identities is evaluated up to rank `width`.
-    """
+    """Rank queries ``[begin, end)``, whose distances are ``rows(a, b)``; return them and how much junk each has."""
+    # CMC of the variants that draw or merge identities is evaluated up to rank `width`.
     starts, relevant, junk_starts, junk = gallery.lists(begin, end)
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(end - begin, np.int64)
@@ -368,12 +366,10 @@ def _true_positive_rates(
     matched: NDArray[np.float64],
     wanted: list[float],
 ) -> list[float]:
-    """Return fast-reid's TPR at given FPRs, over all pairs that are not junk.
-
-    A pair is called different at distance *t* or more: TPR is the share of the pairs of different identity that are, FPR
-    that of the matching pairs. The point of scikit-learn's ``roc_curve`` whose FPR is nearest is taken, the first of equally
-    near ones; that curve leaves out points between two equal steps.
-    """
+    """Return fast-reid's TPR at given FPRs, over all pairs that are not junk."""
+    # A pair is called different at distance *t* or more: TPR is the share of the pairs of different identity that are,
+    # FPR that of the matching pairs. The point of scikit-learn's ``roc_curve`` whose FPR is nearest is taken, the first
+    # of equally near ones; that curve leaves out points between two equal steps.
     steps, matches = np.unique(matched, return_counts=True)
     between, equal = np.zeros(steps.size + 1, np.int64), np.zeros(steps.size, np.int64)
     read = readonly(steps, np.float64)

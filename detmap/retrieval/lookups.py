@@ -7,28 +7,29 @@ its group are compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.errors import InputError
+from detmap.formats.trec import Texts
 from detmap.kernels import ranking, readonly
+from detmap.kernels.texts import LENGTHS, Grouped, Scored, count_before, find_strings, rank_rows
+from detmap.retrieval.document_ids import Keys, strings
 from detmap.system import parallel
 
-#: Documents of one score up to which comparing each of them is faster than sorting them.
-_FEW = 64
+#: Returns the ids of queries, of which the rows of all documents are given too.
+Located = Callable[[list[int], NDArray[np.int64] | slice], Texts]
+
+#: Documents of one score that are compared for each document of a query; where there are more, all are sorted.
+_FEW = 16
 
 #: Scores that are looked at together.
-_TOGETHER = 1 << 16
-
-
-def scores_of(run: Sequence[Mapping[Any, float]], judged: Sequence[Mapping[Any, Any]]) -> NDArray[np.float64]:
-    """Return the score of every judged document, query by query; NaN of those that the run does not hold."""
-    count = sum(map(len, judged))
-    found = (found_in(scores, documents) for scores, documents in zip(run, judged, strict=True))
-    return np.fromiter(chain.from_iterable(found), np.float64, count)
+TOGETHER = 1 << 16
 
 
 def found_in(scores: Mapping[Any, float], documents: Mapping[Any, Any]) -> list[float]:
@@ -37,29 +38,24 @@ def found_in(scores: Mapping[Any, float], documents: Mapping[Any, Any]) -> list[
     return [get(document, math.nan) for document in documents]
 
 
-class Places(NamedTuple):
-    """Where hits fall, by query and rank: as in `detmap.retrieval.runs`."""
-
-    ranks: NDArray[np.int64]
-    ahead: NDArray[np.int64]
-    tied: NDArray[np.int64]
-    which: NDArray[np.int64]
-
-
 class Scores(NamedTuple):
     """Scores of a run: those of query *i* are ``values[starts[i]:starts[i + 1]]``."""
 
     values: NDArray[np.float64]
     starts: NDArray[np.int64]
 
-    def distances(self, begin: int, end: int, single: bool) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the scores of queries ``[begin, end)``, turned around as kernels read them, and where each starts."""
+    def part(self, begin: int, end: int) -> Scores:
+        """Return the scores of queries ``[begin, end)``."""
         first = self.starts[begin]
-        values: NDArray[Any] = self.values[first : self.starts[end]]
+        return Scores(self.values[first : self.starts[end]], self.starts[begin : end + 1] - first)
+
+    def distances(self, single: bool) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return the scores, turned around as kernels read them, and where those of each query start."""
+        values: NDArray[Any] = self.values
         if single:
             with np.errstate(over="ignore"):  # what is too large for single precision becomes infinite, as in C
                 values = values.astype(np.float32)
-        return readonly(-values, np.float64), readonly(self.starts[begin : end + 1] - first, np.int64)
+        return readonly(-values, np.float64), readonly(self.starts, np.int64)
 
 
 class Order(NamedTuple):
@@ -69,76 +65,113 @@ class Order(NamedTuple):
     descending: bool
 
 
-def places_of(
-    run: Scores, hits: Scores, order: Order, ids: Sequence[Mapping[Any, Any]], names: Sequence[Any]
-) -> Places:
-    """Rank hits among the documents of their query.
+def groups_of(starts: NDArray[np.int64], which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where each of some groups of rows (-1: none) starts in a list of all their rows, and that list."""
+    sizes = np.where(which >= 0, starts[which + 1] - starts[which], 0)
+    new = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    return new, np.arange(new[-1]) + np.repeat(starts[which] - new[:-1], sizes)
 
-    Parameters
-    ----------
-    run : Scores
-        All scores.
-    hits : Scores
-        Those of the hits, which are among the others.
-    order : Order
-        How they are compared.
-    ids : sequence of mapping
-        The documents of each query, in the order of their scores.
-    names : sequence
-        The id of each hit.
-    """
-    count, queries = hits.values.size, hits.starts.size - 1
-    ahead, tied, before = (np.zeros(count, np.int64) for _ in range(3))
 
-    def place(begin: int, end: int) -> None:
-        every, own = run.distances(begin, end, order.single), hits.distances(begin, end, order.single)
-        some = slice(hits.starts[begin], hits.starts[end])
-        ranking.count_nearer(*every, *own, 0, end - begin, ahead[some], tied[some])
-        which = np.flatnonzero(tied[some] > 1)
+class Found(NamedTuple):
+    """Documents that were looked up, query by query; without meaning where a run does not hold one."""
+
+    #: The order in which they are placed.
+    order: Order
+    #: The score of each; NaN where a run does not hold it.
+    scores: NDArray[np.float64]
+    #: How many documents of its query have a better score.
+    ahead: NDArray[np.int64]
+    #: How many have the same one.
+    tied: NDArray[np.int64]
+    #: How many of those come before it.
+    before: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, order: Order, count: int) -> Found:
+        """Return room for so many documents."""
+        return cls(order, np.full(count, math.nan), *(np.zeros(count, np.int64) for _ in range(3)))
+
+    def place(self, begin: int, run: Scores, sought: Scores, located: Located, names: Sequence[str]) -> None:
+        """Place the documents of some queries; the first one is element `begin`.
+
+        Parameters
+        ----------
+        begin : int
+            Where they are written.
+        run, sought : Scores
+            All scores of the queries, and those of the documents that are placed.
+        located : callable
+            Returns the ids of some of the queries, given these and the rows of all their documents.
+        names : sequence of str
+            The ids of the documents that are placed.
+        """
+        self.scores[begin : begin + sought.values.size] = sought.values
+        got = np.flatnonzero(~np.isnan(sought.values))
+        own = Scores(sought.values[got], np.searchsorted(got, sought.starts)).distances(self.order.single)
+        values, rows = run.distances(self.order.single)
+        ahead, tied = np.zeros(got.size, np.int64), np.zeros(got.size, np.int64)
+        ranking.count_nearer(values, rows, *own, 0, rows.size - 1, ahead, tied)
+        self.ahead[begin + got], self.tied[begin + got] = ahead, tied
+        which = np.flatnonzero(tied > 1)
         if not which.size:
             return
-        owner = np.repeat(np.arange(end - begin), np.diff(own[1]))[which]
-        nearer, sizes = ahead[some][which], tied[some][which]
-        in_groups = np.lexsort((nearer, owner))
-        owner, nearer, sizes, which = owner[in_groups], nearer[in_groups], sizes[in_groups], which[in_groups]
-        first = np.flatnonzero(np.diff(owner, prepend=-1) | np.diff(nearer, prepend=-1))  # hit of each group
-        wanted = np.zeros(own[0].size, np.int64)
-        wanted[which[first]] = sizes[first]
-        bounds = readonly(np.concatenate(([0], np.cumsum(wanted))), np.int64)
-        listed = np.empty(int(bounds[-1]), np.int64)
-        ranking.list_equal(*every, *own, bounds, 0, end - begin, listed)
-        limits = [*first.tolist(), which.size]
-        groups = zip(
-            (owner[first] + begin).tolist(),
-            bounds[which[first]].tolist(),
-            bounds[which[first] + 1].tolist(),
-            limits,
-            limits[1:],
-            strict=False,
-        )
-        hit, offsets = (which + some.start).tolist(), []
-        members, documents, last = listed.tolist(), [], -1
-        for query, low, high, begins, ends in groups:
-            if query != last:
-                documents, last = list(ids[query]), query
-            group = [documents[place] for place in members[low:high]]
-            offsets += _before(group, [names[one] for one in hit[begins:ends]], order.descending)
-        before[hit] = offsets
-
-    parallel.run(place, parallel.split(np.diff(run.starts) + 1, _TOGETHER))
-    ranks = ahead + before + 1
-    which = np.lexsort((ranks, np.repeat(np.arange(queries), np.diff(hits.starts))))
-    return Places(ranks[which], ahead[which], tied[which], which)
+        owner = np.repeat(np.arange(rows.size - 1), np.diff(own[1]))[which]
+        used, starts = np.unique(owner), rows
+        lines: NDArray[np.int64] | slice = slice(None)
+        if 2 * used.size > rows.size:
+            used = np.arange(rows.size - 1)
+        else:
+            starts, lines = groups_of(rows, used)
+        listed, scores = located(used.tolist(), lines), readonly(values[lines], np.float64)
+        if listed.words.size != scores.size:
+            raise InputError("a dict was changed while it was read", source="run")
+        every = Scored(listed.data, listed.words, readonly(starts, np.int64), scores)
+        wanted = [names[one] for one in got[which].tolist()]
+        bounds = readonly(np.searchsorted(owner, np.append(used, rows.size)), np.int64)
+        texts = strings(wanted, "qrels", "documents", int(LENGTHS))
+        some = Scored(texts.data, texts.words, bounds, readonly(own[0][which], np.float64))
+        if int(tied[which].sum()) > _FEW * scores.size:
+            self.before[begin + got[which]] = _place_sorted(every, some, self.order.descending) - ahead[which]
+            return
+        before = np.empty(which.size, np.int64)
+        count_before(every, some, self.order.descending, 0, used.size, before)
+        self.before[begin + got[which]] = before
 
 
-def _before(group: list[Any], wanted: list[Any], descending: bool) -> list[int]:
-    """Return how many documents of a group of one score come before each of the `wanted`.
+def look_up(run: Scores, ids: Keys, sought: Sequence[Mapping[str, Any]], order: Order) -> Found:
+    """Look up documents, of mappings, among those of their query in a run."""
+    starts = np.concatenate(([0], np.cumsum([len(one) for one in sought]))).astype(np.int64)
+    found = Found.empty(order, int(starts[-1]))
 
-    Strings compare by code points, which is the order of their bytes in UTF-8.
-    """
-    if len(wanted) == 1 and not descending:
-        return [group.index(wanted[0])]
-    if len(wanted) == 1 and len(group) <= _FEW:
-        return [sum(map(wanted[0].__lt__, group))]
-    at = {document: place for place, document in enumerate(sorted(group, reverse=True) if descending else group)}
-    return [at[document] for document in wanted]
+    def place(begin: int, end: int) -> None:
+        own = chain.from_iterable(map(found_in, ids.mappings[begin:end], sought[begin:end]))
+        scores = Scores(np.fromiter(own, np.float64, int(starts[end] - starts[begin])), starts[begin : end + 1])
+
+        def located(used: list[int], lines: NDArray[np.int64] | slice) -> Texts:
+            return ids.some([begin + query for query in used]).located(0, len(used))
+
+        names = list(chain.from_iterable(sought[begin:end]))
+        shifted = scores._replace(starts=scores.starts - scores.starts[0])
+        found.place(int(starts[begin]), run.part(begin, end), shifted, located, names)
+
+    parallel.run(place, parallel.split(np.diff(run.starts) + 1, TOGETHER))
+    return found
+
+
+def _place_sorted(every: Scored, some: Scored, descending: bool) -> NDArray[np.int64]:
+    """Return how many strings of its group come before each of `some`, by score and then as `Order` says."""
+    starts, groups = every.starts, every.starts.size - 1
+    owner = np.repeat(np.arange(groups), np.diff(starts))
+    order = np.arange(owner.size, dtype=np.int32)
+    if descending:
+        rank_rows(every.data, every.words, readonly(-every.scores, np.float64), starts, 0, groups, order)
+    else:
+        order = np.lexsort((every.scores, owner)).astype(np.int32)
+    place = np.empty(owner.size, np.int64)
+    place[order] = np.arange(owner.size) - starts[owner]
+    found = np.empty(some.words.size, np.int64)
+    seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
+    with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
+        find_strings(Grouped(*every[:3]), Grouped(*some[:3]), 0, groups, seed, found)
+    sought: NDArray[np.int64] = place[starts[np.repeat(np.arange(groups), np.diff(some.starts))] + found]
+    return sought

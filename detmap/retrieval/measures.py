@@ -228,10 +228,8 @@ _HIGHEST_POWER = 1000
 
 
 def _gains(grades: NDArray[Any], request: Request) -> NDArray[Any]:
-    """Return the gains of grades: these themselves, 2 ** grade - 1, or those that the request names grade by grade.
-
-    Grades below the lowest one that the request names have none.
-    """
+    """Return the gains of grades: these themselves, 2 ** grade - 1, or those that the request names grade by grade."""
+    # Grades below the lowest one that the request names have none.
     if request.level is not None:
         grades = np.where(grades >= request.level, grades, 0.0)
     if "exp" in request.options:

@@ -309,10 +309,8 @@ def _rank(
     begin: int,
     end: int,
 ) -> tuple[Ranked, NDArray[np.int64], NDArray[np.int64]]:
-    """Rank the neighbours of queries ``[begin, end)``; return them, and of each query the junk among them and all junk.
-
-    `place` is where an item stands among those that are not junk to every query (-1: it is).
-    """
+    """Rank the neighbours of queries ``[begin, end)``; return them, and of each query the junk among them and all junk."""
+    # `place` is where an item stands among those that are not junk to every query (-1: it is).
     given = np.count_nonzero(items >= 0, axis=1)
     if measured is not None and bool(np.any((measured[:, 1:] == measured[:, :-1]) & (items[:, 1:] < items[:, :-1]))):
         last = np.where(items >= 0, items, np.iinfo(np.int64).max)

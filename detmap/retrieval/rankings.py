@@ -149,10 +149,8 @@ def _divides(request: Request, convention: Convention) -> bool:
 
 
 def _unpacked(values: Any, source: str) -> Any:
-    """Return arrays and tensors, and lists of their elements, as lists of Python's values; other collections as they are.
-
-    The elements of a tensor equal nothing but themselves.
-    """
+    """Return arrays and tensors, and lists of their elements, as lists of Python's values; other collections as they are."""
+    # The elements of a tensor equal nothing but themselves.
     if isinstance(values, list | tuple) and any(hasattr(value, "detach") for value in values):
         return [table(value, source).tolist() for value in values]
     return table(values, source).tolist() if hasattr(values, "__array__") else values

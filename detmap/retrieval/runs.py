@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from struct import error as PackError
 from struct import pack_into
@@ -27,7 +28,7 @@ from detmap.retrieval import document_ids
 from detmap.retrieval.conventions import Convention, RunChoices, convention_of
 from detmap.retrieval.document_ids import Keys, Located
 from detmap.retrieval.locating import RepeatedError, located
-from detmap.retrieval.lookups import Order, Scores, found_in, places_of, scores_of
+from detmap.retrieval.lookups import TOGETHER, Found, Order, Scores, found_in, groups_of, look_up
 from detmap.retrieval.metrics import DEEPEST, able, parse_all
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked, Request, stored_level
@@ -76,7 +77,7 @@ class Table:
         """Return some of the queries (-1: one without lines), in their order."""
         if which == list(range(len(self.queries))):
             return self
-        starts, lines = _lines_of(self.starts, np.array(which, dtype=np.int64))
+        starts, lines = groups_of(self.starts, np.array(which, dtype=np.int64))
         queries = [self.queries[i] if i >= 0 else None for i in which]
         documents = self.documents.take(which) if isinstance(self.documents, Keys) else self.documents[lines]
         return Table(queries, starts, documents, self.values[lines])
@@ -86,13 +87,6 @@ class Table:
         stay = np.flatnonzero(~out)
         starts = np.searchsorted(stay, self.starts).astype(np.int64)
         return Table(self.queries, starts, self.documents[stay], self.values[stay])
-
-
-def _lines_of(starts: NDArray[np.int64], which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the lines of some groups (-1: none), one group after the other, and where each starts in that list."""
-    sizes = np.where(which >= 0, starts[which + 1] - starts[which], 0)
-    new = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    return new, np.arange(new[-1]) + np.repeat(starts[which] - new[:-1], sizes)
 
 
 def _is_source(data: Any) -> bool:
@@ -123,10 +117,8 @@ def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
 
 
 def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | None = None) -> NDArray[Any]:
-    """Return scores as float64, grades as int64 where all are whole.
-
-    `place` names the record of an element, which has its row's number else.
-    """
+    """Return scores as float64, grades as int64 where all are whole."""
+    # `place` names the record of an element, which has its row's number else.
     field = "grades" if kind == "qrels" else "scores"
 
     def at(row: int) -> int | str:
@@ -233,12 +225,21 @@ def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Tabl
     return Table(queries, listed.starts, documents, _values_of_mappings(mappings, kind, listed))
 
 
+def order_of(convention: Convention) -> Order:
+    """Return how documents that are looked up in dicts are ordered."""
+    return Order(convention.single, convention.ties == "docid")
+
+
 def table_of_dicts(
-    data: Mapping[str, dict[str, Any]], kind: str, sought: Mapping[str, Mapping[str, Any]] | None = None
+    data: Mapping[str, dict[str, Any]],
+    kind: str,
+    sought: Mapping[str, Mapping[str, Any]] | None = None,
+    order: Order | None = None,
 ) -> Table:
     """Return a table of dicts from strings to floats and integers, which are read in place.
 
-    The documents `sought`, by query, are looked up on the way, while a query's dict is in the processor's cache.
+    The documents `sought`, by query, are looked up and placed in an `order` on the way, while a query's dict is in the
+    processor's cache.
 
     Raises
     ------
@@ -252,23 +253,36 @@ def table_of_dicts(
     mappings = list(data.values())
     listed = Keys(mappings, list(data), kind, "documents", checked=True)
     values, bounds = np.empty(int(listed.starts[-1])), listed.starts.tolist()
-    found: list[float] = []
-    for begin, end, query, one in zip(
-        bounds, bounds[1:], data, mappings, strict=False
-    ):  # once over all that a query has
-        _write_numbers(one.values(), values[begin:end])
-        if "\0" in query or "\0" in "".join(one):
-            bad = next(text for text in (query, *one) if "\0" in text)
-            raise InputError("an id holds a zero byte", source=kind, record=f"query {shorten(query)}", value=bad)
-        if sought is not None:
-            found += found_in(one, sought[query])
-    if sought is not None:
-        listed.found = np.array(found, np.float64)
+    if sought is not None and order is not None:
+        listed.found = Found.empty(order, sum(len(sought[query]) for query in data))
+    done = 0
+    for begin, end in parallel.split(np.diff(listed.starts) + 1, TOGETHER):  # once over all that a query has
+        joined, scores, ends = [], [], [0]
+        names: list[str] = []
+        for low, high, query, one in zip(
+            bounds[begin:end], bounds[begin + 1 : end + 1], listed.queries[begin:end], mappings[begin:end], strict=True
+        ):
+            _write_numbers(list(one.values()), values[low:high])
+            joined.append("\0".join(one))
+            if listed.found is not None and sought is not None:
+                names += sought[query]
+                scores += found_in(one, sought[query])
+                ends.append(len(names))
+        texts = listed.joined(begin, end, joined)
+        if listed.found is not None:
+            own = Scores(np.array(scores, np.float64), np.array(ends, np.int64))
+            part = Scores(values, listed.starts).part(begin, end)
+            listed.found.place(done, part, own, partial(_rows_of, texts), names)
+            done += len(names)
     return Table(list(data), listed.starts, listed, _values(values, kind, values.size, listed.name))
 
 
-def _write_numbers(numbers: ValuesView[Any], out: NDArray[np.float64]) -> None:
-    """Write the values of a dict, floats and integers, to `out`, or raise TypeError."""
+def _rows_of(texts: Texts, _: list[int], lines: NDArray[np.int64] | slice) -> Texts:
+    return texts[lines]
+
+
+def _write_numbers(numbers: list[Any], out: NDArray[np.float64]) -> None:
+    """Write floats and integers to `out`, or raise TypeError."""
     try:
         if (
             type(sum(numbers, 0.0)) is float
@@ -525,15 +539,8 @@ def check_judged(judged: Table) -> None:
 def _find(
     documents: Located | Keys, starts: NDArray[np.int64], wanted: Located | Keys, wanted_starts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
-    """Find, query by query, documents among documents.
-
-    Returns
-    -------
-    found : ndarray of int64
-        For each document that is wanted its place among those of its query, -1 where it is not there.
-    repeated : int
-        The first of `documents` that its query had before, -1 where none is; where one is, not all are found.
-    """
+    """Return the place of each wanted document among those of its query, or -1, and the first that is there twice, or -1."""
+    # Where one is there twice, not all are found.
     own: Texts | Keys
     if isinstance(documents, np.ndarray) and isinstance(wanted, np.ndarray):
         own, others = Texts.of(documents), Texts.of(wanted)
@@ -666,47 +673,26 @@ def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Po
     assert isinstance(judged.documents, Keys)
     assert isinstance(ranked.documents, Keys)
     count = len(judged.queries)
-    mappings, wanted = ranked.documents.mappings, judged.documents.mappings
-    scores = ranked.documents.found
-    scores = scores_of(mappings, wanted) if scores is None else scores
-    owner = np.repeat(np.arange(count), np.diff(judged.starts))
-    got = np.flatnonzero(~np.isnan(scores))
-    hit_starts = _starts_of(owner[got], count)
-    listed = list(chain.from_iterable(wanted))
-    ranks, ahead, tied, which = places_of(
-        Scores(ranked.values, ranked.starts),
-        Scores(scores[got], hit_starts),
-        Order(convention.single, convention.ties == "docid"),
-        mappings,
-        [listed[place] for place in got.tolist()],
-    )
-    return Pool(hit_starts, ranks, judged.values[got][which], np.diff(ranked.starts), ahead, tied), 0, got.size
+    order = order_of(convention)
+    found = ranked.documents.found
+    if found is None or found.order != order:
+        found = look_up(Scores(ranked.values, ranked.starts), ranked.documents, judged.documents.mappings, order)
+    got = np.flatnonzero(~np.isnan(found.scores))
+    owner = np.repeat(np.arange(count), np.diff(judged.starts))[got]
+    ahead, tied = found.ahead[got], found.tied[got]
+    ranks = ahead + found.before[got] + 1
+    which = np.lexsort((ranks, owner))
+    gains = judged.values[got][which]
+    pool = Pool(_starts_of(owner, count), ranks[which], gains, np.diff(ranked.starts), ahead[which], tied[which])
+    return pool, 0, got.size
 
 
 def _places(
     ranked: Table, relevant: NDArray[np.int64], hit_starts: NDArray[np.int64], convention: Convention
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Rank lines of a run among those of their query.
-
-    Parameters
-    ----------
-    ranked : Table
-        The run.
-    relevant : ndarray of int64, shape (h,)
-        Lines, counted from their query's first one, ascending within a query.
-    hit_starts : ndarray of int64, shape (q + 1,)
-        Those of query *i* are ``relevant[hit_starts[i]:hit_starts[i + 1]]``.
-    convention : Convention
-        Says what orders a run, and what orders ties.
-
-    Returns
-    -------
-    ranks, ahead, tied, which : ndarray of int64, shape (h,)
-        By query and rank: the rank; how many lines of the query have a better score, and how many the same one; and the
-        element of `relevant`.
-    items : ndarray of int64, shape (q,)
-        How many lines were ranked.
-    """
+    """Rank the `relevant` lines of a run, counted from their query's first one and ascending, among those of their query."""
+    # Returned are by query and rank: the rank; how many lines of the query have a better score, and how many the same;
+    # and the element of `relevant`, shape (h,) each; and how many lines of each query were ranked, shape (q,).
     queries = hit_starts.size - 1
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(queries, np.int64)
@@ -731,7 +717,7 @@ def _places(
         # Order all lines of the queries in which a hit is tied, by score and then by document.
         owner = np.repeat(np.arange(end - begin), np.diff(hit_starts[begin : end + 1]))
         some = np.unique(owner[tied[hits] > 1])
-        starts, lines = _lines_of(rows, some)
+        starts, lines = groups_of(rows, some)
         names = document_ids.texts(ranked.documents[first + lines])
         order = np.arange(lines.size, dtype=np.int32)
         with np.errstate(over="ignore"):

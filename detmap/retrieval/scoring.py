@@ -405,10 +405,8 @@ class _ByName(Mapping[str, NDArray[np.float64]]):
 def _empty(
     values: NDArray[np.float64], hits: Hits, convention: Convention, aggregate: Aggregate = MEAN
 ) -> NDArray[np.float64]:
-    """Return the values with the convention's in the place of those of empty queries.
-
-    Under ``zero`` a value that a query has without relevant items stays: nDCG from grades below the level, judged@k.
-    """
+    """Return the values with the convention's in the place of those of empty queries."""
+    # Under ``zero`` a value that a query has without relevant items stays: nDCG from grades below the level, judged@k.
     if aggregate.counts:
         return values
     if convention.empty != "skip":  # divided by hits up to k, of which there are none

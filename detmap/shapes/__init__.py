@@ -6,7 +6,9 @@ from detmap.plugins import register
 from detmap.shapes import boxes
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import (
+    BEV,
     BOUNDARIES,
+    BOX3D,
     DISTANCE,
     KEYPOINTS,
     KINDS,
@@ -49,4 +51,6 @@ KINDS.add_later(BOUNDARIES, "detmap.shapes.masks", "BOUNDARY")
 KINDS.add_later(WHOLE_BODIES, "detmap.shapes.keypoints", "WHOLE_BODY")
 KINDS.add_later(ROTATED, "detmap.shapes.rotated", "KIND")
 KINDS.add_later(PROBIOU, "detmap.shapes.rotated", "PROBABLE")
+KINDS.add_later(BEV, "detmap.shapes.boxes3d", "KIND")
+KINDS.add_later(BOX3D, "detmap.shapes.boxes3d", "SPACE")
 KINDS.add_later(DISTANCE, "detmap.shapes.moving", "KIND")

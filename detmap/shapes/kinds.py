@@ -330,11 +330,24 @@ MASKS, BOUNDARIES, PROBIOU = "segm", "boundary", "probiou"
 KEYPOINTS: Final = "keypoints"
 WHOLE_BODIES: Final = "keypoints_wholebody"
 ROTATED: Final = "rotated"
+BEV: Final = "bev"
+BOX3D: Final = "box3d"
 DISTANCE: Final = "centre-distance"
 
 #: The names of kinds, for type checkers, which then find a typo.
 IouType = (
-    Literal["bbox", "segm", "keypoints", "boundary", "rotated", "probiou", "keypoints_wholebody", "centre-distance"]
+    Literal[
+        "bbox",
+        "segm",
+        "keypoints",
+        "boundary",
+        "rotated",
+        "probiou",
+        "keypoints_wholebody",
+        "bev",
+        "box3d",
+        "centre-distance",
+    ]
     | PluginName
 )
 

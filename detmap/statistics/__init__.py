@@ -18,33 +18,8 @@ from detmap.statistics.reweighting import metric_names, support
 from detmap.statistics.tests import TESTS, Test, benjamini_hochberg, holm, paired_t, randomisation, wilcoxon
 
 __all__ = [
-    "TESTS",
-    "Bootstrap",
-    "Comparison",
-    "Difference",
-    "Family",
-    "HasTally",
-    "Intervals",
-    "PairTests",
-    "Permutations",
-    "QueryComparison",
-    "Test",
-    "benjamini_hochberg",
-    "bootstrap",
-    "bootstrap_queries",
-    "compare",
-    "compare_queries",
-    "drawn",
-    "exchanged",
-    "group_letters",
-    "holm",
-    "metric_names",
-    "pair_tests",
-    "paired_t",
-    "permutations_needed",
-    "permute",
-    "randomisation",
-    "support",
-    "testable",
-    "wilcoxon",
-]
+    "TESTS", "Bootstrap", "Comparison", "Difference", "Family", "HasTally", "Intervals", "PairTests",
+    "Permutations", "QueryComparison", "Test", "benjamini_hochberg", "bootstrap", "bootstrap_queries", "compare",
+    "compare_queries", "drawn", "exchanged", "group_letters", "holm", "metric_names", "pair_tests", "paired_t",
+    "permutations_needed", "permute", "randomisation", "support", "testable", "wilcoxon"
+]  # fmt: skip

@@ -67,6 +67,8 @@ class Bootstrap:
         How far from 0 and from 1 each column must be to have an interval; by default nothing is too near.
     balance : ndarray of float64, shape (m,), optional
         Of clusters: how many of one size those behind each column are worth, see `detmap.statistics.clusters.balanced`.
+    most : ndarray of float64, shape (m,), optional
+        The largest value that each column can have, 100 for percent; by default 1.
     seed : int
         The seed of the draws.
     method : {"t", "bca", "percentile"}
@@ -89,6 +91,7 @@ class Bootstrap:
     support: NDArray[np.int64]
     near: NDArray[np.float64] | None = None
     balance: NDArray[np.float64] | None = None
+    most: NDArray[np.float64] | None = None
     seed: int
     method: Method = "t"
     bounded: bool = True
@@ -127,18 +130,24 @@ class Bootstrap:
         out = np.full((self.estimate.size, 2), np.nan)
         for column in range(self.estimate.size):
             if not self.reason(column):
-                out[column] = intervals.interval(
+                most = self._most(column)
+                ends = intervals.interval(
                     self.method,
-                    float(self.estimate[column]),
-                    self.replicates[:, column],
-                    self.jackknife[:, column],
+                    float(self.estimate[column]) / most,
+                    self.replicates[:, column] / most,
+                    self.jackknife[:, column] / most,
                     int(self.support[column]),
                     level,
                     bounded=self._is_bounded(column),
                     near=self._near(column),
                     balance=self.balance_of(column),
                 )
+                out[column] = np.array(ends) * most
         return out
+
+    def _most(self, column: int) -> float:
+        """Return the largest value that a column can have."""
+        return 1.0 if self.most is None else float(self.most[column])
 
     def balance_of(self, column: int) -> float | None:
         """Return how many clusters of one size those behind a column are worth; None where images are drawn."""
@@ -157,10 +166,11 @@ class Bootstrap:
 
     def reason(self, column: int) -> str:
         """Return why a column has no interval, in a few words; empty where it has one."""
+        most = self._most(column)
         return intervals.reason(
-            float(self.estimate[column]),
-            self.replicates[:, column],
-            self.jackknife[:, column],
+            float(self.estimate[column]) / most,
+            self.replicates[:, column] / most,
+            self.jackknife[:, column] / most,
             int(self.support[column]),
             self.unit,
             bounded=self._is_bounded(column),
@@ -258,6 +268,13 @@ class Bootstrap:
         }
 
 
+def check_draws(replicates: int, seed: int, level: float) -> None:
+    """Refuse draws of which no interval can be made, ahead of what takes long."""
+    check_replicates(replicates)
+    check_seed(seed)
+    check_level(level)
+
+
 def check_level(level: float) -> None:
     """Refuse a confidence level that is not between 0 and 1."""
     if not 0 < level < 1:
@@ -340,6 +357,7 @@ def replicated(
         support=data.support,
         near=data.near,
         balance=data.balance,
+        most=data.most,
         seed=seed,
         method=method,
         unlimited=data.unlimited,

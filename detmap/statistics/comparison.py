@@ -17,9 +17,17 @@ from detmap.detection.tally import Tally
 from detmap.errors import OptionError, check_choice, shorten
 from detmap.results import fragment, to_text
 from detmap.statistics import intervals
-from detmap.statistics.bootstrap import Bootstrap, HasTally, alpha_of, bootstrap, check_level, resampled, tally_of
+from detmap.statistics.bootstrap import (
+    Bootstrap,
+    HasTally,
+    alpha_of,
+    bootstrap,
+    check_draws,
+    check_level,
+    resampled,
+    tally_of,
+)  # fmt: skip
 from detmap.statistics.clusters import clustered, independent
-from detmap.statistics.draws import check_replicates, check_seed
 from detmap.statistics.grouping import group_letters
 from detmap.statistics.intervals import Method
 from detmap.statistics.permutation import Permutations, check_alike, permutations_needed, permute, testable
@@ -97,7 +105,7 @@ class Comparison:
     notices : mapping of str to mapping of str to int
         What was unusual in each model's input, counted; `detmap.data.notices.NOTICES` says it in words.
     iou_type : str
-        The kind of shape that was compared.
+        The kind of shape that was compared, or "panoptic".
     """
 
     bootstraps: Mapping[str, Bootstrap]
@@ -121,6 +129,11 @@ class Comparison:
     def unit(self) -> str:
         """What is drawn and changes sides as a whole: "images", or "clusters" of them."""
         return self._any.unit
+
+    @property
+    def _found(self) -> str:
+        """What models find."""
+        return "segments" if self.iou_type == "panoptic" else "detections"
 
     @cached_property
     def _any(self) -> Bootstrap:
@@ -231,7 +244,7 @@ class Comparison:
         fewer = " (all of them where there are fewer)" if len(drawn) > 1 else ""
         lines = [
             f"p: paired permutation test, {_counted(max(drawn), 'permutation')}{fewer}: would the models differ as "
-            f"much if it were chance which of them made the detections of {_OF_ONE[unit]}?",
+            f"much if it were chance which of them made the {self._found} of {_OF_ONE[unit]}?",
             f"family of {self.metric}: {_counted(of_metric.size, 'pair')} of models; family of the categories: "
             f"{_counted(of_category.size, 'hypothesis', 'hypotheses')}, each with objects on {of_category.fewest} {unit} "
             f"or more; {correction}",
@@ -484,9 +497,7 @@ def compare_tallies(
     tallies = {name: clustered(tally_of(one), clusters) for name, one in models.items()}
     if len(tallies) < 2:
         raise OptionError("a comparison needs two models or more")
-    check_replicates(replicates)
-    check_seed(seed)
-    check_level(level)
+    check_draws(replicates, seed, level)
     check_choice("correction", correction, CORRECTIONS)
     first_name, first = next(iter(tallies.items()))
     for name, tally in tallies.items():

@@ -11,11 +11,13 @@ from detmap.detection.given import Models, Truth, by_name, tables_of
 from detmap.detection.protocols import PRESETS, AnyProtocol, Decisions, Protocol
 from detmap.detection.tally import Tally
 from detmap.errors import OptionError
+from detmap.panoptic.tally import PanopticTally
 from detmap.shapes import IouType
-from detmap.statistics.bootstrap import HasTally, check_level
+from detmap.statistics.bootstrap import HasTally, check_draws
 from detmap.statistics.comparison import Comparison, compare_tallies
-from detmap.statistics.draws import REPLICATES, check_replicates, check_seed
+from detmap.statistics.draws import REPLICATES
 from detmap.statistics.intervals import Method
+from detmap.statistics.resampled import AnyTally
 from detmap.statistics.tests import Correction
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ class HowScored(Decisions, How, total=False):
 
 @overload
 def compare(
-    models: Mapping[str, Tally | HasTally], replicates: int = REPLICATES, seed: int = 0, **how: Unpack[How]
+    models: Mapping[str, AnyTally | HasTally], replicates: int = REPLICATES, seed: int = 0, **how: Unpack[How]
 ) -> Comparison: ...
 
 
@@ -55,7 +57,7 @@ def compare(
 
 
 def compare(  # type: ignore[misc]  # scored models have replicates and seed in place of detections and protocol
-    models: Mapping[str, Tally | HasTally] | Truth,
+    models: Mapping[str, AnyTally | HasTally] | Truth,
     detections: Models | int | None = None,
     protocol: AnyProtocol | int = "coco",
     *,
@@ -79,7 +81,7 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
 
     Parameters
     ----------
-    models : mapping of str to Tally or DetectionResult; or ground truth
+    models : mapping of str to Tally, DetectionResult, or those of `detmap.panoptic`; or ground truth
         By name, two or more, scored under one protocol on the same images and categories. Or what there is to find, as
         `detmap.evaluate` takes it: a table, a path, or COCO's dictionary.
     detections : sequence, or mapping by name, of tables, paths, or COCO's lists of results, optional
@@ -147,9 +149,7 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
         raise OptionError(f"results are given by name, without ground truth: {_CALLS}")
     if len(named) < 2:
         raise OptionError(f"a comparison needs two models or more: {_CALLS}")
-    check_replicates(replicates)  # ahead of what takes long
-    check_seed(seed)
-    check_level(level)
+    check_draws(replicates, seed, level)
     truth, tallies = cast("Truth", models), {}
     for name, one in named.items():
         truth, found = tables_of(truth, one, protocol, iou_type, decisions.get("levels"))
@@ -162,8 +162,8 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
 _CALLS = "compare(ground_truth, [detections, others]), or compare({'a': result, 'b': other})"
 
 
-def _are_scored(models: object) -> TypeGuard[Mapping[str, Tally | HasTally]]:
+def _are_scored(models: object) -> TypeGuard[Mapping[str, AnyTally | HasTally]]:
     """Return whether models are results or tallies by name."""
     if not isinstance(models, Mapping) or hasattr(models, "tally"):
         return False
-    return all(isinstance(one, Tally) or hasattr(one, "tally") for one in models.values())
+    return all(isinstance(one, Tally | PanopticTally) or hasattr(one, "tally") for one in models.values())

@@ -24,7 +24,9 @@ from detmap.statistics.reweighting import (
     category_metrics,
     column_names,
     find_column,
+    largest_values,
     metric_names,
+    of_one_class,
     support,
     threshold_counts,
     unlimited,
@@ -63,6 +65,8 @@ class Resampled(Columns, Protocol):
     near: NDArray[np.float64] | None
     #: How many clusters of one size the clusters behind each column are worth, shape (m,); None without clusters.
     balance: NDArray[np.float64] | None
+    #: The largest value that each column can have, 100 for percent, shape (m,); None: 1 for all.
+    most: NDArray[np.float64] | None
     #: Which columns do not lie between 0 and 1, shape (m,); None: all do.
     unlimited: NDArray[np.bool_] | None
 
@@ -96,6 +100,7 @@ class ResampledDetections:
         self.support = support(tally, self.metrics, self.by_category, self.units)
         self.near: NDArray[np.float64] | None = self._near()
         self.balance = balance(tally, self.metrics, self.by_category, self.units)
+        self.most: NDArray[np.float64] | None = largest_values(tally, self.metrics, self.by_category)
         self.unlimited: NDArray[np.bool_] | None = unlimited(
             tally.protocol, self.metrics, self.by_category, len(self.categories)
         )
@@ -104,7 +109,8 @@ class ResampledDetections:
         number = len(self.categories)
         classes = int(np.count_nonzero(self.support[len(self.metrics) : len(self.metrics) + number]))
         of_all, of_category = threshold_counts(self._tally.protocol, self.metrics, self.by_category)
-        ends = [intervals.nearest(count, classes) for count in of_all]
+        alone = of_one_class(self._tally.protocol, self.metrics)
+        ends = [intervals.nearest(*((1, 1) if one else (n, classes))) for n, one in zip(of_all, alone, strict=True)]
         ends += [intervals.nearest(count, 1) for count in of_category for _ in range(number)]
         return np.array(ends, np.float64).reshape(-1, 2)
 
@@ -191,6 +197,9 @@ def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
     order = np.lexsort((both.rank, both.image, both.category))
     side, cell = both.image[order] & 1, cells[order] >> 1
     rows = np.column_stack((both.scores[order].view(np.uint64), both.hit[order], both.ignored[order]))
+    if both.found.size:
+        steps = (both.found[order], both.missed[order], both.alike[order].view(np.uint64))
+        rows = np.column_stack((rows, *(column.astype(np.uint64) for column in steps)))
     out = out.reshape(-1)
     alike = ~out[cell]  # as many on either side: then they lie in the same order, one side after the other
     one, other = np.flatnonzero(alike & (side == 0)), np.flatnonzero(alike & (side == 1))

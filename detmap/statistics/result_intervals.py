@@ -10,8 +10,7 @@ from detmap.errors import UnknownMetricError, check_choice
 from detmap.panoptic.result import PanopticResult
 from detmap.results import printable
 from detmap.statistics import intervals
-from detmap.statistics.bootstrap import BIAS, Bootstrap, bootstrap, check_level
-from detmap.statistics.draws import check_replicates, check_seed
+from detmap.statistics.bootstrap import BIAS, Bootstrap, bootstrap, check_draws, check_level
 from detmap.statistics.intervals import Method
 
 #: Maximum number of reasons for missing intervals that are told, and of metrics that are named for each.
@@ -119,9 +118,7 @@ def without_interval(reasons: Mapping[str, str], more: str) -> list[str]:
 
 def check_asked(replicates: int, seed: int, method: Method, level: float) -> None:
     """Refuse intervals that cannot be made, ahead of scoring."""
-    check_replicates(replicates)
-    check_seed(seed)
-    check_level(level)
+    check_draws(replicates, seed, level)
     check_choice("interval", method, intervals.METHODS)
 
 

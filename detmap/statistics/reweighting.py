@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.detection.metric_names import OF_IMAGES, Row, metric_table
+from detmap.detection.metric_names import OF_CLASS, OF_IMAGES, Row, metric_table
 from detmap.detection.precisions import mean_of_classes, mean_of_defined
 from detmap.detection.protocols import BY_FILE, Protocol
 from detmap.detection.tally import Tally
 from detmap.detection.true_positives import class_errors, detection_score, mean_errors, names_of
 from detmap.errors import OptionError, shorten
-from detmap.hits import WITH_TAIL, Hits
+from detmap.hits import SAMPLED, WITH_TAIL, Hits
 from detmap.kernels import readonly, resampling
 from detmap.statistics.clusters import Units, balanced, units_of
+from detmap.statistics.sampled_curves import sampled_scores
 from detmap.system import parallel
 
 #: A block of replicates has about so many precisions, few enough for Ctrl-C to be heard soon; the classes that are worked on
@@ -86,6 +87,20 @@ def unlimited(
     return np.array([*(rows[name][0] in errors for name in metrics), *of_category], np.bool_)
 
 
+def of_one_class(protocol: Protocol, metrics: Sequence[str]) -> list[bool]:
+    """Return which metrics over all categories are those of a class of `Protocol.class_thresholds`, in percent."""
+    rows = dict(metric_table(protocol, ()))
+    return [rows[name][0] in OF_CLASS for name in metrics]
+
+
+def largest_values(tally: Tally, metrics: Sequence[str], by_category: Sequence[str]) -> NDArray[np.float64] | None:
+    """Return the largest value that each column can have; None where it is 1 for all."""
+    percent = of_one_class(tally.protocol, metrics)
+    if not any(percent):
+        return None
+    return np.array([*(100.0 if one else 1.0 for one in percent), *[1.0] * (len(by_category) * len(tally.categories))])
+
+
 def find_column(protocol: Protocol, categories: tuple[tuple[Any, str], ...], metric: str) -> int:
     """Return the column of a metric among all columns; raises `OptionError` where the protocol has no such metric."""
     columns = column_names(metric_names(protocol), category_metrics(protocol), protocol, categories)
@@ -129,6 +144,9 @@ def _of_group(tally: Tally, row: Row) -> NDArray[np.bool_]:
     group = row[-1]
     if row[0] in OF_IMAGES:
         return tally.of_crowd_group(str(group))[tally.positive_image]
+    if row[0] in OF_CLASS:
+        named = [name.casefold() == str(group).casefold() for _, name in tally.categories]
+        return np.asarray(np.array(named, np.bool_)[tally.positive_category])
     if not isinstance(group, str):
         return np.ones(tally.positive_category.size, np.bool_)
     return np.asarray(tally.in_group(group)[tally.positive_category])
@@ -157,6 +175,8 @@ class Reweighted:
 
     def __post_init__(self) -> None:
         protocol = self.tally.protocol
+        if protocol.interpolation in SAMPLED:  # whose curves `sampled_scores` makes
+            return
         rows = dict(metric_table(protocol, ()))
         chosen = [rows[name] for name in self.metrics]
         areas = sorted({0, *(area for _, _, area, _, _ in chosen)})
@@ -200,6 +220,8 @@ class Reweighted:
         """
         out = np.empty((count, self.sides, self.columns))
         protocol = self.tally.protocol
+        if protocol.interpolation in SAMPLED:
+            return sampled_scores(self.tally, self.metrics, self.by_category, codes, out, threads)
         recalls = len(protocol.recall_thresholds) if protocol.interpolation == "grid" else 1
         bits = len(self.areas) * len(protocol.iou_thresholds)
         size = max(1, min(256, _BLOCK // max(self.sides * len(self.tally.categories) * bits * recalls, 1)))

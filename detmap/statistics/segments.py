@@ -29,6 +29,7 @@ class ResampledSegments:
         self.columns = {name: at for at, name in enumerate(METRICS)}
         self.support, self.balance = _support(tally, self.units)
         self.unlimited: NDArray[np.bool_] | None = None
+        self.most: NDArray[np.float64] | None = None
 
     def score(self, count: int, copies: Copies, threads: int | None) -> NDArray[np.float64]:
         """See `Resampled`."""

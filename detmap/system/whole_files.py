@@ -117,10 +117,8 @@ def _kept(path: Path) -> Path | None:
 
 @contextlib.contextmanager
 def _restored() -> Iterator[dict[Path, Path | None]]:
-    """Restore replaced files if the block fails.
-
-    The block enters each file that it replaces, with the copy of its former content, or None where there was none.
-    """
+    """Restore replaced files if the block fails."""
+    # The block enters each file that it replaces, with the copy of its former content, or None where there was none.
     replaced: dict[Path, Path | None] = {}
     try:
         yield replaced

@@ -104,10 +104,28 @@ MUTANTS = [
     ),
     # ---------------------------------------------------------------------------------------------------------- texts
     (
-        "texts._ahead",
-        "higher = (k == other_length) | (_byte(data, place + k) > _byte(data, other_place + k))",
-        "higher = (k == other_length) | (_byte(data, place + k) < _byte(data, other_place + k))",
+        "texts._higher",
+        "return (part >> shift) & BYTE > (other_part >> shift) & BYTE",
+        "return (part >> shift) & BYTE < (other_part >> shift) & BYTE",
         "scanning_lines::documents_are_found_and_ranked",
+    ),
+    (
+        "texts._higher",
+        "return length > other_length",
+        "return length >= other_length",
+        "scanning_lines::strings_of_one_score_are_counted",
+    ),
+    (
+        "texts.count_before",
+        "if row + AT_ONCE <= end:",
+        "if row + AT_ONCE <= end + AT_ONCE:",
+        "scanning_lines::strings_of_one_score_are_counted",
+    ),
+    (
+        "texts.split",
+        "if end - begin > longest:",
+        "if end - begin >= longest:",
+        "scanning_lines::strings_between_zero_bytes",
     ),
     (
         "texts._same",

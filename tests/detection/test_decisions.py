@@ -77,7 +77,7 @@ def test_yes_or_no_is_kept_as_pythons_own(value):
 
 def test_a_choice_that_is_no_name():
     for value in (np.array(["best"]), ["best"], object()):
-        with pytest.raises(OptionError, match="matching must be one of best-free, first-free, best, not"):
+        with pytest.raises(OptionError, match="matching must be one of best-free, first-free, best, objects, not"):
             dataclasses.replace(COCO, matching=value)
     with pytest.raises(OptionError, match="ignore must be one of crowd, difficult, not 'c'"):
         dataclasses.replace(COCO, ignore="crowd")
@@ -139,6 +139,9 @@ GIVEN = {
     "crowd_groups": (["--crowd-groups", "few:0.5,many:10"], (("few", 0.5), ("many", 10.0))),
     "crowd_means": (["--crowd-means", "published"], "published"),
     "group_of": (["--group-of", "found"], "found"),
+    "class_thresholds": (["--class-thresholds", "car:0.7, cyclist:0.5"], (("car", 0.7), ("cyclist", 0.5))),
+    "neighbours": (["--neighbours", "car:van"], (("car", "van"),)),
+    "absorbing": (["--absorbing"], True),
     "class_ranges": (["--class-ranges", "car=50,traffic_cone=30"], (("car", 50.0), ("traffic_cone", 30.0))),
     "empty_classes": (["--empty-classes", "zero"], "zero"),
     "error_threshold": (["--error-threshold", "2"], 2.0),
@@ -159,7 +162,9 @@ def test_every_flag_decides_what_it_is_for_and_nothing_else(tmp_path, monkeypatc
     assert parsed(Protocol, []) == {}
     for name, (words, value) in GIVEN.items():
         made = resolve("coco", **parsed(Protocol, words))
-        assert getattr(made, name) == (pytest.approx(value) if name.endswith("thresholds") else value)
+        assert getattr(made, name) == (
+            pytest.approx(value) if name in ("iou_thresholds", "recall_thresholds") else value
+        )
         assert dataclasses.replace(made, **{name: getattr(COCO, name)}) == COCO
     assert parsed(Protocol, ["--ignore-flags", "none"]) == {"ignore": ()}
     assert parsed(Convention, ["--ties", "docid", "--normalizer", "smaller"]) == {

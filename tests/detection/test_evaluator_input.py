@@ -146,7 +146,7 @@ def test_empty_sides():
 
 
 def test_options():
-    for wrong in ({"box_format": "yxyx"}, {"duplicates": "last"}, {"protocol": "kitti"}, {"iou_thresholds": "a"}):
+    for wrong in ({"box_format": "yxyx"}, {"duplicates": "last"}, {"protocol": "cityscapes"}, {"iou_thresholds": "a"}):
         with pytest.raises(OptionError):
             Evaluator(**wrong)
     with pytest.raises(InputError):

@@ -97,7 +97,7 @@ def test_options_that_cannot_be(options, says):
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("matching", "greedy", "matching must be one of best-free, first-free, best, not 'greedy'"),
+        ("matching", "greedy", "matching must be one of best-free, first-free, best, objects, not 'greedy'"),
         ("interpolation", "12-point", "interpolation must be one of grid, step"),
         ("ties", "random", "ties must be one of image, file"),
         ("ignore", ("occluded",), "ignore must be one of crowd, difficult"),
@@ -132,8 +132,8 @@ def test_rules_without_areas_know_no_largest_one(name):
 
 
 def test_an_unknown_protocol():
-    with pytest.raises(detmap.OptionError, match="unknown protocol 'kitti'; one of: coco, voc2007, voc2012"):
-        resolve("kitti")
+    with pytest.raises(detmap.OptionError, match="unknown protocol 'cityscapes'; one of: coco, voc2007, voc2012"):
+        resolve("cityscapes")
 
 
 def test_resolve():

@@ -530,7 +530,7 @@ def test_every_array_of_a_tally_is_specified_and_ranking_moves_those_of_detectio
     }
     assert {column.name for column in tally.COLUMNS} == arrays
     moved = {column.name for column in tally.COLUMNS if column.per == "detection"}
-    assert moved == {"category", *sorting.Rows._fields}
+    assert moved == {"category", "errors", *sorting.Rows._fields, *tally.STEPS}
 
 
 @pytest.mark.parametrize("protocol", ["coco", "voc2007"])

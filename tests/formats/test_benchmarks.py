@@ -186,3 +186,30 @@ def test_columns_of_open_images_are_noticed_and_groups_counted(tmp_path):
     assert said(read) == {}
     parquet.write_table(table, tmp_path / "truth.parquet")
     assert said(detmap.read(tmp_path / "truth.parquet", "ground_truth")) == expected
+
+
+def test_a_conversion_says_nothing_of_scoring(tmp_path):
+    path = tmp_path / "boxes.csv"
+    path.write_text("image,category,xmin,ymin,xmax,ymax,IsGroupOf,IsInside\na,cat,1,1,5,5,1,0\n")
+    made = detmap.convert(path, tmp_path / "boxes.json")
+    assert made.notices == {"converted_fields:IsGroupOf (Open Images)": 1, "converted_fields:IsInside (Open Images)": 1}
+    (sentence,) = describe(made.notices)
+    assert "carried over as far as tables have them" in sentence
+    assert "scored" not in sentence
+    assert '"is_group_of":1' in (tmp_path / "boxes.json").read_text()
+
+
+@pytest.mark.parametrize("role", ["ground_truth", "detections"])
+def test_bad_corners_in_a_table_name_the_line(role, tmp_path):
+    path = tmp_path / "boxes.csv"
+    score = "score," if role == "detections" else ""
+    rows = [
+        f"image,category,{score}x1,y1,x2,y2",
+        "",
+        f"a,cat,{'1,' if score else ''}1,1,5,5",
+        f"b,cat,{'1,' if score else ''}9,1,5,5",
+    ]
+    path.write_text("\n".join(rows) + "\n")
+    with pytest.raises(detmap.InputError, match=r"boxes\.csv: line 4, field 'bbox': the far corner") as raised:
+        detmap.read(path, role)
+    assert raised.value.record == "line 4"

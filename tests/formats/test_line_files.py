@@ -17,16 +17,16 @@ from detmap.formats import FORMATS, files, line_format
 
 #: The first two labels of KITTI's training set, by their form.
 LABELS = {
-    "000000.txt": "Pedestrian 0.00 0 -0.20 712.40 143.00 810.73 307.92 1.89 0.48 1.20 1.84 1.47 8.41 0.01\n",
-    "000001.txt": "Truck 0.00 0 -1.57 599.41 156.40 629.75 189.25 2.85 2.63 12.34 0.47 1.49 69.44 -1.56\n"
-    "Car 0.00 0 1.85 387.63 181.54 423.81 203.12 1.67 1.87 3.69 -16.53 2.39 58.49 1.57\n"
-    "DontCare -1 -1 -10 503.89 169.71 590.61 190.13 -1 -1 -1 -1000 -1000 -1000 -10\n",
+    "000000.txt": "Pedestrian 0.00 0 -0.20 712.40 143.00 810.73 307.92 1.89 0.48 1.20 1.84 1.47 8.41 0.01 0\n",
+    "000001.txt": "Truck 0.00 0 -1.57 599.41 156.40 629.75 189.25 2.85 2.63 12.34 0.47 1.49 69.44 -1.56 0\n"
+    "Car 0.00 0 1.85 387.63 181.54 423.81 203.12 1.67 1.87 3.69 -16.53 2.39 58.49 1.57 0\n"
+    "DontCare -1 -1 -10 503.89 169.71 590.61 190.13 -1 -1 -1 -1000 -1000 -1000 -10 0\n",
 }
 FOUND = {
-    "000000.txt": "Pedestrian -1 -1 -10 712.40 143.00 810.73 300.00 -1 -1 -1 -1000 -1000 -1000 -10 0.9\n",
-    "000001.txt": "Car -1 -1 -10 387.63 181.54 423.81 203.12 -1 -1 -1 -1000 -1000 -1000 -10 0.5\n"
-    "Truck -1 -1 -10 510.00 170.00 585.00 188.00 -1 -1 -1 -1000 -1000 -1000 -10 0.8\n"
-    "Truck -1 -1 -10 599.41 156.40 629.75 189.25 -1 -1 -1 -1000 -1000 -1000 -10 0.7\n",
+    "000000.txt": "Pedestrian -1 -1 -10 712.40 143.00 810.73 300.00 -1 -1 -1 -1000 -1000 -1000 -10 0 0.9\n",
+    "000001.txt": "Car -1 -1 -10 387.63 181.54 423.81 203.12 -1 -1 -1 -1000 -1000 -1000 -10 0 0.5\n"
+    "Truck -1 -1 -10 510.00 170.00 585.00 188.00 -1 -1 -1 -1000 -1000 -1000 -10 0 0.8\n"
+    "Truck -1 -1 -10 599.41 156.40 629.75 189.25 -1 -1 -1 -1000 -1000 -1000 -10 0 0.7\n",
 }
 
 
@@ -74,22 +74,22 @@ def test_a_region_of_all_classes_is_a_crowd_of_each(pair):
 
 def test_what_is_written_is_read_again(pair, tmp_path):
     truth, found = detmap.read(pair[0], "ground_truth"), detmap.read(pair[1], "detections")
-    assert detmap.write(truth, tmp_path / "again", format="kitti") == {}
+    assert detmap.write(truth, tmp_path / "again", format="street") == {}
     text = (tmp_path / "again/000001.txt").read_text()
     assert text.count("DontCare") == 1
-    assert text.splitlines()[0] == "Truck -1 -1 -10 599.41 156.4 629.75 189.25 -1 -1 -1 -1000 -1000 -1000 -10"
+    assert text.splitlines()[0] == "Truck -1 -1 -10 599.41 156.4 629.75 189.25 -1 -1 -1 -1000 -1000 -1000 -10 0"
     again = detmap.read(tmp_path / "again", "ground_truth")
     assert same_bits(again.boxes, truth.boxes)
     assert again.crowd.tolist() == truth.crowd.tolist()
-    detmap.write(found, tmp_path / "results", format="kitti")
+    detmap.write(found, tmp_path / "results", format="street")
     assert_same_result(
         detmap.evaluate(again, detmap.read(tmp_path / "results", "detections")), detmap.evaluate(truth, found)
     )
     lone = truth.take(np.flatnonzero(truth.crowd)[:1])  # a crowd of one class is no region
-    assert detmap.write(lone, tmp_path / "lone", format="kitti")["crowd"] == 1
+    assert detmap.write(lone, tmp_path / "lone", format="street")["crowd"] == 1
     named = detmap.GroundTruth.from_arrays(image_ids=["a"], category_ids=["DontCare"], boxes=[[0, 0, 5, 5]])
     with pytest.raises(InputError, match="is the word for regions of all classes"):
-        detmap.write(named, tmp_path / "named", format="kitti")
+        detmap.write(named, tmp_path / "named", format="street")
 
 
 def test_scores_are_those_of_the_same_boxes_in_json(tmp_path, monkeypatch):
@@ -133,7 +133,7 @@ def test_flags_are_columns_or_marks(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("Car 1 2 3", "line 2: has 4 fields where 16 are expected.*a line is: class -1 -1 -10 x1 y1 x2 y2"),
+        ("Car 1 2 3", "line 2: has 4 fields where 17 are expected.*a line is: class -1 -1 -10 x1 y1 x2 y2"),
         (FOUND["000000.txt"].replace("0.9", "high"), r"line 2: must be a finite number \(got 'high'\)"),
         (
             FOUND["000000.txt"].replace("712.40", "900.0"),
@@ -145,7 +145,7 @@ def test_what_is_wrong_is_one_line_that_names_the_file(line, problem, pair):
     with (pair[1] / "000001.txt").open("w") as file:
         file.write(f"{FOUND['000000.txt']}{line}\n")
     with pytest.raises(InputError, match=rf"000001\.txt: {problem}") as caught:
-        detmap.read(pair[1], "detections", format="kitti")
+        detmap.read(pair[1], "detections", format="street")
     assert "\n" not in str(caught.value)
 
 
@@ -159,7 +159,7 @@ def test_checks_leave_wrong_lines_aside(pair, capsys):
         (1, ["000001.txt line 4"]),
         (2, ["000001.txt line 4", "000001.txt line 5"]),
     ]
-    assert "has 3 fields where 15 are expected" in found[0]["says"]
+    assert "has 3 fields where 16 are expected" in found[0]["says"]
 
 
 @pytest.mark.parametrize(

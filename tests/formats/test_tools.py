@@ -130,7 +130,7 @@ SHAPES = ["region_shape_attributes", "region_attributes"]
 def via_csv(rows):
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow([*"filename file_size file_attributes region_count region_id".split(), *SHAPES])
+    writer.writerow(["filename", "file_size", "file_attributes", "region_count", "region_id", *SHAPES])
     for image, own in by_image(rows).items():
         for k, one in enumerate(regions(own)):
             cells = json.dumps(one["shape_attributes"]), json.dumps(one["region_attributes"])

@@ -17,6 +17,7 @@ from detmap.kernels import _ahead
 ROOT = Path(__file__).resolve().parents[2]
 COCO = [str(ROOT / "fixtures/coco" / name) for name in ("ground_truth.json", "detections.json")]
 OBJECT = _ahead.chosen().object
+PATH = Path(OBJECT.path if OBJECT else "")
 
 pytestmark = pytest.mark.skipif(OBJECT is None, reason="kernels are not compiled ahead of time")
 
@@ -33,7 +34,7 @@ _COMMAND = "import sys; from detmap.__main__ import run; sys.argv[1:] = {!r}; ra
 def package(tmp_path):
     """A copy of the package with the object for this processor alone, and the path of that."""
     shutil.copytree(ROOT / "detmap", tmp_path / "detmap", ignore=shutil.ignore_patterns("__pycache__"))
-    path = tmp_path / "detmap" / "kernels" / "ahead" / OBJECT.path.name
+    path = tmp_path / "detmap" / "kernels" / "ahead" / PATH.name
     for other in path.parent.iterdir():
         if other.stem != path.stem:
             other.unlink()
@@ -170,10 +171,10 @@ def test_what_needs_numba_says_so_where_it_is_not_installed():
             "TypeError: kernel words.survey: argument 1 has another dtype; a C-contiguous array of uint8 with 1 dim",
         ),
     ):
-        code, out, err = run(OBJECT.path, "-c", f"{_WITHOUT}\n{program}")
+        code, out, err = run(PATH, "-c", f"{_WITHOUT}\n{program}")
         assert (code, out) == (1, "")
         assert error in err.splitlines()[-1]
-    code, out, err = run(OBJECT.path, "-c", _WITHOUT + _COMMAND.format(["eval", *COCO]), DETMAP_KERNELS="jit")
+    code, out, err = run(PATH, "-c", _WITHOUT + _COMMAND.format(["eval", *COCO]), DETMAP_KERNELS="jit")
     assert (code, out, err.count("\n")) == (2, "", 0)
     assert ": numba, which compiles it, is not installed: pip install -e " in err
 
@@ -195,11 +196,11 @@ def test_settings_say_where_kernels_come_from(settings, source, package):
 
 def test_numba_that_was_told_to_interpret_is_asked():
     program = f"import numba; numba.config.DISABLE_JIT = 1; {_SHOW}"
-    assert run(OBJECT.path, "-c", program) == (0, "None", "")
+    assert run(PATH, "-c", program) == (0, "None", "")
 
 
 def test_a_setting_that_is_no_choice(monkeypatch):
-    code, out, err = run(OBJECT.path, "-c", _COMMAND.format(["eval", *COCO]), DETMAP_KERNELS="fast")
+    code, out, err = run(PATH, "-c", _COMMAND.format(["eval", *COCO]), DETMAP_KERNELS="fast")
     assert (code, out, err) == (2, "", "detmap: error: DETMAP_KERNELS=fast: it is 'ahead' or 'jit'")
     monkeypatch.setenv("DETMAP_KERNELS", "")
     for name in _ahead._OTHER_CODE:
@@ -211,8 +212,8 @@ def test_a_setting_that_is_no_choice(monkeypatch):
 
 
 def test_without_numba_everything_is_scored():
-    with_numba = run(OBJECT.path, "-c", _COMMAND.format(["eval", *COCO, "--format", "json"]))
-    without = run(OBJECT.path, "-c", _WITHOUT + _COMMAND.format(["eval", *COCO, "--format", "json"]))
+    with_numba = run(PATH, "-c", _COMMAND.format(["eval", *COCO, "--format", "json"]))
+    without = run(PATH, "-c", _WITHOUT + _COMMAND.format(["eval", *COCO, "--format", "json"]))
     assert with_numba[0] == 0
     assert without == with_numba
 
@@ -221,20 +222,20 @@ def test_the_best_object_for_the_processor_is_taken(monkeypatch, tmp_path):
     """Of several levels the highest that it has; where it has none of them that is said."""
     monkeypatch.setattr(_ahead, "_folder", lambda: tmp_path)
     assert _ahead._load() is None
-    beginning = OBJECT.path.stem[:-1]
+    beginning = PATH.stem[:-1]
     for level in (2, 3, 4):
-        shutil.copy(OBJECT.path, tmp_path / f"{beginning}{level}{OBJECT.path.suffix}")
-        shutil.copy(OBJECT.path.with_suffix(".txt"), tmp_path / f"{beginning}{level}.txt")
-    shutil.copy(OBJECT.path, tmp_path / f"plan9-x86_64-v2{OBJECT.path.suffix}")
+        shutil.copy(PATH, tmp_path / f"{beginning}{level}{PATH.suffix}")
+        shutil.copy(PATH.with_suffix(".txt"), tmp_path / f"{beginning}{level}.txt")
+    shutil.copy(PATH, tmp_path / f"plan9-x86_64-v2{PATH.suffix}")
     for level in (2, 3, 4):
         monkeypatch.setattr(_ahead.Object, "level", lambda found, level=level: level)
-        assert _ahead._load().path.stem == f"{beginning}{level}"
+        assert Path(_ahead._load().path).stem == f"{beginning}{level}"
     monkeypatch.setattr(_ahead.Object, "level", lambda found: 1)
     assert _ahead._load().endswith("needs a processor of level x86-64-v2, this one has v1")
     monkeypatch.setattr(_ahead.Object, "level", lambda found: 4)
     for level in (3, 4):  # what is wrong with an object is no reason to refuse another one
         (tmp_path / f"{beginning}{level}.txt").write_text("object 1 00000000\n")
-    assert _ahead._load().path.stem == f"{beginning}2"
+    assert Path(_ahead._load().path).stem == f"{beginning}2"
     (tmp_path / f"{beginning}2.txt").unlink()
     assert "cannot be checked" in _ahead._load()
 
@@ -256,13 +257,13 @@ def test_the_level_of_the_processor_is_that_of_the_system():
 
 
 def test_warm_has_nothing_to_do_and_the_version_says_what_is_in_use():
-    code, out, err = run(OBJECT.path, "-c", _COMMAND.format(["warm"]))
+    code, out, err = run(PATH, "-c", _COMMAND.format(["warm"]))
     assert (code, err) == (0, "")
-    assert out.startswith(f"Nothing to do: {OBJECT.path} holds all kernels")
-    code, out, err = run(OBJECT.path, "-c", _COMMAND.format(["--version", "--verbose"]))
-    line = f"kernels: {OBJECT.path}, compiled ahead of time by numba {OBJECT.built_with('numba')} for "
+    assert out.startswith(f"Nothing to do: {PATH} holds all kernels")
+    code, out, err = run(PATH, "-c", _COMMAND.format(["--version", "--verbose"]))
+    line = f"kernels: {PATH}, compiled ahead of time by numba {OBJECT.built_with('numba')} for "
     line += OBJECT.built_with("processor")
     assert (code, err) == (0, "")
     assert line in out.splitlines()
-    code, out, err = run(OBJECT.path, "-c", _COMMAND.format(["--version", "--verbose"]), DETMAP_KERNELS="jit")
+    code, out, err = run(PATH, "-c", _COMMAND.format(["--version", "--verbose"]), DETMAP_KERNELS="jit")
     assert f"kernels: numba {_ahead.numba_version()} compiles them" in out.splitlines()

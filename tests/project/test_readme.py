@@ -2,6 +2,7 @@
 
 import importlib
 import shutil
+from pathlib import Path
 
 import executed
 import pytest
@@ -19,7 +20,10 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 SHOWING = [path for path in (README, *PAGES) if executed.blocks_of(path.read_text(encoding="utf-8"))]
 
 #: Files of ../shared/data that a page works with: it is run where they are.
-REAL = {"voc2007.md": ("voc2007/Annotations.tar.gz", "voc2007/detections_a.tar.gz")}
+REAL = {
+    "voc2007.md": ("voc2007/Annotations.tar.gz", "voc2007/detections_a.tar.gz"),
+    "panoptic.md": tuple(f"panoptic/real_{name}" for name in ("gt.json", "gt", "pred.json", "pred")),
+}
 
 
 @pytest.mark.compiled
@@ -31,7 +35,10 @@ REAL = {"voc2007.md": ("voc2007/Annotations.tar.gz", "voc2007/detections_a.tar.g
 def test_what_a_page_shows_is_what_is_printed(page, monkeypatch, tmp_path):
     shutil.copytree(ROOT / "fixtures", tmp_path / "fixtures")
     for name in REAL.get(page.name, ()):
-        shutil.copy(REAL_DATA / name, tmp_path)
+        if (REAL_DATA / name).is_dir():
+            shutil.copytree(REAL_DATA / name, tmp_path / Path(name).name)
+        else:
+            shutil.copy(REAL_DATA / name, tmp_path)
     monkeypatch.chdir(tmp_path)
     for registry in plugins._REGISTRIES:  # without what other tests have registered
         for name in [name for name in registry if not registry.is_shipped(name)]:

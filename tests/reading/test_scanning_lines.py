@@ -14,7 +14,7 @@ from scanner_documents import HARD, QRELS, RUN
 
 from detmap.kernels import readonly, scanning
 from detmap.kernels.lines import scan_lines
-from detmap.kernels.texts import LENGTH_BITS, Grouped, factorise, find_strings, rank_rows
+from detmap.kernels.texts import LENGTH_BITS, Grouped, Scored, count_before, factorise, find_strings, rank_rows, split
 from detmap.reading import documents, lists, scanned_columns, scanner
 from detmap.shapes.reading import powers
 
@@ -239,3 +239,64 @@ def test_a_block_of_lines_does_not_look_at_the_row_before_it() -> None:
     nothing, doubts = np.empty(0, np.uint64), np.empty((8, 3), np.int64)
     scan_lines(data, 9, tokens, False, powers(), scanning.Columns(places, ids, nothing, doubts), state)
     assert [(int(word) >> LENGTH_BITS, int(word) & 255) for word in ids[1:]] == [(0, 2), (0, 2), (6, 2)]
+
+
+#: Strings that differ in their first or last byte, behind eight or sixteen equal ones, in length, or not at all.
+HARD_IDS = [
+    *(b"", b"a", b"b", b"\xff", b"abcdefgh", b"abcdefgi", b"bbcdefgh", b"abcdefgha", b"abcdefgh\x01", b"abcdefg\x80"),
+    *(b"abcdefgh" * 2, b"abcdefgh" * 2 + b"x", b"abcdefgh" * 3, b"doc1234567", b"doc1234568", b"doc12345", b"doc\x7f"),
+]
+
+
+def in_a_buffer(names: list[bytes]) -> tuple[Any, Any]:
+    """Locate strings that zero bytes separate."""
+    joined = b"\0".join(names)
+    data = readonly(np.frombuffer(joined.ljust(8, b"\0"), np.uint8), np.uint8)
+    words = np.empty(len(names), np.uint64)
+    assert split(data, len(joined), 1 << 20, words) == len(names)
+    return data, readonly(words, np.uint64)
+
+
+@given(st.lists(st.sampled_from(HARD_IDS) | st.binary(max_size=20).map(lambda b: b.replace(b"\0", b"0")), min_size=1))
+def test_strings_between_zero_bytes(names: list[bytes]) -> None:
+    data, words = in_a_buffer(names)
+    begins, lengths = (words >> np.uint64(LENGTH_BITS)).tolist(), (words & np.uint64(2**LENGTH_BITS - 1)).tolist()
+    assert [data[a : a + n].tobytes() for a, n in zip(begins, lengths, strict=True)] == names
+    longest, size = max(map(len, names)), len(b"\0".join(names))
+    row = [len(name) for name in names].index(longest)
+    assert longest == 0 or split(data, size, longest - 1, np.empty(len(names), np.uint64)) == -1 - row
+    few = np.full(1, 7, np.uint64)
+    assert split(data, size, longest, few) == len(names)  # further rows are not written to
+    assert few[0] == words[0]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(HARD_IDS) | st.binary(max_size=9), unique=True, max_size=40), max_size=4),
+    st.randoms(use_true_random=False),
+    st.booleans(),
+)
+def test_strings_of_one_score_are_counted(groups: list[list[bytes]], rng: random.Random, descending: bool) -> None:
+    groups = [[name.replace(b"\0", b"zero") + b"%d" % (b"\0" in name) for name in group] for group in groups]
+    groups = [list(dict.fromkeys(group)) for group in groups]
+    if not any(groups):
+        return
+    scores = [[rng.choice([0.0, -0.0, 0.5, float("inf")]) for _ in group] for group in groups]
+    wanted, sought, own, ends = [], [], [], [0]
+    for group, numbers in zip(groups, scores, strict=True):
+        for at in rng.sample(range(len(group)), rng.randint(0, len(group))):
+            tied = [name for name, number in zip(group, numbers, strict=True) if number == numbers[at]]
+            wanted.append((sorted(tied, reverse=True) if descending else tied).index(group[at]))
+            sought.append(group[at])
+            own.append(numbers[at])
+        ends.append(len(sought))
+    starts = readonly(np.cumsum([0, *map(len, groups)]), np.int64)
+    listed = Scored(
+        *in_a_buffer([name for group in groups for name in group]),
+        starts,
+        readonly([one for row in scores for one in row], float),
+    )
+    if sought:
+        some = Scored(*in_a_buffer(sought), readonly(ends, np.int64), readonly(own, np.float64))
+        before = np.empty(len(sought), np.int64)
+        count_before(listed, some, descending, 0, len(groups), before)
+        assert before.tolist() == wanted

@@ -99,6 +99,47 @@ def test_queries_of_one_side_alone():
     assert run.to_dict() == {"q1": RUN["q1"], "q2": {}}
 
 
+CHANGES = {
+    "add_score": lambda qrels, run: run.add_score("q1", "z", 5),
+    "add": lambda qrels, run: run.add("q2", ["a", "x"], [1, 2]),
+    "add_multi": lambda qrels, run: qrels.add_multi(["q2"], [["b"]], [[1]]),
+    "a grade": lambda qrels, run: qrels.add_score("q1", "b", 3),
+    "level": lambda qrels, run: qrels.set_relevance_level(2),
+    "sort": lambda qrels, run: (run.sort(), qrels.sort()),
+    "the dicts": lambda qrels, run: run.run["q1"].update(a=0.1),
+    "the grades": lambda qrels, run: qrels.qrels["q2"].pop("a", None),
+    "a copy": lambda qrels, run: run.get_doc_ids_and_scores()[0].clear(),
+    "NaN": lambda qrels, run: (run.add_score("q1", "z", math.nan), run.add_score("q1", "z", 2.0)),
+    "queries": lambda qrels, run: (run.add_score("q3", "z", 1), qrels.add_score("q3", "z", 1)),
+}
+
+
+@pytest.mark.parametrize("first", CHANGES)
+@pytest.mark.parametrize("second", CHANGES)
+def test_what_was_read_is_read_again_after_a_change(first, second):
+    names = ["map", "ndcg@2", "mrr", "recall@1-l2"]
+    qrels, run = ours.Qrels(QRELS), ours.Run(RUN)
+    held = run.run if first == "the dicts" else None  # changed later, without a call
+    for change in (None, first, second):
+        if change is not None:
+            CHANGES[change](qrels, run)
+        if held is not None and change == second:
+            held["q1"]["d"] = 7.0
+        found = [ours.evaluate(qrels, run, names, return_mean=False) for _ in range(2)]
+        fresh = ours.evaluate(ours.Qrels(qrels.to_dict()), ours.Run(run.to_dict()), names, return_mean=False)
+        for one in found:
+            assert {name: values.tolist() for name, values in one.items()} == {n: v.tolist() for n, v in fresh.items()}
+
+
+def test_one_run_with_several_judgements_and_one_of_these_with_several_runs():
+    qrels = [ours.Qrels(QRELS), ours.Qrels({**QRELS, "q2": {"b": 1}})]
+    runs = [ours.Run(RUN), ours.Run({**RUN, "q2": {"b": 0.1, "a": 0.2}})]
+    wanted = [[0.6666666666666666, 0.9166666666666666], [0.9166666666666666, 0.6666666666666666]]
+    for _ in range(2):
+        assert [[ours.evaluate(one, run, "map") for run in runs] for one in qrels] == wanted
+        assert [[ours.evaluate(one, run, "hits@1") for run in runs] for one in qrels] == [[0.5, 1.0], [1.0, 0.5]]
+
+
 def test_arrays_are_queries_by_place():
     qrels = [np.array([[1, 1], [3, 2], [2, 0]]), [[1, 1]]]
     run = [np.array([[1, 0.9], [2, 0.8], [3, 0.7], [4, 0.5]]), [[2, 0.4], [1, 0.2]]]

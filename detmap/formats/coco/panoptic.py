@@ -194,13 +194,14 @@ def _distinct(row: _Annotation, name: str, largest: int | None, notices: dict[st
 def _areas(
     flat: Sequence[_Segment], segments: Sequence[Sequence[_Segment]], rows: Sequence[_Annotation], name: str
 ) -> NDArray[np.float64]:
-    """Return the areas, NaN where there is none; refuse those below 0."""
+    """Return the areas, NaN where there is none; refuse those below 0, or that are no finite number."""
     areas = np.array([np.nan if one.area is None else one.area for one in flat], np.float64)
-    bad = np.flatnonzero(areas < 0)
+    said = np.array([one.area is not None for one in flat], np.bool_)
+    bad = np.flatnonzero(said & ~((areas >= 0) & (areas < np.inf)))
     if bad.size:
         image = int(np.searchsorted(np.cumsum([len(found) for found in segments]), bad[0], "right"))
         raise InputError(
-            f"segment {flat[bad[0]].id} has an area below 0",
+            f"segment {flat[bad[0]].id} has an area that is no number from 0 on",
             source=name,
             record=f"image {shorten(rows[image].image_id)}",
             field="area",

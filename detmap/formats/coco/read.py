@@ -33,7 +33,7 @@ from detmap.formats.coco.parts import parts_of_document, parts_of_records, with_
 from detmap.formats.coco.shapes import boxes_around, read_values, reader_of, result_shapes, truth_shapes
 from detmap.formats.file_names import recoded, resolve_images
 from detmap.formats.registry import Format, Given, packed
-from detmap.formats.tools.recognition import json_format
+from detmap.formats.tools.recognition import first_keys, json_format
 from detmap.plugins import later, register
 from detmap.reading.documents import misplaced
 from detmap.reading.foreign_fields import foreign_fields
@@ -604,6 +604,9 @@ def _records(checked: Mapping[str, Iterable[dict[str, Any]]]) -> _GroundTruth:
 
 _SUFFIXES = packed(".json", ".jsonl", ".ndjson")
 
+#: The outermost keys of COCO's documents, which the files of no other tool begin with.
+_KEYS = frozenset([b"info", b"licenses", b"images", b"annotations", b"categories", b"type"])
+
 
 def _sniff(given: Given) -> bool:
     if given.is_folder or given.name.endswith((".yaml", ".yml", ".csv", ".tsv")):  # may begin with a bracket too
@@ -611,6 +614,14 @@ def _sniff(given: Given) -> bool:
     if json_format(given.head) is not None:
         return False
     return given.name.endswith(_SUFFIXES) or given.head.lstrip()[:1] in (b"{", b"[")
+
+
+def _is_certain(given: Given) -> bool:
+    """A file of JSON, by name and content, whose first fields are COCO's and no others."""
+    if given.is_folder or not given.name.endswith(_SUFFIXES):
+        return False
+    listed, own, _ = first_keys(given.head)
+    return b"image_id" in own if listed else bool(own) and own <= _KEYS
 
 
 def _tell(given: Given) -> Role:
@@ -645,6 +656,7 @@ FORMAT = register(
         takes=("fields",),
         suffixes=_SUFFIXES,
         sniff=_sniff,
+        is_certain=_is_certain,
         read_ground_truth=_read_ground_truth,
         read_detections=_read_detections,
         write_ground_truth=later("detmap.formats.coco.write", "write_ground_truth"),

@@ -11,8 +11,8 @@ import csv
 import io
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from detmap.formats.registry import Format, Given, packed, unpacked_name
 from detmap.formats.yolo.folders import names_given
 from detmap.plugins import later, register
 from detmap.reading.opening import Held
-from detmap.reading.options import Reading, Role
+from detmap.reading.options import Reading
 from detmap.reading.sources import Source, read_bytes
 from detmap.shapes.boxes import seem_shares
 
@@ -67,6 +67,16 @@ class Table(NamedTuple):
         return InputError(
             problem, source=self.source, record=f"line {self.lines[row]}", field=title, value=value, remedy=remedy
         )
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Within this context errors about a row name its line."""
+        try:
+            yield
+        except InputError as error:
+            if not isinstance(error.record, int):
+                raise
+            raise error.elsewhere(self.source, f"line {self.lines[error.record]}") from None
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """Return a column of finite numbers; raises `InputError` where a cell is none."""
@@ -335,23 +345,24 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     distinct = list(dict.fromkeys(images))
     sizes = _sizes(everything, images, distinct)
     scaled, boxes = _in_pixels(boxes, [images[row] for row in rows], distinct, sizes, reading, table.source)
-    made = GroundTruth.from_arrays(
-        image_ids=_ids([images[row] for row in rows], table.source, "image_id"),
-        category_ids=_ids(categories, table.source, "category_id"),
-        boxes=boxes,
-        box_format=form,  # type: ignore[arg-type]
-        areas=flags.get("area"),
-        crowd=flags.get("crowd"),
-        difficult=flags.get("difficult"),
-        group_of=table.groups(),
-        images=_ids(distinct, table.source, "image_id"),
-        category_names=names,
-        image_sizes=sizes,
-        fields=fields,
-        invalid_boxes=reading.invalid_boxes,
-        notices={**everything.notices, **scaled},
-        source=everything.source,
-    )
+    with table.named():
+        made = GroundTruth.from_arrays(
+            image_ids=_ids([images[row] for row in rows], table.source, "image_id"),
+            category_ids=_ids(categories, table.source, "category_id"),
+            boxes=boxes,
+            box_format=form,  # type: ignore[arg-type]
+            areas=flags.get("area"),
+            crowd=flags.get("crowd"),
+            difficult=flags.get("difficult"),
+            group_of=table.groups(),
+            images=_ids(distinct, table.source, "image_id"),
+            category_names=names,
+            image_sizes=sizes,
+            fields=fields,
+            invalid_boxes=reading.invalid_boxes,
+            notices={**everything.notices, **scaled},
+            source=everything.source,
+        )
     files = {} if id_column == "image" else everything.names(images, "image")
     return with_image_names(made, files)  # type: ignore[no-any-return]
 
@@ -466,9 +477,10 @@ def read_csv_detections(source: Source, ground_truth: GroundTruth | None, readin
     }
     taken |= {"box_format": form, "invalid_boxes": reading.invalid_boxes, "source": table.source, "notices": notices}
     lines = table.lines
-    return Detections.from_arrays(
-        **matched(taken, ground_truth, reading.unknown_images, lambda row: f"line {lines[row]}")
-    )
+    with table.named():
+        return Detections.from_arrays(
+            **matched(taken, ground_truth, reading.unknown_images, lambda row: f"line {lines[row]}")
+        )
 
 
 _WORTH_SCANNING = 1 << 20  # bytes; below it, loading the scanner takes longer than all else
@@ -554,11 +566,6 @@ def _sniff(given: Given) -> bool:
     return bool({"image_id", "image"} & roles) and bool({"x", "x1", "cx"} & roles)
 
 
-def _tell(given: Given) -> Role:
-    """Detections have a column of scores."""
-    return "detections" if "score" in _roles(given) else "ground_truth"
-
-
 FORMAT = register(
     Format(
         name="csv",
@@ -571,7 +578,7 @@ FORMAT = register(
         write_detections=later("detmap.formats.delimited.write", "write_detections"),
         written=ENDINGS,
         grouped=True,
-        tell=_tell,
+        tell=lambda given: "detections" if "score" in _roles(given) else "ground_truth",
         words=("CSV or TSV", "CSV or TSV"),
         needs_images=True,
     )

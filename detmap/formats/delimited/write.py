@@ -13,7 +13,7 @@ import numpy as np
 from detmap.data.ids import Ids
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
-from detmap.formats.file_names import shapes_lost
+from detmap.formats.file_names import check_scores, shapes_lost
 from detmap.formats.registry import Writing, unpacked_name
 from detmap.reading.options import Path
 from detmap.reading.sources import compressed
@@ -57,10 +57,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
     """Write a row per detection."""
-    infinite = ~np.isfinite(table.scores)
-    if infinite.any():
-        row = int(np.argmax(infinite))
-        raise InputError("a score must be finite", source=table.source, record=row, value=float(table.scores[row]))
+    check_scores(table)
     columns = _ids(table, table.images.codes, 0)
     columns["score"] = list(map(repr, table.scores.tolist()))
     _add_boxes(columns, table, [])

@@ -25,7 +25,7 @@ class _Keys(NamedTuple):
     inner: frozenset[bytes]
 
 
-def _keys(head: bytes) -> _Keys:
+def first_keys(head: bytes) -> _Keys:
     """Return the keys of the first record of a list, or those of an object and of the first object in it."""
     listed = head.lstrip()[:1] == b"["
     depth, level, inside, last = 0, 2 if listed else 1, 0, b""
@@ -53,7 +53,7 @@ def json_format(head: bytes) -> str | None:
     """Return the name of the format of JSON that begins so; None of any other, as COCO's."""
     if head.lstrip()[:1] not in (b"{", b"["):
         return None
-    listed, own, inner = _keys(head)
+    listed, own, inner = first_keys(head)
     if listed:
         if "image_id" in map(bytes.decode, own):
             return None

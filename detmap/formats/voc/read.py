@@ -274,7 +274,9 @@ def read_voc_results(
                 remedy="keep the results of one competition and image set in the folder",
             )
         files[name] = file
-        found = _results_of(data, place, invalid_boxes != "drop")
+        # A large and plain file is read by the scanner, others word by word, so that errors name their line.
+        scanned = _scanned(data) if len(data) >= _WORTH_SCANNING else None
+        found = _split(data, place, invalid_boxes != "drop") if scanned is None else scanned
         inversion = negative(found.numbers[:, 1:], "xyxy")
         if inversion.any():
             inversions += int(np.count_nonzero(inversion))
@@ -338,14 +340,6 @@ class _Results(NamedTuple):
     numbers: NDArray[np.float64]
     #: The number of each line, from 1; None where no line is blank.
     lines: list[int] | None
-
-
-def _results_of(data: bytes, source: str, finite: bool) -> _Results:
-    """Read a file of results: a large and plain one by the scanner, others word by word, so that errors name their
-    line.
-    """
-    found = _scanned(data) if len(data) >= _WORTH_SCANNING else None
-    return _split(data, source, finite) if found is None else found
 
 
 def _scanned(data: bytes) -> _Results | None:
@@ -450,10 +444,6 @@ def _sniff(given: Given) -> bool:
     return given.name.endswith(_ARCHIVES) or class_of(given.name) is not None
 
 
-def _read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
-    return read_voc(source, reading.image_set, invalid_boxes=reading.invalid_boxes)
-
-
 def _read_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
     return read_voc_results(
         source,
@@ -470,7 +460,9 @@ FORMAT = register(
         takes=("image_set", "missing_classes"),
         suffixes=_ARCHIVES,
         sniff=_sniff,
-        read_ground_truth=_read_ground_truth,
+        read_ground_truth=lambda source, reading: read_voc(
+            source, reading.image_set, invalid_boxes=reading.invalid_boxes
+        ),
         read_detections=_read_detections,
         write_ground_truth=later("detmap.formats.voc.write", "write_ground_truth"),
         write_detections=later("detmap.formats.voc.write", "write_detections"),

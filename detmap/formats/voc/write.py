@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats.file_names import (
     by_image,
     category_names,
+    check_scores,
     corners,
     lost_areas,
     lost_ids,
@@ -66,30 +68,32 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write a file per class, each line image, score and corners; with ground truth also for classes without any."""
-    stems, names = stems_of(table, writing.ground_truth), category_names(table, writing.ground_truth)
-    known = [] if writing.ground_truth is None else category_names(writing.ground_truth, None)
+    """Write ``comp4_det_test_{class}.txt``, with ground truth also for classes without any."""
+    boxes, rounded = corners(table)
+    lost = {"rounded_boxes": rounded, "shapes": shapes_lost(table, ())}
+    return {**lost, **write_results(table, path, writing, "comp4_det_test_{}.txt", boxes)}
+
+
+def write_results(
+    table: Detections, path: Path, writing: Writing, called: str, places: NDArray[np.float64]
+) -> dict[str, int]:
+    """Write a file per class, `called` by its name, each line image, score and numbers; return the ids that are lost."""
+    truth = writing.ground_truth
+    stems, names = stems_of(table, truth), category_names(table, truth)
+    known = [] if truth is None else category_names(truth, None)
     check_names([*names, *known], table.source, file=True)
     check_names(stems, table.source, words=True)
-    infinite = ~np.isfinite(table.scores)
-    if infinite.any():
-        row = int(np.argmax(infinite))
-        raise InputError("a score must be finite", source=table.source, record=row, value=float(table.scores[row]))
-    boxes, rounded = corners(table)
-    order = np.argsort(table.categories.codes, kind="stable")
-    edges = np.searchsorted(table.categories.codes[order], np.arange(len(names) + 1))
+    check_scores(table)
+    images, scores, numbers = table.images.codes.tolist(), table.scores.tolist(), places.tolist()
 
     def content(rows: list[int]) -> bytes:
-        parts = zip(table.images.codes[rows].tolist(), table.scores[rows].tolist(), boxes[rows].tolist(), strict=True)
-        lines = (f"{stems[image]} {' '.join(map(digits, (score, *box)))}\n" for image, score, box in parts)
-        return "".join(lines).encode()
+        return "".join(f"{stems[images[i]]} {' '.join(map(digits, (scores[i], *numbers[i])))}\n" for i in rows).encode()
 
-    rows = {name: order[edges[i] : edges[i + 1]].tolist() for i, name in enumerate(names)}
+    codes = table.categories.codes
+    rows = {name: np.flatnonzero(codes == code).tolist() for code, name in enumerate(names)}
     everything: dict[str, list[int]] = {**{name: [] for name in known}, **rows}
-    write_folder(path, {f"comp4_det_test_{name}.txt": partial(content, own) for name, own in everything.items()})
+    write_folder(path, {called.format(name): partial(content, own) for name, own in everything.items()})
     return {
-        "rounded_boxes": rounded,
-        "shapes": shapes_lost(table, ()),
         "category_ids": lost_ids(table.categories.values, names),
         "image_ids": lost_ids(table.images.values, stems),
     }

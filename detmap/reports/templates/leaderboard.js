@@ -92,7 +92,7 @@ if (table) {
     table.tBodies[0].replaceChildren(rows);
     const count = (test) => differences.filter(test).length;
     const [more, less] = [count((d) => d > 0), count((d) => d < 0)];
-    document.getElementById("said").textContent = `${data.models[second.value]} has a higher AP in ${more} of ${data.categories.length} categories, and a lower one in ${less}.`;
+    document.getElementById("said").textContent = `${data.models[second.value]} has a higher ${data.metric} in ${more} of ${data.categories.length} categories, and a lower one in ${less}.`;
     sortBy(table, table.tHead.rows[0].cells.length - 1, true);
   }
   fill();

@@ -1,0 +1,205 @@
+"""KITTI's rules: objects choose their detections, once to find scores, and again at each of these; classes have thresholds,
+neighbours and small detections of their own.
+
+All of it is from the benchmark's program: the devkit of KITTI's object detection, with 40 points since October 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.tables import Detections, GroundTruth
+from detmap.decisions import YES_OR_NO, Flag, decision
+from detmap.errors import shorten
+from detmap.kernels import overlap, readonly
+
+if TYPE_CHECKING:
+    from detmap.detection.protocols import Protocol
+
+#: The value of `Protocol.matching`.
+BY_OBJECTS = "objects"
+
+
+def _plain_thresholds(given: Any) -> tuple[tuple[str, float], ...]:
+    pairs = given.items() if isinstance(given, Mapping) else given
+    return tuple((str(name), float(value)) for name, value in pairs)
+
+
+def _wrong_thresholds(given: tuple[tuple[str, float], ...]) -> str | None:
+    names = [name.casefold() for name, _ in given]
+    if len(set(names)) < len(names):
+        return "class_thresholds name a class twice"
+    bad = next((value for _, value in given if not 0 <= value <= 1), None)
+    return None if bad is None else f"class_thresholds must be from 0 to 1, not {bad!r}"
+
+
+def _parse_thresholds(text: str) -> tuple[tuple[str, float], ...]:
+    if text == "none":
+        return ()
+    try:
+        pairs = [part.rsplit(":", 1) for part in text.split(",")]
+        return tuple((name.strip(), float(value)) for name, value in pairs)
+    except ValueError:
+        raise ValueError(
+            f"must be CLASS:IOU with commas between, as car:0.7,cyclist:0.5, not {shorten(text)}"
+        ) from None
+
+
+CLASS_THRESHOLDS = decision(
+    "Classes, compared without case, whose AP is that at one of the IoU thresholds, as KITTI's ``{'car': 0.7}``; where this "
+    "is none of `iou_thresholds`, their AP is the mean over all. Other classes then have no AP.",
+    "mean",
+    plain=_plain_thresholds,
+    wrong=_wrong_thresholds,
+    words=lambda pairs: ",".join(f"{name}:{value:g}" for name, value in pairs) or "none",
+    phrase=lambda protocol: (
+        "IoU by class " + "/".join(f"{name} {value:g}" for name, value in protocol.class_thresholds)
+    ),
+    flag=Flag(
+        name="--class-thresholds",
+        metavar="LIST",
+        help="classes whose AP is that at one IoU threshold: car:0.7,cyclist:0.5 (others have none then), or none",
+        read=_parse_thresholds,
+    ),
+    since="0.2",
+)
+
+
+def _plain_neighbours(given: Any) -> tuple[tuple[str, str], ...]:
+    pairs = given.items() if isinstance(given, Mapping) else given
+    return tuple((str(name), str(other)) for name, other in pairs)
+
+
+def _parse_neighbours(text: str) -> tuple[tuple[str, str], ...]:
+    if text == "none":
+        return ()
+    pairs = [part.partition(":")[::2] for part in text.split(",")]
+    if not all(name.strip() and other.strip() for name, other in pairs):
+        raise ValueError(f"must be CLASS:OTHER with commas between, as car:van, not {shorten(text)}")
+    return tuple((name.strip(), other.strip()) for name, other in pairs)
+
+
+NEIGHBOURS = decision(
+    "Classes, compared without case, each with one whose objects its detections neither have to find nor are wrong to find, "
+    'as KITTI\'s ``{"car": "van"}``.',
+    "matching",
+    plain=_plain_neighbours,
+    words=lambda pairs: ",".join(map(":".join, pairs)) or "none",
+    phrase=lambda protocol: f"neighbours {'/'.join(map(':'.join, protocol.neighbours))}",
+    flag=Flag(
+        name="--neighbours",
+        metavar="LIST",
+        help="classes with one whose objects are ignored there: car:van,pedestrian:person_sitting, or none",
+        read=_parse_neighbours,
+    ),
+    since="0.2",
+)
+
+ABSORBING = decision(
+    'With ``matching="objects"``: whether detections that are outside of a range by their own size can still take an object '
+    "there, which then is neither found nor missed; in KITTI those of every class.",
+    "matching",
+    allowed=YES_OR_NO,
+    phrase=lambda protocol: "small detections absorb",
+    flag=Flag(
+        name="--absorbing",
+        value=True,
+        help="detections outside of a level by their size can take an object of any class there, as KITTI has it",
+    ),
+    since="0.2",
+)
+
+CLASS_LEVELS = decision(
+    "Whether the metrics are those of KITTI: AP of each class of `class_thresholds` at each level in percent, as "
+    "``car_easy``, and the similarity of orientation likewise (``car_aos_easy``) where angles are known.",
+    "names",
+    allowed=YES_OR_NO,
+    phrase=lambda protocol: "percent per class and level",
+    since="0.2",
+)
+
+
+def chosen_thresholds(protocol: Protocol, categories: Sequence[tuple[Any, str]]) -> NDArray[np.bool_]:
+    """Return at which IoU thresholds the AP of each category counts, shape (T, K): see `Protocol.class_thresholds`."""
+    thresholds, of = protocol.iou_thresholds, {name.casefold(): value for name, value in protocol.class_thresholds}
+    evaluated = set(thresholds) & set(of.values())
+    out = np.ones((len(thresholds), len(categories)), np.bool_)
+    for k, (_, name) in enumerate(categories if evaluated else ()):
+        own = of.get(name.casefold())
+        if own is None or own in thresholds:
+            out[:, k] = [one == own for one in thresholds]
+    return out
+
+
+class Repeated(NamedTuple):
+    """Objects, some of which stand a second time in the category whose neighbours they are."""
+
+    rows: NDArray[np.int64]
+    category: NDArray[np.int32]
+    image: NDArray[np.int32]
+    neighbour: NDArray[np.bool_]
+
+
+def with_neighbours(
+    truth: GroundTruth, protocol: Protocol, category: NDArray[np.int32], image: NDArray[np.int32]
+) -> Repeated | None:
+    """Return objects with their categories and images, neighbours repeated, in the order of the table; None: none are.
+
+    `category` and `image` are those of the rows of the table, -1 where they are not scored.
+    """
+    names = [name.casefold() for name in truth.categories.names]
+    parts = []
+    for name, other in protocol.neighbours if protocol.use_categories else ():
+        wanted = {code for code, own in enumerate(names) if own == name.casefold()}
+        given = [code for code, own in enumerate(names) if own == other.casefold()]
+        rows = np.flatnonzero(np.isin(truth.categories.codes, given) & (image >= 0) & ~truth.crowd)
+        for code in wanted:
+            own = category[truth.categories.codes == code]
+            place = own.max(initial=-1)
+            if rows.size and place >= 0:
+                parts.append((rows, np.full(rows.size, place, np.int32)))
+    if not parts:
+        return None
+    every = np.arange(len(truth))
+    rows = np.concatenate([every, *(own for own, _ in parts)])
+    order = np.argsort(rows, kind="stable")
+    made = np.concatenate([category, *(own for _, own in parts)])
+    return Repeated(rows[order], made[order], image[rows[order]], np.arange(rows.size)[order] >= every.size)
+
+
+def absorbers(
+    cells: overlap.Cells,
+    image_of_cells: NDArray[np.int32],
+    category_of_cells: NDArray[np.int32],
+    small: NDArray[np.bool_],
+    image: NDArray[np.int32],
+    category: NDArray[np.int32],
+) -> tuple[NDArray[np.int32], overlap.Cells]:
+    """Return rows of detections that take part in cells of other categories than their own, and where each cell's lie among
+    these; `small`, `image` and `category` are of the rows of the table.
+    """
+    rows = np.flatnonzero(small & (image >= 0))
+    rows = rows[np.argsort(image[rows], kind="stable")]
+    begins, ends = (np.searchsorted(image[rows], image_of_cells, side=side) for side in ("left", "right"))
+    counts = ends - begins
+    cell = np.repeat(np.arange(counts.size), counts)
+    taken = rows[np.arange(cell.size) - np.repeat(np.cumsum(counts) - counts, counts) + begins[cell]]
+    kept = category[taken] != category_of_cells[cell]
+    stops = np.cumsum(np.bincount(cell[kept], minlength=counts.size))
+    starts = np.concatenate(([0], stops[:-1])) if counts.size else stops
+    runs = cells._replace(detection_starts=readonly(starts, np.int64), detection_stops=readonly(stops, np.int64))
+    return readonly(taken[kept], np.int32), runs
+
+
+def angles_of(table: GroundTruth | Detections, kind: str) -> NDArray[np.float64]:
+    """Return the angles of the rows of a table whose agreement is the similarity of orientation; empty where unknown."""
+    for column in table.shapes.values():
+        angles = getattr(column, "angles", None)
+        if angles is not None:
+            found: NDArray[np.float64] = angles(kind)
+            return found
+    return np.empty(0)

@@ -1,0 +1,104 @@
+"""Precision at up to 41 scores, as KITTI reads it, from a tally whose images may count more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.detection.protocols import Protocol
+from detmap.detection.rematching import chosen_thresholds
+from detmap.detection.tally import Tally, rematched
+from detmap.hits import SAMPLES, sampled_mean
+from detmap.kernels import readonly, rematching
+from detmap.system import parallel
+
+
+class Averages(NamedTuple):
+    """AP, and the mean similarity of orientation, of each class, range and threshold: (K, A, T), NaN where undefined."""
+
+    precision: NDArray[np.float64]
+    alike: NDArray[np.float64]
+
+
+def of_class(
+    values: NDArray[np.float64], name: str, protocol: Protocol, categories: Sequence[tuple[Any, str]], detected: Any
+) -> float:
+    """Return the mean in percent over the thresholds of a class, of `values` (K, T); NaN where the class is none of the
+    categories, has no ground truth, or none of it was `detected` (K,): of such a class KITTI's program says nothing.
+    """
+    places = [k for k, (_, own) in enumerate(categories) if own.casefold() == name.casefold()]
+    if len(places) != 1 or not detected[places[0]]:
+        return float("nan")
+    chosen = 100.0 * values[places[0], chosen_thresholds(protocol, categories)[:, places[0]]]
+    return float(np.mean(chosen)) if chosen.size else float("nan")
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Precision, scores at which it is read, and similarity of orientation, all (K, A, T, 41); NaN without ground truth."""
+
+    precision: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    alike: NDArray[np.float64]
+
+    def averages(self, rule: str) -> Averages:
+        """Return AP and the mean similarity of orientation under a rule of `detmap.hits.SAMPLED`."""
+        return Averages(sampled_mean(self.precision, rule), sampled_mean(self.alike, rule))
+
+    @classmethod
+    def of(cls, tally: Tally, copies: NDArray[np.int64] | None = None, threads: int | None = None) -> Sampled:
+        """Read them of a tally in ranking order; `copies` is how often each image counts, by default once."""
+        protocol = tally.protocol
+        ranges, thresholds = len(protocol.range_names), len(protocol.iou_thresholds)
+        shape = (len(tally.categories), ranges, thresholds, SAMPLES)
+        precision, scores, alike = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
+        counts = np.ones(tally.image_ids.size, np.int64) if copies is None else copies
+        positives = positives_of(tally, counts)
+        columns = _steps(tally)
+        # One detection without an angle turns similarity off for all classes, as in the benchmark's program.
+        oriented = bool(len(tally)) and not np.isnan(columns[2]).any()
+        turned = columns[2] if oriented else readonly(np.empty((0, columns[2].shape[1])), np.float64)
+        rows = rematching.Sampled(
+            tally.scores, tally.image, tally.hit, columns[0], columns[1], turned, readonly(counts, np.int64)
+        )
+        starts = tally.class_starts
+
+        def read(begin: int, end: int) -> None:
+            for ranking in range(begin, end):
+                k, bit = divmod(ranking, ranges * thresholds)
+                a, t = divmod(bit, thresholds)
+                if positives[k, a] > 0:
+                    out = precision[k, a, t], scores[k, a, t], alike[k, a, t]
+                    rematching.sample(rows, bit, int(starts[k]), int(starts[k + 1]), int(positives[k, a]), *out)
+                    if not oriented:
+                        alike[k, a, t] = np.nan
+
+        parallel.run(read, parallel.even(shape[0] * ranges * thresholds, threads), threads)
+        return cls(precision, scores, alike)
+
+
+def positives_of(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many objects there are to find, shape (K, A)."""
+    weights = tally.positive_counts * copies[tally.positive_image][:, None]
+    columns = [np.bincount(tally.positive_category, one, len(tally.categories)) for one in weights.T]
+    made: NDArray[np.int64] = np.stack(columns, axis=1).astype(np.int64)
+    return made
+
+
+def _steps(tally: Tally) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+    """Return what changes with every detection; where matching is the same at every score it is the outcome itself."""
+    if rematched(tally.protocol):
+        return tally.found, tally.missed, tally.alike
+    bits = len(tally.protocol.range_names) * len(tally.protocol.iou_thresholds)
+    hit, ignored = (_unpacked(words, bits) for words in (tally.hit, tally.ignored))
+    nothing = readonly(np.full((len(tally), bits), np.nan), np.float64)
+    return readonly(hit, np.int32), readonly(~(hit | ignored), np.int32), nothing
+
+
+def _unpacked(words: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
+    """Return each bit of rows of words, shape (n, bits)."""
+    return np.stack([(words[:, b >> 6] >> np.uint64(b & 63)) & np.uint64(1) == 1 for b in range(bits)], axis=1)

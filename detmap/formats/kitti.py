@@ -1,0 +1,67 @@
+"""KITTI's text files of objects: ``label_2``, and results, an image each.
+
+A line is ``type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y``, in results with a score behind it. Types are
+compared without case. Regions ``DontCare`` are crowds of every class. The benchmark's program skips a line that is too short
+without a word; here it is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.tables import Detections, GroundTruth
+from detmap.formats.line_files import More, line_format
+from detmap.plugins import register
+from detmap.reading.options import Role
+from detmap.shapes import find
+from detmap.shapes.kinds import BEV, BOX3D, BOXES
+
+#: The numbers of a box in space, in the order of `detmap.shapes.boxes3d.Boxes3D`.
+_SPACE = ("h", "w", "l", "x3d", "y3d", "z3d", "rotation", "alpha")
+
+#: What files say of a box in space that there is none of.
+_NONE = (-1.0, -1.0, -1.0, -1000.0, -1000.0, -1000.0, -10.0, -10.0)
+
+#: Fields of objects.
+_FIELDS = ("truncation", "occlusion")
+
+_LABEL = "{class} {truncation} {occlusion} {alpha} {x1} {y1} {x2} {y2} {h} {w} {l} {x3d} {y3d} {z3d} {rotation}"
+
+
+def _read(numbers: Mapping[str, NDArray[np.float64]], role: Role) -> dict[str, Any]:
+    """Return boxes in space, and of objects the fields that levels read."""
+    given = find(BOX3D).given
+    assert given is not None
+    column = given(np.stack([numbers[name] for name in _SPACE], axis=1), role.replace("_", " "))
+    fields = {name: numbers[name] for name in _FIELDS if role == "ground_truth"}
+    return {"shapes": {BOX3D: column}, **({"fields": fields} if fields else {})}
+
+
+def _write(table: GroundTruth | Detections) -> tuple[dict[str, NDArray[np.float64]], dict[str, int]]:
+    """Return the numbers of a table; those of a box in space that there is none of, and -1 for an unknown field."""
+    column = table.shapes.get(BOX3D)
+    space = np.tile(_NONE, (len(table), 1)) if column is None else column.arrays()["table"]
+    space = np.where(np.isnan(space), _NONE[-1], space)
+    fields = table.fields if isinstance(table, GroundTruth) else {}
+    unknown = np.full(len(table), -1.0)
+    made = {name: np.nan_to_num(fields.get(name, unknown), nan=-1.0) for name in _FIELDS}
+    return {**dict(zip(_SPACE, space.T, strict=True)), **made}, {}
+
+
+FORMAT = register(
+    line_format(
+        "kitti",
+        ground_truth=_LABEL,
+        detections=f"{_LABEL} {{score}}",
+        everywhere=["dontcare"],
+        besides=More(columns=(*_SPACE, *_FIELDS), read=_read, write=_write, holds=(BOX3D,), folded=True, inside="data"),
+        takes=("image_set", "fields"),
+        holds=(BOXES, BEV, BOX3D),
+        inside="data",
+        words=("KITTI's folder label_2", "KITTI's folder of results, an image each"),
+    )
+)

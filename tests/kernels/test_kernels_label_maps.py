@@ -1,0 +1,194 @@
+"""PNG files become runs of ids: inflated, unfiltered, whatever filters and compression they have; damage is an error."""
+
+from __future__ import annotations
+
+import io
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from legs import examples
+from naive_panoptic import chunk, coloured, filtered, png
+from panoptic_scenes import maps
+
+from detmap.data.label_maps import LabelMap
+from detmap.errors import InputError
+from detmap.kernels import inflate, readonly
+from detmap.reading.png import label_map
+
+STRATEGIES = [zlib.Z_DEFAULT_STRATEGY, zlib.Z_FILTERED, zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE, zlib.Z_FIXED]
+
+
+def inflated(data, size):
+    out = np.empty(size + inflate.SLACK, np.uint8)
+    number = inflate.inflate(readonly(np.frombuffer(data, np.uint8), np.uint8), inflate.codes(), out)
+    return number if number < 0 else out[:number].tobytes()
+
+
+def deflated(data, level, strategy, memory=8):
+    packer = zlib.compressobj(level, zlib.DEFLATED, -15, memory, strategy)
+    return (packer.compress(data) + packer.flush()).ljust(8, b"\0")
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    parts=st.lists(st.tuples(st.binary(min_size=1, max_size=40), st.integers(1, 60)), max_size=12),
+    level=st.integers(0, 9),
+    strategy=st.sampled_from(STRATEGIES),
+    memory=st.integers(1, 9),
+)
+def test_what_zlib_has_compressed_is_inflated(parts, level, strategy, memory):
+    data = b"".join(part * times for part, times in parts)
+    packed = deflated(data, level, strategy, memory)
+    assert inflated(packed, len(data)) == data
+    if data:
+        assert inflated(packed, len(data) - 1) == inflate.TOO_LONG
+
+
+@settings(max_examples=examples(400), deadline=None)
+@given(data=st.binary(min_size=8, max_size=200))
+def test_any_bytes_are_inflated_as_zlib_does_or_refused(data):
+    packer = zlib.decompressobj(-15)
+    try:
+        expected = packer.decompress(data, 5000)
+        whole = packer.eof
+    except zlib.error:
+        whole = False
+    found = inflated(data, 5000)
+    if whole:
+        assert found == expected
+    else:
+        assert isinstance(found, int)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(
+    data=st.binary(min_size=50, max_size=400), level=st.integers(1, 9), at=st.integers(0, 400), byte=st.integers(1, 255),
+    strategy=st.sampled_from(STRATEGIES),
+)  # fmt: skip
+def test_a_damaged_byte_gives_what_zlib_gives_or_is_refused(data, level, at, byte, strategy):
+    packed = bytearray(deflated(data, level, strategy))
+    packed[at % len(packed)] ^= byte
+    packer = zlib.decompressobj(-15)
+    try:
+        expected = packer.decompress(bytes(packed), 40_000)
+        whole = packer.eof
+    except zlib.error:
+        whole = False
+    found = inflated(bytes(packed), 40_000)
+    assert found == expected if whole else isinstance(found, int)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    made=maps(),
+    data=st.data(),
+    level=st.integers(0, 9),
+    strategy=st.sampled_from(STRATEGIES),
+    channels=st.sampled_from([3, 4]),
+    pieces=st.integers(1, 4),
+)
+def test_every_filter_and_compression_gives_the_same_ids(made, data, level, strategy, channels, pieces):
+    ids, _ = made
+    kinds = data.draw(st.lists(st.integers(0, 4), min_size=len(ids), max_size=len(ids)))
+    file = png(filtered(coloured(ids, channels), kinds), *ids.shape, channels, level, strategy, pieces)
+    found = label_map(file, "map.png")
+    assert np.array_equal(found.pixels(), ids)
+    runs = np.flatnonzero(np.diff(found.ids.astype(np.int64)) == 0)
+    assert np.all(found.ends[runs] % ids.shape[1] == 0)  # runs end where the id changes, or a row does
+    assert np.array_equal(LabelMap.of(ids, "map").pixels(), ids)
+    assert np.array_equal(LabelMap.of(coloured(ids, channels), "map").pixels(), ids)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), kind=st.integers(0, 4))
+def test_noise_and_wide_rows(seed, kind):
+    rng = np.random.default_rng(seed)
+    ids = rng.integers(0, 3, (4, 300)) * int(rng.integers(1, 2**22)) if seed % 2 else rng.integers(0, 2**24, (3, 70))
+    assert np.array_equal(label_map(png(filtered(coloured(ids), [kind] * len(ids)), *ids.shape), "").pixels(), ids)
+
+
+def test_pillow_writes_what_is_read_interlaced_too():
+    image = pytest.importorskip("PIL.Image")
+    ids = np.random.default_rng(1).integers(0, 5, (30, 40)).repeat(3, axis=0).repeat(4, axis=1) * 70001
+    for mode in ("RGB", "RGBA"):
+        out = io.BytesIO()
+        image.fromarray(coloured(ids, len(mode)), mode).save(out, "PNG")
+        assert np.array_equal(label_map(out.getvalue(), "").pixels(), ids)
+    # One pixel is the first of seven passes, and the only one.
+    rows = filtered(coloured([[70001]]), [0])
+    assert label_map(png(rows, 1, 1, way=1), "").pixels().tolist() == [[70001]]
+
+
+def file(**more):
+    ids = np.arange(12).reshape(3, 4) % 5
+    return png(filtered(coloured(ids), [1, 2, 4]), 3, 4, **more)
+
+
+def broken(change):
+    data = bytearray(file())
+    change(data)
+    return bytes(data)
+
+
+def with_pixels(data, height=3, width=4):
+    head = file()[16:33]
+    head = width.to_bytes(4, "big") + height.to_bytes(4, "big") + head[8:13]
+    return file()[:8] + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+ROWS = filtered(coloured(np.arange(12).reshape(3, 4)), [0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "is not a PNG file"),
+        (b"GIF89a", "is not a PNG file"),
+        (file()[:30], "is not a PNG file"),
+        (file()[:60], "ends too early"),
+        (file()[:-12], "ends too early"),
+        (file(kind=3), "a palette, 8 bits"),
+        (file(kind=0), "gray, 8 bits"),
+        (file(depth=16), "RGB, 16 bits"),
+        (file(kind=9), "colours of kind 9"),
+        (broken(lambda data: data.__setitem__(50, data[50] ^ 1)), "check sum"),
+        (broken(lambda data: data.__setitem__(18, 1)), "check sum"),
+        (with_pixels(zlib.compress(ROWS[:-1])), "pixels are missing"),
+        (with_pixels(zlib.compress(ROWS + b"\0")), "more pixels than the header says"),
+        (with_pixels(zlib.compress(b"\5" + ROWS[1:])), "no known filter"),
+        (with_pixels(b""), "not compressed as zlib does"),
+        (with_pixels(b"\0" * 20), "not compressed as zlib does"),
+        (with_pixels(zlib.compress(ROWS)[:2] + b"\7" * 20), "no valid code"),
+        (with_pixels(zlib.compress(ROWS)[:-20]), "is damaged"),
+        (with_pixels(zlib.compress(bytes(1000)), 30_000, 60_000), "more memory than the limit"),
+        (with_pixels(zlib.compress(ROWS), 0), "has a size that cannot be"),
+        (with_pixels(zlib.compress(ROWS), 2**31), "has a size that cannot be"),
+        (with_pixels(zlib.compress(ROWS), 60_000, 60_000), "has a size that cannot be"),
+    ],
+)
+def test_what_is_no_label_map_is_told_in_one_line(data, says):
+    with pytest.raises(InputError, match=r"map\.png") as error:
+        label_map(data, "map.png")
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("array", "says"),
+    [
+        (np.zeros((2, 2)), "2-d float64"),
+        (np.zeros(4, int), "1-d int64"),
+        (np.zeros((2, 2, 2), np.uint8), "3-d uint8"),
+        (np.array([[0, -1]]), "got -1"),
+        (np.array([[0, 2**32]]), "got 4294967296"),
+        (np.zeros((0, 3), int), "has a size that cannot be"),
+        ([[1], [1, 2]], "is no label map"),
+    ],
+)
+def test_arrays_that_are_no_label_maps(array, says):
+    with pytest.raises(InputError, match="map of") as error:
+        LabelMap.of(array, "map of 3")
+    assert says in str(error.value)

@@ -7,7 +7,7 @@ from typing import Literal
 from detmap import choices
 from detmap.decisions import YES_OR_NO, Flag, decision
 
-Matching = Literal["best-free", "first-free", "best", "by-object", "objects"]
+Matching = Literal["best-free", "first-free", "best", "by-object", "by-object-twice"]
 Ties = Literal["image", "file", "reversed", "file-reversed"]
 #: Orders of ties that go by positions in the file.
 BY_FILE = ("file", "file-reversed")
@@ -16,17 +16,17 @@ MATCHING = decision(
     "COCO's rule (a detection takes the best ground truth still free, of equals the last), nuScenes' (likewise, of "
     "equals the first) or VOC's (it looks at the best one only). Or objects choose in the order of their file: under "
     "THUMOS14's rule (by-object) the best detection still free, once; detections that are left over and touch ignored "
-    "ground truth are ignored. Under KITTI's (objects) first the surest detection, to find the scores at which precision "
+    "ground truth are ignored. Under KITTI's (by-object-twice) first the surest detection, to find the scores at which precision "
     "is read, and again at each of these the one that overlaps most.",
     "matching",
-    allowed=("best-free", "first-free", "best", "by-object", "objects"),
+    allowed=("best-free", "first-free", "best", "by-object", "by-object-twice"),
     phrase=lambda protocol: f"matching {protocol.matching}",
     always=True,
     flag=Flag(
         name="--matching",
         help="best-free: a detection takes the best object that is still free (COCO); first-free: of equals the "
         "first one (nuScenes); best: it looks at the best object only (VOC); by-object: each object takes the best "
-        "detection that is still free (THUMOS14); objects: objects choose, anew at each score (KITTI)",
+        "detection that is still free (THUMOS14); by-object-twice: the surest one, and anew at each score (KITTI)",
     ),
 )
 

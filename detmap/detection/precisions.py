@@ -115,7 +115,7 @@ class Curves(Frozen):
         )
 
         def capped(values: NDArray[np.float64]) -> NDArray[np.float64]:
-            values = values.reshape(shape[0], shape[1], 1, shape[3], -1)
+            values = values.reshape(shape[0], shape[1], 1, shape[3], values.shape[-1])
             return np.ascontiguousarray(np.broadcast_to(values, (*shape, values.shape[-1])))
 
         precision = capped(made.precision)[..., places].reshape(-1, places.size)

@@ -528,7 +528,7 @@ KITTI = Protocol(
     name="kitti",
     iou_thresholds=(0.5, 0.7),
     recall_thresholds=tuple(k / 40 for k in range(SAMPLES)),
-    matching="objects",
+    matching="by-object-twice",
     strict=True,
     interpolation="sampled-40",
     epsilon=0.0,
@@ -548,6 +548,22 @@ KITTI = Protocol(
 
 #: Before October 2019 the mean of 11 precisions.
 _KITTIS = KITTI, replace(KITTI, name="kitti-bev", iou_type=BEV), replace(KITTI, name="kitti-3d", iou_type=BOX3D)
+#: The copies in Python, in OpenPCDet, MMDetection3D and others, forget regions where boxes are compared in space, and print
+#: numbers by lower thresholds too, which are not KITTI's. On the image they agree with the benchmark's program.
+_COPIES = [
+    replace(one, name=f"openpcdet{one.name.removeprefix('kitti')}{suffix}", left_out=("crowd",), **more)
+    for one in _KITTIS[1:]
+    for suffix, more in (
+        ("", {}),
+        (
+            "-loose",
+            {
+                "iou_thresholds": (0.25, 0.5),
+                "class_thresholds": (("car", 0.5), ("pedestrian", 0.25), ("cyclist", 0.25)),
+            },
+        ),
+    )
+]
 KITTIS = [one for own in _KITTIS for one in (own, replace(own, name=f"{own.name}-r11", interpolation="sampled-11"))]
 
 _VOC2010 = replace(VOC2012, far_corner="x+w", ignore=())
@@ -628,6 +644,7 @@ _BENCHMARKS = (
     CROWDPOSE,
     *WHOLE_BODY,
     *KITTIS,
+    *_COPIES,
 )
 for _preset in (*_BENCHMARKS, *_TOOLS.values()):
     register(_preset)
@@ -663,6 +680,10 @@ ProtocolName = Literal[
     "kitti-bev-r11",
     "kitti-3d",
     "kitti-3d-r11",
+    "openpcdet-bev",
+    "openpcdet-bev-loose",
+    "openpcdet-3d",
+    "openpcdet-3d-loose",
     "ultralytics",
     "ultralytics-8.3",
     "torchmetrics",

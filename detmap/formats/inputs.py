@@ -38,10 +38,10 @@ for _module, _names in {
     "dota": ("dota",),
     "open_images": ("openimages",),
     "nuscenes": ("nuscenes",),
+    "kitti": ("kitti",),
     "activitynet": ("activitynet",),
     "thumos": ("thumos14",),
     "ytvis": ("ytvis",),
-    "kitti": ("kitti",),
     "tools.recognition": (
         "bdd100k",
         "mot",

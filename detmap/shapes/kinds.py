@@ -330,11 +330,11 @@ MASKS, BOUNDARIES, PROBIOU = "segm", "boundary", "probiou"
 KEYPOINTS: Final = "keypoints"
 WHOLE_BODIES: Final = "keypoints_wholebody"
 ROTATED: Final = "rotated"
+BEV: Final = "bev"
+BOX3D: Final = "box3d"
 TEMPORAL: Final = "temporal"
 TEMPORAL_SPAN: Final = "temporal_span"
 TRACKS: Final = "tracks"
-BEV: Final = "bev"
-BOX3D: Final = "box3d"
 DISTANCE: Final = "centre-distance"
 
 #: The names of kinds, for type checkers, which then find a typo.
@@ -347,11 +347,11 @@ IouType = (
         "rotated",
         "probiou",
         "keypoints_wholebody",
+        "bev",
+        "box3d",
         "temporal",
         "temporal_span",
         "tracks",
-        "bev",
-        "box3d",
         "centre-distance",
     ]
     | PluginName

@@ -6,8 +6,8 @@
 not to be there. detmap under `coco` scores the same files. Kernels are those that the checkout has: after
 scripts/build-kernels compiled ones, as in wheels, else numba's, whose import takes a quarter of a second.
 
-AP of masks differs in the fourth decimal: some masks have no pixel. lvis-api and detmap drop detections without area, which
-vernier and ultrafast-pycocotools count as false positives.
+AP of masks differs in the fourth or fifth decimal: some masks have no pixel. lvis-api and detmap drop detections without
+area, which vernier and ultrafast-pycocotools count as false positives.
 
     scripts/bench_lvis.py --images 2000           a smaller one
     scripts/bench_lvis.py --masks --each 100      masks an image

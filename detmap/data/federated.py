@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -46,29 +47,7 @@ class CategoryLists(Frozen):
             problem = f"must be a mapping of image id to category ids, not {type(lists).__name__}"
             raise InputError(problem, source=source, field=field)
         rows = {image: row for row, image in enumerate(images.tolist())}
-        codes: list[int] = []
-        sizes: list[int] = []
-        ids: list[Any] = []
-        types: set[type] = set()
-        for image, given in lists.items():
-            row = rows.get(image)
-            own = given.tolist() if isinstance(given, np.ndarray) else given
-            if row is None or not isinstance(own, list | tuple | set | frozenset):
-                problem = "the image is not among the images" if row is None else "must be a list of category ids"
-                about: dict[str, Any] = {} if row is None else {"value": given}
-                raise InputError(problem, source=source, record=f"image {image!r}", field=field, **about)
-            kinds = {*map(type, own)}
-            if not kinds <= types:  # of a type that is known there is no wrong id
-                for one in own:
-                    if isinstance(one, bool) or not isinstance(one, int | str | np.integer):
-                        problem, record = "must hold ids, integers or strings", f"image {image!r}"
-                        raise InputError(problem, source=source, record=record, field=field, value=one)
-                types |= kinds
-            codes.append(row)
-            sizes.append(len(own))
-            ids += own
-        if len({issubclass(one, str) for one in types}) > 1:
-            raise InputError("ids must be all integers or all strings", source=source, field=field)
+        codes, sizes, ids = _flat(lists, rows) or _checked(lists, rows, source, field)
         listed = np.zeros(images.size, np.bool_)
         listed[codes] = True
         found = index_ids(ids, source=source, field=field)
@@ -90,6 +69,12 @@ class CategoryLists(Frozen):
         """Return for pairs of image and category whether they are listed; there are `count` categories."""
         return among((self.images, self.categories), (images, categories), (self.listed.size, count))
 
+    def spread(self, at: NDArray[Any], count: int) -> CategoryLists:
+        """Return the lists among `count` images, of which those that were known stand at `at`; the others have none."""
+        listed = np.zeros(count, np.bool_)
+        listed[at] = self.listed
+        return CategoryLists(readonly(at[self.images], np.int32), self.categories, readonly(listed, np.bool_))
+
     def by_image(self, images: NDArray[Any], categories: NDArray[Any]) -> dict[Any, list[Any]]:
         """Return the list of each image that has one, by the ids of images and categories."""
         made: dict[Any, list[Any]] = {image: [] for image in images[self.listed].tolist()}
@@ -97,6 +82,45 @@ class CategoryLists(Frozen):
         for image, category in zip(images[self.images].tolist(), ids, strict=True):
             made[image].append(category)
         return made
+
+
+def _flat(lists: Lists, rows: Mapping[Any, int]) -> tuple[list[int], list[int], list[Any]] | None:
+    """Return the row and the number of ids of each image, and all ids; None unless they are plain, as files have them."""
+    own = list(lists.values())
+    if not {*map(type, own)} <= {list, tuple}:
+        return None
+    codes, ids = [rows.get(image, -1) for image in lists], list(chain.from_iterable(own))
+    if -1 in codes or {*map(type, ids)} not in ({int}, {str}):
+        return None
+    return codes, list(map(len, own)), ids
+
+
+def _checked(lists: Lists, rows: Mapping[Any, int], source: str, field: str) -> tuple[list[int], list[int], list[Any]]:
+    """Do as `_flat` with ids of any kind; raises `InputError` for what is no id, or an image that is not there."""
+    codes: list[int] = []
+    sizes: list[int] = []
+    ids: list[Any] = []
+    types: set[type] = set()
+    for image, given in lists.items():
+        row = rows.get(image)
+        own = given.tolist() if isinstance(given, np.ndarray) else given
+        if row is None or not isinstance(own, list | tuple | set | frozenset):
+            problem = "the image is not among the images" if row is None else "must be a list of category ids"
+            about: dict[str, Any] = {} if row is None else {"value": given}
+            raise InputError(problem, source=source, record=f"image {image!r}", field=field, **about)
+        kinds = {*map(type, own)}
+        if not kinds <= types:  # of a type that is known there is no wrong id
+            for one in own:
+                if isinstance(one, bool) or not isinstance(one, int | str | np.integer):
+                    problem, record = "must hold ids, integers or strings", f"image {image!r}"
+                    raise InputError(problem, source=source, record=record, field=field, value=one)
+            types |= kinds
+        codes.append(row)
+        sizes.append(len(own))
+        ids += own
+    if len({issubclass(one, str) for one in types}) > 1:
+        raise InputError("ids must be all integers or all strings", source=source, field=field)
+    return codes, sizes, ids
 
 
 def among(

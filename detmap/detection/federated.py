@@ -187,11 +187,14 @@ class Judgement:
         count = ground_truth.categories.ids.size
         if protocol.judged == "verified":
             rows: Any = slice(None) if left_out is None else ~left_out
-            there = ground_truth.images.codes[rows], ground_truth.categories.codes[rows]
-            known = among(there, (images, categories), (ground_truth.images.ids.size, count))
-            for lists in (ground_truth.negatives, ground_truth.present):
-                if lists is not None:
-                    known |= lists.holds(images, categories, count)
+            given = [(ground_truth.images.codes[rows], ground_truth.categories.codes[rows])]
+            given += [
+                (lists.images, lists.categories)
+                for lists in (ground_truth.negatives, ground_truth.present)
+                if lists is not None
+            ]
+            pairs = np.concatenate([one for one, _ in given]), np.concatenate([other for _, other in given])
+            known = among(pairs, (images, categories), (ground_truth.images.ids.size, count))
             unjudged = ~known & (categories >= 0)
             self.unjudged = unjudged if unjudged.any() else None
         if protocol.not_exhaustive == "ignored" and ground_truth.not_exhaustive is not None:

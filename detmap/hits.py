@@ -29,8 +29,9 @@ RULES = {
 #: and 0.7 lie just above the decimals; the 101-point grid is COCO's ``linspace(0, 1, 101)``.
 GRIDS = {"11-point": np.arange(0.0, 1.1, 0.1), "101-point": np.linspace(0.0, 1.0, 101)}
 
-#: An interpolation of detectors alone.
-PAIRWISE = "all-point-pairwise"
+#: Interpolations of detectors alone. MATLAB counts ``0:0.1:1`` up from 0 and down from 1: 0.3 alone lies above its decimal.
+PAIRWISE, ELEVEN = "all-point-pairwise", "11-point-matlab"
+MATLAB_GRID = tuple(k * 0.1 if k <= 5 else 1 - (10 - k) * 0.1 for k in range(11))
 
 INTERPOLATIONS = (*(rule for rule in RULES if rule != PAIRWISE), *GRIDS)
 
@@ -53,7 +54,7 @@ _MANY_HITS = 1 << 16
 _NONE = readonly((), np.float64)
 _NO_COUNTS = readonly((), np.int64)
 
-Linear = Literal["101-linear", "101-linear-tail", "all-point-pairwise", "101-clipped"]
+Linear = Literal["101-linear", "101-linear-tail", "all-point-pairwise", "11-point-matlab", "101-clipped"]
 
 #: Means of the precision at up to 41 hits, as KITTI takes them: without the first, or of each fourth.
 Sampled = Literal["sampled-40", "sampled-11"]
@@ -291,13 +292,14 @@ class Hits(Frozen):
         Parameters
         ----------
         interpolation : {"step", "all-point", "all-point-pairwise", "trapezoid", "trapezoid-hits", "11-point", \
-"101-point", "101-linear", "101-linear-tail", "101-clipped", "sampled-40", "sampled-11"}
+"11-point-matlab", "101-point", "101-linear", "101-linear-tail", "101-clipped", "sampled-40", "sampled-11"}
             ``step`` is the mean over the positives of the precision at each hit (trec_eval's map, scikit-learn);
             ``all-point`` the area under the envelope (VOC from 2010), its terms added from first to last, or with
             ``all-point-pairwise`` as numpy adds, which differs in the last bit (TensorFlow's Object Detection API);
             ``trapezoid`` Oxford's and Market-1501's rule, the mean of the precision at a hit and at the rank before it;
             ``trapezoid-hits`` takes the hit before instead, a known mistake, to reproduce numbers published with it;
-            ``11-point`` and ``101-point`` the mean of the envelope at fixed recalls (VOC2007, COCO). ``101-linear`` and
+            ``11-point`` and ``101-point`` the mean of the envelope at fixed recalls (VOC2007, COCO); ``11-point-matlab`` at
+            those that MATLAB makes of 0:0.1:1 (THUMOS14's first kit). ``101-linear`` and
             ``101-linear-tail`` are Ultralytics' rules: the trapezoid over 101 recalls of straight lines between the
             points of the envelope, which drops to 0 at the last point, or falls to (1, 0) in a straight line.
             ``sampled-40`` and ``sampled-11`` are KITTI's: precision at the hits next to the recalls 0, 1/40, 2/40 and so on,
@@ -329,8 +331,8 @@ class Hits(Frozen):
             return self._linear(LINEAR[interpolation], epsilon, threads)
         if interpolation in SAMPLED:
             return sampled_mean(self._sampled(threads), interpolation)
-        check_choice("interpolation", interpolation, (*INTERPOLATIONS, PAIRWISE, *LINEAR, CLIPPED, *SAMPLED))
-        grid = GRIDS[interpolation]
+        check_choice("interpolation", interpolation, (*INTERPOLATIONS, PAIRWISE, ELEVEN, *LINEAR, CLIPPED, *SAMPLED))
+        grid = np.array(MATLAB_GRID) if interpolation == ELEVEN else GRIDS[interpolation]
         precision, _ = self.interpolate(grid, epsilon, threads=threads)
         if interpolation == "101-point":
             return np.asarray(precision.mean(axis=1))

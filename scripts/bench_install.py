@@ -12,6 +12,7 @@ into README.md. ``--folder`` keeps environments and workloads for the next time.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import platform
@@ -98,10 +99,12 @@ class Installed:
     def __init__(self, name: str, requirement: str, folder: Path, command: Sequence[str]) -> None:
         self.name, self.folder, self.requirement = name, folder, requirement
         kept = folder / "installed.json"
-        if not kept.exists():
+        wheel = Path(requirement)
+        stamp = hashlib.sha256(wheel.read_bytes()).hexdigest() if wheel.is_file() else requirement
+        if not kept.exists() or json.loads(kept.read_text())[0] != stamp:
             subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-            kept.write_text(json.dumps(self._install()))
-        self.wheel, self.added, self.version = json.loads(kept.read_text())
+            kept.write_text(json.dumps([stamp, *self._install()]))
+        _, self.wheel, self.added, self.version = json.loads(kept.read_text())
         self.command = [str(folder / "bin" / command[0]), *command[1:]]
 
     def _install(self) -> tuple[int, int, str]:

@@ -4,9 +4,9 @@
 
 `coco` holds boxes, `people` masks and poses, `lvis` other ground truth for the detections of `coco`, `poses` CrowdPose's and
 COCO-WholeBody's JSON, `voc` and `dota` the folders of PASCAL VOC and DOTA, `nuscenes` samples and results, `panoptic` label
-maps and their JSON. Only sums, products and quotients of `random.Random.random()` go into them, so that neither a platform's
-libm nor a version of Python or numpy shows. The files `expected*.json` hold pycocotools' numbers; without pycocotools they
-are left as they are.
+maps and their JSON, `temporal` and `ytvis` videos. Only sums, products and quotients of `random.Random.random()` go into
+them, so that neither a platform's libm nor a version of Python or numpy shows. The files `expected*.json` hold pycocotools'
+numbers; without pycocotools they are left as they are.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import struct
 import sys
 import zlib
 from pathlib import Path
+
+import video_fixtures
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "fixtures"
 
@@ -809,6 +811,12 @@ def make():
     texts["nuscenes/results.json"] = json.dumps(submitted, separators=(",", ":")) + "\n"
     texts.update({f"voc/{path}": text for path, text in make_voc().items()})
     texts.update({f"dota/{path}": text for path, text in make_dota().items()})
+
+    def encode(box):
+        code = run_lengths(box, *video_fixtures.SIZE)
+        return {**code, "counts": compressed(code["counts"])}
+
+    texts.update(video_fixtures.make(Dice(2014), encode))
     return {**{path: text.encode("ascii") for path, text in texts.items()}, **make_panoptic()}
 
 

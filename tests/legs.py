@@ -93,6 +93,11 @@ ABSENT = {
     "supervision": ("could not import 'supervision'",),
     "sentence_transformers": ("could not import 'sentence_transformers'",),
     "rfdetr": ("could not import 'rfdetr'", "could not import 'pytorch_lightning'"),
+    "pytorch_metric_learning": ("could not import 'pytorch_metric_learning'",),
+    "faiss-cpu": ("could not import 'faiss'",),
+    "tensorboard": ("could not import 'tensorboard'",),
+    "mlflow": ("could not import 'mlflow'",),
+    "wandb": ("could not import 'wandb'",),
 }
 
 

@@ -104,7 +104,16 @@ def coco_match_cell(ious, scores, gt_ignore, gt_crowd, thresholds):
 
 
 def coco_rankings(
-    images, categories, ground_truth, detections, iou_thresholds, area_range, max_det, use_categories=True, missed=()
+    images,
+    categories,
+    ground_truth,
+    detections,
+    iou_thresholds,
+    area_range,
+    max_det,
+    use_categories=True,
+    missed=(),
+    measure=box_iou,
 ):
     """Match everything within one area range, `max_det` detections per image and class at most.
 
@@ -144,7 +153,7 @@ def coco_rankings(
             crowd = [bool(record.get("iscrowd", 0)) for record in gt]
             ignore = [c or not truth_inside(record) for c, record in zip(crowd, gt, strict=True)]
             positives += ignore.count(False)
-            ious = box_iou([record["bbox"] for record in dt], [record["bbox"] for record in gt], crowd)
+            ious = measure([record["bbox"] for record in dt], [record["bbox"] for record in gt], crowd)
             matched, ignored = coco_match_cell(ious, [record["score"] for record in dt], ignore, crowd, iou_thresholds)
             for g, record in enumerate(gt):
                 if record.get("id") in missed:
@@ -184,12 +193,14 @@ def coco_evaluate(
     max_dets=None,
     use_categories=True,
     missed=(),
+    measure=box_iou,
 ):
     """Precision (T, R, K, A, M), recall (T, K, A, M) and scores (T, R, K, A, M) with -1 where undefined, COCO's rule.
 
     `images` and `categories` are ids; records are COCO's dicts (`bbox` xywh, `area`, `iscrowd`; `score`). Categories
     come out in ascending order, caps too. Annotation ids play no part but for those in `missed`, as pycocotools does with
     the id 0: who matches such an object has no match. What it does with duplicate ids is not repeated here.
+    Overlaps are those of `measure`, a function of the shapes in `bbox` of both sides and the crowds.
     """
     iou_thresholds = IOU_THRESHOLDS if iou_thresholds is None else iou_thresholds
     recall_thresholds = RECALL_THRESHOLDS if recall_thresholds is None else recall_thresholds
@@ -210,6 +221,7 @@ def coco_evaluate(
             max_dets[-1],
             use_categories,
             missed,
+            measure,
         )
         for k, ranking in enumerate(rankings):
             if ranking is None or not ranking["positives"]:

@@ -30,7 +30,7 @@ def read(path, scored=False):
     """The things of one file."""
     things = []
     with open(path) as lines:
-        for words in map(str.split, lines):
+        for words in filter(None, map(str.split, lines)):
             numbers = [float(word) for word in words[1:]]
             things.append(
                 Thing(

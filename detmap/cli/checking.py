@@ -50,7 +50,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     add_reading(parser, "images")
     add_input_options(parser)
     output = add_format(parser, "html")
-    add_option(output, "--out FILE", "write everything as JSON")
+    add_option(output, "--out/-o FILE", "write everything as JSON")
 
 
 #: How many paths there are, and what they are called, with --trec, with --schema, and otherwise.

@@ -121,9 +121,24 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
     add_gates(parser)
 
 
+def _check_names(gates: Gates, protocol: Protocol) -> None:
+    """Refuse gates on metrics that the protocol has not; whether a category has a name is known after reading."""
+    if not gates:
+        return
+    from detmap.detection.metric_names import find_metric, metric_table
+
+    table = metric_table(protocol, ())
+
+    def meant(name: str) -> bool:
+        return find_metric(name, protocol, table) is not None or (protocol.per_class_metrics and "_" in name)
+
+    gates.check_names(list(dict(table)), meant)
+
+
 def _eval(options: argparse.Namespace) -> int:
     protocol = protocol_of(options)
     gates = Gates(options, "eval")
+    _check_names(gates, protocol)
     if options.scheduler and not options.sharded:
         raise OptionError("--scheduler needs --sharded: a single file is scored here")
     if options.card and options.sharded and options.detections == "-":
@@ -279,7 +294,7 @@ def _fill_batch(parser: argparse.ArgumentParser) -> None:
     add_challenge_options(parser)
     add_cluster_options(parser)
     output = add_format(parser)
-    add_option(output, "--out DIR", "write leaderboard.* and results/NAME.json")
+    add_option(output, "--out/-o DIR", "write leaderboard.* and results/NAME.json")
     add_card(parser)
 
 
@@ -398,7 +413,7 @@ def _fill_compare(parser: argparse.ArgumentParser) -> None:
     add_detection_options(parser)
     add_bootstrap_options(parser, 1000, tests=True)
     output = add_format(parser)
-    add_option(output, "--out FILE", "write everything as JSON")
+    add_option(output, "--out/-o FILE", "write everything as JSON")
     add_card(parser)
     add_gates(parser, "compare")
 
@@ -412,6 +427,7 @@ def _compare(options: argparse.Namespace) -> int:
         raise OptionError("--convention goes with --trec, --reid or --hashing")
     protocol = protocol_of(options)
     gates = Gates(options, "compare")
+    _check_names(gates, protocol)
     check_card(options)
     if options.under and options.why:
         raise OptionError("give --under all or --why, not both")

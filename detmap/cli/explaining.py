@@ -80,7 +80,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     add_input_options(parser)
     add_reading_options(parser.add_argument_group("reading"))
     output = add_format(parser)
-    add_option(output, "--out FILE", "write everything as JSON")
+    add_option(output, "--out/-o FILE", "write everything as JSON")
 
 
 def _explain(options: argparse.Namespace) -> None:

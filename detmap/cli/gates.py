@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from detmap.cli.help import add_option
 from detmap.cli.output import say
-from detmap.errors import InputError, OptionError, shorten
+from detmap.errors import InputError, OptionError, UnknownMetricError, shorten
 from detmap.system.whole_files import write
 
 #: The exit code of a command whose result fails a gate.
@@ -89,6 +89,12 @@ class Gates:
 
     def __bool__(self) -> bool:
         return bool(self.demands)
+
+    def check_names(self, known: Sequence[str], meant: Callable[[str], object]) -> None:
+        """Refuse, ahead of scoring, a metric that is not `known`, nor another name of one, which `meant` tells."""
+        for gate in self.demands:
+            if gate.metric not in known and not meant(gate.metric):
+                raise UnknownMetricError(gate.metric, known)
 
     def check_same(self, rules: Any, inputs: Sequence[Mapping[str, str]]) -> None:
         """Refuse a card that was made by other rules, or on another ground truth than the first of `inputs`."""

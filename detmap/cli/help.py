@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
+
+from detmap.errors import did_you_mean
 
 #: Maximum number of lines of ``--help``, and its width; what is longer is shown in brief, and whole with ``--help-all``.
 LINES, WIDTH = 40, 99
@@ -49,9 +52,21 @@ class Parser(argparse.ArgumentParser):
         """Say in one line what is wrong with the options, and end with exit code 2."""
         from detmap.cli.output import say
 
-        shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+        shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message + self._meant(message))
         say(f"error: {shown}; see {self.asked or self.prog} --help")
         raise SystemExit(2)
+
+    def _meant(self, message: str) -> str:
+        """Return the end of an error of argparse that names the command, value or option most like the one that is wrong."""
+        chosen = re.search(r"invalid choice: '(.+?)' \(choose from (.+)\)$", message)
+        if chosen is not None:
+            return did_you_mean(chosen[1], (one.strip(" '") for one in chosen[2].split(",")))
+        unknown = re.match(r"unrecognized arguments: (?:.*? )?(--[^ =]+)", message)
+        if unknown is None:
+            return ""
+        below = [one.choices for one in self._actions if isinstance(one, argparse._SubParsersAction)]
+        parsers = [self, *(one for choices in below for one in choices.values())]
+        return did_you_mean(unknown[1], (flag for one in parsers for flag in one._option_string_actions))
 
     def format_help(self) -> str:
         """Return help, in brief where it is too long."""

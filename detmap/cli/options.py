@@ -318,5 +318,5 @@ def add_output_options(parser: argparse.ArgumentParser, *more: str, rows: str | 
     output.add_argument(
         *([rows] if isinstance(rows, str) else rows), dest="rows", action="store_true", help=f"show {what} too"
     )
-    add_option(output, "--out FILE", "write everything as JSON")
+    add_option(output, "--out/-o FILE", "write everything as JSON")
     add_option(output, "--plot FILE", "draw the curves, as .svg or .png (extra: plots)")

@@ -77,7 +77,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     add_bootstrap_options(parser, unit="images")
     output = add_format(parser)
     output.add_argument("--per-class", dest="rows", action="store_true", help="show a row per category too")
-    output.add_argument("--out", metavar="FILE", help="write everything as JSON")
+    output.add_argument("--out", "-o", metavar="FILE", help="write everything as JSON")
     add_card(parser)
     add_gates(parser, "pq")
 
@@ -234,7 +234,7 @@ def fill_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metric", metavar="NAME", help="compare by this metric; default: PQ")
     add_bootstrap_options(parser, 1000, tests=True)
     output = add_format(parser)
-    output.add_argument("--out", metavar="FILE", help="write everything as JSON")
+    output.add_argument("--out", "-o", metavar="FILE", help="write everything as JSON")
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -209,6 +209,8 @@ def _trec(options: argparse.Namespace) -> int:
         _as_trec_eval(options)
         return 0
     given = trec_rules(options)
+    if gates:
+        _check_names(gates, given["metrics"], _decided(options))
     results: dict[str, Any]
     if options.card:
         scored = _scored_run(options)
@@ -227,6 +229,24 @@ def _trec(options: argparse.Namespace) -> int:
     else:
         _finish_several(results, options, None if options.compare is None else _compared(results, options))
     return _judge_runs(options, gates, qrels, results, given)
+
+
+def _check_names(gates: Gates, metrics: Sequence[str] | None, convention: Convention) -> None:
+    """Refuse gates on metrics that are not asked for."""
+    from contextlib import suppress
+
+    from detmap.retrieval.metrics import able, parse, parse_all
+    from detmap.retrieval.runs import RUN_METRICS
+
+    asked = parse_all(able(RUN_METRICS, convention) if metrics is None else metrics, convention)
+    known = [request.name for request in asked]
+
+    def meant(name: str) -> bool:
+        with suppress(OptionError):
+            return parse(name, convention).name in known
+        return False
+
+    gates.check_names(known, meant)
 
 
 def _judge_runs(

@@ -74,6 +74,7 @@ def _detections() -> None:
         result = evaluate(*tables, protocol=protocol)
         bootstrap(result, FEWEST_REPLICATES)
         permute(result.tally, result.tally, 2, categories=True)
+        evaluate(*tables, matching="objects", interpolation="sampled-40")
         result.counts(iou=0.5, score=0.1)
         result.class_summary()
 
@@ -166,7 +167,7 @@ def _hits_and_samples() -> None:
     import detmap
     from detmap.retrieval import average_precision_score, evaluate_rankings
 
-    for interpolation in ("step", "101-point", "101-linear"):
+    for interpolation in ("step", "101-point", "101-linear", "sampled-40"):
         detmap.average_precision([1, 0, 1], [3, 2, 1], interpolation=interpolation)
     detmap.precision_recall_curve([1, 0, 1], [3, 2, 1]).best_f1(2)
     for weights in (None, [1.0, 2.0, 0.5, 1.0]):

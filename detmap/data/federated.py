@@ -69,6 +69,12 @@ class CategoryLists(Frozen):
         """Return for pairs of image and category whether they are listed; there are `count` categories."""
         return among((self.images, self.categories), (images, categories), (self.listed.size, count))
 
+    def spread(self, at: NDArray[Any], count: int) -> CategoryLists:
+        """Return the lists among `count` images, of which those that were known stand at `at`; the others have none."""
+        listed = np.zeros(count, np.bool_)
+        listed[at] = self.listed
+        return CategoryLists(readonly(at[self.images], np.int32), self.categories, readonly(listed, np.bool_))
+
     def by_image(self, images: NDArray[Any], categories: NDArray[Any]) -> dict[Any, list[Any]]:
         """Return the list of each image that has one, by the ids of images and categories."""
         made: dict[Any, list[Any]] = {image: [] for image in images[self.listed].tolist()}

@@ -171,24 +171,7 @@ def with_image_labels(
     parts = [np.union1d(own.ids, others.ids) if own.ids.size else np.unique(others.ids)
              for own, others in ((table.images, images), (table.categories, labels))]  # fmt: skip
     image_ids, category_ids = (readonly(part, part.dtype) for part in parts)
-    at = locate(table.images.ids, image_ids)
-    sizes = names = clusters = None
-    if table.images.sizes is not None:
-        sizes = np.zeros((image_ids.size, 2), np.int64)
-        sizes[at] = table.images.sizes
-        sizes = readonly(sizes, np.int64)
-    if table.images.names is not None:
-        known = dict(zip(table.images.ids.tolist(), table.images.names, strict=True))
-        names = tuple(known.get(one, "") for one in image_ids.tolist())
-    made_images = replace(
-        table.images,
-        ids=image_ids,
-        codes=readonly(at[table.images.codes] if at.size else (), np.int32),
-        sizes=sizes,
-        names=names,
-        order=None,
-        clusters=clusters,
-    )
+    made_images = replace(table.images.among(image_ids), clusters=None)
     called = dict(zip(table.categories.ids.tolist(), table.categories.names, strict=True))
     to = locate(table.categories.ids, category_ids)
     made_categories = Categories(

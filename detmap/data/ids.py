@@ -79,6 +79,38 @@ class Images(Ids):
         """The widths, shape (i,), as in `sizes`."""
         return None if self.sizes is None else self.sizes[:, 1]
 
+    def among(self, ids: NDArray[Any]) -> Images:
+        """Return the same images among ids that hold theirs, ascending; of the others nothing is known.
+
+        Where there are clusters, each of the others is one of its own.
+        """
+        at = locate(self.ids, ids)
+
+        def spread(column: NDArray[Any] | None, otherwise: Any) -> NDArray[Any] | None:
+            if column is None:
+                return None
+            made = np.empty((ids.size, *column.shape[1:]), np.result_type(column.dtype, np.asarray(otherwise).dtype))
+            made[...] = otherwise
+            made[at] = column
+            return readonly(made, made.dtype)
+
+        clusters, known = self.clusters, np.zeros(ids.size, np.bool_)
+        known[at] = True
+        fresh: Any = ids.astype(np.str_)
+        if clusters is not None and clusters.dtype.kind == "i":
+            fresh = clusters.max(initial=0) + np.cumsum(~known)
+        names = dict(zip(self.ids.tolist(), self.names or (), strict=False))
+        return replace(
+            self,
+            ids=readonly(ids, ids.dtype),
+            codes=readonly(at[self.codes] if at.size else (), np.int32),
+            sizes=spread(self.sizes, np.int64(0)),
+            names=None if self.names is None else tuple(names.get(one, "") for one in ids.tolist()),
+            order=None,
+            clusters=spread(clusters, fresh),
+            crowd_index=spread(self.crowd_index, np.nan),
+        )
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Categories(Ids):

@@ -28,6 +28,8 @@ NOTICES = {
     "missing_not_exhaustive_category_ids": "{n} images without not_exhaustive_category_ids: taken as exhaustive",
     "missing_frequency": "{n} categories with ground truth, but without frequency: in no AP of a group by frequency",
     "missing_level_fields": "{n} objects lack a field that a level of difficulty reads: they are ignored there",
+    "few_positives": "{n} metrics are of 40 objects or fewer, and cannot reach 100 by KITTI's rule (10 of 10 found give "
+    "22.5): {names}",
     "missing_crowdIndex": "{n} images without crowdIndex: in none of the groups of images",
     "missing_ego": "{n} images do not say where the car was: there boxes at any distance are scored (class_ranges)",
     "missing_samples": "{n} samples of the ground truth are not in the results, which the development kit refuses: nothing "
@@ -81,6 +83,8 @@ NOTICES = {
     "missing_num_keypoints": "{n} annotations without num_keypoints: counted, those whose third number is above 0",
     "odd_polygons": "{n} polygons of fewer than three points, or with half a point at the end: drawn as pycocotools does",
     "box_masks": "{n} records without a mask: their boxes are filled, as pycocotools does",
+    "track_lengths": "{n} tracks for another number of frames than objects of their video: frames behind the end of the "
+    "shorter list do not count; write null where nothing is",
     "mask_sizes": "{n} masks of another height and width than their image: they overlap only others of theirs",
     "boxless_results": "{n} results without a box of their own, unlike others: the areas of their shapes count",
     "unused_boxes": "{n} results with a box of their own, unlike the first: as in pycocotools the areas of shapes count",

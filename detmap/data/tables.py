@@ -331,6 +331,8 @@ class GroundTruth(_Shaped, Frozen):
         masks: Any = None,
         keypoints: Any = None,
         rotated: Any = None,
+        segments: Any = None,
+        tracks: Any = None,
         shapes: Mapping[str, Column] | None = None,
         kinds: Sequence[str] | None = None,
         box_format: BoxFormat = "xywh",
@@ -371,6 +373,11 @@ class GroundTruth(_Shaped, Frozen):
         rotated : array_like of float, shape (n, 5), (n, 8) or (n, 4, 2), or Rotated, optional
             Rotated boxes for ``iou_type`` "rotated" and "probiou": centre x, y, width, height, and angle in radians,
             clockwise on the screen; or the corners. `detmap.shapes.rotated.Rotated` takes other angles.
+        segments : array_like of float, shape (n, 2), optional
+            Start and end of segments of time, for ``iou_type`` "temporal" and "temporal_span"; an image is a video.
+        tracks : list of list of mapping or None, optional
+            For each track a run-length code, or None, for each frame of its video, for ``iou_type`` "tracks"; an image is a
+            video.
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         kinds : sequence of str, optional
@@ -427,7 +434,9 @@ class GroundTruth(_Shaped, Frozen):
         count = image.codes.size
         if category.codes.size != count:
             raise InputError(f"{category.codes.size} category ids for {count} objects", source=source)
-        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints, rotated=rotated)
+        shapes = _columns(
+            shapes, source, masks=masks, keypoints=keypoints, rotated=rotated, segments=segments, tracks=tracks
+        )
         checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         if areas is None and boxes is None and shapes:
             areas = next(iter(shapes.values())).areas()
@@ -530,6 +539,24 @@ class GroundTruth(_Shaped, Frozen):
         column = None if clusters is None else cluster_column(clusters, self.images.ids, "clusters")
         return replace(self, images=replace(self.images, clusters=column))
 
+    def with_images(self, ids: NDArray[Any]) -> GroundTruth:
+        """Return the same objects, and besides their images those of further ids, on which there is nothing to find.
+
+        Parameters
+        ----------
+        ids : ndarray of int or str
+            Ids of images in any order. Those that the table has are as they were; integers add none to strings, and strings
+            none to integers.
+        """
+        own = self.images.ids
+        if (own.size and own.dtype.kind != ids.dtype.kind) or not (locate(ids, own) < 0).any():
+            return self
+        made = np.union1d(own, ids) if own.size else np.unique(ids)
+        at = locate(own, made)
+        lists = {name: getattr(self, name) for name in ("negatives", "not_exhaustive", "present")}
+        lists = {name: None if one is None else one.spread(at, made.size) for name, one in lists.items()}
+        return replace(self, images=self.images.among(made), **lists)
+
     def __len__(self) -> int:
         """Return the number of objects."""
         return int(self.areas.size)
@@ -604,6 +631,8 @@ class Detections(_Shaped, Frozen):
         masks: Any = None,
         keypoints: Any = None,
         rotated: Any = None,
+        segments: Any = None,
+        tracks: Any = None,
         shapes: Mapping[str, Column] | None = None,
         kinds: Sequence[str] | None = None,
         scores: ArrayLike,
@@ -631,6 +660,11 @@ class Detections(_Shaped, Frozen):
         rotated : array_like of float, shape (n, 5), (n, 8) or (n, 4, 2), or Rotated, optional
             Rotated boxes for ``iou_type`` "rotated" and "probiou": centre x, y, width, height, and angle in radians,
             clockwise on the screen; or the corners. `detmap.shapes.rotated.Rotated` takes other angles.
+        segments : array_like of float, shape (n, 2), optional
+            Start and end of segments of time, for ``iou_type`` "temporal" and "temporal_span"; an image is a video.
+        tracks : list of list of mapping or None, optional
+            For each track a run-length code, or None, for each frame of its video, for ``iou_type`` "tracks"; an image is a
+            video.
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         kinds : sequence of str, optional
@@ -662,7 +696,9 @@ class Detections(_Shaped, Frozen):
         count = images.codes.size
         if categories.codes.size != count:
             raise InputError(f"{categories.codes.size} category ids for {count} detections", source=source)
-        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints, rotated=rotated)
+        shapes = _columns(
+            shapes, source, masks=masks, keypoints=keypoints, rotated=rotated, segments=segments, tracks=tracks
+        )
         checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         score = _numbers(scores, count, source, "score")
         bad = np.isnan(score)

@@ -23,6 +23,7 @@ from detmap.detection.group_boxes import groups_of
 from detmap.detection.measures import Measured, Measures, outside_of
 from detmap.detection.preparation import left_out, prepared
 from detmap.detection.protocols import UNLIMITED, Protocol
+from detmap.detection.temporal import listing
 from detmap.detection.true_positives import HALF_TURNS, has_rule
 from detmap.errors import InputError
 from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
@@ -175,6 +176,7 @@ class Arrangement:
     ) -> Arrangement:
         """Arrange two tables; parameters and errors are those of `detmap.match`."""
         kind = find(protocol.iou_type)
+        ground_truth = listing(ground_truth, detections, protocol)
         given = ground_truth.shapes[BOXES]
         ground_truth, detections = prepared(ground_truth, detections.on_images_of(ground_truth), protocol)
         shapes = detections.shape(kind.name), ground_truth.shape(kind.name)
@@ -390,6 +392,8 @@ class Arrangement:
         The `cells` may be the arrangement's, or any other runs of positions. Once `stop` is set the rest is left undone.
         """
         kind, bounds = self.kind, self._bounds
+        if self.protocol.matching == "by-object":  # which asks what an ignored object touches
+            lowest = min(lowest, _TOUCHING)
         least = {"threshold": lowest, "touch": min(lowest, _TOUCHING), "all": -np.inf}[kind.propose]
         if self._reach is not None and lowest >= self._least:
             bounds, least = self._reach, _TOUCHING
@@ -439,6 +443,12 @@ def least_overlaps(protocol: Protocol, iou_thresholds: Sequence[float]) -> NDArr
     # pycocotools takes the lower of the threshold and 1 - 1e-10; x > t is x >= the next number after t.
     bounds = np.minimum(given, 1 - 1e-10) if protocol.matching == "best-free" else given
     return readonly(np.nextafter(given, np.inf) if protocol.strict else bounds, np.float64)
+
+
+def rule_at(protocol: Protocol, iou: float) -> pairs.Rule:
+    """Return what kernels ask of a match at one threshold."""
+    least = float(least_overlaps(protocol, [iou])[0])
+    return pairs.Rule(least, protocol.matching == "best", protocol.matching == "by-object")
 
 
 def least_near(protocol: Protocol, iou: float, floor: float) -> float:

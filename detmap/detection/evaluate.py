@@ -14,7 +14,7 @@ from detmap.detection import by_objects, zero_ids
 from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.detection.given import Found, Owned, Truth, owned, tables_of
 from detmap.detection.group_boxes import settle, tie_order
-from detmap.detection.matches import HIT, taken_at
+from detmap.detection.matches import HIT, IGNORED, taken_at
 from detmap.detection.measures import outside_of
 from detmap.detection.protocols import AnyProtocol, Decisions, Protocol, resolve
 from detmap.detection.result import DetectionResult
@@ -181,8 +181,26 @@ def _match_cells(
         made = by_objects.match_all(arranged, thresholds, out, threads)
         own = {name: column[:count] for name, column in made._asdict().items()}
         return matching.Words(hit[:count], ignored[:count]), {name: own[name] for name in STEPS}, None
+    steps = {name: np.empty((0, len(protocol.range_names) * thresholds.size)) for name in STEPS}
+    if protocol.matching == "by-object":
+        _choose(arranged, out, threads)
+        return out, steps, None
     lowest = float(thresholds.min())
     over_cells(pair, cells, threads)
     otherwise = zero_ids.carry_out(arranged, levels, out)
-    bits = len(protocol.range_names) * thresholds.size
-    return out, {name: np.empty((0, bits)) for name in STEPS}, otherwise
+    return out, steps, otherwise
+
+
+def _choose(arranged: Arrangement, out: matching.Words, threads: int | None) -> None:
+    """Set the bits of detections that objects choose, at one threshold and in one area range or level after the other."""
+    protocol, objects = arranged.protocol, arranged.objects
+    outside = outside_of(objects.measures, arranged.ranges)
+    for area in range(len(protocol.range_names)):
+        ignored = readonly(objects.ignored | outside[:, area], np.bool_)
+        for at, iou in enumerate(protocol.iou_thresholds):
+            bit = area * len(protocol.iou_thresholds) + at
+            taken = taken_at(arranged, objects._replace(ignored=ignored), iou, area, threads)
+            for words, outcome in ((out.hit, HIT), (out.ignored, IGNORED)):
+                word, shift = words[:, bit >> 6], np.uint64(bit & 63)
+                word &= ~(np.uint64(1) << shift)
+                word |= (taken.outcome == outcome).astype(np.uint64) << shift

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap.data.ids import categories_given
 from detmap.detection import by_objects, zero_ids
-from detmap.detection.arrangement import Arrangement, least_near, least_overlaps, over_cells
+from detmap.detection.arrangement import Arrangement, least_near, over_cells, rule_at
 from detmap.detection.given import Found, Truth, tables_of
 from detmap.detection.measures import outside_of
 from detmap.detection.protocols import BY_FILE, AnyProtocol, Decisions, Protocol, resolve
@@ -264,7 +264,7 @@ def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threa
     protocol = arranged.protocol
     if rematched(protocol):
         return by_objects.taken(arranged, objects, iou, at, threads)
-    rule = pairs.Rule(float(least_overlaps(protocol, [iou])[0]), protocol.matching == "best")
+    rule = rule_at(protocol, iou)
     outside = arranged.unmatched_outside(at)
     out = pairs.Taken(
         np.where(outside, IGNORED, MISS).astype(np.uint8),

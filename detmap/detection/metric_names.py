@@ -47,10 +47,12 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
             for a, level in levels
         ]
     if protocol.per_class_metrics:
+        each = protocol.iou_thresholds if protocol.threshold_metrics else ()
         errors = names_of(protocol)
         classes = list(enumerate(distinct_names(categories)))
         return [
             *((f"mAP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas),
+            *((f"AP{100 * iou:.6g}", ("AP", iou, 0, last, None)) for iou in each),
             *([("NDS", ("score", None, 0, last, None))] if errors else []),
             *((f"m{name}", (name, None, 0, last, None)) for name in errors),
             *((f"mAP{group}", ("AP", None, 0, last, group)) for group in protocol.groups),

@@ -115,7 +115,7 @@ class Curves(Frozen):
         )
 
         def capped(values: NDArray[np.float64]) -> NDArray[np.float64]:
-            values = values.reshape(shape[0], shape[1], 1, shape[3], -1)
+            values = values.reshape(shape[0], shape[1], 1, shape[3], values.shape[-1])
             return np.ascontiguousarray(np.broadcast_to(values, (*shape, values.shape[-1])))
 
         precision = capped(made.precision)[..., places].reshape(-1, places.size)
@@ -155,16 +155,22 @@ def with_empty(values: NDArray[np.float64], protocol: Protocol) -> NDArray[np.fl
     return values if protocol.empty_classes == "undefined" else np.where(np.isnan(values), 0.0, values)
 
 
-def mean_of_classes(values: NDArray[np.float64]) -> float:
-    """Return the mean over classes of their means, by threshold, recall and category, of what is not NaN."""
-    by_class = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[-1], -1)
-    return mean_of_defined(by_class.mean(axis=1)) if by_class.size else float("nan")
-
-
 def mean_of_defined(values: NDArray[np.float64]) -> float:
     """Return the mean of what is not NaN; NaN where nothing is."""
     defined = values[~np.isnan(values)]
     return float(np.mean(defined)) if defined.size else float("nan")
+
+
+def mean_under(protocol: Protocol, values: NDArray[np.float64]) -> float:
+    """Return the mean of what AP is the mean of, by threshold, recall and category, as the protocol takes it.
+
+    NaN where nothing is defined.
+    """
+    if protocol.mean_of == "thresholds":
+        values = np.array([mean_of_defined(own) for own in values])
+    elif protocol.mean_of == "classes" and values.size:
+        values = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[-1], -1).mean(axis=1)
+    return mean_of_defined(values)
 
 
 def published_mean(values: NDArray[np.float64]) -> float:

@@ -15,14 +15,18 @@ from detmap.choices import UNBOUNDED
 from detmap.choices import UNLIMITED as UNLIMITED
 from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
-from detmap.detection import federated, group_boxes, poses, ranges, rematching, true_positives
+from detmap.detection import federated, group_boxes, matching_rules, poses, ranges, rematching, temporal, true_positives
 from detmap.detection import file_decisions as in_files
+from detmap.detection.matching_rules import BY_FILE as BY_FILE
+from detmap.detection.matching_rules import Matching, Ties
 from detmap.errors import OptionError, did_you_mean, shorten
 from detmap.hits import (
     CLIPPED,
+    ELEVEN,
     GRIDS,
     INTERPOLATIONS,
     LINEAR,
+    MATLAB_GRID,
     PAIRWISE,
     SAMPLED,
     SAMPLES,
@@ -33,19 +37,25 @@ from detmap.hits import (
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
-from detmap.shapes.kinds import BEV, BOX3D, BOXES, DISTANCE, KEYPOINTS, ROTATED, WHOLE_BODIES
+from detmap.shapes.kinds import (
+    BEV,
+    BOX3D,
+    BOXES,
+    DISTANCE,
+    KEYPOINTS,
+    ROTATED,
+    TEMPORAL,
+    TEMPORAL_SPAN,
+    TRACKS,
+    WHOLE_BODIES,
+)
 
 AreaRanges = Mapping[str, Sequence[float | str] | str]
 Levels = Mapping[str, str | Iterable[str]]
 OksArea = Literal["area", "bbox*0.53", "bbox*0.53, ranges by area"]
-Matching = Literal["best-free", "first-free", "best", "objects"]
-Ties = Literal["image", "file", "reversed", "file-reversed"]
-#: Orders of ties that go by positions in the file.
-BY_FILE = ("file", "file-reversed")
-
 Sigmas = Sequence[float] | Mapping[Any, Sequence[float]]
 
-_INTERPOLATIONS = ("grid", *INTERPOLATIONS, PAIRWISE, *LINEAR, CLIPPED, *SAMPLED)
+_INTERPOLATIONS = ("grid", *INTERPOLATIONS, PAIRWISE, ELEVEN, *LINEAR, CLIPPED, *SAMPLED)
 
 
 @decisions.documented
@@ -108,50 +118,9 @@ class Protocol:
             ),
         ),
     )
-    matching: Matching = field(
-        default="best-free",
-        metadata=decision(
-            "COCO's rule (a detection takes the best ground truth still free, of equals the last), nuScenes' (likewise, of "
-            "equals the first) or VOC's (it looks at the best one only); or KITTI's, by which objects choose in the order "
-            "of their file: first the surest detection, to find the scores at which precision is read, and again at each of "
-            "these the one that overlaps most.",
-            "matching",
-            allowed=("best-free", "first-free", "best", "objects"),
-            phrase=lambda protocol: f"matching {protocol.matching}",
-            always=True,
-            flag=Flag(
-                name="--matching",
-                help="best-free: a detection takes the best object that is still free (COCO); first-free: of equals the "
-                "first one (nuScenes); best: it looks at the best object only (VOC); objects: objects choose, anew at each "
-                "score (KITTI)",
-            ),
-        ),
-    )
-    strict: bool = field(
-        default=False,
-        metadata=decision(
-            "Whether the overlap must be above the threshold; otherwise it may be equal.",
-            "matching",
-            allowed=YES_OR_NO,
-            phrase=lambda protocol: "overlap above the threshold" if protocol.strict else "overlap at the threshold",
-            flag=Flag(name="--strict-thresholds", value=True, help="an overlap equal to the threshold does not match"),
-        ),
-    )
-    inclusive_pixels: bool = field(
-        default=False,
-        metadata=decision(
-            "Whether corners are the last pixels inside a box: then a box from 3 to 5 is 3 pixels wide.",
-            "matching",
-            allowed=YES_OR_NO,
-            group="pixels",
-            phrase=lambda protocol: "inclusive pixels" if protocol.inclusive_pixels else "no inclusive pixels",
-            flag=Flag(
-                name="--inclusive-pixels",
-                value=True,
-                help="corners are the last pixels inside a box, so that 3 to 5 is 3 pixels wide",
-            ),
-        ),
-    )
+    matching: Matching = field(default="best-free", metadata=matching_rules.MATCHING)
+    strict: bool = field(default=False, metadata=matching_rules.STRICT)
+    inclusive_pixels: bool = field(default=False, metadata=matching_rules.INCLUSIVE_PIXELS)
     interpolation: Interpolation | Linear | Sampled | Literal["grid"] = field(
         default="grid",
         metadata=decision(
@@ -166,56 +135,9 @@ class Protocol:
             flag=Flag(name="--interpolation", metavar="RULE", help=f"rule of AP: {', '.join(_INTERPOLATIONS)}"),
         ),
     )
-    ignore: tuple[str, ...] = field(
-        default=("crowd",),
-        metadata=decision(
-            "Flags that make ground truth neither required nor wrong to find.",
-            "matching",
-            allowed=("crowd", "difficult"),
-            plain=tuple,
-            words=choices.say_flags,
-            group="crowds",
-            phrase=lambda protocol: f"ignored {choices.say_flags(protocol.ignore)}",
-            flag=Flag(
-                name="--ignore-flags",
-                metavar="LIST",
-                help="ground truth with these flags need not be found: crowd,difficult, or none",
-                read=choices.parse_names,
-            ),
-        ),
-    )
-    crowd_overlap: bool = field(
-        default=True,
-        metadata=decision(
-            "Whether overlap with a crowd that is ignored is taken over the detection's own area, and such a crowd matches "
-            "any number of detections.",
-            "matching",
-            allowed=YES_OR_NO,
-            group="crowds",
-            phrase=lambda protocol: "crowds overlap as objects do",
-            flag=Flag(
-                name="--no-crowd-overlap", value=False, help="measure the overlap with a crowd as with a single object"
-            ),
-        ),
-    )
-    ties: Ties = field(
-        default="image",
-        metadata=decision(
-            "The order of equal scores: by image id and then input order within it (COCO), or input order alone (VOC); or "
-            "by image id descending and then input order, and matched in reversed input order (TensorFlow's Object "
-            "Detection API); or by input order backwards (nuScenes).",
-            "matching",
-            "ranking",
-            allowed=("image", "file", "reversed", "file-reversed"),
-            phrase=lambda protocol: f"ties by {protocol.ties}",
-            always=True,
-            flag=Flag(
-                name="--ties",
-                help="order of equal scores: by image and then input order, by input order alone, by image from the last "
-                "on, or by input order from the last on",
-            ),
-        ),
-    )
+    ignore: tuple[str, ...] = field(default=("crowd",), metadata=matching_rules.IGNORE)
+    crowd_overlap: bool = field(default=True, metadata=matching_rules.CROWD_OVERLAP)
+    ties: Ties = field(default="image", metadata=matching_rules.TIES)
     epsilon: float = field(
         default=float(np.spacing(1)),
         metadata=decision(
@@ -268,21 +190,7 @@ class Protocol:
             since="0.2",
         ),
     )
-    result_areas: Literal["own", "shape"] = field(
-        default="own",
-        metadata=decision(
-            "The area of a detected mask or pose that area ranges look at: that of its own box where it has one, as in "
-            "pycocotools, or always that of its shape.",
-            "matching",
-            allowed=("own", "shape"),
-            phrase=lambda protocol: "areas of detections those of their shapes",
-            flag=Flag(
-                name="--result-areas",
-                help="area of a detected mask or pose: that of its own box if it has one (default), or of its shape",
-            ),
-            since="0.2",
-        ),
-    )
+    result_areas: Literal["own", "shape"] = field(default="own", metadata=matching_rules.RESULT_AREAS)
     dilation: float = field(
         default=0.02,
         metadata=decision(
@@ -318,37 +226,8 @@ class Protocol:
             since="0.2",
         ),
     )
-    oks_area: OksArea = field(
-        default="area",
-        metadata=decision(
-            'For "keypoints": the area of an object is the annotation\'s, or 0.53 times that of its box; or '
-            "the latter in similarity and the former in area ranges.",
-            "matching",
-            allowed=("area", "bbox*0.53", "bbox*0.53, ranges by area"),
-            phrase=lambda protocol: f"area of objects {protocol.oks_area}",
-            flag=Flag(
-                name="--oks-area",
-                help="keypoints: area of an object: the annotation's (default), or 0.53 times that of its box; "
-                "or the latter in similarity alone",
-            ),
-            since="0.2",
-        ),
-    )
-    id_zero: Literal["found", "missed"] = field(
-        default="found",
-        metadata=decision(
-            "Whether an object whose annotation has the id 0 is found like any other, or missed: pycocotools writes the id "
-            "down that a detection takes, and reads 0 as none. Only COCO's JSON has ids of annotations.",
-            "matching",
-            allowed=("found", "missed"),
-            phrase=lambda protocol: f"annotations of id 0 {protocol.id_zero}",
-            flag=Flag(
-                name="--id-zero",
-                help="annotations with the id 0: found like any other (default), or missed, as pycocotools has it",
-            ),
-            since="0.2",
-        ),
-    )
+    oks_area: OksArea = field(default="area", metadata=matching_rules.OKS_AREA)
+    id_zero: Literal["found", "missed"] = field(default="found", metadata=matching_rules.ID_ZERO)
 
     object_areas: Literal["own", "shape"] = field(default="own", metadata=in_files.OBJECT_AREAS)
     far_corner: Literal["x+w-1", "x+w"] = field(default="x+w-1", metadata=in_files.FAR_CORNER)
@@ -381,9 +260,11 @@ class Protocol:
     class_levels: bool = field(default=False, metadata=rematching.CLASS_LEVELS)
     class_ranges: tuple[tuple[str, float], ...] = field(default=(), metadata=true_positives.CLASS_RANGES)
     empty_classes: Literal["undefined", "zero"] = field(default="undefined", metadata=true_positives.EMPTY_CLASSES)
-    class_means: bool = field(default=False, metadata=true_positives.CLASS_MEANS)
     error_threshold: float | None = field(default=None, metadata=true_positives.ERROR_THRESHOLD)
     error_rules: tuple[tuple[str, str], ...] = field(default=(), metadata=true_positives.ERROR_RULES)
+    unlisted_images: Literal["error", "wrong"] = field(default="error", metadata=temporal.UNLISTED_IMAGES)
+    mean_of: Literal["values", "thresholds", "classes"] = field(default="values", metadata=temporal.MEAN_OF)
+    threshold_metrics: bool = field(default=False, metadata=temporal.THRESHOLD_METRICS)
 
     def __post_init__(self) -> None:
         decisions.settle(self)
@@ -584,12 +465,57 @@ NUSCENES = Protocol(
         *((name, 30.0) for name in ("traffic_cone", "barrier")),
     ),
     empty_classes="zero",
-    class_means=True,
+    mean_of="classes",
     error_threshold=2.0,
     error_rules=(
         ("barrier", true_positives.HALF_TURNS),
         *((name, error) for name in ("traffic_cone", "barrier") for error in ("AVE", "AAE")),
         ("traffic_cone", "AOE"),
+    ),
+)
+
+#: ActivityNet's evaluation with a stable sort; the order of equal scores that its own sort gives depends on the processor.
+ACTIVITYNET = replace(
+    VOC2012,
+    name="activitynet",
+    iou_thresholds=COCO.iou_thresholds,
+    matching="best-free",
+    inclusive_pixels=False,
+    interpolation="all-point-pairwise",
+    ignore=(),
+    ties="file-reversed",
+    iou_type=TEMPORAL,
+    left_out=("crowd",),  # THUMOS14's ambiguous segments, of which ActivityNet's program knows nothing
+    unlisted_images="wrong",
+    mean_of="thresholds",
+    threshold_metrics=True,
+)
+
+#: The evaluation kit of THUMOS14 as updated in 2015, which published numbers mean, and the kit before.
+THUMOS14 = replace(
+    ACTIVITYNET,
+    name="thumos14",
+    iou_thresholds=tuple(tenths / 10 for tenths in range(1, 8)),
+    matching="by-object",
+    strict=True,
+    interpolation="step",
+    ignore=("crowd",),
+    ties="image",
+    iou_type=TEMPORAL_SPAN,
+    left_out=(),
+)
+THUMOS14_11 = replace(THUMOS14, name="thumos14-11", recall_thresholds=MATLAB_GRID, interpolation="11-point-matlab")
+
+#: YouTube-VIS of 2019 and later: COCO's rules with other limits of areas, which are means over frames.
+YTVIS = replace(
+    COCO,
+    name="ytvis",
+    iou_type=TRACKS,
+    area_ranges=(
+        ("all", 0.0, 1e10),
+        ("small", 0.0, 128.0**2),
+        ("medium", 128.0**2, 256.0**2),
+        ("large", 256.0**2, 1e10),
     ),
 )
 
@@ -602,7 +528,7 @@ KITTI = Protocol(
     name="kitti",
     iou_thresholds=(0.5, 0.7),
     recall_thresholds=tuple(k / 40 for k in range(SAMPLES)),
-    matching="objects",
+    matching="by-object-twice",
     strict=True,
     interpolation="sampled-40",
     epsilon=0.0,
@@ -622,6 +548,22 @@ KITTI = Protocol(
 
 #: Before October 2019 the mean of 11 precisions.
 _KITTIS = KITTI, replace(KITTI, name="kitti-bev", iou_type=BEV), replace(KITTI, name="kitti-3d", iou_type=BOX3D)
+#: The copies in Python, in OpenPCDet, MMDetection3D and others, forget regions where boxes are compared in space, and print
+#: numbers by lower thresholds too, which are not KITTI's. On the image they agree with the benchmark's program.
+_COPIES = [
+    replace(one, name=f"openpcdet{one.name.removeprefix('kitti')}{suffix}", left_out=("crowd",), **more)
+    for one in _KITTIS[1:]
+    for suffix, more in (
+        ("", {}),
+        (
+            "-loose",
+            {
+                "iou_thresholds": (0.25, 0.5),
+                "class_thresholds": (("car", 0.5), ("pedestrian", 0.25), ("cyclist", 0.25)),
+            },
+        ),
+    )
+]
 KITTIS = [one for own in _KITTIS for one in (own, replace(own, name=f"{own.name}-r11", interpolation="sampled-11"))]
 
 _VOC2010 = replace(VOC2012, far_corner="x+w", ignore=())
@@ -694,10 +636,15 @@ _BENCHMARKS = (
     OPEN_IMAGES,
     DOTA,
     DOTA_AREA,
+    ACTIVITYNET,
+    THUMOS14,
+    THUMOS14_11,
+    YTVIS,
     NUSCENES,
     CROWDPOSE,
     *WHOLE_BODY,
     *KITTIS,
+    *_COPIES,
 )
 for _preset in (*_BENCHMARKS, *_TOOLS.values()):
     register(_preset)
@@ -716,6 +663,10 @@ ProtocolName = Literal[
     "dota",
     "dota-area",
     "nuscenes",
+    "activitynet",
+    "thumos14",
+    "thumos14-11",
+    "ytvis",
     "crowdpose",
     "wholebody-body",
     "wholebody-foot",
@@ -729,6 +680,10 @@ ProtocolName = Literal[
     "kitti-bev-r11",
     "kitti-3d",
     "kitti-3d-r11",
+    "openpcdet-bev",
+    "openpcdet-bev-loose",
+    "openpcdet-3d",
+    "openpcdet-3d-loose",
     "ultralytics",
     "ultralytics-8.3",
     "torchmetrics",
@@ -799,9 +754,11 @@ class Decisions(TypedDict, total=False):
     class_levels: bool | None
     class_ranges: Mapping[str, float] | Iterable[tuple[str, float]] | None
     empty_classes: Literal["undefined", "zero"] | None
-    class_means: bool | None
     error_threshold: float | None
     error_rules: Iterable[tuple[str, str]] | None
+    unlisted_images: Literal["error", "wrong"] | None
+    mean_of: Literal["values", "thresholds", "classes"] | None
+    threshold_metrics: bool | None
 
 
 class EveryDecision(Decisions, total=False):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
 
 #: The value of `Protocol.matching`.
-BY_OBJECTS = "objects"
+BY_OBJECTS = "by-object-twice"
 
 
 def _plain_thresholds(given: Any) -> tuple[tuple[str, float], ...]:
@@ -51,7 +51,7 @@ def _parse_thresholds(text: str) -> tuple[tuple[str, float], ...]:
 
 CLASS_THRESHOLDS = decision(
     "Classes, compared without case, whose AP is that at one of the IoU thresholds, as KITTI's ``{'car': 0.7}``; where this "
-    "is none of `iou_thresholds`, their AP is the mean over all. Other classes then have no AP.",
+    "is none of `iou_thresholds`, their AP is the mean over all. Other classes then have no AP, where there is one of these.",
     "mean",
     plain=_plain_thresholds,
     wrong=_wrong_thresholds,
@@ -100,8 +100,8 @@ NEIGHBOURS = decision(
 )
 
 ABSORBING = decision(
-    'With ``matching="objects"``: whether detections that are outside of a range by their own size can still take an object '
-    "there, which then is neither found nor missed; in KITTI those of every class.",
+    'With ``matching="by-object-twice"``: whether detections that are outside of a range by their own size can still take '
+    "an object there, which then is neither found nor missed; in KITTI those of every class.",
     "matching",
     allowed=YES_OR_NO,
     phrase=lambda protocol: "small detections absorb",
@@ -126,7 +126,8 @@ CLASS_LEVELS = decision(
 def chosen_thresholds(protocol: Protocol, categories: Sequence[tuple[Any, str]]) -> NDArray[np.bool_]:
     """Return at which IoU thresholds the AP of each category counts, shape (T, K): see `Protocol.class_thresholds`."""
     thresholds, of = protocol.iou_thresholds, {name.casefold(): value for name, value in protocol.class_thresholds}
-    evaluated = set(thresholds) & set(of.values())
+    named = any(name.casefold() in of for _, name in categories)
+    evaluated = set(thresholds) & set(of.values()) if named else ()
     out = np.ones((len(thresholds), len(categories)), np.bool_)
     for k, (_, name) in enumerate(categories if evaluated else ()):
         own = of.get(name.casefold())

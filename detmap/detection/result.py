@@ -16,8 +16,8 @@ from detmap.detection.precisions import (
     Curves,
     averaged,
     effect_of_zero_ids,
-    mean_of_classes,
     mean_of_defined,
+    mean_under,
     published_mean,
     recalls,
     with_empty,
@@ -28,7 +28,7 @@ from detmap.detection.sampling import Sampled, of_class
 from detmap.detection.tally import Tally
 from detmap.detection.true_positives import class_errors, detection_score, mean_errors, names_of
 from detmap.errors import OptionError, UnknownMetricError, shorten
-from detmap.hits import SAMPLED, Curve, best_f1
+from detmap.hits import SAMPLED, SAMPLES, Curve, best_f1
 from detmap.results import Intervals, Result, widened
 from detmap.shapes import find
 
@@ -89,7 +89,8 @@ class DetectionResult(Result):
         # Metrics ask for recall within every cap, and for all else within the largest one.
         self._largest = Curves.of(tally, self.protocol.max_dets[-1:], False, threads)
         metrics = {name: self._mean(*row) for name, row in metric_table(self.protocol, self.categories)}
-        super().__init__(metrics, {**tally.every_notice(), **effect_of_zero_ids(tally, self._largest, threads)})
+        notices = {**tally.every_notice(), **self._few_positives()}
+        super().__init__(metrics, {**notices, **effect_of_zero_ids(tally, self._largest, threads)})
 
     @property
     def protocol(self) -> Protocol:
@@ -197,10 +198,22 @@ class DetectionResult(Result):
             means = [self._mean(name, iou, area, cap, None) for name in self._errors]
             return detection_score(self._mean("AP", None, area, cap, None), np.array(means))
         values = self._values(kind, iou, area, cap)
-        if category is None and kind == "AP" and self.protocol.class_means:
-            return mean_of_classes(values)
         chosen: Any = self.tally.in_group(category) if isinstance(category, str) else category
+        if category is None and kind == "AP":
+            return mean_under(self.protocol, values)
         return mean_of_defined(values if category is None else values[..., chosen])
+
+    def _few_positives(self) -> dict[str, int]:
+        """Return notices of metrics whose objects are fewer than the scores at which precision is to be read."""
+        if self.protocol.interpolation not in SAMPLED:
+            return {}
+        names = [name.casefold() for _, name in self.categories]
+        found = {}
+        for metric, (kind, _, area, _, category) in metric_table(self.protocol, self.categories):
+            if kind == "percent" and names.count(str(category).casefold()) == 1:
+                positives = self.tally.positives[names.index(str(category).casefold()), area]
+                found |= {f"few_positives:{metric}": 1} if 0 < positives < SAMPLES else {}
+        return found
 
     @cached_property
     def _alike(self) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from detmap.data.benchmarks import protocol_for
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection.federated import LISTS, fields_read
 from detmap.detection.protocols import AUTO, COCO, Protocol, preset
+from detmap.detection.ranges import fields_of
 from detmap.errors import InputError
 from detmap.plugins import PluginName
 from detmap.shapes import find
@@ -26,10 +27,14 @@ def asked_protocol(protocol: T, ground_truth: GroundTruth) -> T | PluginName:
 
 
 def readable(presets: Mapping[str, Protocol], ground_truth: GroundTruth) -> dict[str, Protocol]:
-    """Return named protocols but for those that read lists of categories, where ground truth has none."""
+    """Return named protocols but for those that read lists of categories, or fields of objects, where there are none."""
     lists = ground_truth.negatives, ground_truth.not_exhaustive, ground_truth.present
     federated = any(one is not None for one in lists)
-    return {name: one for name, one in presets.items() if federated or not {*LISTS} & {*fields_read(one)}}
+    return {
+        name: one
+        for name, one in presets.items()
+        if (federated or not {*LISTS} & {*fields_read(one)}) and {*fields_of(one.levels)} <= ground_truth.fields.keys()
+    }
 
 
 def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | Detections) -> str | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +20,9 @@ from detmap.errors import DetmapError, StateError, shorten
 from detmap.kernels import Frozen, allocate, matching, readonly, sorting
 from detmap.system import parallel
 from detmap.system.saved_states import seal, unseal
+
+if TYPE_CHECKING:
+    from detmap.detection.tally_header import Header
 
 
 class Column(NamedTuple):
@@ -110,7 +112,8 @@ class Tally(Frozen):
     * however the images are split, the merged tallies of the parts equal the tally of the whole.
 
     They hold because ties are broken by keys that are stored (image and rank within it, or position in the file and then
-    those), never by the order of merging. For the third under ``ties="file"`` the parts must be of one file, or table.
+    those), never by the order of merging. For the third under ``ties="file"`` or ``"file-reversed"`` the parts must be of
+    one file, or table.
 
     Attributes
     ----------
@@ -524,9 +527,13 @@ class Tally(Frozen):
         StateError
             Where it is damaged, cut short, of another version or protocol, or holds values that no tally has.
         """
+        import msgspec
+
+        from detmap.detection.tally_header import Header
+
         content, payload = unseal("tally", data)
         try:
-            header = msgspec.convert(content, _Header, strict=True)
+            header = msgspec.convert(content, Header, strict=True)
             unknown = set(header.protocol) - set(Protocol.__dataclass_fields__)
             if unknown:  # a decision that is missing is its default: an earlier version did not know it
                 raise StateError(f"its protocol decides {shorten(min(unknown))}, which this version does not know")
@@ -536,19 +543,6 @@ class Tally(Frozen):
         if protocol is not None and saved != protocol:
             raise StateError(f"a tally under the protocol {saved.name!r}, which is not the one expected here")
         return _restore(header, saved, payload)
-
-
-class _Header(msgspec.Struct, forbid_unknown_fields=True):
-    """What a saved tally says before its columns; `rows` counts images, detections and pairs with ground truth."""
-
-    protocol: dict[str, Any]
-    categories: list[tuple[int | str | None, str]]
-    image_ids: list[str] | None
-    rows: tuple[int, int, int]
-    notices: dict[str, int]
-    clusters: list[int | str] | None = None
-    frequencies: list[Literal["r", "c", "f", ""]] | None = None
-    crowd_index: list[float | None] | None = None
 
 
 def _or_none(values: NDArray[np.float64]) -> list[float | None]:
@@ -591,7 +585,7 @@ def _merged_frequencies(parts: Sequence[Tally]) -> dict[Any, str]:
     return made
 
 
-def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
+def _restore(header: Header, protocol: Protocol, payload: memoryview) -> Tally:
     """Return the tally of a header and its columns, every value of them checked."""
     images, detections, pairs = header.rows
     areas = len(protocol.range_names)

@@ -115,14 +115,6 @@ EMPTY_CLASSES = _declared(
     flag=Flag(name="--empty-classes", help="AP of a class without objects: undefined (default), or zero"),
 )
 
-CLASS_MEANS = _declared(
-    "Whether AP is averaged over thresholds for each class first, and then over classes, which differs in the last bit from "
-    "one mean of all.",
-    "mean",
-    allowed=(False, True),
-    phrase=lambda protocol: "means of means of classes",
-)
-
 
 def names_of(protocol: Protocol) -> tuple[str, ...]:
     """Return the names of the errors that the protocol measures."""

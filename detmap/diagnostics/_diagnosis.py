@@ -20,6 +20,7 @@ from detmap.detection.measures import outside_of
 from detmap.detection.metric_names import distinct_names
 from detmap.detection.protocols import AnyProtocol, Decisions, resolve
 from detmap.detection.scored_kinds import asked_protocol, scored_kind
+from detmap.detection.temporal import listing
 from detmap.detection.zero_ids import OTHER, effect
 from detmap.diagnostics._pairs import BACKGROUND, Overlaps, overlaps
 from detmap.diagnostics._ranking import Cuts, Ranking, mean
@@ -125,11 +126,11 @@ class Diagnosis:
         **decisions: Unpack[Decisions],
     ) -> None:
         truth, found = tables_of(ground_truth, detections, protocol, iou_type, decisions.get("levels"))
-        self.ground_truth = truth
-        self.detections = found.on_images_of(truth)
         protocol = asked_protocol(protocol, truth)
         kind = scored_kind(protocol, iou_type, truth, found)
         self.protocol = resolve(protocol, iou_type=kind, caller=Diagnosis, **decisions)
+        self.ground_truth = listing(truth, found, self.protocol)
+        self.detections = found.on_images_of(self.ground_truth)
         self.iou = number("iou", iou)
         if not BACKGROUND < self.iou <= (math.inf if find(self.protocol.iou_type).falls else 1):
             raise OptionError(f"iou must be above {BACKGROUND} and at most 1, not {iou!r}")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection import zero_ids
-from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
+from detmap.detection.arrangement import Arrangement, over_cells, rule_at
 from detmap.detection.matches import IGNORED, MISS, images_of
 from detmap.kernels import overlap, pairs, readonly
 from detmap.system import parallel
@@ -86,7 +86,7 @@ class Rematch:
     @classmethod
     def of(cls, arranged: Arrangement, iou: float, threads: int | None = None) -> Rematch:
         """Measure the overlaps."""
-        rule = pairs.Rule(float(least_overlaps(arranged.protocol, [iou])[0]), arranged.protocol.matching == "best")
+        rule = rule_at(arranged.protocol, iou)
         blocks: list[tuple[int, int, overlap.Candidates]] = []
 
         def search(begin: int, end: int) -> None:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection.matches import HIT, IGNORED
-from detmap.detection.protocols import BY_FILE
-from detmap.detection.tally import Tally, rematched
+from detmap.detection.tally import Tally, in_file_order, rematched
 from detmap.kernels import readonly
 from detmap.statistics import Bootstrap, intervals
 from detmap.statistics.bootstrap import replicated, samples
@@ -84,7 +83,7 @@ def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[
         category=found.category,
         image=found.image,
         rank=found.rank,
-        order=readonly(found.order if protocol.ties in BY_FILE else (), np.int64),
+        order=readonly(found.order if in_file_order(protocol) else (), np.int64),
         scores=found.scores,
         hit=bits[0],
         ignored=bits[1],

@@ -26,7 +26,7 @@ from detmap.choices import UNLIMITED, WHOLE
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import default_of
 from detmap.detection import zero_ids
-from detmap.detection.arrangement import Arrangement, Side, least_overlaps, over_cells
+from detmap.detection.arrangement import Arrangement, Side, least_overlaps, over_cells, rule_at
 from detmap.detection.preparation import prepared_scores
 from detmap.detection.protocols import Protocol
 from detmap.detection.tally import word_count
@@ -146,7 +146,7 @@ class Lean:
 
         The overlap is that with the object that it takes, NaN without one.
         """
-        rule = pairs.Rule(float(least_overlaps(protocol, [iou])[0]), protocol.matching == "best")
+        rule = rule_at(protocol, iou)
         found = self._overlapping(protocol, rule.overlap)
         celled, order = self._cells_of(protocol, found), self._order(protocol)
         outside, objects = self._outside(protocol, found)

@@ -14,6 +14,7 @@ from detmap.choices import UNLIMITED, WHOLE, decimal
 from detmap.data.mismatches import check_pair
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import YES_OR_NO, Decision, decisions_of, default_of, differing, varied
+from detmap.detection.precisions import mean_of_defined, mean_under
 from detmap.detection.preparation import prepared
 from detmap.detection.protocols import COCO, Protocol, resolve
 from detmap.detection.scored_kinds import scored_kind
@@ -182,7 +183,7 @@ class Replay:
         if plain not in self._known:
             self.evaluations += 1
             values = self._scored(plain).values(plain)
-            value = _mean(values)
+            value = mean_under(plain, values)
             if np.isnan(value):
                 raise undefined(self.ground_truth, protocol, self.metric)
             # Side by side in the order in which the mean takes them: as `detmap.evaluate` adds them up.
@@ -216,7 +217,7 @@ class Replay:
             self.notices = scorer.notices(plain)
             if self.ground_truth.zero_ids is not None and isinstance(scorer, Lean):
                 other = replace(plain, id_zero=OTHER[plain.id_zero])
-                both = (_mean(scorer.values(one)) for one in (plain, other))
+                both = (mean_under(one, scorer.values(one)) for one in (plain, other))
                 self.notices = {**self.notices, **effect(self.metric, plain.id_zero, *both)}
         return scorer
 
@@ -230,7 +231,7 @@ class Replay:
         both = self._scored(plain).ends(plain)
         if both is None:
             return value, value
-        ends = [float(np.mean([_mean(one) for one in values])) for values in both]
+        ends = [float(np.mean([mean_of_defined(one) for one in values])) for values in both]
         return min(*ends, value), max(*ends, value)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -345,12 +346,6 @@ def undefined(ground_truth: GroundTruth, protocol: Protocol, metric: str) -> Inp
     where = " on images with detections" if protocol.scored_images == "detected" else ""
     problem = f"has nothing to find{where} under {protocol.name}, so that {metric} is undefined"
     return InputError(problem, source=ground_truth.source)
-
-
-def _mean(values: NDArray[np.float64]) -> float:
-    """Return the mean of what is defined; NaN where nothing is."""
-    defined = values[~np.isnan(values)]
-    return float(np.mean(defined)) if defined.size else float("nan")
 
 
 def decided(protocol: str | Protocol, iou_type: str | None, *tables: GroundTruth | Detections) -> Protocol:

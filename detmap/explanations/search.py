@@ -333,7 +333,7 @@ class _Looked(Vocabulary):
         defined = ~np.isnan(classes)
         if mean == "by objects":
             weights = made.replay.positives(plain)[defined]
-            return float(weights @ classes[defined] / weights.sum())
+            return float(weights @ classes[defined] / weights.sum()) if weights.any() else float("nan")
         if mean.startswith("absent classes 0"):
             counted = defined | self._detected if mean.endswith("detected") else np.ones_like(defined)
             return float(np.nansum(classes) / counted.sum()) if classes.size == counted.size else math.nan

@@ -39,6 +39,9 @@ for _module, _names in {
     "open_images": ("openimages",),
     "nuscenes": ("nuscenes",),
     "kitti": ("kitti",),
+    "activitynet": ("activitynet",),
+    "thumos": ("thumos14",),
+    "ytvis": ("ytvis",),
     "tools.recognition": (
         "bdd100k",
         "mot",

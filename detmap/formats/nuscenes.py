@@ -476,6 +476,8 @@ def _sniff(given: Given) -> bool:
     """A folder of tables, or a JSON whose first field is that of results, or of samples."""
     if given.is_folder:
         return given.role == "ground_truth" and {f"{table}.json" for table in _TABLES} <= {*given.names}
+    if given.role == "detections" and b'"segment"' in given.head:  # ActivityNet's results begin alike
+        return False
     return bool((_RESULTS if given.role == "detections" else _SAMPLES).match(given.head))
 
 

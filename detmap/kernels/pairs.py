@@ -20,10 +20,13 @@ MISS, HIT, IGNORED = 0, 1, 2
 
 
 class Rule(NamedTuple):
-    """At one threshold: the least ``overlap`` of a match, and whether a detection looks at the best one only (VOC)."""
+    """At one threshold: the least ``overlap`` of a match, whether a detection looks at the best one only (VOC), and whether
+    objects choose detections (THUMOS14).
+    """
 
     overlap: float
     only_best: bool
+    by_object: bool = False
 
 
 class Taken(NamedTuple):
@@ -89,6 +92,43 @@ def _better(candidates: Candidates, a: int, b: int, first: bool) -> Any:
     return (candidates.ground_truth[a] < candidates.ground_truth[b]) == first
 
 
+@helper
+def _choose(
+    cells: Cells, candidates: Candidates, objects: Objects, overlap: float, c: int, row: int, stop: Array, out: Taken
+) -> None:
+    """Let the objects of cell `c`, one after the other, take the free detection that overlaps them most, the first among
+    equals. Detections that are left, and touch an ignored object, are ignored. `row` is that of the cell's first detection.
+    """
+    start, first = cells.ground_truth_starts[c], cells.detection_starts[c]
+    for g in range(start, cells.ground_truth_stops[c]):
+        if stop[0]:
+            return
+        best, overlapped = -1, 0.0
+        for d in range(first, cells.detection_stops[c]):
+            for i in range(candidates.first[row + d - first], candidates.last[row + d - first]):
+                iou = candidates.iou[i]
+                if start + candidates.ground_truth[i] != g or iou < overlap or (best >= 0 and iou <= overlapped):
+                    continue
+                if not objects.ignored[g] and out.ground_truth[d] < 0:
+                    best, overlapped = d, iou
+        if best >= 0:
+            out.outcome[best] = HIT
+            out.taken[g] = True
+            out.ground_truth[best] = g
+            out.overlap[best] = overlapped
+    for d in range(first, cells.detection_stops[c]):
+        if out.ground_truth[d] >= 0:
+            continue
+        touched = 0.0
+        for i in range(candidates.first[row + d - first], candidates.last[row + d - first]):
+            g = start + candidates.ground_truth[i]
+            if objects.ignored[g] and candidates.iou[i] > touched:
+                touched = candidates.iou[i]
+                out.outcome[d] = IGNORED
+                out.ground_truth[d] = g
+                out.overlap[d] = touched
+
+
 @kernel
 def assign(
     cells: Cells,
@@ -100,7 +140,8 @@ def assign(
     stop: Array,
     out: Taken,
 ) -> None:
-    """Match the detections of cells ``[begin, end)``, best score first, by the rules of `detmap.kernels.matching.match`.
+    """Match the detections of cells ``[begin, end)``, best score first, by the rules of `detmap.kernels.matching.match`, or
+    let their objects choose, in their order (`by_object`).
 
     ``objects.ignored`` includes what lies outside of the area range. `out` comes with ``outcome`` as it is without a match,
     nothing in ``ground_truth`` (-1), and nothing ``taken``. Once `stop` is set the rest is left undone.
@@ -108,6 +149,10 @@ def assign(
     row, grouped = 0, objects.group.shape[0] > 0
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
+        if rule.by_object:
+            _choose(cells, candidates, objects, rule.overlap, c, row, stop, out)
+            row += cells.detection_stops[c] - cells.detection_starts[c]
+            continue
         for d in range(cells.detection_starts[c], cells.detection_stops[c]):
             if stop[0]:
                 return

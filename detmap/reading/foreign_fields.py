@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from codecs import BOM_UTF8
 from functools import cache
-from typing import Any
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from detmap.data.benchmarks import VALUES, fields_of, has_field, noted
 from detmap.reading.documents import Buffer
+
+if TYPE_CHECKING:
+    import msgspec
 
 
 @cache
 def _foreign() -> tuple[dict[str, Any], Any]:
     """Return an empty record for each list, and a decoder that reads only the foreign fields."""
+    import msgspec
+
     plain: dict[str, Any] = {}
     lists: list[Any] = []
     for section in ("images", "annotations", "categories"):
@@ -39,5 +42,7 @@ def foreign_fields(data: Buffer) -> dict[str, int]:
 
 def _has(record: msgspec.Struct, field: str) -> bool:
     """Return whether a record has a field; its value is decoded only where it is looked at."""
+    import msgspec
+
     raw = bytes(getattr(record, field))
     return bool(raw) and (field not in VALUES or has_field({field: msgspec.json.decode(raw)}, field))

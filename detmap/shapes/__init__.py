@@ -15,6 +15,9 @@ from detmap.shapes.kinds import (
     MASKS,
     PROBIOU,
     ROTATED,
+    TEMPORAL,
+    TEMPORAL_SPAN,
+    TRACKS,
     WHOLE_BODIES,
     Column,
     Drawing,
@@ -53,4 +56,7 @@ KINDS.add_later(ROTATED, "detmap.shapes.rotated", "KIND")
 KINDS.add_later(PROBIOU, "detmap.shapes.rotated", "PROBABLE")
 KINDS.add_later(BEV, "detmap.shapes.boxes3d", "KIND")
 KINDS.add_later(BOX3D, "detmap.shapes.boxes3d", "SPACE")
+KINDS.add_later(TEMPORAL, "detmap.shapes.segments", "KIND")
+KINDS.add_later(TEMPORAL_SPAN, "detmap.shapes.segments", "SPAN")
+KINDS.add_later(TRACKS, "detmap.shapes.tracks", "KIND")
 KINDS.add_later(DISTANCE, "detmap.shapes.moving", "KIND")

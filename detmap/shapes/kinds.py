@@ -332,6 +332,9 @@ WHOLE_BODIES: Final = "keypoints_wholebody"
 ROTATED: Final = "rotated"
 BEV: Final = "bev"
 BOX3D: Final = "box3d"
+TEMPORAL: Final = "temporal"
+TEMPORAL_SPAN: Final = "temporal_span"
+TRACKS: Final = "tracks"
 DISTANCE: Final = "centre-distance"
 
 #: The names of kinds, for type checkers, which then find a typo.
@@ -346,6 +349,9 @@ IouType = (
         "keypoints_wholebody",
         "bev",
         "box3d",
+        "temporal",
+        "temporal_span",
+        "tracks",
         "centre-distance",
     ]
     | PluginName

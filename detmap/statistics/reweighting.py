@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection.metric_names import OF_CLASS, OF_IMAGES, Row, metric_table
-from detmap.detection.precisions import mean_of_classes, mean_of_defined
+from detmap.detection.precisions import mean_under
 from detmap.detection.protocols import BY_FILE, Protocol
 from detmap.detection.tally import Tally
 from detmap.detection.true_positives import class_errors, detection_score, mean_errors, names_of
@@ -275,7 +275,7 @@ class Reweighted:
         )  # fmt: skip
         for group, columns in self.groups.items():
             self._average_group(group, columns, (values, found, near, positives), out.reshape(-1, self.columns))
-        if protocol.class_means or names_of(protocol):
+        if protocol.mean_of != "values" or names_of(protocol):
             self._fill_by_class(codes, values, out.reshape(-1, self.columns))
 
     def _fill_by_class(self, codes: NDArray[np.int32], values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
@@ -285,10 +285,10 @@ class Reweighted:
         kinds = [(at, table[name]) for at, name in enumerate(self.metrics)]
         own = [(len(self.metrics) + at * size, name) for at, name in enumerate(self.by_category) if name in names]
         wanted = bool(own) or any(_measured(row[0], protocol) for _, row in kinds)
-        mean = mean_of_classes if protocol.class_means else mean_of_defined
         for row in range(len(out)):
             by_area = [
-                mean(np.ascontiguousarray(np.moveaxis(values[:, row, a], 0, -1))) for a in range(len(self.areas))
+                mean_under(protocol, np.ascontiguousarray(np.moveaxis(values[:, row, a], 0, -1)))
+                for a in range(len(self.areas))
             ]
             if wanted:
                 given = codes[row // self.sides]
@@ -296,7 +296,7 @@ class Reweighted:
                 errors = class_errors(self.tally, copies.astype(np.int64))
                 means = mean_errors(errors)
             for at, (kind, iou, area, _, group) in kinds:
-                if kind == "AP" and protocol.class_means and iou is None and group is None:
+                if kind == "AP" and protocol.mean_of != "values" and iou is None and group is None:
                     out[row, at] = by_area[self.areas.index(area)]
                 elif kind == "score":
                     out[row, at] = detection_score(by_area[0], means)

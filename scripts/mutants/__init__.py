@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from mutants import curves, matching, rankings, reading, shapes
+from mutants import curves, matching, panoptic, rankings, reading, shapes
 
-MUTANTS = [*matching.MUTANTS, *curves.MUTANTS, *rankings.MUTANTS, *shapes.MUTANTS, *reading.MUTANTS]
+MUTANTS = [*matching.MUTANTS, *curves.MUTANTS, *rankings.MUTANTS, *shapes.MUTANTS, *reading.MUTANTS, *panoptic.MUTANTS]

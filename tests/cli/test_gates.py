@@ -311,3 +311,32 @@ def test_an_unknown_option_points_to_the_help_of_its_command(capsys):
         with pytest.raises(SystemExit):
             cli.main(words)
         assert f"see {help_of} --help" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("eval", TRUTH, "missing.json", "--fail-under", "APP=0.1"),
+        ("compare", TRUTH, "missing.json", "other.json", "--max-drop", "AP55=0.1"),
+        ("eval", TRUTH, "missing.json", "--protocol", "voc2007", "--fail-under", "XY=0.1"),
+        ("trec", "missing.qrels", "missing.run", "--fail-under", "nDCG@20=0.1"),
+        ("trec", "missing.qrels", "missing.run", "--metrics", "map", "--fail-under", "foo=1"),
+    ],
+)
+def test_a_metric_that_there_is_not_is_refused_ahead_of_reading(words, run):
+    code, (line, *more), _ = run(*words)
+    assert code == 2
+    assert "no metric '" in line
+    assert "there are: " in line
+    assert not more
+
+
+def test_other_names_of_metrics_and_names_of_categories_are_read_on(run):
+    for words in (
+        ("eval", TRUTH, "missing.json", "--fail-under", "map_50=0.1"),
+        ("eval", TRUTH, "missing.json", "--protocol", "voc2007", "--fail-under", "AP_cat=0.1"),
+        ("trec", "missing.qrels", "missing.run", "--fail-under", "ndcg_cut_10=0.1"),
+    ):
+        code, lines, _ = run(*words)
+        assert code == 2
+        assert "missing" in lines[0]

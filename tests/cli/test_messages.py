@@ -10,6 +10,7 @@ import pytest
 from batches import FIXTURES, TRUTH, run, write
 
 import detmap
+from detmap.cli import main
 from detmap.data.notices import NOTICES, describe
 from detmap.errors import InputError, OptionError, StateError
 from detmap.retrieval import average_precision_score, evaluate_run
@@ -193,3 +194,33 @@ def test_errors_that_code_for_scikit_learn_catches():
     for score in (average_precision_score, sklearn.average_precision_score):
         with pytest.warns(UserWarning, match="No positive class found in y_true"):
             assert score([0, 0], [0.1, 0.2]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["evl"], "eval"),
+        (["eval", "a", "b", "--protcol", "coco"], "--protocol"),
+        (["eval", "a", "b", "more", "--per-clss"], "--per-class"),
+        (["trec", "a", "b", "--metrcs=map"], "--metrics"),
+        (["eval", "a", "b", "--protocol", "cocoo"], "coco"),
+        (["eval", "a", "b", "--format", "jsn"], "json"),
+        (["eval", "a", "b", "--zzzz"], None),
+        (["eval", "a", "b", "--format", "zzzz"], None),
+    ],
+)
+def test_commands_options_and_values_that_are_nearly_right(words, meant, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert ("did you mean" in said) == (meant is not None)
+    assert meant is None or f"did you mean {meant!r}?; see detmap" in said
+
+
+def test_out_has_a_short_name(tmp_path):
+    path = tmp_path / "truth.csv"
+    path.write_text("image_id,category_id,x1,y1,x2,y2\n1,1,1,1,5,5\n")
+    assert main(["check", str(path), "--quiet", "-o", str(tmp_path / "check.json")]) == 0
+    assert (tmp_path / "check.json").is_file()

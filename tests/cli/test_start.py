@@ -37,21 +37,7 @@ stand_in("numba.core.event", Listener=object, install_listener=Listening)
 
 #: Modules that scoring boxes needs, and all that these load.
 NEEDED = ("argparse", "concurrent.futures.thread", "contextlib", "dataclasses", "gettext", "json", "locale", "msgspec")
-NEEDED += (
-    "csv",
-    "gzip",
-    "numpy",
-    "numpy.typing",
-    "numbers",
-    "platform",
-    "signal",
-    "textwrap",
-    "xml.parsers.expat",
-    "gc",
-)
-
-#: What help is laid out with, whose size is the terminal's.
-NEEDED += ("shutil",)
+NEEDED += ("gc", "numbers", "numpy", "numpy.typing", "platform", "signal", "textwrap")
 
 #: Modules that compiling kernels, and finding compiled ones, needs.
 OF_KERNELS = ("hashlib", "importlib.util", "numpy.ma", "pathlib", "pickle", "uuid", "zlib")

@@ -97,7 +97,7 @@ def test_options_that_cannot_be(options, says):
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("matching", "greedy", "matching must be one of best-free, first-free, best, objects, not 'greedy'"),
+        ("matching", "greedy", "matching must be one of best-free, first-free, best, by-object, by-object-twice, not"),
         ("interpolation", "12-point", "interpolation must be one of grid, step"),
         ("ties", "random", "ties must be one of image, file"),
         ("ignore", ("occluded",), "ignore must be one of crowd, difficult"),

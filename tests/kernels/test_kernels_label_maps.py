@@ -16,6 +16,7 @@ from panoptic_scenes import maps
 from detmap.data.label_maps import LabelMap
 from detmap.errors import InputError
 from detmap.kernels import inflate, readonly
+from detmap.panoptic import evaluate
 from detmap.reading.png import label_map
 
 STRATEGIES = [zlib.Z_DEFAULT_STRATEGY, zlib.Z_FILTERED, zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE, zlib.Z_FIXED]
@@ -45,6 +46,50 @@ def test_what_zlib_has_compressed_is_inflated(parts, level, strategy, memory):
     assert inflated(packed, len(data)) == data
     if data:
         assert inflated(packed, len(data) - 1) == inflate.TOO_LONG
+
+
+def test_every_distance_and_length_of_copies():
+    """What repeats after so many bytes is copied from there, also where it is shorter than what is copied."""
+    rng = np.random.default_rng(4)
+    for distance in (*range(1, 40), 255, 256, 257, 4097, 32_768):
+        part = rng.bytes(distance)
+        for length in (3, 4, 7, 8, 9, 15, 16, 17, 31, 257, 258, 259, 300, 600):
+            data = part + (part * (length // distance + 1))[:length] + rng.bytes(5)
+            assert inflated(deflated(data, 9, zlib.Z_DEFAULT_STRATEGY, 9), len(data)) == data
+
+
+def by_hand(*codes):
+    """A last block of fixed codes, each given by its bits as RFC 1951 writes them."""
+    bits = "110" + "".join(codes)  # the last block, and its kind, the lowest bit first
+    data = [int(bits[i : i + 8][::-1], 2) for i in range(0, len(bits), 8)]
+    return bytes(data).ljust(8, b"\0")
+
+
+def test_a_copy_from_before_the_beginning():
+    """Literal 0, then three bytes from one or two bytes before: there is only one."""
+    literal, three, end = "00110000", "0000001", "0000000"
+    assert inflated(by_hand(literal, three, "00000", end), 9) == bytes(4)
+    assert inflated(by_hand(literal, three, "00001", end), 9) == inflate.DAMAGED
+    assert inflated(by_hand(literal, three, "11110", end), 9) == inflate.DAMAGED  # a code that means nothing
+    assert inflated(by_hand("11000110", end), 9) == inflate.DAMAGED  # likewise, of lengths
+    assert inflated(by_hand(literal), 9) == bytes(1)  # zeros behind it are the code of the end
+
+
+def test_long_codes():
+    """Bytes whose numbers fall by halves have codes of up to 15 bits."""
+    data = b"".join(bytes([k]) * max(1, 2 ** (14 - k)) for k in range(20))
+    mixed = np.random.default_rng(2).permutation(np.frombuffer(data, np.uint8)).tobytes()
+    assert inflated(deflated(mixed, 9, zlib.Z_HUFFMAN_ONLY, 9), len(mixed)) == mixed
+
+
+def test_ids_that_share_a_slot_of_the_table_of_recent_ids():
+    ids = np.array([1, 256, 65536, 257 * 256, 1, 65536, 256, 2**23, 128 << 8, 128, 2**31, 1], np.uint32)
+    segments = [{"id": int(one), "category_id": 7, "area": int((ids == one).sum())} for one in np.unique(ids)]
+    found = {"annotations": [{"image_id": 1, "segments_info": segments}]}
+    truth = {**found, "categories": [{"id": 7, "isthing": 1}]}
+    assert evaluate(truth, found, {1: ids[None]}, {1: ids[None]}).counts.tolist() == [
+        [len(segments), 0, 0, len(segments)]
+    ]
 
 
 @settings(max_examples=examples(400), deadline=None)

@@ -538,7 +538,7 @@ def made():
 def test_committed_fixtures_are_what_the_script_makes(made):
     committed = {
         p.relative_to(FIXTURES).as_posix()
-        for folder in ("coco", "dota", "lvis", "nuscenes", "panoptic", "people", "poses", "voc")
+        for folder in ("coco", "dota", "lvis", "nuscenes", "panoptic", "people", "poses", "temporal", "voc", "ytvis")
         for p in (FIXTURES / folder).rglob("*.*")
     }
     assert committed == set(made)

@@ -31,7 +31,7 @@ def test_results_within_an_object_are_read_like_the_list(tmp_path, monkeypatch, 
         path = write(tmp_path / "dt.json", encoded(document))
         with monkeypatch.context() as patch:
             if count > 1000:
-                patch.setattr("detmap.formats.coco.read._decode_object", None)
+                patch.setattr("detmap.formats.coco.records._decode_object", None)
             for source in (path, path.read_bytes()):
                 assert same(detmap.read_coco_results(source), listed)
         assert same(detmap.read_coco_results(document), listed)

@@ -11,6 +11,7 @@ PAGES = sorted((executed.ROOT / "docs/integrations").glob("*.md"))
 
 #: What a page needs besides PyTorch.
 NEEDED = {
+    "pytorch_metric_learning": ("pytorch_metric_learning", "faiss"),
     "sentence_transformers": ("sentence_transformers",),
     "rfdetr": ("rfdetr", "pytorch_lightning", "torchmetrics"),
     "torchmetrics": ("torchmetrics", "torchvision"),

@@ -13,6 +13,9 @@ from detmap.reading.scanner import GROUND_TRUTH_ONLY, RESULT_LISTS
 from detmap.shapes import KINDS, Kind
 from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS
 
+#: Maximum number of characters of an id.
+LONGEST_ID = 256
+
 #: What a record must have.
 FIELDS = {
     "image": ("id",),

@@ -5,10 +5,10 @@ categories are, which boxes stand for groups, and how crowded images are.
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from detmap.data.benchmarks import NO_FLAG, has_field, is_flag, is_no_flag
@@ -26,36 +26,20 @@ _NOTED = tuple(f"foreign_fields:{field} (" for field in (*LISTS, "frequency", "c
 _NOTED_GROUPS = tuple(f"foreign_fields:{field} (" for field in GROUPS)
 
 
-class _Image(msgspec.Struct, gc=False):
-    id: int | str
-    neg_category_ids: Any = None
-    not_exhaustive_category_ids: Any = None
-    crowdIndex: Any = None
-    pos_category_ids: Any = None
+@cache
+def _decoders() -> tuple[Callable[[Buffer], Any], Callable[[Buffer], Any]]:
+    """Return what decodes the lists of images and categories, and what decodes the flags of groups."""
+    import msgspec
 
-
-class _Category(msgspec.Struct, gc=False):
-    id: int | str
-    frequency: Any = None
-
-
-class _Document(msgspec.Struct, gc=False):
-    images: list[_Image] = []
-    categories: list[_Category] = []
-
-
-class _Annotation(msgspec.Struct, gc=False):
-    is_group_of: Any = None
-    IsGroupOf: Any = None
-    isgroupof: Any = None
-
-
-class _Annotations(msgspec.Struct, gc=False):
-    annotations: list[_Annotation] = []
-
-
-_decode_groups = msgspec.json.Decoder(_Annotations).decode
-_decode = msgspec.json.Decoder(_Document).decode
+    unknown: Any = (Any, None)
+    image: Any = [("id", int | str), *((field, *unknown) for field in (*LISTS, "crowdIndex"))]
+    category: Any = [("id", int | str), ("frequency", *unknown)]
+    annotation: Any = [(field, *unknown) for field in GROUPS]
+    lists = {"images": image, "categories": category, "annotations": annotation}
+    records = {name: msgspec.defstruct("_Record", fields, gc=False) for name, fields in lists.items()}
+    typed: Any = [(name, list[record], []) for name, record in records.items()]  # type: ignore[valid-type]
+    document, groups = (msgspec.defstruct("_Document", one, gc=False) for one in (typed[:2], typed[2:]))
+    return msgspec.json.Decoder(document).decode, msgspec.json.Decoder(groups).decode
 
 
 def federated_columns(document: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -69,7 +53,7 @@ def groups_in(data: Buffer, notices: Mapping[str, int], name: str) -> dict[str, 
     """Return which annotations of a valid document stand for groups; it is looked at only where the `notices` say so."""
     if not any(code.startswith(_NOTED_GROUPS) and count for code, count in notices.items()):
         return {}
-    found = _decode_groups(data[3:] if data[:3] == BOM_UTF8 else data).annotations
+    found = _decoders()[1](data[3:] if data[:3] == BOM_UTF8 else data).annotations
     return _groups([[getattr(one, field) for field in GROUPS] for one in found], name)
 
 
@@ -91,11 +75,13 @@ def federated_columns_in(data: Buffer, notices: Mapping[str, int], name: str) ->
 
 def federated_columns_of(sections: Mapping[str, bytes], name: str) -> dict[str, Any]:
     """Return what the lists of images and categories of a valid document say, as they stand in it."""
+    if not sections:
+        return _columns((), (), name)
     return _decoded(b"{%b}" % b",".join(b'"%b":%b' % (key.encode(), text) for key, text in sections.items()), name)
 
 
 def _decoded(document: Buffer, name: str) -> dict[str, Any]:
-    found = _decode(document)
+    found = _decoders()[0](document)
     images = [{field: getattr(one, field) for field in ("id", *LISTS, "crowdIndex")} for one in found.images]
     return _columns(images, [{"id": one.id, "frequency": one.frequency} for one in found.categories], name)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Sequence
@@ -17,10 +16,10 @@ import numpy as np
 from detmap.data.ids import locate
 from detmap.data.tables import GroundTruth
 from detmap.errors import InputError
-from detmap.formats.registry import Inspection, Outlines, unpacked_name
+from detmap.formats.coco.lines import holds_lines
+from detmap.formats.registry import Inspection, Outlines
 from detmap.kernels import readonly
-from detmap.reading.opening import Held
-from detmap.reading.sources import HEAD, Buffer, Opened, Source, head, read_bytes
+from detmap.reading.sources import Buffer, Opened, Source, read_bytes
 from detmap.shapes import fields as kinds_by_field
 from detmap.shapes.kinds import MASKS, SHIPPED_FIELDS, SHIPPED_LISTS
 
@@ -32,10 +31,6 @@ class _Image(msgspec.Struct, gc=False):
     width: Any = None
 
 
-class _Line(msgspec.Struct, gc=False):
-    image_id: msgspec.Raw
-
-
 class _Document(msgspec.Struct, gc=False):
     images: list[_Image]
 
@@ -43,9 +38,6 @@ class _Document(msgspec.Struct, gc=False):
 class _Fields(msgspec.Struct, gc=False):
     images: list[dict[str, Any]]
 
-
-#: A first line that is longer is not looked at.
-_LONGEST_LINE = 1 << 22
 
 _decode = msgspec.json.Decoder(_Document).decode
 
@@ -86,32 +78,6 @@ def image_field(source: Source, name: str) -> dict[Any, Any]:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return {}
     return {one.get("id"): one.get(name) for one in images}
-
-
-def holds_lines(source: object, name: str) -> bool:
-    """Return whether a source holds a record a line: its name says so, or its first line is a record.
-
-    Of a file there must be more behind that line: one record alone is no list of them.
-    """
-    if unpacked_name(name).endswith((".jsonl", ".ndjson")):
-        return True
-    if not isinstance(source, str | os.PathLike | Held):
-        return False
-    if head(source).removeprefix(BOM_UTF8).lstrip()[:1] != b"{":
-        return False
-    return any(_begins_with_record(head(source, size), isinstance(source, Held)) for size in (HEAD, _LONGEST_LINE))
-
-
-def _begins_with_record(data: bytes, alone: bool) -> bool:
-    """Return whether the first line is a record; unless one `alone` will do, there must be more behind it."""
-    line, _, rest = data.removeprefix(BOM_UTF8).lstrip().partition(b"\n")
-    if not (alone or rest.strip()):
-        return False
-    try:
-        msgspec.json.decode(line, type=_Line)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        return False
-    return True
 
 
 def kinds_in(source: Source) -> dict[str, int]:

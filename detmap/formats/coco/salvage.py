@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats.coco.check import _checked_record
-from detmap.formats.coco.inspection import holds_lines, with_facts
+from detmap.formats.coco.inspection import with_facts
+from detmap.formats.coco.lines import holds_lines
 from detmap.formats.coco.shapes import read_values
 from detmap.formats.registry import Refused, Salvaged
 from detmap.reading.options import Role
@@ -40,7 +41,7 @@ _OF_FIELDS = {"image_id": "image_ids_type", "category_id": "category_ids_type"}
 
 def salvage(source: Source, role: Role, kinds: Sequence[str], ground_truth: GroundTruth | None) -> Salvaged | None:
     """Read a file record by record, and leave those aside that are wrong; None where it is no such file at all."""
-    from detmap.formats.coco.read import _check_once
+    from detmap.formats.coco.records import check_once
 
     data, name = read_bytes(source, role.replace("_", " "))
     text = bytes(data).removeprefix(b"\xef\xbb\xbf")
@@ -48,7 +49,7 @@ def salvage(source: Source, role: Role, kinds: Sequence[str], ground_truth: Grou
         if holds_lines(source, name):
             document: Any = [json.loads(line) for line in text.splitlines() if line.strip()]
         else:
-            _check_once(text, ("images", "categories", *RESULT_LISTS), name)
+            check_once(text, ("images", "categories", *RESULT_LISTS), name)
             document = json.loads(text)
     except (ValueError, RecursionError):  # InputError too: a list that is there twice
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -137,6 +136,8 @@ def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.flo
 def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
     """Return a reader, and its parts of values that are parsed already."""
     assert kind.reader is not None
+    import msgspec
+
     texts = [b"" if value is None else msgspec.json.encode(plain(value)) for value in values]
     return read_texts(kind.reader, texts)
 

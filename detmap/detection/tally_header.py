@@ -1,0 +1,20 @@
+"""What a saved tally says before its columns, checked by its types."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+
+class Header(msgspec.Struct, forbid_unknown_fields=True):
+    """What a saved tally says before its columns; `rows` counts images, detections and pairs with ground truth."""
+
+    protocol: dict[str, Any]
+    categories: list[tuple[int | str | None, str]]
+    image_ids: list[str] | None
+    rows: tuple[int, int, int]
+    notices: dict[str, int]
+    clusters: list[int | str] | None = None
+    frequencies: list[Literal["r", "c", "f", ""]] | None = None
+    crowd_index: list[float | None] | None = None

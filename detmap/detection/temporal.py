@@ -1,0 +1,43 @@
+"""Decisions of benchmarks of segments of time, ActivityNet and THUMOS14: unlisted videos, means, names of metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from detmap.data.tables import Detections, GroundTruth
+from detmap.decisions import YES_OR_NO, decision
+
+if TYPE_CHECKING:
+    from detmap.detection.protocols import Protocol
+
+_SINCE = "0.2"
+
+UNLISTED_IMAGES = decision(
+    "What a detection on an image that the ground truth does not have is: an error, or wrong as any other miss.",
+    "matching",
+    allowed=("error", "wrong"),
+    phrase=lambda protocol: f"detections on unlisted images {protocol.unlisted_images}",
+    since=_SINCE,
+)
+
+MEAN_OF = decision(
+    "What AP over several IoU thresholds is the mean of: all values at once, the means over classes at each threshold "
+    "(ActivityNet), or the means over thresholds of each class (nuScenes). They differ in the last bit.",
+    "mean",
+    allowed=("values", "thresholds", "classes"),
+    phrase=lambda protocol: f"mean of {protocol.mean_of}",
+    since=_SINCE,
+)
+
+THRESHOLD_METRICS = decision(
+    "Whether AP at each IoU threshold is a metric, as AP55, where metrics are named as VOC names them.",
+    "names",
+    allowed=YES_OR_NO,
+    phrase=lambda protocol: "an AP per threshold",
+    since=_SINCE,
+)
+
+
+def listing(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> GroundTruth:
+    """Return ground truth with the images of all detections, where those on unlisted images are wrong."""
+    return ground_truth.with_images(detections.images.ids) if protocol.unlisted_images == "wrong" else ground_truth

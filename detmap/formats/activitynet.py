@@ -1,0 +1,234 @@
+"""ActivityNet's JSON: segments of time in videos, and detections of them.
+
+Ground truth is ``{"database": {video: {"subset": …, "annotations": [{"segment": [start, end], "label": …}]}}}``, results
+are ``{"results": {video: [{"label": …, "segment": [start, end], "score": …}]}}``, both in seconds. A video is an image.
+Categories are the labels of the subset, in the order in which they first appear.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap import columns
+from detmap.data.ids import Ids, coded
+from detmap.data.tables import Detections, GroundTruth
+from detmap.errors import InputError, shorten
+from detmap.formats.file_names import recoded
+from detmap.formats.registry import Format, Given, packed
+from detmap.plugins import register
+from detmap.reading.options import Reading, Role
+from detmap.reading.sources import read_bytes
+from detmap.shapes.kinds import TEMPORAL, TEMPORAL_SPAN
+
+#: The subset that ActivityNet's own program scores by default.
+SUBSET = "validation"
+
+_Segment = tuple[float, float]
+
+
+class _Annotation(msgspec.Struct):
+    """An object, or a detection without its score."""
+
+    label: str
+    segment: _Segment
+
+
+class _Found(_Annotation):
+    """A detection."""
+
+    score: float
+
+
+class _Video(msgspec.Struct):
+    """A video of the ground truth."""
+
+    subset: str = ""
+    annotations: list[_Annotation] = []
+
+
+class _Database(msgspec.Struct):
+    """A file of ground truth."""
+
+    database: dict[str, _Video]
+
+
+class _Results(msgspec.Struct):
+    """A file of results."""
+
+    results: dict[str, list[_Found]]
+
+
+class _Outline(msgspec.Struct):
+    """A video whose annotations are not looked at."""
+
+    annotations: list[Any] = []
+
+
+_TYPES: dict[str, Any] = {"ground truth": _Database, "detections": _Results}
+_REMEDY = {
+    "ground truth": 'ground truth is {"database": {video: {"subset": "validation", "annotations": '
+    '[{"segment": [start, end], "label": name}]}}}',
+    "detections": 'results are {"results": {video: [{"label": name, "segment": [start, end], "score": number}]}}',
+}
+
+#: The names of the keys with which files begin.
+_TRUTH = re.compile(rb'\s*\{\s*("version"\s*:\s*"[^"]*"\s*,\s*)?"(database|taxonomy)"\s*:')
+_FOUND = re.compile(rb'\s*\{\s*("version"\s*:\s*"[^"]*"\s*,\s*)?"(results|external_data)"\s*:')
+
+
+def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
+    """Read the videos of a subset."""
+    database, name = _decoded(source, "ground truth")
+    subset = SUBSET if reading.image_set is None else os.fspath(reading.image_set)
+    videos = {video: one for video, one in database.database.items() if one.subset == subset}
+    if not videos:
+        known = ", ".join(map(shorten, sorted({one.subset for one in database.database.values()})[:10]))
+        raise InputError(
+            f"has no videos of the subset {subset!r}, only of: {known or 'none'}",
+            source=name,
+            remedy="name another one: image_set=... (--image-set)",
+        )
+    rows = list(chain.from_iterable(one.annotations for one in videos.values()))
+    labels = dict.fromkeys(row.label for row in rows)
+    place = {label: number for number, label in enumerate(labels, 1)}
+    with _named(videos.items(), name):
+        return GroundTruth.from_arrays(
+            image_ids=_videos({video: len(one.annotations) for video, one in videos.items()}, name),
+            category_ids=np.array([place[row.label] for row in rows], np.int64),
+            segments=_segments(rows),
+            images=coded(list(videos), name, "video"),
+            categories=list(place.values()) or None,
+            category_names={number: label for label, number in place.items()},
+            source=name,
+        )
+
+
+def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
+    """Read results; those in videos that the ground truth does not have are left to the protocol."""
+    results, name = _decoded(source, "detections")
+    found = results.results
+    known = None if ground_truth is None else set(ground_truth.images.ids.tolist())
+    if known is not None and reading.unknown_images == "ignore":
+        found = {video: rows for video, rows in found.items() if video in known}
+    dropped = sum(map(len, results.results.values())) - sum(map(len, found.values()))
+    rows = list(chain.from_iterable(found.values()))
+    labels = {label: number for number, label in enumerate(dict.fromkeys(row.label for row in rows))}
+    codes = np.array([labels[row.label] for row in rows], np.int32)
+    ids = list(labels) if ground_truth is None else _categories(labels, ground_truth)
+    with _named(found.items(), name):
+        return Detections.from_arrays(
+            image_ids=_videos({video: len(own) for video, own in found.items()}, name),
+            category_ids=recoded(ids, codes),
+            scores=np.array([row.score for row in rows], np.float64),
+            segments=_segments(rows),
+            notices={"unknown_image": dropped} if dropped else {},
+            source=name,
+        )
+
+
+def _decoded(source: Any, what: str) -> tuple[Any, str]:
+    """Return a parsed file and its name."""
+    data, name = read_bytes(source, what)
+    try:
+        return msgspec.json.decode(bytes(data).removeprefix(BOM_UTF8), type=_TYPES[what]), name
+    except msgspec.ValidationError as error:
+        record, problem = _place(bytes(data), what, str(error))
+        raise InputError(problem, source=name, record=record, remedy=_REMEDY[what]) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InputError(f"is not JSON: {error}", source=name) from None
+
+
+def _place(data: bytes, what: str, said: str) -> tuple[str | None, str]:
+    """Return which record does not fit, and what is wrong with it: the decoder does not name keys of mappings."""
+    top = _TYPES[what].__struct_fields__[0]
+    try:
+        videos = msgspec.json.decode(data, type=dict[str, Any])[top]
+        for video, held in videos.items():
+            own = held if what == "detections" else msgspec.convert(held, _Outline).annotations
+            for number, row in enumerate(own if isinstance(own, list) else [own]):
+                try:
+                    msgspec.convert(row, _Found if what == "detections" else _Annotation)
+                except msgspec.ValidationError as error:
+                    return f"video {shorten(video)}, {number}", str(error)
+    except (msgspec.MsgspecError, UnicodeDecodeError, AttributeError, KeyError, RecursionError):
+        pass
+    return None, said
+
+
+def _videos(counts: Mapping[str, int], source: str) -> Ids:
+    """Return the videos of rows that follow each other, so many of each."""
+    ids = columns.texts([video for video, count in counts.items() if count], source=source, field="video")
+    lengths = [count for count in counts.values() if count]
+    return Ids(ids, np.repeat(np.arange(len(lengths), dtype=np.int32), lengths))
+
+
+def _segments(rows: Sequence[_Annotation]) -> NDArray[np.float64]:
+    """Return start and end of rows."""
+    return np.array([row.segment for row in rows], np.float64).reshape(-1, 2)
+
+
+def _categories(labels: Iterable[str], ground_truth: GroundTruth) -> list[Any]:
+    """Return the id of each label by its name; one that is not in use of a label that the ground truth does not have."""
+    by_name = dict(zip(ground_truth.categories.names, ground_truth.categories.ids.tolist(), strict=True))
+    if ground_truth.categories.ids.dtype.kind != "i":
+        return [by_name.get(label, label) for label in labels]
+    free = itertools.count(int(ground_truth.categories.ids.max(initial=0)) + 1)
+    return [by_name[label] if label in by_name else next(free) for label in labels]
+
+
+@contextmanager
+def _named(videos: Iterable[tuple[str, Any]], source: str) -> Iterator[None]:
+    """Within this context errors about a record name its video, and its place there. Raises `InputError` in place of one
+    about a record by its number.
+    """
+    try:
+        yield
+    except InputError as error:
+        if not isinstance(error.record, int):
+            raise
+        left = error.record
+        for video, held in videos:
+            count = len(held if isinstance(held, list) else held.annotations)
+            if left < count:
+                raise error.elsewhere(source, f"video {shorten(video)}, {left}") from None
+            left -= count
+        raise
+
+
+def _sniff(given: Given) -> bool:
+    """The keys with which files of either side begin."""
+    if given.is_folder:
+        return False
+    if given.role == "ground_truth":
+        return _TRUTH.match(given.head) is not None
+    return _FOUND.match(given.head) is not None and b'"sample_token"' not in given.head
+
+
+def _tell(given: Given) -> Role:
+    return "detections" if _FOUND.match(given.head) else "ground_truth"
+
+
+FORMAT = register(
+    Format(
+        name="activitynet",
+        takes=("image_set",),
+        suffixes=packed(".json"),
+        sniff=_sniff,
+        tell=_tell,
+        read_ground_truth=read_ground_truth,
+        read_detections=read_detections,
+        holds=(TEMPORAL, TEMPORAL_SPAN),
+        words=("ActivityNet's JSON", "ActivityNet's JSON of results"),
+    )
+)

@@ -1,0 +1,41 @@
+"""Whether a file of results in COCO's JSON holds a record a line."""
+
+from __future__ import annotations
+
+import os
+from codecs import BOM_UTF8
+
+from detmap.formats.registry import unpacked_name
+from detmap.reading.opening import Held
+from detmap.reading.sources import HEAD, head
+
+#: A first line that is longer is not looked at.
+_LONGEST_LINE = 1 << 22
+
+
+def holds_lines(source: object, name: str) -> bool:
+    """Return whether a source holds a record a line: its name says so, or its first line is a record.
+
+    Of a file there must be more behind that line: one record alone is no list of them.
+    """
+    if unpacked_name(name).endswith((".jsonl", ".ndjson")):
+        return True
+    if not isinstance(source, str | os.PathLike | Held):
+        return False
+    if head(source).removeprefix(BOM_UTF8).lstrip()[:1] != b"{":
+        return False
+    return any(_begins_with_record(head(source, size), isinstance(source, Held)) for size in (HEAD, _LONGEST_LINE))
+
+
+def _begins_with_record(data: bytes, alone: bool) -> bool:
+    """Return whether the first line is a record; unless one `alone` will do, there must be more behind it."""
+    line, _, rest = data.removeprefix(BOM_UTF8).lstrip().partition(b"\n")
+    if not (alone or rest.strip()):
+        return False
+    import msgspec
+
+    try:
+        msgspec.json.decode(line, type=msgspec.defstruct("_Line", [("image_id", msgspec.Raw)], gc=False))
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return False
+    return True

@@ -1,0 +1,346 @@
+"""COCO JSON that the scanner does not take: the library's typed decoder turns it into records, and these into columns.
+
+Whatever the decoder does not take goes through `check.py`, which looks for the first record that is wrong and says how.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.ids import Ids, coded, zeros
+from detmap.data.tables import GroundTruth
+from detmap.errors import InputError
+from detmap.formats.coco.check import FIELDS, LONGEST_ID, checked_ground_truth, checked_results
+from detmap.formats.coco.shapes import read_values, result_shapes, truth_shapes
+from detmap.reading.documents import misplaced
+from detmap.reading.record_walk import crowded, holds_long_list, holds_long_value, walked
+from detmap.reading.scanner import RESULT_LISTS
+from detmap.reading.sources import Buffer
+from detmap.shapes import Kind
+from detmap.shapes.kinds import BOX_FIELD
+
+Id = int | str
+
+
+class _Image(msgspec.Struct, gc=False):
+    id: Id
+
+
+class _Category(msgspec.Struct, gc=False):
+    id: Id
+    name: str | None = None
+
+
+class _Annotation(msgspec.Struct, gc=False):
+    image_id: Id
+    category_id: Id
+    bbox: tuple[float, float, float, float]
+    area: float
+    id: Id | None = None
+    iscrowd: int | float | bool | None = None
+    ignore: int | float | bool | None = None
+
+
+class _GroundTruth(msgspec.Struct, gc=False):
+    images: list[_Image]
+    annotations: list[_Annotation]
+    categories: list[_Category]
+
+
+class _Result(msgspec.Struct, gc=False):
+    image_id: Id
+    category_id: Id
+    bbox: tuple[float, float, float, float]
+    score: float
+
+
+class _ResultsWithin(msgspec.Struct, gc=False):
+    annotations: list[_Result] | msgspec.UnsetType = msgspec.UNSET
+    predictions: list[_Result] | msgspec.UnsetType = msgspec.UNSET
+    images: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    categories: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_decode_ground_truth = msgspec.json.Decoder(_GroundTruth).decode
+_decode_results = msgspec.json.Decoder(list[_Result]).decode
+_decode_object = msgspec.json.Decoder(_ResultsWithin).decode
+_decode_lines = msgspec.json.Decoder(_Result).decode_lines
+_decode_any = msgspec.json.Decoder().decode
+_decode_any_lines = msgspec.json.Decoder().decode_lines
+_OBJECT = re.compile(rb"(\xef\xbb\xbf)?\s*\{")
+_ESCAPED_LETTER = re.compile(rb"\\u00[67]")
+
+
+def truth_of(document: Mapping[str, Any], kind: Kind, name: str) -> dict[str, Any]:
+    """Return the columns of a parsed document."""
+    if kind.reader is not None:
+        return _ground_truth_with(kind, checked_ground_truth(document, name, kind), name)
+    return _ground_truth_columns(_records(checked_ground_truth(document, name)), name)
+
+
+def truth_in(data: Buffer, kind: Kind, name: str) -> dict[str, Any]:
+    """Return the columns of a file."""
+    if kind.reader is None:
+        return _ground_truth_columns(_parse(data, name, partial(_decode_truth, name=name), checked_ground_truth), name)
+    decode = partial(_decode_plain, keys=_GroundTruth.__struct_fields__, name=name)
+    check = partial(checked_ground_truth, kind=kind)
+    return _ground_truth_with(kind, check(_parse(data, name, decode, check), name), name)
+
+
+def results_of(document: Any, kind: Kind, truth: GroundTruth | None, name: str) -> dict[str, Any]:
+    """Return the columns of parsed results, of shapes with several fields those of the first."""
+    if kind.reader is not None:
+        return _results_with(kind, checked_results(document, name, kind), truth, name)
+    records = [_Result(**{f: r[f] for f in FIELDS["result"]}) for r in checked_results(document, name)]
+    return _result_columns(records, name)
+
+
+def results_in(data: Buffer, lines: bool, kind: Kind, truth: GroundTruth | None, name: str) -> dict[str, Any]:
+    """Return the columns of a file of results, likewise."""
+    if kind.reader is None:
+        return _result_columns(_parsed_results(data, name, lines), name)
+    decode = partial(_decode_plain, keys=RESULT_LISTS, name=name, lines=lines)
+    check = partial(checked_results, kind=kind)
+    return _results_with(kind, check(_parse(data, name, decode, check, lines), name), truth, name)
+
+
+def _result_columns(records: list[_Result], name: str) -> dict[str, Any]:
+    return {
+        "image_ids": _ids([r.image_id for r in records], name, "record", "image_id"),
+        "category_ids": _ids([r.category_id for r in records], name, "record", "category_id"),
+        "boxes": _boxes(records),
+        "scores": np.array([r.score for r in records], np.float64),
+    }
+
+
+def _results_with(kind: Kind, records: list[dict[str, Any]], truth: GroundTruth | None, name: str) -> dict[str, Any]:
+    """Return the columns of parsed results with shapes of a kind."""
+    reader, parts = read_values(kind, [record["shape"] for record in records])
+    columns = {
+        "image_ids": _ids([r["image_id"] for r in records], name, "record", "image_id"),
+        "category_ids": _ids([r["category_id"] for r in records], name, "record", "category_id"),
+        "boxes": _some_boxes(records),
+        "scores": np.array([r["score"] for r in records], np.float64),
+    }
+    return result_shapes(kind, reader, parts, columns, truth, name)
+
+
+def _ground_truth_with(kind: Kind, document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the columns of a parsed document with shapes of a kind."""
+    annotations = document["annotations"]
+    plain = [{**r, BOX_FIELD: (0.0,) * 4, "area": 0.0} for r in annotations]
+    columns = _ground_truth_columns(
+        _records({**document, "annotations": [{k: r[k] for k in _Annotation.__struct_fields__} for r in plain]}), name
+    )
+    columns["boxes"] = _some_boxes(annotations)
+    columns["areas"] = np.array([np.nan if r["area"] is None else r["area"] for r in annotations], np.float64)
+    columns["image_sizes"] = np.array([r["size"] for r in document["sizes"]], np.float64).reshape(-1, 2)
+    counts: dict[str, Any] = {}
+    for field in kind.counts:
+        listed = [r[field] for r in annotations]
+        counts[field] = None if None in listed else np.array(listed, np.int64)
+    reader, parts = read_values(kind, [record["shape"] for record in annotations])
+    return truth_shapes(kind, reader, parts, columns, counts, name)
+
+
+def _some_boxes(records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64] | None:
+    """Return boxes, NaN where a record has none; None where none has."""
+    if all(record[BOX_FIELD] is None for record in records):
+        return None
+    nothing = (np.nan,) * 4
+    return np.array([nothing if r[BOX_FIELD] is None else r[BOX_FIELD] for r in records], np.float64).reshape(-1, 4)
+
+
+def _decode_plain(data: Buffer, keys: Iterable[str], name: str, lines: bool = False) -> Any:
+    """Decode a document as it is."""
+    if crowded(data) or holds_long_value(data):
+        raise msgspec.ValidationError("too many values")  # the checks say what is wrong
+    if lines:
+        return _one_a_line(_decode_any_lines, data)
+    found = _decode_any(data)
+    check_once(data, keys, name)
+    return found
+
+
+def _one_a_line(decode: Callable[[Buffer], list[Any]], data: Buffer) -> list[Any]:
+    """Decode lines; the decoder alone would take a record that goes on in the next line."""
+    found = decode(data)
+    if len(found) != sum(1 for line in io.BytesIO(data) if line.strip()):
+        raise msgspec.DecodeError("a record goes on in the next line")
+    return found
+
+
+def _ground_truth_columns(document: _GroundTruth, name: str) -> dict[str, Any]:
+    annotations = document.annotations
+    own = [r.id for r in annotations if r.id is not None]
+    return {
+        "image_ids": _ids([r.image_id for r in annotations], name, "annotation", "image_id"),
+        "category_ids": _ids([r.category_id for r in annotations], name, "annotation", "category_id"),
+        "boxes": _boxes(annotations),
+        "areas": np.array([r.area for r in annotations], np.float64),
+        "crowd": _flags([r.iscrowd for r in annotations], name, "iscrowd"),
+        "difficult": _flags([r.ignore for r in annotations], name, "ignore"),
+        "images": _ids([r.id for r in document.images], name, "image", "id"),
+        "categories": _ids([r.id for r in document.categories], name, "category", "id"),
+        "category_names": {r.id: r.name for r in document.categories if r.name is not None},
+        "notices": {
+            "missing_iscrowd": sum(r.iscrowd is None for r in annotations),
+            "duplicate_annotation_ids": len(own) - len(set(own)),
+        },
+        "zero_ids": zeros([r.id for r in annotations]),
+    }
+
+
+def _parsed_results(data: Buffer, name: str, lines: bool) -> list[_Result]:
+    """Decode a list of results, or the one of an object, or lines."""
+    if lines:
+        return list(_parse(data, name, partial(_one_a_line, _decode_lines), checked_results, lines))
+    decode = partial(_decode_within, name=name) if _OBJECT.match(data) else _decode_results
+    return list(_parse(data, name, decode, checked_results))
+
+
+def _decode_within(data: Buffer, name: str) -> list[_Result]:
+    """Decode an object that has a list of results."""
+    found = _decode_object(data)
+    check_once(data, RESULT_LISTS, name)
+    lists = [part for part in (found.annotations, found.predictions) if part is not msgspec.UNSET]
+    rest = (found.images, found.categories)
+    if len(lists) != 1 or (not lists[0] and any(part is not msgspec.UNSET for part in rest)):
+        raise msgspec.ValidationError("no list of results")  # the checks say what is wrong
+    return lists[0]
+
+
+def _decode_truth(data: Buffer, name: str) -> _GroundTruth:
+    """Decode ground truth."""
+    found = _decode_ground_truth(data)
+    check_once(data, _GroundTruth.__struct_fields__, name)
+    return found
+
+
+def check_once(data: Buffer, keys: Iterable[str], name: str) -> None:
+    """Refuse a document, which is valid, whose outermost object has one of the keys twice: the decoder takes the last."""
+    text = bytes(data)
+    # Only then is it parsed again. Whoever writes JSON escapes no letter; who does may write a key in two ways.
+    if all(text.count(b'"%b"' % key.encode()) < 2 for key in keys) and not _ESCAPED_LETTER.search(text):
+        return
+    names: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        names[:] = [key for key, _ in pairs]  # the outermost object is done last
+
+    json.loads(text.decode(errors="replace"), object_pairs_hook=note, parse_int=str)  # an int has a limit
+    for key in keys:
+        if names.count(key) > 1:
+            raise InputError("is there twice", source=name, field=key, remedy="keep the one that is meant")
+
+
+def _parse(
+    data: Buffer, name: str, decode: Callable[[Buffer], Any], check: Callable[[Any, str], Any], lines: bool = False
+) -> Any:
+    """Decode `data`, or raise the error that says what is wrong with it."""
+    if data[:3] == b"\xef\xbb\xbf":  # the mark that some programs write before UTF-8
+        data = data[3:]
+    try:
+        found = decode(data)
+        _check_encoding(data, name)  # the decoder passes over what is not read
+        return found
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        reason = str(error)  # the error itself would hold this frame, with all that is read here, in a circle
+    try:
+        if crowded(data) or holds_long_list(data):
+            check(walked(data, lines), name)
+            if crowded(data):
+                raise InputError("holds more lists and objects than such a file can have", source=name)
+        else:
+            text = bytes(data)
+            check([json.loads(line) for line in text.splitlines() if line.strip()] if lines else json.loads(text), name)
+    except InputError:
+        raise
+    except RecursionError:
+        raise InputError("nested too deeply", source=name, remedy="is this a COCO file?") from None
+    except UnicodeDecodeError:
+        _check_encoding(data, name)
+        raise
+    except ValueError:
+        _check_encoding(data, name)  # the parser takes halves of characters
+        problem = "is empty" if not bytes(data).strip() else f"is not valid JSON: {reason} ({len(data)} bytes in all)"
+        raise InputError(problem, source=name, remedy="is it the right file, and complete?") from None
+    _check_encoding(data, name)
+    # Every field that is read is in order: what remains is NaN or Infinity somewhere else, which is not JSON.
+    raise InputError(
+        f"is not valid JSON: {reason}", source=name, remedy="NaN, Infinity and text that is not UTF-8 are not JSON"
+    )
+
+
+def _check_encoding(data: Buffer, name: str) -> None:
+    """Refuse what is not UTF-8, wherever in the document."""
+    at = misplaced(data)
+    if at >= 0:
+        line = bytes(data[:at]).count(b"\n") + 1
+        remedy = "JSON is UTF-8: write the file again in it"
+        raise InputError(f"is not UTF-8 at byte {at:,}, in line {line:,}", source=name, remedy=remedy)
+
+
+def _ids(values: list[Any], source: str, kind: str, field: str) -> NDArray[Any] | Ids:
+    """Return ids as one integer or string column."""
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        for record, value in enumerate(values):
+            if len(value) > LONGEST_ID or "\0" in value:
+                raise InputError(
+                    f"an id must have at most {LONGEST_ID} characters, none of them null",
+                    source=source,
+                    record=f"{kind} {record}",
+                    field=field,
+                    value=value,
+                )
+        return coded(values, source, field)
+    if len(kinds) > 1:
+        first = type(values[0])
+        record = next(i for i, value in enumerate(values) if type(value) is not first)
+        raise InputError(
+            "ids must be all integers or all strings",
+            source=source,
+            record=f"{kind} {record}",
+            field=field,
+            value=values[record],
+        )
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        record = next(i for i, value in enumerate(values) if not -(2**63) <= value < 2**63)
+        raise InputError(
+            "is beyond 64 bits", source=source, record=f"{kind} {record}", field=field, value=values[record]
+        ) from None
+
+
+def _flags(values: list[Any], source: str, field: str) -> NDArray[np.bool_]:
+    """Return flags, False where an annotation does not say."""
+    for record, value in enumerate(values):
+        if value is not None and value not in (0, 1):
+            place = f"annotation {record}"
+            raise InputError("is neither 0 nor 1", source=source, record=place, field=field, value=value)
+    return np.array([bool(value) for value in values], np.bool_)
+
+
+def _boxes(records: Sequence[Any]) -> NDArray[np.float64]:
+    flat = np.fromiter(chain.from_iterable(r.bbox for r in records), np.float64, 4 * len(records))
+    return flat.reshape(-1, 4)
+
+
+def _records(checked: Mapping[str, Iterable[dict[str, Any]]]) -> _GroundTruth:
+    return _GroundTruth(
+        images=[_Image(**r) for r in checked["images"]],
+        categories=[_Category(**r) for r in checked["categories"]],
+        annotations=[_Annotation(**r) for r in checked["annotations"]],
+    )

@@ -1,0 +1,157 @@
+"""THUMOS14's text files: a folder of segments of time, one file per class, and one file of detections.
+
+A line of ``Diving_test.txt`` is ``video start end``, in seconds; segments of the class Ambiguous are crowds of every class.
+``detclasslist.txt`` has lines ``number class``. A line of detections is ``video start end number confidence``.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from detmap.data.ids import coded
+from detmap.data.tables import Detections, GroundTruth
+from detmap.errors import InputError
+from detmap.formats.registry import Format, Given
+from detmap.plugins import register
+from detmap.reading.lines import Lines, read_lines
+from detmap.reading.options import Reading, Role
+from detmap.reading.sources import members, name_of, read_bytes
+from detmap.shapes.kinds import TEMPORAL, TEMPORAL_SPAN
+
+_CLASSES = "detclasslist.txt"
+_FILE = re.compile(r"(?P<label>.+?)_(?P<subset>test|val)\.txt")
+_AMBIGUOUS = "Ambiguous"
+
+_TRUTH = "a line is: video start end"
+_FOUND = "a line is: video start end class-number confidence"
+
+
+def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
+    """Read a folder, or an archive, of annotations of one subset, with the list of classes where it is there."""
+    name = name_of(source, "ground truth")
+    files: dict[str, tuple[bytes, str]] = {}
+    subsets = set()
+    numbers: dict[str, int] = {}
+    for file, data, place in members(source, ".txt", "ground truth"):
+        if file == _CLASSES:
+            numbers = _class_numbers(data, place)
+        elif (match := _FILE.fullmatch(file)) is not None and not file.startswith("."):
+            files[match["label"]] = data, place
+            subsets.add(match["subset"])
+    if len(subsets) != 1:
+        problem = "holds files of two subsets" if subsets else "holds no files of classes"
+        raise InputError(problem, source=name, remedy="a file per class is called CLASS_test.txt, or CLASS_val.txt")
+    labels = [label for label in sorted(files) if label != _AMBIGUOUS]
+    free = iter(range(1 + max(numbers.values(), default=0), 2 + max(numbers.values(), default=0) + len(labels)))
+    ids = [numbers[label] if label in numbers else next(free) for label in labels]
+    lines = read_lines([files[label] for label in (*labels, *files.keys() & {_AMBIGUOUS})])
+    videos = _videos(lines, 3, _TRUTH)
+    ends = lines.floats(skip=1)[0].reshape(-1, 2)
+    of, crowd = np.array(lines.files, np.int64), np.array(lines.files, np.int64) == len(labels)
+    # An ambiguous segment is one of every class.
+    rows = np.concatenate([np.flatnonzero(~crowd), np.repeat(np.flatnonzero(crowd), len(ids))])
+    own = np.concatenate([of[~crowd], np.tile(np.arange(len(ids)), int(crowd.sum()))])
+    with lines.named(rows):
+        return GroundTruth.from_arrays(
+            image_ids=coded([videos[row] for row in rows.tolist()], name, "video"),
+            category_ids=np.array(ids, np.int64)[own],
+            segments=ends[rows],
+            crowd=crowd[rows],
+            categories=np.array(ids, np.int64),
+            category_names=dict(zip(ids, labels, strict=True)),
+            source=name,
+        )
+
+
+def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
+    """Read a file of detections; those in videos that the ground truth does not have are left to the protocol."""
+    data, name = read_bytes(source, "detections")
+    lines = read_lines([(bytes(data), name)])
+    videos = [one.removesuffix(".mp4") for one in _videos(lines, 5, _FOUND)]
+    numbers = lines.floats(skip=1)[0].reshape(-1, 4)
+    codes = numbers[:, 2]
+    whole = codes == np.floor(codes)
+    if not (whole & (np.abs(codes) < 2**31)).all():
+        row = int(np.argmin(whole & (np.abs(codes) < 2**31)))
+        raise lines.error(row, "must be the number of a class", lines.fields[row][3])
+    rows = np.arange(len(videos))
+    if ground_truth is not None and reading.unknown_images == "ignore":
+        known = set(ground_truth.images.ids.tolist())
+        rows = np.flatnonzero([one in known for one in videos])
+    dropped = len(videos) - rows.size
+    with lines.named(rows):
+        return Detections.from_arrays(
+            image_ids=coded([videos[row] for row in rows.tolist()], name, "video"),
+            category_ids=codes[rows].astype(np.int64),
+            scores=numbers[rows, 3],
+            segments=numbers[rows, :2],
+            notices={"unknown_image": dropped} if dropped else {},
+            source=name,
+        )
+
+
+def _class_numbers(data: bytes, place: str) -> dict[str, int]:
+    """Return the number of each class."""
+    lines = read_lines([(data, place)])
+    made: dict[str, int] = {}
+    for row, words in enumerate(lines.fields):
+        if len(words) != 2 or not words[0].isdigit() or len(words[0]) > 9:
+            raise lines.error(row, "is not a number and the name of its class")
+        label, number = words[1].decode("utf-8", "replace"), int(words[0])
+        if made.setdefault(label, number) != number or list(made.values()).count(number) > 1:
+            raise lines.error(row, "is a second number of its class, or a second class of its number")
+    return made
+
+
+def _videos(lines: Lines, width: int, form: str) -> list[str]:
+    """Return the first word of each line, all of which have so many."""
+    made = []
+    for row, words in enumerate(lines.fields):
+        if len(words) != width:
+            raise lines.error(row, f"has {len(words)} fields where {width} are expected", remedy=form)
+        try:
+            made.append(words[0].decode())
+        except UnicodeDecodeError:
+            raise lines.error(row, "is not text in UTF-8") from None
+    return made
+
+
+def _sniff(given: Given) -> bool:
+    """Ground truth goes by the names of its files, detections by lines with two times and the number of a class."""
+    if given.role == "ground_truth":
+        named = [one for one in given.names if _FILE.fullmatch(one)]
+        return bool(named) and all(
+            len(words) == 3 and _are_numbers(words[1:]) for words in given.lines("", (_CLASSES,))
+        )
+    lines = [] if given.is_folder else given.lines("")
+    fits = [len(words) == 5 and words[3].isdigit() and _are_numbers([*words[1:3], words[4]]) for words in lines]
+    return any(fits) and 2 * sum(fits) >= len(fits) and not any(_are_numbers(words[:1]) for words in lines)
+
+
+def _are_numbers(words: list[bytes]) -> bool:
+    with suppress(ValueError):
+        return bool(np.isfinite([float(word) for word in words]).all())
+    return False
+
+
+def _tell(given: Given) -> Role:
+    return "ground_truth" if given.is_folder else "detections"
+
+
+FORMAT = register(
+    Format(
+        name="thumos14",
+        takes=(),
+        suffixes=(),
+        sniff=_sniff,
+        tell=_tell,
+        read_ground_truth=read_ground_truth,
+        read_detections=read_detections,
+        holds=(TEMPORAL, TEMPORAL_SPAN),
+        words=("THUMOS14's folder of CLASS_test.txt", "THUMOS14's text of detections"),
+    )
+)

@@ -1,0 +1,148 @@
+"""pytorch-metric-learning's `AccuracyCalculator` on detmap: its metrics, of embeddings or of an index's neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from detmap import columns
+from detmap.errors import InputError, MissingDependencyError
+from detmap.retrieval.neighbors import of_search
+from detmap.retrieval.rankings import evaluate_rankings
+
+if TYPE_CHECKING:
+    _Theirs: Any = object
+else:
+    try:
+        from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator as _Theirs
+    except ModuleNotFoundError:
+        raise MissingDependencyError("pytorch-metric-learning", None, "AccuracyCalculator") from None
+
+#: The metric of each measure of theirs, and the convention that it has there.
+_METRICS = {
+    "mean_average_precision": ("AP", "detmap"),
+    "mean_average_precision_at_r": ("AP", "map_at_r"),
+    "mean_reciprocal_rank": ("MRR", "detmap"),
+    "precision_at_1": ("P@1", "detmap"),
+    "r_precision": ("R-prec", "detmap"),
+}
+
+
+class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # their class has no types
+    """pytorch-metric-learning's calculator, with its arguments, whose metrics of neighbours detmap computes.
+
+    NMI and AMI, which are about clusters, stay theirs. Neighbours are ranked in the order in which the search gave them.
+    """
+
+    def get_accuracy_of_neighbors(
+        self,
+        D: ArrayLike,
+        I: ArrayLike,  # noqa: E741 - as faiss calls it
+        query_labels: ArrayLike,
+        reference_labels: ArrayLike,
+        ref_includes_query: bool = False,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        """Return what `get_accuracy` does, given the neighbours that an index found.
+
+        Parameters
+        ----------
+        D, I : tensor or array, shape (q, k)
+            Distances and places among the references, as `search` of faiss returns them; -1 stands for no neighbour.
+        query_labels, reference_labels : tensor or array, shapes (q,), (g,)
+            Their labels.
+        ref_includes_query : bool
+            Whether the first q references are the queries: each is taken out of its own neighbours, and where it is not
+            among them the last one is.
+        include, exclude : sequence of str
+            Measures, all by default but those of clusters, which need embeddings.
+
+        Returns
+        -------
+        dict of str to float
+            By measure; lists by label with ``return_per_class``.
+
+        Raises
+        ------
+        InputError
+            For other shapes, and places outside of the references.
+        """
+        places, _ = of_search((D, I), None)
+        places = np.asarray(columns.array(places), np.int64)
+        queries, references = (torch.as_tensor(columns.array(one)) for one in (query_labels, reference_labels))
+        if places.ndim != 2 or len(places) != len(queries):
+            raise InputError(f"expected a row for each of {len(queries)} queries", source="I", value=places.shape)
+        if places.size and not -1 <= places.min() <= places.max() < len(references):
+            raise InputError(f"places must be from -1 to {len(references) - 1}", source="I")
+        if ref_includes_query:
+            own = places == np.arange(len(places))[:, None]
+            own[~own.any(1), -1] = True
+            places = places[~own].reshape(len(places), -1)
+        found = torch.as_tensor(places)
+
+        def search(*_: Any) -> tuple[None, Any]:
+            return None, found
+
+        asked = [name for name in include or self.original_function_dict if name not in self.requires_clustering()]
+        before: Any = self.knn_func
+        self.knn_func = search
+        try:
+            self._none = found < 0
+            points = torch.zeros(max(len(references), len(queries)), 1)
+            given = points[: len(queries)], queries, points[: len(references)], references
+            return self.get_accuracy(*given, ref_includes_query, tuple(asked), tuple(exclude))  # type: ignore[no-any-return]
+        finally:
+            self.knn_func, self._none = before, None
+
+    #: Searches neighbours, as in their class.
+    knn_func: Any
+    #: Which neighbours there are none of, where those of an index are evaluated.
+    _none: Any = None
+
+    def _of(self, measure: str, given: dict[str, Any]) -> Any:
+        """Return a measure, given what their calculator knows of the neighbours and the labels."""
+        labels, kept = given["query_labels"], given["not_lone_query_mask"]
+        unique, counts = given["label_counts"]
+        if not bool(kept.any()):
+            return [float("nan")] * len(unique) if self.return_per_class else float("nan")
+        same = self.label_comparison_fn(labels[kept][:, None], given["knn_labels"][kept])
+        if self._none is not None:
+            same = same & ~self._none[kept]
+        hits = columns.array(same).astype(np.int64)
+        place = torch.unique(labels, dim=0, return_inverse=True)[1][kept]
+        positives = columns.array(counts[place]) - int(given["ref_includes_query"])
+        if measure == "r_precision":  # of what was searched for alone
+            positives = np.minimum(positives, hits.shape[1])
+        metric, convention = _METRICS[measure]
+        result = evaluate_rankings(hits, positives, metrics=[metric], convention=convention, empty="zero")
+        values: NDArray[np.float64] = result.per_query[next(iter(result))]
+        if not self.avg_of_avgs and not self.return_per_class:
+            return float(values.mean())
+        _, group = np.unique(columns.array(place), return_inverse=True)
+        means = np.bincount(group, values) / np.bincount(group)
+        return means.tolist() if self.return_per_class else float(means.mean())
+
+    def calculate_mean_average_precision(self, **given: Any) -> Any:
+        """Return the mean of average precision among the neighbours, divided by the number of relevant references."""
+        return self._of("mean_average_precision", given)
+
+    def calculate_mean_average_precision_at_r(self, **given: Any) -> Any:
+        """Return MAP@R."""
+        return self._of("mean_average_precision_at_r", given)
+
+    def calculate_mean_reciprocal_rank(self, **given: Any) -> Any:
+        """Return the mean reciprocal rank; theirs is computed in single precision."""
+        return self._of("mean_reciprocal_rank", given)
+
+    def calculate_precision_at_1(self, **given: Any) -> Any:
+        """Return the share of queries whose nearest neighbour has their label."""
+        return self._of("precision_at_1", given)
+
+    def calculate_r_precision(self, **given: Any) -> Any:
+        """Return the precision among the first R neighbours."""
+        return self._of("r_precision", given)

@@ -1,0 +1,212 @@
+"""Columns of tracks, a mask for each frame of a video, and how much two of them overlap over all frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import InputError
+from detmap.kernels import Frozen, mask_pairs, readonly
+from detmap.shapes import masks as library
+from detmap.shapes.boxes import Boxes
+from detmap.shapes.kinds import TRACKS, Kind, Pairs
+from detmap.shapes.masks import MaskColumn
+from detmap.system import parallel
+
+if TYPE_CHECKING:
+    from detmap.data.tables import Detections, GroundTruth
+    from detmap.detection.protocols import Protocol
+
+#: How tables call what users give them.
+_ARGUMENT = "tracks"
+
+#: Pairs of masks compared between two looks at whether to stop.
+_PAIRS = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Tracks(Frozen):
+    """Tracks as a table keeps them, by the masks of all of them; a `detmap.shapes.Column`.
+
+    Attributes
+    ----------
+    masks : MaskColumn
+        The masks of all tracks, m of them; a track has none in frames in which it is absent.
+    frames : ndarray of int64, shape (m,)
+        The frame of each mask, from 0; ascending within a track.
+    spans : ndarray of int64, shape (n, 2)
+        The masks of track *i* are those from ``spans[i, 0]`` to ``spans[i, 1]``.
+    lengths : ndarray of int64, shape (n,)
+        The number of frames that each track is given for, those in which it is absent included.
+    """
+
+    masks: MaskColumn
+    frames: NDArray[np.int64]
+    spans: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, masks: MaskColumn, present: Sequence[NDArray[np.int64]], lengths: Sequence[int]) -> Tracks:
+        """Return a column of masks that stand track by track; of each track the frames in which it is there."""
+        stops = np.cumsum([len(one) for one in present], dtype=np.int64)
+        starts = np.concatenate([np.zeros(min(1, len(present)), np.int64), stops[:-1]])
+        frames = np.concatenate([np.empty(0, np.int64), *present])
+        spans = np.stack([starts, stops], axis=1)
+        return cls(masks, readonly(frames, np.int64), readonly(spans, np.int64), readonly(lengths, np.int64))
+
+    def __len__(self) -> int:
+        """Return the number of tracks."""
+        return len(self.spans)
+
+    def take(self, rows: NDArray[Any]) -> Tracks:
+        """Return some of the tracks; they share the masks."""
+        spans, lengths = readonly(self.spans[rows], np.int64), readonly(self.lengths[rows], np.int64)
+        return replace(self, spans=spans, lengths=lengths)
+
+    def bounds(self) -> Boxes:
+        """Return the box around all masks of each track; zeros where there is no pixel."""
+        track, mask = _expanded(self, np.arange(len(self)))
+        boxes = self.masks.held.boxes[mask]
+        seen = self.masks.held.areas[mask] > 0
+        track, boxes = track[seen], boxes[seen]
+        low, high = np.full((len(self), 2), np.inf), np.full((len(self), 2), -np.inf)
+        np.minimum.at(low, track, boxes[:, :2])
+        np.maximum.at(high, track, boxes[:, :2] + boxes[:, 2:])
+        empty = ~np.isfinite(low[:, 0])
+        low[empty], high[empty] = 0.0, 0.0
+        return Boxes(readonly(np.concatenate([low, high - low], axis=1), np.float64), sizes=True)
+
+    def areas(self) -> NDArray[np.float64]:
+        """Return the mean number of pixels of the masks that have any, shape (n,); 0 where none has."""
+        track, mask = _expanded(self, np.arange(len(self)))
+        areas = self.masks.held.areas[mask]
+        total = np.bincount(track, areas, len(self))
+        return np.asarray(total / np.maximum(np.bincount(track, areas > 0, len(self)), 1))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return everything that the column holds, by name: the masks of one track after the other, and their frames."""
+        _, mask = _expanded(self, np.arange(len(self)))
+        counts = self.spans[:, 1] - self.spans[:, 0]
+        held = self.masks.take(mask).arrays()
+        return {**held, "frames": self.frames[mask], "counts": counts, "lengths": self.lengths}
+
+
+def _expanded(tracks: Tracks, rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each mask of some tracks, one track after the other, the place of its track among these and the mask."""
+    starts, stops = tracks.spans[rows].T
+    counts = stops - starts
+    place = np.repeat(np.arange(len(counts)), counts)
+    before = np.cumsum(counts) - counts
+    return place, np.arange(place.size) + (starts - before)[place]
+
+
+def _join(given_columns: Sequence[Tracks]) -> Tracks:
+    """Return one column of the tracks of several."""
+    before = np.cumsum([0, *(len(one.masks) for one in given_columns)])
+    none = np.empty((0, 2), np.int64)
+    spans = [one.spans + start for one, start in zip(given_columns, before, strict=False)]
+    return Tracks(
+        library.join([one.masks for one in given_columns]),
+        readonly(np.concatenate([*(one.frames for one in given_columns), none[:, 0]]), np.int64),
+        readonly(np.concatenate([*spans, none]), np.int64),
+        readonly(np.concatenate([*(one.lengths for one in given_columns), none[:, 0]]), np.int64),
+    )
+
+
+def _given(values: Any, source: str) -> Tracks:
+    """Return a column of what a user gives: for each track a list with a run-length code, or None, for each frame."""
+    if isinstance(values, Tracks):
+        return values
+    rows = list(values)
+    for row, one in enumerate(rows):
+        if not isinstance(one, list | tuple) or not all(code is None or isinstance(code, Mapping) for code in one):
+            problem = "a track must be a list with a run-length code, or None, for each frame"
+            raise InputError(problem, source=source, record=row, field=_ARGUMENT)
+    present = [np.flatnonzero([code is not None for code in one]) for one in rows]
+    masks = library.given([code for one in rows for code in one if code is not None], source)
+    return Tracks.of(masks, present, [len(one) for one in rows])
+
+
+def _prepare(
+    detections: Detections, ground_truth: GroundTruth, protocol: Protocol
+) -> tuple[Tracks, Tracks, dict[str, int]]:
+    """Unpack the masks of the ground truth, and count detections that have another number of frames than objects."""
+    found, truth = detections.shape(TRACKS), ground_truth.shape(TRACKS)
+    assert isinstance(found, Tracks)
+    assert isinstance(truth, Tracks)
+    longest = np.zeros(ground_truth.images.ids.size + 1, np.int64)
+    np.maximum.at(longest, ground_truth.images.codes, truth.lengths)
+    place = np.searchsorted(ground_truth.images.ids, detections.images.ids)  # those in use are there
+    expected = longest[place][detections.images.codes]
+    odd = int(np.count_nonzero((expected > 0) & (found.lengths != expected)))
+    return found, replace(truth, masks=truth.masks.unpacked()), {"track_lengths": odd} if odd else {}
+
+
+def _refine(detections: Tracks, ground_truth: Tracks, pairs: Pairs, out: NDArray[np.float64]) -> None:
+    """Write the pixels shared in all frames over those of either; a crowd's too, as YouTube-VIS has it."""
+    spans = detections.spans[pairs.detections]
+    masks = np.cumsum(spans[:, 1] - spans[:, 0])
+    cuts = np.searchsorted(masks, np.arange(_PAIRS, int(masks[-1]) if masks.size else 0, _PAIRS)) + 1
+    bounds = np.unique(np.concatenate([[0], cuts, [len(out)]]))
+    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        if parallel.stop_flag()[0]:
+            return
+        rows = pairs.detections[begin:end], pairs.ground_truth[begin:end]
+        out[begin:end] = _overlaps(detections, ground_truth, *rows)
+
+
+def _overlaps(
+    detections: Tracks, ground_truth: Tracks, left: NDArray[np.int64], right: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return overlaps of pairs of tracks over the frames that both are given for; where masks of a frame have different
+    sizes it counts nothing.
+
+    All areas are whole numbers, which floats hold: only the quotient is rounded.
+    """
+    count = len(left)
+    # YouTube-VIS' program stops at the end of the shorter list.
+    lengths = np.minimum(detections.lengths[left], ground_truth.lengths[right])
+    sides = []
+    for tracks, rows in ((detections, left), (ground_truth, right)):
+        pair, mask = _expanded(tracks, rows)
+        frame = tracks.frames[mask]
+        kept = frame < lengths[pair]
+        sides.append((pair[kept], mask[kept], frame[kept], tracks.masks.held.areas[mask[kept]]))
+    (pair, mask, frame, areas), (other_pair, other_mask, other_frame, other_areas) = sides
+    either = np.bincount(pair, areas, count) + np.bincount(other_pair, other_areas, count)
+    most = int(lengths.max(initial=0)) + 1
+    keys, others = pair * most + frame, other_pair * most + other_frame
+    at = np.minimum(np.searchsorted(others, keys), max(others.size - 1, 0))
+    both = np.flatnonzero(others[at] == keys) if others.size else np.empty(0, np.int64)
+    at = at[both]
+    own, theirs = mask[both], other_mask[at]
+    sizes = detections.masks.held.spans[own, 2:], ground_truth.masks.held.spans[theirs, 2:]
+    differ = (sizes[0] != sizes[1]).any(axis=1)
+    either -= np.bincount(pair[both], differ * (areas[both] + other_areas[at]), count)
+    same = np.flatnonzero(~differ)
+    same = same[np.argsort(own[same], kind="stable")]  # a mask is unpacked once for all that it is compared with
+    shares = np.zeros(same.size)
+    crowd = readonly(np.ones(same.size, np.bool_), np.bool_)
+    mine, others = readonly(own[same], np.int64), readonly(theirs[same], np.int64)
+    held = detections.masks.held, ground_truth.masks.held
+    mask_pairs.mask_overlaps(held[0], held[1], mine, others, crowd, parallel.stop_flag(), shares)
+    # As of a crowd, the kernel gives the share of the detection's area: times that area it is off by less than a pixel.
+    shared = np.bincount(pair[both][same], np.rint(shares * areas[both][same]), count)
+    either -= shared
+    return np.asarray(np.divide(shared, either, out=np.zeros(count), where=either > 0))
+
+
+KIND = Kind(
+    name=TRACKS,
+    column=Tracks,
+    field=_ARGUMENT,
+    prepare=_prepare,
+    refine=_refine,
+    argument=_ARGUMENT,
+    given=_given,
+    join=_join,
+)

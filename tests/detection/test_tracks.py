@@ -1,0 +1,156 @@
+"""Tracks of masks: YouTube-VIS' rules against a naive twin, real expectations, laws, and files that cannot be read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import naive_tracks
+import numpy as np
+import pytest
+import track_scenes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import examples, same_bits
+
+import detmap
+from detmap.shapes import Pairs, find
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data" / "ytvis"
+SEEDS = range(examples(12))
+
+
+def written(folder, document, results):
+    paths = folder / "truth.json", folder / "found.json"
+    for path, made in zip(paths, (document, results), strict=True):
+        path.write_text(json.dumps(made))
+    return paths
+
+
+def shown(result):
+    """The arrays of a result as pycocotools has them, -1 for what is undefined."""
+    return {name: np.nan_to_num(getattr(result, name), nan=-1.0) for name in ("precision", "recall", "scores")}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("odd", [False, True])
+def test_ytvis(seed, odd, tmp_path):
+    """Every bit of precision, recall and scores; also of all categories together, and with ranges that split the objects."""
+    document, results = track_scenes.scene(seed, odd=odd)
+    paths = written(tmp_path, document, results)
+    for more in ({}, {"use_categories": False}, {"max_dets": (1, 2, 3)}):
+        expected = naive_tracks.evaluate(document, results, **more)
+        made = shown(detmap.evaluate(*paths, "ytvis", **more))
+        for name, values in expected.items():
+            assert same_bits(made[name], values), (name, more)
+    ranges = {"all": (0, 1e10), "small": (0, 40), "large": (40, 1e10)}
+    expected = naive_tracks.evaluate(document, results, list(ranges.values()))
+    made = shown(detmap.evaluate(*paths, "ytvis", area_ranges=ranges))
+    assert same_bits(made["precision"], expected["precision"])
+
+
+@pytest.mark.real_data
+@pytest.mark.skipif(not DATA.exists(), reason="real data is not there: ../shared/data")
+def test_expected_values():
+    expected = json.loads((DATA / "expected.json").read_text())
+    for name, more in (
+        ("default", {}),
+        ("useCats0", {"use_categories": False}),
+        ("maxDets_1_2_3", {"max_dets": (1, 2, 3)}),
+    ):
+        result = detmap.evaluate(DATA / "instances.json", DATA / "results.json", "ytvis", **more)
+        for array, values in shown(result).items():
+            digest = hashlib.sha256(np.ascontiguousarray(values, "<f8").tobytes()).hexdigest()
+            assert digest == expected[name][f"{array}_sha256"], (name, array)
+        skipped = 1 if name == "maxDets_1_2_3" else 0  # AP is -1 there, since no cap is 100
+        assert list(result.values())[skipped:12] == expected[name]["stats"][skipped:]
+
+
+SQUARE = track_scenes.code(np.pad(np.ones((10, 10), np.uint8), 2))
+
+
+@pytest.mark.parametrize(
+    ("found", "truth", "expected"),
+    [
+        ([SQUARE, SQUARE, None], [SQUARE, SQUARE, None], 1.0),
+        ([SQUARE, None, None], [SQUARE, SQUARE, SQUARE], 1 / 3),
+        ([SQUARE, SQUARE], [SQUARE, None], 1 / 2),
+        ([SQUARE], [SQUARE, SQUARE, SQUARE], 1.0),
+        ([None, None], [None, None], 0.0),
+        ([SQUARE, None], [None, SQUARE], 0.0),
+        ([{"size": [20, 20], "counts": [0, 400]}, SQUARE], [SQUARE, SQUARE], 1.0),
+        ([], [SQUARE], 0.0),
+    ],
+)
+def test_overlaps(found, truth, expected):
+    """The worked examples: frames without an object, lists that are cut, masks of another size."""
+    assert overlaps([found], [truth]) == [expected]
+
+
+def overlaps(found, truth, crowd=False):
+    ids = {"image_ids": np.zeros(len(found), int), "category_ids": np.zeros(len(found), int)}
+    tables = (
+        detmap.Detections.from_arrays(**ids, tracks=found, scores=np.zeros(len(found))),
+        detmap.GroundTruth.from_arrays(**ids, tracks=truth),
+    )
+    kind = find("tracks")
+    *sides, _ = kind.prepare(*tables, None)
+    rows, out = np.arange(len(found)), np.full(len(found), 7.0)
+    rows.setflags(write=False)
+    kind.refine(*sides, Pairs(rows, rows, np.full(len(found), crowd), 0.0), out)
+    return out.tolist()
+
+
+tracks = st.lists(st.none() | st.tuples(*[st.integers(0, 6)] * 4).map(lambda box: square(*box)), min_size=1, max_size=4)
+
+
+def square(x, y, width, height):
+    mask = np.zeros((8, 9), np.uint8)
+    mask[y : y + height, x : x + width] = 1
+    return track_scenes.code(mask)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(tracks, tracks, st.randoms(use_true_random=False))
+def test_laws(one, other, random):
+    """An overlap is symmetric, does not depend on the order of frames nor on frames without either, and is no less than 0,
+    no more than 1. A track whose box does not touch the other's does not overlap it.
+    """
+    length = max(len(one), len(other))
+    one, other = ([*track, *[None] * (length - len(track))] for track in (one, other))
+    (value,) = overlaps([one], [other])
+    assert 0.0 <= value <= 1.0
+    assert value == overlaps([other], [one])[0] == overlaps([one], [other], crowd=True)[0]
+    order = random.sample(range(length), length)
+    assert value == overlaps([[one[at] for at in order]], [[other[at] for at in order]])[0]
+    assert value == overlaps([[None, *one, None]], [[None, *other, None]])[0]
+    assert value == naive_tracks.overlap(*(naive_tracks.track(track, 8, 9) for track in (one, other)))
+    columns = [find("tracks").given([track], "tracks") for track in (one, other)]
+    (x, y, w, h), (p, q, v, u) = (column.bounds().table[0].tolist() for column in columns)
+    touch = min(x + w, p + v) > max(x, p) and min(y + h, q + u) > max(y, q)
+    assert touch or value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("side", "record", "expected"),
+    [
+        ("truth", {"areas": None}, "annotation 0, field 'areas': Expected `array`"),
+        ("truth", {"segmentations": [{"size": [4, 4], "counts": "~"}]}, "annotation 0, frame 0, field 'segmentation'"),
+        ("truth", {"video_id": 9}, "field 'image_id'"),
+        ("found", {"score": "1"}, "record 0, field 'score': Expected `float`, got `str`"),
+        ("found", {"segmentations": [None, {"size": [4, 4]}]}, "record 0, frame 1"),
+        ("found", {"segmentations": [None, 7]}, "must be polygons, or an object with size and counts"),
+        ("found", {"video_id": 9}, "is not an image of the ground truth"),
+    ],
+)
+def test_bad_json(side, record, expected, tmp_path):
+    track = {"video_id": 1, "category_id": 1, "segmentations": [SQUARE]}
+    annotation, result = {**track, "areas": [100], "iscrowd": 0, "id": 1}, {**track, "score": 0.5}
+    (annotation if side == "truth" else result).update(record)
+    videos = [{"id": 1, "width": 14, "height": 14, "file_names": ["a"]}]
+    document = {"videos": videos, "categories": [{"id": 1, "name": "a"}], "annotations": [annotation]}
+    with pytest.raises(detmap.InputError) as error:
+        detmap.evaluate(*written(tmp_path, document, [result]), "ytvis")
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)

@@ -25,7 +25,6 @@ from detmap.hits import (
     LINEAR,
     PAIRWISE,
     SAMPLED,
-    SAMPLES,
     Interpolation,
     Linear,
     Sampled,
@@ -33,7 +32,7 @@ from detmap.hits import (
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
-from detmap.shapes.kinds import BEV, BOX3D, BOXES, DISTANCE, KEYPOINTS, ROTATED, WHOLE_BODIES
+from detmap.shapes.kinds import BOXES, DISTANCE, KEYPOINTS, ROTATED, WHOLE_BODIES
 
 AreaRanges = Mapping[str, Sequence[float | str] | str]
 Levels = Mapping[str, str | Iterable[str]]
@@ -108,25 +107,7 @@ class Protocol:
             ),
         ),
     )
-    matching: Matching = field(
-        default="best-free",
-        metadata=decision(
-            "COCO's rule (a detection takes the best ground truth still free, of equals the last), nuScenes' (likewise, of "
-            "equals the first) or VOC's (it looks at the best one only); or KITTI's, by which objects choose in the order "
-            "of their file: first the surest detection, to find the scores at which precision is read, and again at each of "
-            "these the one that overlaps most.",
-            "matching",
-            allowed=("best-free", "first-free", "best", "objects"),
-            phrase=lambda protocol: f"matching {protocol.matching}",
-            always=True,
-            flag=Flag(
-                name="--matching",
-                help="best-free: a detection takes the best object that is still free (COCO); first-free: of equals the "
-                "first one (nuScenes); best: it looks at the best object only (VOC); objects: objects choose, anew at each "
-                "score (KITTI)",
-            ),
-        ),
-    )
+    matching: Matching = field(default="best-free", metadata=rematching.MATCHING)
     strict: bool = field(
         default=False,
         metadata=decision(
@@ -597,48 +578,7 @@ NUSCENES = Protocol(
 _STEP = float(np.float32(0.01))
 _SINGLE_RECALLS = tuple(float(np.float32(k * _STEP if k <= 50 else 1 - (100 - k) * _STEP)) for k in range(101))
 
-#: The benchmark's own program, since October 2019 with 40 points; detections less high than a level's objects are ignored.
-KITTI = Protocol(
-    name="kitti",
-    iou_thresholds=(0.5, 0.7),
-    recall_thresholds=tuple(k / 40 for k in range(SAMPLES)),
-    matching="objects",
-    strict=True,
-    interpolation="sampled-40",
-    epsilon=0.0,
-    levels=tuple(
-        (name, f"occlusion<={occlusion},truncation<={truncation},object.height>{height},detection.height>={height}")
-        for name, occlusion, truncation, height in (
-            ("easy", 0, 0.15, 40),
-            ("moderate", 1, 0.3, 25),
-            ("hard", 2, 0.5, 25),
-        )
-    ),
-    class_thresholds=(("car", 0.7), ("pedestrian", 0.5), ("cyclist", 0.5)),
-    neighbours=(("car", "van"), ("pedestrian", "person_sitting")),
-    absorbing=True,
-    class_levels=True,
-)
-
-#: Before October 2019 the mean of 11 precisions.
-_KITTIS = KITTI, replace(KITTI, name="kitti-bev", iou_type=BEV), replace(KITTI, name="kitti-3d", iou_type=BOX3D)
-#: The copies in Python, in OpenPCDet, MMDetection3D and others, forget regions where boxes are compared in space, and print
-#: numbers by lower thresholds too, which are not KITTI's. On the image they agree with the benchmark's program.
-_COPIES = [
-    replace(one, name=f"openpcdet{one.name.removeprefix('kitti')}{suffix}", left_out=("crowd",), **more)
-    for one in _KITTIS[1:]
-    for suffix, more in (
-        ("", {}),
-        (
-            "-loose",
-            {
-                "iou_thresholds": (0.25, 0.5),
-                "class_thresholds": (("car", 0.5), ("pedestrian", 0.25), ("cyclist", 0.25)),
-            },
-        ),
-    )
-]
-KITTIS = [one for own in _KITTIS for one in (own, replace(own, name=f"{own.name}-r11", interpolation="sampled-11"))]
+KITTIS = [Protocol(**decided) for decided in rematching.KITTI]
 
 _VOC2010 = replace(VOC2012, far_corner="x+w", ignore=())
 
@@ -701,22 +641,8 @@ AUTO = "auto"
 
 #: Every named protocol.
 PRESETS = Registry(Protocol, "protocol")
-_BENCHMARKS = (
-    COCO,
-    VOC2007,
-    VOC2012,
-    LVIS,
-    LVIS_FIXED,
-    OPEN_IMAGES,
-    DOTA,
-    DOTA_AREA,
-    NUSCENES,
-    CROWDPOSE,
-    *WHOLE_BODY,
-    *KITTIS,
-    *_COPIES,
-)
-for _preset in (*_BENCHMARKS, *_TOOLS.values()):
+_BENCHMARKS = (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, OPEN_IMAGES, DOTA, DOTA_AREA, NUSCENES, CROWDPOSE)
+for _preset in (*_BENCHMARKS, *WHOLE_BODY, *KITTIS, *_TOOLS.values()):
     register(_preset)
 
 

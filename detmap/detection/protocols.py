@@ -29,7 +29,6 @@ from detmap.hits import (
     MATLAB_GRID,
     PAIRWISE,
     SAMPLED,
-    SAMPLES,
     Interpolation,
     Linear,
     Sampled,
@@ -38,8 +37,6 @@ from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
 from detmap.shapes.kinds import (
-    BEV,
-    BOX3D,
     BOXES,
     DISTANCE,
     KEYPOINTS,
@@ -523,43 +520,7 @@ YTVIS = replace(
 _STEP = float(np.float32(0.01))
 _SINGLE_RECALLS = tuple(float(np.float32(k * _STEP if k <= 50 else 1 - (100 - k) * _STEP)) for k in range(101))
 
-#: The benchmark's own program, since October 2019 with 40 points; detections less high than a level's objects are ignored.
-KITTI = Protocol(
-    name="kitti",
-    iou_thresholds=(0.5, 0.7),
-    recall_thresholds=tuple(k / 40 for k in range(SAMPLES)),
-    matching="by-object-twice",
-    strict=True,
-    interpolation="sampled-40",
-    epsilon=0.0,
-    levels=tuple(
-        (name, f"occlusion<={occlusion},truncation<={truncation},object.height>{height},detection.height>={height}")
-        for name, occlusion, truncation, height in (
-            ("easy", 0, 0.15, 40),
-            ("moderate", 1, 0.3, 25),
-            ("hard", 2, 0.5, 25),
-        )
-    ),
-    class_thresholds=(("car", 0.7), ("pedestrian", 0.5), ("cyclist", 0.5)),
-    neighbours=(("car", "van"), ("pedestrian", "person_sitting")),
-    absorbing=True,
-    class_levels=True,
-)
-
-#: Before October 2019 the mean of 11 precisions.
-_KITTIS = KITTI, replace(KITTI, name="kitti-bev", iou_type=BEV), replace(KITTI, name="kitti-3d", iou_type=BOX3D)
-#: The copies in Python, in OpenPCDet, MMDetection3D and others, forget regions where boxes are compared in space, and print
-#: numbers by lower thresholds too, which are not KITTI's. On the image they agree with the benchmark's program.
-_LOOSE: dict[str, Any] = {
-    "iou_thresholds": (0.25, 0.5),
-    "class_thresholds": (("car", 0.5), ("pedestrian", 0.25), ("cyclist", 0.25)),
-}
-_COPIES = [
-    replace(one, name=f"openpcdet{one.name.removeprefix('kitti')}{suffix}", left_out=("crowd",), **more)
-    for one in _KITTIS[1:]
-    for suffix, more in (("", {}), ("-loose", _LOOSE))
-]
-KITTIS = [one for own in _KITTIS for one in (own, replace(own, name=f"{own.name}-r11", interpolation="sampled-11"))]
+KITTIS = [Protocol(**decided) for decided in rematching.KITTI]
 
 _VOC2010 = replace(VOC2012, far_corner="x+w", ignore=())
 
@@ -639,7 +600,6 @@ _BENCHMARKS = (
     CROWDPOSE,
     *WHOLE_BODY,
     *KITTIS,
-    *_COPIES,
 )
 for _preset in (*_BENCHMARKS, *_TOOLS.values()):
     register(_preset)

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import YES_OR_NO, Flag, decision
 from detmap.errors import shorten
+from detmap.hits import SAMPLES
 from detmap.kernels import overlap, readonly
+from detmap.shapes.kinds import BEV, BOX3D, BOXES
 
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
@@ -121,6 +123,43 @@ CLASS_LEVELS = decision(
     phrase=lambda protocol: "percent per class and level",
     since="0.2",
 )
+
+
+def _protocols() -> list[dict[str, Any]]:
+    """Return the decisions of the benchmark's protocols, and of the copies of its program."""
+    limits = (("easy", 0, 0.15, 40), ("moderate", 1, 0.3, 25), ("hard", 2, 0.5, 25))
+    levels = tuple(
+        (name, f"occlusion<={occlusion},truncation<={truncation},object.height>{height},detection.height>={height}")
+        for name, occlusion, truncation, height in limits
+    )
+    shared: dict[str, Any] = {
+        "recall_thresholds": tuple(k / (SAMPLES - 1) for k in range(SAMPLES)),
+        "matching": BY_OBJECTS,
+        "strict": True,
+        "epsilon": 0.0,
+        "levels": levels,
+        "neighbours": (("car", "van"), ("pedestrian", "person_sitting")),
+        "absorbing": True,
+        "class_levels": True,
+    }
+    own = {"iou_thresholds": (0.5, 0.7), "class_thresholds": (("car", 0.7), ("pedestrian", 0.5), ("cyclist", 0.5))}
+    loose = {"iou_thresholds": (0.25, 0.5), "class_thresholds": (("car", 0.5), ("pedestrian", 0.25), ("cyclist", 0.25))}
+    made: list[dict[str, Any]] = []
+    for suffix, kind in (("", BOXES), ("-bev", BEV), ("-3d", BOX3D)):
+        # Since October 2019 there are 40 points, and were 11 before.
+        for points, rule in (("", "sampled-40"), ("-r11", "sampled-11")):
+            name = f"kitti{suffix}{points}"
+            made.append({**shared, **own, "name": name, "iou_type": kind, "interpolation": rule})
+        if suffix:
+            # The copies in Python, in OpenPCDet, MMDetection3D and others, forget regions where boxes are compared in space,
+            # and print numbers by lower thresholds too, which are not KITTI's. On the image they agree with the program.
+            copied = {**shared, "iou_type": kind, "interpolation": "sampled-40", "left_out": ("crowd",)}
+            made.append({**copied, **own, "name": f"openpcdet{suffix}"})
+            made.append({**copied, **loose, "name": f"openpcdet{suffix}-loose"})
+    return made
+
+
+KITTI = _protocols()
 
 
 def chosen_thresholds(protocol: Protocol, categories: Sequence[tuple[Any, str]]) -> NDArray[np.bool_]:

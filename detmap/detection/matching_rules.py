@@ -16,8 +16,8 @@ MATCHING = decision(
     "COCO's rule (a detection takes the best ground truth still free, of equals the last), nuScenes' (likewise, of "
     "equals the first) or VOC's (it looks at the best one only). Or objects choose in the order of their file: under "
     "THUMOS14's rule (by-object) the best detection still free, once; detections that are left over and touch ignored "
-    "ground truth are ignored. Under KITTI's (by-object-twice) first the surest detection, to find the scores at which precision "
-    "is read, and again at each of these the one that overlaps most.",
+    "ground truth are ignored. Under KITTI's (by-object-twice) first the surest detection, to find the scores at which "
+    "precision is read, and again at each of these the one that overlaps most.",
     "matching",
     allowed=("best-free", "first-free", "best", "by-object", "by-object-twice"),
     phrase=lambda protocol: f"matching {protocol.matching}",

@@ -479,7 +479,7 @@ def average_precision(
     scores: ArrayLike | None = None,
     *,
     positives: int | None = None,
-    interpolation: Interpolation | Linear = "step",
+    interpolation: Interpolation | Linear | Sampled = "step",
     epsilon: float = 0.0,
 ) -> float:
     """Return the average precision of one ranking.

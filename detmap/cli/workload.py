@@ -74,7 +74,7 @@ def _detections() -> None:
         result = evaluate(*tables, protocol=protocol)
         bootstrap(result, FEWEST_REPLICATES)
         permute(result.tally, result.tally, 2, categories=True)
-        evaluate(*tables, matching="objects", interpolation="sampled-40")
+        evaluate(*tables, matching="by-object-twice", interpolation="sampled-40")
         result.counts(iou=0.5, score=0.1)
         result.class_summary()
 

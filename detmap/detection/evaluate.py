@@ -107,7 +107,8 @@ def _match(
     settled = settle(words, found.scores) if arranged.objects.group.size else np.zeros(found.order.size, np.bool_)
     by_ties = tie_order(protocol, found, settled)
     if by_ties is not None:
-        columns = {name: column[by_ties] for name, column in columns.items()}
+        # Columns of what the protocol does not ask for are empty.
+        columns = {name: column[by_ties] if len(column) else column for name, column in columns.items()}
     outside = arranged.objects.ignored[:, None] | outside_of(arranged.objects.measures, arranged.ranges)
     positives = np.add.reduceat(~outside, truth.starts[:-1], dtype=np.int32) if truth.order.size else outside
     truth_image, truth_category = truth.cells()

@@ -50,8 +50,8 @@ def _parse_thresholds(text: str) -> tuple[tuple[str, float], ...]:
 
 
 CLASS_THRESHOLDS = decision(
-    "Classes, compared without case, whose AP is that at one of the IoU thresholds, as KITTI's ``{'car': 0.7}``; where this "
-    "is none of `iou_thresholds`, their AP is the mean over all. Other classes then have no AP, where there is one of these.",
+    "Classes, compared without case, whose AP is that at one of the IoU thresholds, as KITTI's ``{'car': 0.7}``; where "
+    "it is none of `iou_thresholds`, their AP is the mean over all. Where one of these is there, other classes have none.",
     "mean",
     plain=_plain_thresholds,
     wrong=_wrong_thresholds,

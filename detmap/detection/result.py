@@ -208,7 +208,7 @@ class DetectionResult(Result):
         if self.protocol.interpolation not in SAMPLED:
             return {}
         names = [name.casefold() for _, name in self.categories]
-        found = {}
+        found: dict[str, int] = {}
         for metric, (kind, _, area, _, category) in metric_table(self.protocol, self.categories):
             if kind == "percent" and names.count(str(category).casefold()) == 1:
                 positives = self.tally.positives[names.index(str(category).casefold()), area]

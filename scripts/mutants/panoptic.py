@@ -35,14 +35,14 @@ MUTANTS = [
     (
         "png._nearest",
         "value = a if of_a <= of_b and of_a <= of_c else b if of_b <= of_c else c",
-        "value = a if of_a < of_b and of_a <= of_c else b if of_b <= of_c else c",
-        _FILTERS,
+        "value = a if of_a <= of_b and of_a <= of_c else b if of_b < of_c else c",
+        "kernels_label_maps::each_filter_of_noise",
     ),
     (
         "png._nearest",
         "of_a, of_b, of_c = abs(b - c), abs(a - c), abs(a + b - 2 * c)",
         "of_a, of_b, of_c = abs(b - c), abs(a - c), abs(a + b - c)",
-        _FILTERS,
+        "kernels_label_maps::each_filter_of_noise",
     ),
     ("png._expected", "return left if upper == corner else _nearest(left, upper, corner)", "return left", _FILTERS),
     ("png.unfilter", "if kind <= LEFT:", "if kind <= UPPER:", _FILTERS),
@@ -64,7 +64,7 @@ MUTANTS = [
         "panoptic._place",
         "return low if low < len(ids) and np.int64(ids[low]) == wanted else -1",
         "return low if low < len(ids) else -1",
-        _TWIN,
+        "panoptic_quality::an_id_that_is_not_listed_is_no_other_segment",
     ),
     (
         "panoptic._row",

@@ -155,6 +155,13 @@ def test_noise_and_wide_rows(seed, kind):
     assert np.array_equal(label_map(png(filtered(coloured(ids), [kind] * len(ids)), *ids.shape), "").pixels(), ids)
 
 
+@pytest.mark.parametrize("kind", range(5))
+def test_each_filter_of_noise(kind):
+    ids = np.random.default_rng(kind).integers(0, 2**24, (8, 12))
+    ids[4:] &= 0x030303  # close values, among which those of the left, upper and upper left are often as near
+    assert np.array_equal(label_map(png(filtered(coloured(ids), [kind] * 8), 8, 12), "").pixels(), ids)
+
+
 def test_pillow_writes_what_is_read_interlaced_too():
     image = pytest.importorskip("PIL.Image")
     ids = np.random.default_rng(1).integers(0, 5, (30, 40)).repeat(3, axis=0).repeat(4, axis=1) * 70001

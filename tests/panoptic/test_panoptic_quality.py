@@ -143,6 +143,14 @@ def test_worked_examples():
     assert result.counts[0].tolist() == [0, 1, 0, 0]
 
 
+def test_an_id_that_is_not_listed_is_no_other_segment():
+    """The id 1 lies before the listed one: its pixels are neither that segment's nor VOID."""
+    grass = {"id": 2, "category_id": 40}
+    result = worked([1] * 5 + [2] * 5, [2] * 10, [dict(grass)], [dict(grass)])
+    assert result.counts[2].tolist() == [0, 1, 1, 1]
+    assert result.notices["unlisted_pixels"] == 1
+
+
 def test_names_of_metrics_and_undefined_means():
     cat = [{"id": 1, "category_id": 7}]
     result = worked([1] * 10, [1] * 10, [dict(one) for one in cat], cat)

@@ -34,6 +34,7 @@ from detmap.reading.opening import Held
 from detmap.reading.options import Reading
 from detmap.reading.sources import Source, read_bytes
 from detmap.shapes.boxes import seem_shares
+from detmap.shapes.kinds import BOX_FIELD
 
 ENDINGS = packed(".csv", ".tsv")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -216,7 +217,7 @@ def read_table(
 
 
 #: A column of boxes as lists, and those that are sizes of images where boxes are given without them.
-_LISTED, _SIDES = "bbox", {"width", "height"}
+_LISTED, _SIDES = BOX_FIELD, {"width", "height"}
 
 
 def _are_sizes(cells: Mapping[str, list[str]]) -> bool:

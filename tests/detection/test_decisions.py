@@ -77,7 +77,7 @@ def test_yes_or_no_is_kept_as_pythons_own(value):
 
 def test_a_choice_that_is_no_name():
     for value in (np.array(["best"]), ["best"], object()):
-        with pytest.raises(OptionError, match=r"matching must be one of best-free, .*, best, by-object, objects, not"):
+        with pytest.raises(OptionError, match="matching must be one of best-free, first-free, best, by-object"):
             dataclasses.replace(COCO, matching=value)
     with pytest.raises(OptionError, match="ignore must be one of crowd, difficult, not 'c'"):
         dataclasses.replace(COCO, ignore="crowd")

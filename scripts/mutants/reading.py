@@ -117,8 +117,8 @@ MUTANTS = [
     ),
     (
         "texts.count_before",
-        "if row + AT_ONCE <= end:",
-        "if row + AT_ONCE <= end + AT_ONCE:",
+        "row += AT_ONCE",
+        "row += AT_ONCE + 1",
         "scanning_lines::strings_of_one_score_are_counted",
     ),
     (

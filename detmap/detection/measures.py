@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -95,15 +96,12 @@ class Measures:
         """Return what a condition compares: sizes in pixels, or percent of those of the image."""
         values = areas
         if one.of != "area":
-            table = side.boxes.table[side.order[rows]]
-            sides = table[:, 2:] if side.boxes.sizes else table[:, 2:] - table[:, :2]
-            if side.pixel and not side.boxes.sizes:
-                sides = sides + side.pixel
-            values = np.maximum(_of_sides(one.of, sides[:, 1], sides[:, 0]), 0.0)
+            values = np.maximum(_of_sides(one.of, lambda axis: _side(side, rows, axis)), 0.0)
         if not one.share or self._sizes is None:
             return values
         height, width = self._sizes[side.image[rows]].T
-        return 100.0 * values / (height * width if one.of == "area" else _of_sides(one.of, height, width))
+        whole = height * width if one.of == "area" else _of_sides(one.of, lambda axis: (width, height)[axis])
+        return 100.0 * values / whole
 
 
 def outside_of(measures: NDArray[np.float64], ranges: matching.Ranges) -> NDArray[np.bool_]:
@@ -112,8 +110,21 @@ def outside_of(measures: NDArray[np.float64], ranges: matching.Ranges) -> NDArra
     return np.asarray((values < ranges.limits[:, 0]) | (values > ranges.limits[:, 1]))
 
 
-def _of_sides(of: str, height: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray[np.float64]:
-    return {"height": height, "width": width}[of] if of != "length" else np.maximum(height, width)
+def _side(side: Measured, rows: slice, axis: int) -> NDArray[np.float64]:
+    """Return the widths (`axis` 0) or heights (1) of boxes."""
+    table, order = side.boxes.table, side.order[rows]
+    if side.boxes.sizes:
+        sizes: NDArray[np.float64] = table[order, 2 + axis]
+        return sizes
+    values: NDArray[np.float64] = table[order, 2 + axis] - table[order, axis]
+    return values + side.pixel if side.pixel else values
+
+
+def _of_sides(of: str, side: Callable[[int], NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the width, the height, or the longer of the two, of those that `side` gives by axis."""
+    if of == "length":
+        return np.maximum(side(1), side(0))
+    return side(("width", "height").index(of))
 
 
 def field_of(truth: GroundTruth, name: str) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from detmap.detection.metric_names import metric_table
 from detmap.detection.protocols import Protocol
 from detmap.detection.sampling import Sampled
 from detmap.detection.tally import Tally
-from detmap.hits import SAMPLED, SAMPLES, Hits, sampled_mean
+from detmap.hits import SAMPLED, SAMPLES, Hits
 from detmap.kernels import Frozen, matching, readonly
 from detmap.system import parallel
 
@@ -75,11 +75,14 @@ class Rankings:
 
 @dataclass(frozen=True, eq=False)
 class Curves(Frozen):
-    """What `detmap.DetectionResult` shows, within some of the caps; `scores` are empty unless they were asked for."""
+    """What `detmap.DetectionResult` shows, within some of the caps; `scores` are empty unless they were asked for, and
+    `alike` is None unless precision is read at up to 41 scores: then that of `detmap.detection.sampling.Averages`.
+    """
 
     precision: NDArray[np.float64]
     scores: NDArray[np.float64]
     average_precision: NDArray[np.float64]
+    alike: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, tally: Tally, caps: tuple[int, ...], scored: bool, threads: int | None) -> Curves:
@@ -120,8 +123,9 @@ class Curves(Frozen):
 
         precision = capped(made.precision)[..., places].reshape(-1, places.size)
         scores = capped(made.scores)[..., places].reshape(-1, places.size) if scored else np.empty((0, places.size))
-        ap = capped(sampled_mean(made.precision, protocol.interpolation)[..., None]).ravel()
-        return cls._in_order(precision, scores, ap, shape, scored)
+        means = made.averages(protocol.interpolation)
+        ap = capped(means.precision[..., None]).ravel()
+        return replace(cls._in_order(precision, scores, ap, shape, scored), alike=means.alike)
 
     @classmethod
     def _in_order(

@@ -218,8 +218,9 @@ class DetectionResult(Result):
     @cached_property
     def _alike(self) -> NDArray[np.float64]:
         """The mean similarity of orientation, as AP is taken of precision, (K, A, T); NaN where it is not known."""
-        rule = self.protocol.interpolation
-        return Sampled.of(self.tally, threads=self._threads).averages(rule if rule in SAMPLED else "sampled-40").alike
+        if self._largest.alike is not None:
+            return self._largest.alike
+        return Sampled.of(self.tally, threads=self._threads).averages("sampled-40").alike
 
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
         """Return what a metric is the mean of: by threshold, recall (but for AR), and category."""

@@ -364,7 +364,8 @@ class Tally(Frozen):
             return self
         places, starts = self._places(grouped)
         rows = sorting.Rows(*(getattr(self, name) for name in sorting.Rows._fields))
-        if self.errors.size:  # the kernels move other columns; the position of each row goes with them for this one
+        moved = [*(STEPS if rematched(self.protocol) else ()), *(["errors"] if self.errors.size else ())]
+        if moved:  # the kernels move other columns; the position of each row goes with them for these
             rows = rows._replace(order=readonly(np.arange(len(self)), np.int64))
         category, *made = allocate((len(self), np.int32), *((column.shape, column.dtype) for column in rows))
         ranked = sorting.Rows(*made)
@@ -381,13 +382,9 @@ class Tally(Frozen):
             threads,
         )
         columns: dict[str, Any] = {name: readonly(column, column.dtype) for name, column in ranked._asdict().items()}
-        if rematched(self.protocol):
-            before, after = np.lexsort((self.rank, self.image, self.category)), np.empty(len(self), np.int64)
-            after[np.lexsort((columns["rank"], columns["image"], category))] = before
-            columns |= {name: readonly(getattr(self, name)[after], getattr(self, name).dtype) for name in STEPS}
-        if self.errors.size:
+        if moved:
             came = columns["order"]
-            columns["errors"] = readonly(self.errors[came], np.float64)
+            columns |= {name: readonly(getattr(self, name)[came], getattr(self, name).dtype) for name in moved}
             columns["order"] = readonly(self.order[came] if self.order.size else (), np.int64)
         return replace(self, category=readonly(category, np.int32), ranked=True, **columns)
 

@@ -79,13 +79,15 @@ class Span(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """One cell: the detections that overlap each object (``starts`` (G + 1,), ``of``, ``iou``); positions of detections
-    (``at``); and memory, by detection and by object.
+    """One cell: the detections that overlap each object (``starts`` (G + 1,), ``of``, ``iou``, and ``alike``, the
+    similarity of orientation, where angles are known); positions of detections (``at``); and memory, by detection and by
+    object.
     """
 
     starts: Array
     of: Array
     iou: Array
+    alike: Array
     at: Array
     role: Array
     used: Array
@@ -162,17 +164,17 @@ def _first(cell: Cell, g: int, least: float, rows: Rows) -> int:
 
 @helper
 def _nearest(cell: Cell, g: int, least: float, rows: Rows, stop: int, stamp: int) -> int:
-    """Return the free detection, among the first `stop`, that overlaps an object most and counts; -1: none."""
+    """Return where that free detection is listed, among the first `stop`, which counts and overlaps most; -1: none."""
     best, most = -1, 0.0
     for i in range(cell.starts[g], cell.starts[g + 1]):
         d = cell.of[i]
         if d >= stop or cell.role[d] != _VALID or cell.used[d] == stamp or not cell.iou[i] >= least:
             continue
         if best >= 0:
-            later = rows.rows[cell.at[d]] > rows.rows[cell.at[best]]
+            later = rows.rows[cell.at[d]] > rows.rows[cell.at[cell.of[best]]]
             if cell.iou[i] < most or (cell.iou[i] == most and later):
                 continue
-        best, most = d, cell.iou[i]
+        best, most = i, cell.iou[i]
     return best
 
 
@@ -220,21 +222,31 @@ def _second_passes(cell: Cell, span: Span, objects: Objects, least: float, rows:
             for g in range(span.size):
                 if objects.crowd[span.start + g]:
                     continue
-                d = _nearest(cell, g, least, rows, stop, stop + 1)
-                if d < 0:
+                i = _nearest(cell, g, least, rows, stop, stop + 1)
+                if i < 0:
                     continue
+                d = cell.of[i]
                 cell.used[d] = stop + 1
                 missed -= cell.stuff[d] == 0
                 if not cell.unneeded[g]:
                     found += 1
                     if rows.angles.shape[0]:
-                        alike += (1.0 + math.cos(rows.object_angles[span.start + g] - rows.angles[cell.at[d]])) / 2.0
+                        alike += cell.alike[i]
             out.found[cell.at[stop - 1], bit] = found - before_found
             out.missed[cell.at[stop - 1], bit] = missed - before_missed
             before_found, before_missed, before_alike = found, missed, alike
         for d in range(begin, stop):
             out.alike[cell.at[d], bit] = before_alike
         begin = stop
+
+
+@helper
+def _compare_angles(cell: Cell, span: Span, rows: Rows) -> None:
+    """Write the similarity of orientation of all that overlap in a cell."""
+    for g in range(span.size):
+        for i in range(cell.starts[g], cell.starts[g + 1]):
+            turn = rows.object_angles[span.start + g] - rows.angles[cell.at[cell.of[i]]]
+            cell.alike[i] = (1.0 + math.cos(turn)) / 2.0
 
 
 @kernel
@@ -246,14 +258,17 @@ def match(pairing: Pairing, objects: Objects, levels: Levels, rows: Rows, begin:
     most += longest_run(others.detection_starts, others.detection_stops, begin, end)
     pairs = pairing.candidates.iou.shape[0] + pairing.others_candidates.iou.shape[0]
     cell = Cell(
-        np.empty(widest + 1, np.int64), np.empty(pairs, np.int64), np.empty(pairs), np.empty(most, np.int64),
-        np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64), np.empty(widest, np.bool_),
+        np.empty(widest + 1, np.int64), np.empty(pairs, np.int64), np.empty(pairs), np.empty(pairs),
+        np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64),
+        np.empty(widest, np.bool_),
     )  # fmt: skip
     row, others_row = 0, 0
     for c in range(begin, end):
         count, more = _gather(pairing, c, row, others_row, cell)
         start = cells.ground_truth_starts[c]
         span = Span(start, cells.ground_truth_stops[c] - start, count)
+        if rows.angles.shape[0]:
+            _compare_angles(cell, span, rows)
         for a in range(levels.ranges.limits.shape[0]):
             _roles(objects, start, span.size, levels.ranges, a, cell.unneeded)
             for t in range(levels.thresholds.shape[0]):

@@ -141,6 +141,15 @@ def test_laws_of_overlaps(box, near):
         assert value == pytest.approx(overlaps_of(kind, quarter[:1], quarter[1:])[0], abs=1e-11)
 
 
+@pytest.mark.parametrize("where", [(17.43, 1.65, 37.12, 1.3), (9.95, 1.65, 51.81, -2.78)])
+def test_a_box_within_another_whose_sides_lie_on_its_sides(where):
+    """Boxes that the benchmark's program, with Boost 1.74, takes for disjoint."""
+    for kind in ("bev", "box3d"):
+        for one, other in ((1.8, 1.81), (1.81, 1.8)):
+            value = overlaps_of(kind, [[1.7, 0.6, one, *where]], [[1.7, 0.6, other, *where]])[0]
+            assert value == pytest.approx(1.8 / 1.81, abs=1e-13)
+
+
 @given(BOXES, st.floats(0, 1))
 def test_boxes_above_each_other(box, share):
     """Of equal boxes, one lifted by a share of its height, the overlap is that of two intervals."""

@@ -123,22 +123,23 @@ def _mean_area(areas: Sequence[float | None]) -> float:
 def _tracks(rows: Sequence[_Track], sizes: NDArray[np.int64], name: str, kind: str) -> dict[str, Any]:
     """Return the tracks of records and what is unusual in them; masks stay compressed."""
     texts = [[bytes(one) for one in row.segmentations] for row in rows]
-    present = [np.flatnonzero([text != b"null" for text in own]) for own in texts]
-    counts = [len(own) for own in present]
+    lengths = np.array([len(own) for own in texts], np.int64)
+    present = np.array([text != b"null" for own in texts for text in own], np.bool_)
+    track = np.repeat(np.arange(len(rows)), lengths)[present]
     masks = find(MASKS)
     assert masks.reader is not None
     reader, parts = read_texts(masks.reader, [text for own in texts for text in own if text != b"null"])
     if None in parts:
         raise InputError("has a segmentation that is no JSON", source=name)
     try:
-        column, notices = reader.column(parts, Place(name, "", np.repeat(sizes, counts, axis=0), None, {}))
+        column, notices = reader.column(parts, Place(name, "", sizes[track], None, {}))
     except InputError as error:
         if not isinstance(error.record, int):
             raise
-        row = int(np.searchsorted(np.cumsum(counts), error.record, side="right"))
-        frame = int(present[row][error.record - sum(counts[:row])])
+        row = int(track[error.record])
+        frame = int(np.flatnonzero(present)[error.record] - lengths[:row].sum())
         raise error.elsewhere(name, f"{kind or 'record '}{row}, frame {frame}") from None
-    made = find(TRACKS).column.of(column, present, [len(own) for own in texts])
+    made = find(TRACKS).column.of(column, present, lengths)
     return {"shapes": {TRACKS: made}, "notices": {code: count for code, count in notices.items() if count}}
 
 

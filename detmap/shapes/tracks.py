@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,13 +51,14 @@ class Tracks(Frozen):
     lengths: NDArray[np.int64]
 
     @classmethod
-    def of(cls, masks: MaskColumn, present: Sequence[NDArray[np.int64]], lengths: Sequence[int]) -> Tracks:
-        """Return a column of masks that stand track by track; of each track the frames in which it is there."""
-        stops = np.cumsum([len(one) for one in present], dtype=np.int64)
-        starts = np.concatenate([np.zeros(min(1, len(present)), np.int64), stops[:-1]])
-        frames = np.concatenate([np.empty(0, np.int64), *present])
-        spans = np.stack([starts, stops], axis=1)
-        return cls(masks, readonly(frames, np.int64), readonly(spans, np.int64), readonly(lengths, np.int64))
+    def of(cls, masks: MaskColumn, present: NDArray[np.bool_], lengths: Sequence[int] | NDArray[np.int64]) -> Tracks:
+        """Return a column of masks that stand track by track, and of whether each frame of each track has one."""
+        frames = np.asarray(lengths, np.int64)
+        stops = np.cumsum(frames)
+        before = np.concatenate([[0], np.cumsum(present)])
+        spans = np.stack([before[stops - frames], before[stops]], axis=1)
+        at = np.flatnonzero(present) - np.repeat(stops - frames, spans[:, 1] - spans[:, 0])
+        return cls(masks, readonly(at, np.int64), readonly(spans, np.int64), readonly(frames, np.int64))
 
     def __len__(self) -> int:
         """Return the number of tracks."""
@@ -69,16 +71,20 @@ class Tracks(Frozen):
 
     def bounds(self) -> Boxes:
         """Return the box around all masks of each track; zeros where there is no pixel."""
+        return self._bounds
+
+    @cached_property
+    def _bounds(self) -> Boxes:
         track, mask = _expanded(self, np.arange(len(self)))
-        boxes = self.masks.held.boxes[mask]
         seen = self.masks.held.areas[mask] > 0
-        track, boxes = track[seen], boxes[seen]
-        low, high = np.full((len(self), 2), np.inf), np.full((len(self), 2), -np.inf)
-        np.minimum.at(low, track, boxes[:, :2])
-        np.maximum.at(high, track, boxes[:, :2] + boxes[:, 2:])
-        empty = ~np.isfinite(low[:, 0])
-        low[empty], high[empty] = 0.0, 0.0
-        return Boxes(readonly(np.concatenate([low, high - low], axis=1), np.float64), sizes=True)
+        boxes, number = self.masks.held.boxes[mask[seen]], np.bincount(track[seen], minlength=len(self))
+        around = np.zeros((len(self), 4))
+        if len(boxes):  # which stand track by track
+            first = (np.cumsum(number) - number)[number > 0]
+            low = np.minimum.reduceat(boxes[:, :2], first)
+            high = np.maximum.reduceat(boxes[:, :2] + boxes[:, 2:], first)
+            around[number > 0] = np.concatenate([low, high - low], axis=1)
+        return Boxes(readonly(around, np.float64), sizes=True)
 
     def areas(self) -> NDArray[np.float64]:
         """Return the mean number of pixels of the masks that have any, shape (n,); 0 where none has."""
@@ -126,7 +132,7 @@ def _given(values: Any, source: str) -> Tracks:
         if not isinstance(one, list | tuple) or not all(code is None or isinstance(code, Mapping) for code in one):
             problem = "a track must be a list with a run-length code, or None, for each frame"
             raise InputError(problem, source=source, record=row, field=_ARGUMENT)
-    present = [np.flatnonzero([code is not None for code in one]) for one in rows]
+    present = np.array([code is not None for one in rows for code in one], np.bool_)
     masks = library.given([code for one in rows for code in one if code is not None], source)
     return Tracks.of(masks, present, [len(one) for one in rows])
 

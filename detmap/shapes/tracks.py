@@ -81,9 +81,10 @@ class Tracks(Frozen):
         around = np.zeros((len(self), 4))
         if len(boxes):  # which stand track by track
             first = (np.cumsum(number) - number)[number > 0]
-            low = np.minimum.reduceat(boxes[:, :2], first)
-            high = np.maximum.reduceat(boxes[:, :2] + boxes[:, 2:], first)
-            around[number > 0] = np.concatenate([low, high - low], axis=1)
+            for k in (0, 1):
+                low = np.minimum.reduceat(boxes[:, k], first)
+                high = np.maximum.reduceat(boxes[:, k] + boxes[:, k + 2], first)
+                around[number > 0, k], around[number > 0, k + 2] = low, high - low
         return Boxes(readonly(around, np.float64), sizes=True)
 
     def areas(self) -> NDArray[np.float64]:
@@ -162,14 +163,14 @@ def _refine(detections: Tracks, ground_truth: Tracks, pairs: Pairs, out: NDArray
         if parallel.stop_flag()[0]:
             return
         rows = pairs.detections[begin:end], pairs.ground_truth[begin:end]
-        out[begin:end] = _overlaps(detections, ground_truth, *rows)
+        out[begin:end] = _overlaps(detections, ground_truth, *rows, pairs.lowest)
 
 
 def _overlaps(
-    detections: Tracks, ground_truth: Tracks, left: NDArray[np.int64], right: NDArray[np.int64]
+    detections: Tracks, ground_truth: Tracks, left: NDArray[np.int64], right: NDArray[np.int64], lowest: float
 ) -> NDArray[np.float64]:
     """Return overlaps of pairs of tracks over the frames that both are given for; where masks of a frame have different
-    sizes it counts nothing.
+    sizes it counts nothing. Pairs whose areas and boxes alone put them below `lowest` get 0.
 
     All areas are whole numbers, which floats hold: only the quotient is rounded.
     """
@@ -194,16 +195,33 @@ def _overlaps(
     differ = (sizes[0] != sizes[1]).any(axis=1)
     either -= np.bincount(pair[both], differ * (areas[both] + other_areas[at]), count)
     same = np.flatnonzero(~differ)
+    held = detections.masks.held, ground_truth.masks.held
+    most_shared = np.bincount(pair[both][same], _most_shared(*held, own[same], theirs[same]), count)
+    with np.errstate(invalid="ignore"):
+        hopeless = most_shared / (either - most_shared) < lowest
+    same = same[~hopeless[pair[both][same]]]
     same = same[np.argsort(own[same], kind="stable")]  # a mask is unpacked once for all that it is compared with
     shares = np.zeros(same.size)
     crowd = readonly(np.ones(same.size, np.bool_), np.bool_)
     mine, others = readonly(own[same], np.int64), readonly(theirs[same], np.int64)
-    held = detections.masks.held, ground_truth.masks.held
-    mask_pairs.mask_overlaps(held[0], held[1], mine, others, crowd, parallel.stop_flag(), shares)
+    mask_pairs.mask_overlaps(*held, mine, others, crowd, parallel.stop_flag(), shares)
     # As of a crowd, the kernel gives the share of the detection's area: times that area it is off by less than a pixel.
     shared = np.bincount(pair[both][same], np.rint(shares * areas[both][same]), count)
     either -= shared
     return np.asarray(np.divide(shared, either, out=np.zeros(count), where=either > 0))
+
+
+def _most_shared(
+    detections: mask_pairs.Masks, ground_truth: mask_pairs.Masks, left: NDArray[np.int64], right: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return how many pixels pairs of masks can share by their areas and boxes; infinity where these do not tell."""
+    most = np.minimum(detections.areas[left], ground_truth.areas[right])
+    boxes, others = detections.boxes[left].T, ground_truth.boxes[right].T
+    width, height = (
+        np.minimum(boxes[k] + boxes[k + 2], others[k] + others[k + 2]) - np.maximum(boxes[k], others[k]) for k in (0, 1)
+    )
+    most = np.minimum(most, np.maximum(width, 0) * np.maximum(height, 0))
+    return np.where(detections.regular[left] & ground_truth.regular[right], most, np.inf)
 
 
 KIND = Kind(

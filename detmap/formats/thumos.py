@@ -129,7 +129,7 @@ def _sniff(given: Given) -> bool:
         )
     lines = [] if given.is_folder else given.lines("")
     fits = [len(words) == 5 and words[3].isdigit() and _are_numbers([*words[1:3], words[4]]) for words in lines]
-    return any(fits) and 2 * sum(fits) >= len(fits) and not any(_are_numbers(words[:1]) for words in lines)
+    return 2 * sum(fits) > len(fits) and not any(_are_numbers(words[:1]) for words in lines)
 
 
 def _are_numbers(words: list[bytes]) -> bool:

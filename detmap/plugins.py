@@ -74,6 +74,7 @@ class Registry(dict[str, T]):
         super().__init__()
         self.of, self.what = of, what
         self._modules: dict[str, str] = {}
+        self._shipped: dict[str, T] = {}
         _REGISTRIES.append(self)
 
     def add(self, thing: T, module: str) -> T:
@@ -89,6 +90,8 @@ class Registry(dict[str, T]):
         if owner != module and self[name] != thing:
             raise OptionError(f"the {self.what} {shorten(name)} is registered by {owner} already: choose another name")
         self._modules[name] = owner
+        if owner.partition(".")[0] == _OWN:
+            self._shipped[name] = thing
         self[name] = thing
         return thing
 
@@ -105,8 +108,8 @@ class Registry(dict[str, T]):
         thing = super().__getitem__(name)
         if isinstance(thing, _Later):
             module = importlib.import_module(thing.module)
-            if thing.attribute:
-                self[name] = getattr(module, thing.attribute)
+            # A module that was imported before registers nothing again.
+            self[name] = getattr(module, thing.attribute) if thing.attribute else self._shipped[name]
             thing = super().__getitem__(name)
         return thing
 

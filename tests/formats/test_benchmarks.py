@@ -54,7 +54,8 @@ def written(document, indent):
 
 def marked(document, section, field, rows=(0, 1, 2), first=False, value=...):
     """The document with a field in some records of a list, at their end or at their beginning."""
-    value = {"frequency": "c", "crowdIndex": 0.5}.get(field, [1, 2]) if value is ... else value
+    usual = {"frequency": "c", "crowdIndex": 0.5, "IsGroupOf": True, "isgroupof": True, "is_group_of": True}
+    value = usual.get(field, [1, 2]) if value is ... else value
     made = copy.deepcopy(document)
     for row in rows:
         if row < len(made[section]):

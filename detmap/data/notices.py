@@ -27,13 +27,13 @@ NOTICES = {
     "categories with objects are scored",
     "missing_not_exhaustive_category_ids": "{n} images without not_exhaustive_category_ids: taken as exhaustive",
     "missing_frequency": "{n} categories with ground truth, but without frequency: in no AP of a group by frequency",
-    "missing_level_fields": "{n} objects lack a field that a level of difficulty reads: they are ignored there",
+    "missing_level_fields": "{n} objects lack a field that a level of difficulty reads: ignored there",
     "few_positives": "{n} metrics are of 40 objects or fewer, and cannot reach 100 by KITTI's rule (10 of 10 found give "
     "22.5): {names}",
     "missing_crowdIndex": "{n} images without crowdIndex: in none of the groups of images",
     "missing_ego": "{n} images do not say where the car was: there boxes at any distance are scored (class_ranges)",
-    "missing_samples": "{n} samples of the ground truth are not in the results, which the development kit refuses: nothing "
-    "is found there",
+    "missing_samples": "{n} samples of the ground truth without results, which the development kit refuses: nothing is "
+    "found there",
     "labels_outside_hierarchy": "{n} labels without a place in the hierarchy: no label is added for them",
     "missing_part_scores": "{n} detections without a score of the part (score_field): ranked by their score",
     "missing_valid_flag": "{n} objects without the flag that the protocol reads (valid_flag): each counts as valid",
@@ -46,15 +46,15 @@ NOTICES = {
     "unknown_category": "{n} detections of categories that the ground truth does not have: not scored",
     "counted_positives": "positives of {n} queries were counted in their rankings, too few if those are cut: give positives",
     "short_rankings": "{n} queries have fewer neighbours (padding and junk left out) than a metric reads: search for more",
-    "missing_classes": "{n} classes without a result file, so that their AP is 0: {names}",
+    "missing_classes": "{n} classes without a result file, with AP 0: {names}",
     "skipped_classes": "{n} classes without a result file, left out: {names}",
     "boxes_read_as_shares": "{n} boxes are taken for centre x, centre y, width, height as shares of their image",
     "shares_made_pixels": "{n} boxes are shares of their image, and are read as pixels by its width and height",
     "unread_files": "{n} files whose names do not say a class, as comp4_det_test_dog.txt does: not read",
     "boxes_read_as_xyxy": "{n} boxes are taken for left, top, right, bottom, which none of them contradicts",
     "boxes_read_as_xywh": "{n} boxes are taken for left, top, width, height: as corners some would be inverted",
-    "unread_records": "{n} records without an area, as lines and points, or that are not to be considered: left out",
-    "rows_without_box": '{n} rows name a class and have no box, as "no finding": their images have no object by them',
+    "unread_records": "{n} records without an area (lines, points), or not to be considered: left out",
+    "rows_without_box": '{n} rows with a class and without a box, as "no finding": no objects',
     "unnamed_class": "{n} rows without a class: all are of one, called object unless classes (--classes) names it",
     "read_as_score_box": "{n} strings are read as groups of score, x, y, width, height",
     "read_as_class_score_box": "{n} strings are read as groups of class, score, x1, y1, x2, y2",
@@ -95,13 +95,14 @@ NOTICES = {
     "clusters_by_name": "{n} images have names that count up behind a prefix, as frames of videos do: intervals and tests "
     "take images as independent of each other (--clusters FILE says which are not)",
     "repeated_images": "{n} predictions for an image that has another one: the last one counts, as in panopticapi",
-    "repeated_segments": "{n} segments repeat an id of their image: the last one counts, as in panopticapi",
+    "repeated_segments": "{n} segments repeat an id of the image: the last one counts, as in panopticapi",
     "unread_predictions": "{n} predictions for images that the ground truth does not have: not read",
-    "unlisted_categories": "{n} segments of the ground truth have a category that it does not list: they count nowhere",
-    "wrong_areas": "{n} segments of the ground truth have another area than pixels: the JSON's counts, as in panopticapi",
-    "unlisted_pixels": "{n} images of the ground truth have pixels of a segment that the JSON does not list: they belong "
-    "to no segment, and are not VOID",
-    "no_detections": "no detections at all: every recall is 0",
+    "unlisted_categories": "{n} segments of the ground truth with a category that it does not list: not counted",
+    "wrong_areas": "{n} segments of the ground truth whose area in the JSON is not the number of pixels: the JSON's counts, "
+    "as in panopticapi",
+    "unlisted_pixels": "{n} images of the ground truth with pixels of a segment that the JSON does not list: these pixels "
+    "belong to no segment, and are not VOID",
+    "no_detections": "no detections to score: every recall is 0",
     "empty_categories": "{n} categories without ground truth: left out of the means",
     "zero_categories": "{n} categories without ground truth: by the protocol's rule their AP is 0 in all means",
     "missing_queries": "{n} judged queries that the run does not have: left out, or 0 where the convention says so",
@@ -158,13 +159,20 @@ _OF_ONE = {
     "polygons": "polygon",
     "queries": "query",
     "samples": "sample",
+    "metrics": "metric",
+    "objects": "object",
+    "predictions": "prediction",
     "records": "record",
     "results": "result",
     "rows": "row",
+    "segments": "segment",
     "strings": "string",
+    "tracks": "track",
     "images": "image",
     "do": "does",
     "have": "has",
+    "lack": "lacks",
+    "leave": "leaves",
     "are": "is",
     "repeat": "repeats",
     "lie": "lies",
@@ -181,7 +189,7 @@ def _of_one(sentence: str) -> str:
         noun, rest = match[1], match[2]
         if noun not in _OF_ONE:
             return match[0]
-        verb = re.match(r" (have|are|repeat|lie|begin|stand|do)\b", rest)
+        verb = re.match(r" (have|are|repeat|lie|begin|stand|do|lack|leave)\b", rest)
         rest = rest if verb is None else f" {_OF_ONE[verb[1]]}{rest[verb.end() :]}"
         return f"1 {_OF_ONE[noun]}{rest}"
 

@@ -404,6 +404,7 @@ class DetectionResult(Result):
     def summary(self) -> list[dict[str, Any]]:
         """Return a row per metric with what it is a mean over, for a table that a person reads."""
         protocol, rows = self.protocol, []
+        shown: list[str] = []
         low, high = (f"{round(end(protocol.iou_thresholds), 9):g}" for end in (min, max))
         every = low if low == high else f"{low}:{high}"
         table = metric_table(protocol, self.categories)
@@ -424,6 +425,7 @@ class DetectionResult(Result):
         for name, (kind, iou, area, cap, category) in table:
             if isinstance(category, int) and (kind in errors or iou is not None):  # which `class_summary` shows
                 continue
+            shown.append(name)
             most = protocol.max_dets[cap]
             row = {
                 "metric": classes[category] if isinstance(category, int) and classes[category] not in of_all else name,
@@ -439,7 +441,7 @@ class DetectionResult(Result):
                 "max detections": self._cap_in_words() if most == UNLIMITED else str(most),
             }
             rows.append(row)
-        return rows if self._intervals is None else widened(rows, self._intervals.of_metrics(self), "value")
+        return rows if self._intervals is None else widened(rows, self._intervals.of_metrics(shown), "value")
 
     def _cap_in_words(self) -> str:
         """Return what caps the detections of all categories, or of all images, together."""

@@ -125,11 +125,14 @@ class Ranking:
         if kept is not None:
             counts &= kept
         sought = self.positives if positives is None else positives
-        made = average_precision(self.starts, outcome == HIT, counts, sought, self.matches.protocol)
-        if not self.matches.protocol.class_thresholds:
-            return made
-        scored = chosen_thresholds(self.matches.protocol, self.matches.categories).any(axis=0)
-        return np.where(scored, made, np.nan)  # other classes have no AP
+        return self.scored(average_precision(self.starts, outcome == HIT, counts, sought, self.matches.protocol))
+
+    def scored(self, ap: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the AP of each category, shape (K,), with NaN for categories that the protocol does not score."""
+        matches = self.matches
+        if not matches.protocol.class_thresholds:
+            return ap
+        return np.where(chosen_thresholds(matches.protocol, matches.categories).any(axis=0), ap, np.nan)
 
 
 @dataclass(frozen=True, eq=False)

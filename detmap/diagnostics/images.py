@@ -161,7 +161,7 @@ def _exact(diagnosis: Diagnosis, chosen: NDArray[np.int64], lost: NDArray[np.int
                 now = made.average_precision(protocol.interpolation, protocol.epsilon)
             gain += np.bincount(some // size, np.nan_to_num(now - ap[kinds]), minlength=chosen.size)
             parts, held, first = [], 0, i + 1
-    return gain / max(int(np.count_nonzero(ranking.positives)), 1)
+    return gain / max(int(np.count_nonzero(~np.isnan(ap))), 1)  # AP is the mean over these classes
 
 
 def _ranges(starts: NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -148,7 +148,7 @@ class Mending:
 
     def __init__(self, diagnosis: Diagnosis, error: NDArray[np.uint8]) -> None:
         matches, ranking = diagnosis.matches, diagnosis.ranking
-        self.protocol, self.positives = matches.protocol, ranking.positives
+        self.protocol, self.positives, self.ranking = matches.protocol, ranking.positives, ranking
         assert matches.same is not None
         assert matches.other is not None
         places = diagnosis.places
@@ -199,7 +199,7 @@ class Mending:
         """Return the mean AP with errors of some kinds mended, over the classes that have objects then."""
         hit, counts = self.outcomes(mended)
         positives = self.positives - self.fewer if MISSED in mended else self.positives
-        return mean(average_precision(self.starts, hit, counts, positives, self.protocol))
+        return mean(self.ranking.scored(average_precision(self.starts, hit, counts, positives, self.protocol)))
 
 
 def _insertions(

@@ -197,3 +197,20 @@ def test_few_objects_cannot_reach_100(objects, r40, r11):
     assert result["car_easy"] == pytest.approx(r40, abs=1e-12)
     if r11 is not None:
         assert detmap.evaluate(truth, found, "kitti-r11")["car_easy"] == pytest.approx(r11, abs=1e-12)
+
+
+def test_diagnoses_are_over_the_classes_that_have_a_limit():
+    """Vans are in the table, but have no AP: neither do they count where errors are mended."""
+    boxes = [(200.0 * n, 0.0, 200.0 * n + 80, 60.0) for n in range(45)]
+    rows = [("car", box) for box in boxes[:42]] + [("van", box) for box in boxes[42:]]
+    found = [(name, box, 1 - n / 100) for n, (name, box) in enumerate(rows)]
+    diagnosis = detmap.diagnose(made(rows, truth=True), made(found), "kitti")
+    values = dict(diagnosis.tide())
+    assert values.pop("AP") == 1
+    assert {name: value for name, value in values.items() if value} == {}
+    del found[10]
+    diagnosis = detmap.diagnose(made(rows, truth=True), made(found), "kitti")
+    lost = 1 - diagnosis.ap
+    assert lost > 0
+    assert diagnosis.images()["dAP_worst"] == pytest.approx(lost, abs=1e-12)
+    assert diagnosis.tide()["dAP_Miss"] == pytest.approx(lost, abs=1e-12)

@@ -14,7 +14,7 @@ from support import assert_same_result
 import detmap
 from detmap.batch import Leaderboard, compare_files, evaluate_shards, score
 from detmap.cli import main
-from detmap.data.notices import describe
+from detmap.data.notices import NOTICES, describe
 from detmap.errors import InputError, OptionError
 from detmap.formats.files import read_detections
 from detmap.statistics import permute
@@ -51,7 +51,7 @@ def test_classes_without_a_file_are_named_and_count_as_0(truth):
     result = detmap.evaluate(truth, found, "voc2012")
     assert dict(result) == {"mAP": 1 / 3, "AP_cat": 1.0, "AP_dog": 0.0, "AP_eel": 0.0}
     assert result.notices == {"missing_classes:dog": 1, "missing_classes:eel": 1}
-    assert describe(result.notices) == ["2 classes without a result file, so that their AP is 0: dog, eel"]
+    assert describe(result.notices) == ["2 classes without a result file, with AP 0: dog, eel"]
     alone = detmap.evaluate(truth, detmap.read_voc_results({file_of("cat"): LINE}), "voc2012")
     assert alone.notices == result.notices  # the ground truth need not be there when they are read
 
@@ -122,7 +122,12 @@ def test_what_is_said_of_classes_outlives_dropped_detections(truth):
 def test_a_long_list_of_classes_is_cut():
     notices = {f"missing_classes:{k:02}": 1 for k in range(23)}
     assert describe(notices)[0].endswith("18, 19 and 3 more")
-    assert describe({"missing_classes:a\nb": 1}) == ["1 class without a result file, so that their AP is 0: a\\nb"]
+    assert describe({"missing_classes:a\nb": 1}) == ["1 class without a result file, with AP 0: a\\nb"]
+
+
+def test_one_of_something_is_said_in_the_singular():
+    said = [sentence for code in NOTICES for sentence in describe({code: 1})]
+    assert [sentence for sentence in said if re.match(r"1 (?!class\b)\w+s\b", sentence)] == []
 
 
 def test_stray_files_are_left_aside_and_counted(truth):
@@ -165,7 +170,7 @@ def test_the_command_line_says_it(folder, capsys):
     for command in (["eval", *paths], ["eval", paths[0], str(folder / "results" / file_of("cat"))]):
         assert main([*command, *more]) == 0
         out, err = capsys.readouterr()
-        assert "2 classes without a result file, so that their AP is 0: dog, eel" in err
+        assert "2 classes without a result file, with AP 0: dog, eel" in err
         assert ("1 file whose names do not say a class" in err) == (command[-1] == paths[1])
         assert json.loads(out)["metrics"]["mAP"] == 1 / 3
         assert main([*command, *more, "--missing-classes", "error"]) == 2
@@ -341,15 +346,16 @@ def test_shares_of_an_image_are_noticed_on_either_side_in_every_format(world, fo
 
 
 @pytest.mark.parametrize("role", ["ground_truth", "detections"])
-def test_shares_in_lines_of_text_are_refused_on_either_side(role, tmp_path):
-    """Their order is YOLO's; also where detections reach beyond their images."""
+def test_shares_in_lines_of_text_need_sizes_on_either_side(role, tmp_path):
+    """Also where detections reach beyond their images."""
     _, near = shares_of(("shares", "shares"), np.random.default_rng(6))
     (tmp_path / "lines").mkdir()
     score = " 0.5" if role == "detections" else ""
     lines = "".join(f"cat{score} {' '.join(map(repr, box))}\n" for box in near.tolist())
     (tmp_path / "lines" / "a.txt").write_text(lines)
-    with pytest.raises(InputError, match=r"a\.txt: line 1: boxes lie within about 0 to 1.* are YOLO's format"):
+    with pytest.raises(InputError, match=r"the size of the image is not known, and boxes are shares of it \(got 'a'\)"):
         detmap.read(tmp_path / "lines", role)
+    assert detmap.read(tmp_path / "lines", role, image_sizes="64x64").notices["boxes_read_as_shares"] == len(near)
 
 
 def test_tiny_boxes_in_pixels_are_no_shares():

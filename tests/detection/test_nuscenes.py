@@ -233,6 +233,9 @@ def test_intervals_of_errors_need_not_lie_between_0_and_1(folder):
         low, high = result.intervals[name]
         assert low < result[name] < high
     assert result.intervals["AVE_car"][1] > 1
+    for row in result.summary():  # errors of classes have no row: each of the others has its own interval
+        name = row["metric"] if row["metric"] in result else f"AP_{row['metric']}"
+        assert np.array_equal((row["low"], row["high"]), result.intervals[name], equal_nan=True)
 
 
 def test_comparing_models_by_their_errors(folder):

@@ -120,7 +120,9 @@ def tables(kind: str) -> tuple[GroundTruth, Detections]:
 
 def _shapes() -> None:
     from detmap import Detections, GroundTruth, evaluate
+    from detmap.formats.ytvis import read_detections
     from detmap.masks import Masks
+    from detmap.reading.options import Reading
 
     Masks.from_polygons([[[1, 1, 4, 1, 4, 5, 1, 5]]], (6, 7)).to_rle()
     for name, kind in KINDS.items():
@@ -128,6 +130,13 @@ def _shapes() -> None:
             evaluate(*tables(name), iou_type=PluginName(name))
     some: dict[str, Any] = {"image_ids": [1], "category_ids": [1], KINDS[ROTATED].argument: [[1, 1, 4, 1, 4, 5, 1, 5]]}
     evaluate(GroundTruth.from_arrays(**some), Detections.from_arrays(**some, scores=[0.5]))
+    track = {
+        "video_id": 1,
+        "category_id": 1,
+        "score": 0.5,
+        "segmentations": [{"size": [6, 7], "counts": "742000a0"}, None],
+    }
+    read_detections(json.dumps([track]).encode(), None, Reading())
 
 
 def _drop_in() -> None:

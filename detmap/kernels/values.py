@@ -282,7 +282,7 @@ def list_elements(data: Any, places: Any, exact: bool, powers: Any, out: Any, co
             more = _byte(data, i) == 44
             if more:
                 i = _blank(data, i + 1, False)
-        if _byte(data, i) != 93 or i + 1 != places[row, 1]:
+        if _byte(data, i) != 93:
             return -1
         counts[row] = total - before
     return total

@@ -177,4 +177,23 @@ MUTANTS = [
         "words[at] = np.uint64(c == 49)",
         "scanning scanning_numbers scanning_ground_truth scanning_drawn scanning_blocks",
     ),
+    # ----------------------------------------------------------------------------------------------- elements of lists
+    (
+        "values.list_elements",
+        "more = _byte(data, i) != 93",
+        "more = True",
+        "tracks::elements_of_lists",
+    ),
+    (
+        "values.list_elements",
+        "if total < len(out):",
+        "if total < len(out) - 1:",
+        "tracks::elements_of_lists",
+    ),
+    (
+        "values.list_elements",
+        "counts[row] = total - before",
+        "counts[row] = total",
+        "tracks::elements_of_lists",
+    ),
 ]

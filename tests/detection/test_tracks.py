@@ -157,6 +157,7 @@ def test_irregular_masks_with_lowest():
         [None, None],
         [None] * 200,
         [{**SQUARE, "note": "}, null, {"}, None],
+        [{**SQUARE, "note": "}]"}, None],
         [None, {"note": {"a": [{"b": "]}"}]}, **SQUARE}, SQUARE],
         [[[2.0, 2.0, 9.0, 2.0, 9.0, 9.0]], None, SQUARE],
         [SQUARE, {**SQUARE, "note": '\\"}'}, SQUARE],

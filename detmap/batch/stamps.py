@@ -18,7 +18,6 @@ _APART = (
     *(
         "cards.py",
         "detection/evaluator.py",
-        "detection/matches.py",
         "detection/updates.py",
         "formats/trec.py",
         "plots.py",

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,13 +19,22 @@ from numpy.typing import NDArray
 from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
-from detmap.formats.coco.shapes import read_texts
 from detmap.formats.registry import Format, Given, packed
+from detmap.kernels import readonly
+from detmap.kernels.values import list_elements
 from detmap.plugins import register
 from detmap.reading.options import Reading, Role
 from detmap.reading.sources import read_bytes
-from detmap.shapes import Place, find
+from detmap.shapes import Place, Reader, find
 from detmap.shapes.kinds import MASKS, TRACKS
+from detmap.shapes.reading import powers
+from detmap.system import parallel
+
+#: Bytes of segmentations that are read at a time, so that they stay in the processor's cache.
+_BLOCK = 1 << 20
+
+#: Bytes of a segmentation, so that lists of shorter ones are passed twice.
+_SHORTEST = 32
 
 
 class _Video(msgspec.Struct):
@@ -41,7 +51,7 @@ class _Category(msgspec.Struct):
 class _Track(msgspec.Struct):
     video_id: int
     category_id: int
-    segmentations: list[msgspec.Raw]
+    segmentations: msgspec.Raw
 
 
 class _Annotation(_Track):
@@ -62,7 +72,7 @@ class _Document(msgspec.Struct):
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
     """Read annotations; areas are the means of those of the file that are not 0."""
-    document, name = _decoded(source, "ground truth", _Document)
+    document, data, name = _decoded(source, "ground truth", _Document)
     videos, rows = document.videos, document.annotations
     sizes = [(one.height, one.width) for one in videos]
     own = {one.id: size for one, size in zip(videos, sizes, strict=True)}
@@ -76,14 +86,14 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
         areas=np.array([_mean_area(row.areas) for row in rows]),
         crowd=[row.iscrowd for row in rows],
         zero_ids=[row.id == 0 for row in rows],
-        **_tracks(rows, np.array([own.get(row.video_id, (0, 0)) for row in rows], np.int64), name, "annotation "),
+        **_tracks(data, rows, np.array([own.get(row.video_id, (0, 0)) for row in rows], np.int64), name, "annotation "),
         source=name,
     )
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
     """Read results."""
-    rows, name = _decoded(source, "detections", list[_Result])
+    rows, data, name = _decoded(source, "detections", list[_Result])
     videos = np.array([row.video_id for row in rows], np.int64)
     sizes = np.zeros((len(rows), 2), np.int64)
     if ground_truth is not None and ground_truth.images.sizes is not None:
@@ -93,17 +103,17 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
         image_ids=videos,
         category_ids=np.array([row.category_id for row in rows], np.int64),
         scores=np.array([row.score for row in rows], np.float64),
-        **_tracks(rows, sizes, name, ""),
+        **_tracks(data, rows, sizes, name, ""),
         source=name,
     )
     return made if ground_truth is None else made.on_images_of(ground_truth, reading.unknown_images)
 
 
-def _decoded(source: Any, what: str, kind: Any) -> tuple[Any, str]:
-    """Return a parsed file and its name."""
+def _decoded(source: Any, what: str, kind: Any) -> tuple[Any, NDArray[np.uint8], str]:
+    """Return a parsed file, its bytes and its name."""
     data, name = read_bytes(source, what)
     try:
-        return msgspec.json.decode(data, type=kind), name
+        return msgspec.json.decode(data, type=kind), readonly(np.frombuffer(data, np.uint8), np.uint8), name
     except msgspec.ValidationError as error:
         problem, _, path = str(error).partition(" - at ")
         place = re.search(r"\$(?:\.(\w+))?\[(\d+)\](?:\.(\w+))?", path)
@@ -120,26 +130,75 @@ def _mean_area(areas: Sequence[float | None]) -> float:
     return sum(seen) / len(seen) if seen else 0.0
 
 
-def _tracks(rows: Sequence[_Track], sizes: NDArray[np.int64], name: str, kind: str) -> dict[str, Any]:
+def _tracks(
+    data: NDArray[np.uint8], rows: Sequence[_Track], sizes: NDArray[np.int64], name: str, kind: str
+) -> dict[str, Any]:
     """Return the tracks of records and what is unusual in them; masks stay compressed."""
-    texts = [[bytes(one) for one in row.segmentations] for row in rows]
-    present = [np.flatnonzero([text != b"null" for text in own]) for own in texts]
-    counts = [len(own) for own in present]
+    lists = _places(data, rows)
+    other = np.flatnonzero(data[lists[:, 0]] != ord("["))
+    if other.size:
+        record = f"{kind or 'record '}{other[0]}"
+        problem = "must be a list with a segmentation, or null, for each frame"
+        raise InputError(problem, source=name, record=record, field="segmentations")
     masks = find(MASKS)
     assert masks.reader is not None
-    reader, parts = read_texts(masks.reader, [text for own in texts for text in own if text != b"null"])
-    if None in parts:
+    reader = masks.reader(data.size)
+    taken = np.cumsum(lists[:, 1] - lists[:, 0])
+    cuts = np.searchsorted(taken, np.arange(_BLOCK, taken[-1] if taken.size else 0, _BLOCK)) + 1
+    bounds = np.unique([0, *cuts, len(rows)]).tolist()
+    read = parallel.run(lambda begin, end: _read(reader, data, lists[begin:end]), list(pairwise(bounds)))
+    parts = [one for one in read if one is not None]
+    if len(parts) < len(read):
         raise InputError("has a segmentation that is no JSON", source=name)
+    lengths = np.concatenate([np.empty(0, np.int64), *(one.lengths for one in parts)])
+    present = np.concatenate([np.empty(0, np.bool_), *(one.present for one in parts)])
+    track = np.repeat(np.arange(len(rows)), lengths)[present]
     try:
-        column, notices = reader.column(parts, Place(name, "", np.repeat(sizes, counts, axis=0), None, {}))
+        column, notices = reader.column([one.masks for one in parts], Place(name, "", sizes[track], None, {}))
     except InputError as error:
         if not isinstance(error.record, int):
             raise
-        row = int(np.searchsorted(np.cumsum(counts), error.record, side="right"))
-        frame = int(present[row][error.record - sum(counts[:row])])
+        row = int(track[error.record])
+        frame = int(np.flatnonzero(present)[error.record] - lengths[:row].sum())
         raise error.elsewhere(name, f"{kind or 'record '}{row}, frame {frame}") from None
-    made = find(TRACKS).column.of(column, present, [len(own) for own in texts])
+    made = find(TRACKS).column.of(column, present, lengths)
     return {"shapes": {TRACKS: made}, "notices": {code: count for code, count in notices.items() if count}}
+
+
+def _places(data: NDArray[np.uint8], rows: Sequence[_Track]) -> NDArray[np.int64]:
+    """Return where the segmentations of records begin and end: msgspec returns views of the document."""
+    start = data.__array_interface__["data"][0]
+    views = [np.frombuffer(row.segmentations, np.uint8) for row in rows]
+    begins = np.array([one.__array_interface__["data"][0] - start for one in views], np.int64)
+    places = np.stack([begins, begins + np.array([one.size for one in views], np.int64)], axis=1)
+    assert ((places >= 0) & (places <= data.size)).all()
+    return places
+
+
+class _Read(NamedTuple):
+    """What lists were read as: masks, whether each frame has one, and the number of frames of each list."""
+
+    masks: Any
+    present: NDArray[np.bool_]
+    lengths: NDArray[np.int64]
+
+
+def _read(reader: Reader, data: NDArray[np.uint8], lists: NDArray[np.int64]) -> _Read | None:
+    """Read the masks of some lists; None where one is no JSON."""
+    lists, lengths = readonly(lists, np.int64), np.empty(len(lists), np.int64)
+    for exact in (False, True):
+        count, room = 0, int((lists[:, 1] - lists[:, 0]).sum()) // _SHORTEST + 1
+        while count >= 0:
+            spans = np.empty((max(room, count), 2), np.int64)
+            count = list_elements(data, lists, exact, powers(), spans, lengths)
+            if count <= len(spans):
+                break
+        if count >= 0:
+            present = data[spans[:count, 0]] != ord("n")
+            masks = reader.read(data, 0, readonly(spans[:count][present], np.int64))
+            if masks is not None:
+                return _Read(masks, present, lengths)
+    return None
 
 
 def _sniff(given: Given) -> bool:

@@ -265,7 +265,7 @@ def _block(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
 
 
 @kernel
-def inflate(data: Array, codes: Codes, out: Array) -> Any:
+def inflate(data: Array, codes: Codes, out: Array) -> int:
     """Decompress `data`, without the two bytes in front of it; return the number of bytes, or `DAMAGED` or `TOO_LONG`.
 
     Parameters
@@ -288,7 +288,7 @@ def inflate(data: Array, codes: Codes, out: Array) -> Any:
         else:
             i = _block(data, codes, out, i, end)
         if i < 0:
-            return i
+            return int(i)
         if final:
             return i if codes.at[0] <= len(data) << 3 else DAMAGED
     return DAMAGED

@@ -245,3 +245,44 @@ def skip_value(data: Any, i: int, lines: bool, powers: Any) -> int:
         128 bits as two words.
     """
     return _value_end(data, i, lines, powers)  # which Python cannot call
+
+
+@kernel
+def list_elements(data: Any, places: Any, exact: bool, powers: Any, out: Any, counts: Any) -> int:
+    """Find the elements of JSON lists: return how many there are, -1 where one was not understood.
+
+    Parameters
+    ----------
+    data : (k,) uint8
+        Valid JSON, at least eight bytes.
+    places : (n, 2) int64
+        Where each list begins and ends.
+    exact : bool
+        Whether elements may be anything. Otherwise objects have no braces within, not even in strings, and an element
+        whose end was not found shows only when it is read.
+    powers : uint64
+        As in `skip_value`.
+    out : (m, 2) int64
+        Out: where each element begins and ends, as many as there is room for.
+    counts : (n,) int64
+        Out: the number of elements of each list.
+    """
+    total = 0
+    for row in range(len(places)):
+        before, i = total, _blank(data, places[row, 0] + 1, False)
+        more = _byte(data, i) != 93
+        while more:
+            end = _value_end(data, i, False, powers) if exact else _lists_end(data, i, False, powers)
+            if end < 0:
+                return -1
+            if total < len(out):
+                out[total, 0], out[total, 1] = i, end
+            total += 1
+            i = _blank(data, end, False)
+            more = _byte(data, i) == 44
+            if more:
+                i = _blank(data, i + 1, False)
+        if _byte(data, i) != 93 or i + 1 != places[row, 1]:
+            return -1
+        counts[row] = total - before
+    return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,13 +51,14 @@ class Tracks(Frozen):
     lengths: NDArray[np.int64]
 
     @classmethod
-    def of(cls, masks: MaskColumn, present: Sequence[NDArray[np.int64]], lengths: Sequence[int]) -> Tracks:
-        """Return a column of masks that stand track by track; of each track the frames in which it is there."""
-        stops = np.cumsum([len(one) for one in present], dtype=np.int64)
-        starts = np.concatenate([np.zeros(min(1, len(present)), np.int64), stops[:-1]])
-        frames = np.concatenate([np.empty(0, np.int64), *present])
-        spans = np.stack([starts, stops], axis=1)
-        return cls(masks, readonly(frames, np.int64), readonly(spans, np.int64), readonly(lengths, np.int64))
+    def of(cls, masks: MaskColumn, present: NDArray[np.bool_], lengths: Sequence[int] | NDArray[np.int64]) -> Tracks:
+        """Return a column of masks that stand track by track, and of whether each frame of each track has one."""
+        frames = np.asarray(lengths, np.int64)
+        stops = np.cumsum(frames)
+        before = np.concatenate([[0], np.cumsum(present)])
+        spans = np.stack([before[stops - frames], before[stops]], axis=1)
+        at = np.flatnonzero(present) - np.repeat(stops - frames, spans[:, 1] - spans[:, 0])
+        return cls(masks, readonly(at, np.int64), readonly(spans, np.int64), readonly(frames, np.int64))
 
     def __len__(self) -> int:
         """Return the number of tracks."""
@@ -69,16 +71,21 @@ class Tracks(Frozen):
 
     def bounds(self) -> Boxes:
         """Return the box around all masks of each track; zeros where there is no pixel."""
+        return self._bounds
+
+    @cached_property
+    def _bounds(self) -> Boxes:
         track, mask = _expanded(self, np.arange(len(self)))
-        boxes = self.masks.held.boxes[mask]
         seen = self.masks.held.areas[mask] > 0
-        track, boxes = track[seen], boxes[seen]
-        low, high = np.full((len(self), 2), np.inf), np.full((len(self), 2), -np.inf)
-        np.minimum.at(low, track, boxes[:, :2])
-        np.maximum.at(high, track, boxes[:, :2] + boxes[:, 2:])
-        empty = ~np.isfinite(low[:, 0])
-        low[empty], high[empty] = 0.0, 0.0
-        return Boxes(readonly(np.concatenate([low, high - low], axis=1), np.float64), sizes=True)
+        boxes, number = self.masks.held.boxes[mask[seen]], np.bincount(track[seen], minlength=len(self))
+        around = np.zeros((len(self), 4))
+        if len(boxes):  # which stand track by track
+            first = (np.cumsum(number) - number)[number > 0]
+            for k in (0, 1):
+                low = np.minimum.reduceat(boxes[:, k], first)
+                high = np.maximum.reduceat(boxes[:, k] + boxes[:, k + 2], first)
+                around[number > 0, k], around[number > 0, k + 2] = low, high - low
+        return Boxes(readonly(around, np.float64), sizes=True)
 
     def areas(self) -> NDArray[np.float64]:
         """Return the mean number of pixels of the masks that have any, shape (n,); 0 where none has."""
@@ -126,7 +133,7 @@ def _given(values: Any, source: str) -> Tracks:
         if not isinstance(one, list | tuple) or not all(code is None or isinstance(code, Mapping) for code in one):
             problem = "a track must be a list with a run-length code, or None, for each frame"
             raise InputError(problem, source=source, record=row, field=_ARGUMENT)
-    present = [np.flatnonzero([code is not None for code in one]) for one in rows]
+    present = np.array([code is not None for one in rows for code in one], np.bool_)
     masks = library.given([code for one in rows for code in one if code is not None], source)
     return Tracks.of(masks, present, [len(one) for one in rows])
 
@@ -156,14 +163,14 @@ def _refine(detections: Tracks, ground_truth: Tracks, pairs: Pairs, out: NDArray
         if parallel.stop_flag()[0]:
             return
         rows = pairs.detections[begin:end], pairs.ground_truth[begin:end]
-        out[begin:end] = _overlaps(detections, ground_truth, *rows)
+        out[begin:end] = _overlaps(detections, ground_truth, *rows, pairs.lowest)
 
 
 def _overlaps(
-    detections: Tracks, ground_truth: Tracks, left: NDArray[np.int64], right: NDArray[np.int64]
+    detections: Tracks, ground_truth: Tracks, left: NDArray[np.int64], right: NDArray[np.int64], lowest: float
 ) -> NDArray[np.float64]:
     """Return overlaps of pairs of tracks over the frames that both are given for; where masks of a frame have different
-    sizes it counts nothing.
+    sizes it counts nothing. Pairs whose areas and boxes alone put them below `lowest` get 0.
 
     All areas are whole numbers, which floats hold: only the quotient is rounded.
     """
@@ -188,16 +195,33 @@ def _overlaps(
     differ = (sizes[0] != sizes[1]).any(axis=1)
     either -= np.bincount(pair[both], differ * (areas[both] + other_areas[at]), count)
     same = np.flatnonzero(~differ)
+    held = detections.masks.held, ground_truth.masks.held
+    most_shared = np.bincount(pair[both][same], _most_shared(*held, own[same], theirs[same]), count)
+    with np.errstate(invalid="ignore"):
+        hopeless = most_shared / (either - most_shared) < lowest
+    same = same[~hopeless[pair[both][same]]]
     same = same[np.argsort(own[same], kind="stable")]  # a mask is unpacked once for all that it is compared with
     shares = np.zeros(same.size)
     crowd = readonly(np.ones(same.size, np.bool_), np.bool_)
     mine, others = readonly(own[same], np.int64), readonly(theirs[same], np.int64)
-    held = detections.masks.held, ground_truth.masks.held
-    mask_pairs.mask_overlaps(held[0], held[1], mine, others, crowd, parallel.stop_flag(), shares)
+    mask_pairs.mask_overlaps(*held, mine, others, crowd, parallel.stop_flag(), shares)
     # As of a crowd, the kernel gives the share of the detection's area: times that area it is off by less than a pixel.
     shared = np.bincount(pair[both][same], np.rint(shares * areas[both][same]), count)
     either -= shared
     return np.asarray(np.divide(shared, either, out=np.zeros(count), where=either > 0))
+
+
+def _most_shared(
+    detections: mask_pairs.Masks, ground_truth: mask_pairs.Masks, left: NDArray[np.int64], right: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return how many pixels pairs of masks can share by their areas and boxes; infinity where these do not tell."""
+    most = np.minimum(detections.areas[left], ground_truth.areas[right])
+    boxes, others = detections.boxes[left].T, ground_truth.boxes[right].T
+    width, height = (
+        np.minimum(boxes[k] + boxes[k + 2], others[k] + others[k + 2]) - np.maximum(boxes[k], others[k]) for k in (0, 1)
+    )
+    most = np.minimum(most, np.maximum(width, 0) * np.maximum(height, 0))
+    return np.where(detections.regular[left] & ground_truth.regular[right], most, np.inf)
 
 
 KIND = Kind(

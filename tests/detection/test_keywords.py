@@ -21,7 +21,15 @@ from detmap.retrieval import Convention
 from detmap.retrieval.conventions import _OF_RUNS, Choices, RunChoices, convention_of
 
 #: Values that a decision of no flag is given here.
-MORE = {"epsilon": 0.5, "per_class_metrics": True}
+MORE = {
+    "epsilon": 0.5,
+    "per_class_metrics": True,
+    "mean_of": "classes",
+    "threshold_metrics": True,
+    "error_rules": (),
+    "class_levels": False,
+    "unlisted_images": "wrong",
+}
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +87,8 @@ def test_none_is_a_value_where_it_can_be_one():
     assert convention_of(rounded, {"ties": None}, run=True) is rounded
     nullable = {field.name for field in dataclasses.fields(Protocol) if default_of(field) is None}
     assert nullable == {
-        *("sigmas", "points", "min_score", "max_per_image", "max_per_category", "box_decimals", "score_decimals")
+        *("sigmas", "points", "min_score", "max_per_image", "max_per_category", "box_decimals", "score_decimals"),
+        "error_threshold",
     }
 
 

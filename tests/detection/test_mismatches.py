@@ -346,15 +346,16 @@ def test_shares_of_an_image_are_noticed_on_either_side_in_every_format(world, fo
 
 
 @pytest.mark.parametrize("role", ["ground_truth", "detections"])
-def test_shares_in_lines_of_text_are_refused_on_either_side(role, tmp_path):
-    """Their order is YOLO's; also where detections reach beyond their images."""
+def test_shares_in_lines_of_text_need_sizes_on_either_side(role, tmp_path):
+    """Also where detections reach beyond their images."""
     _, near = shares_of(("shares", "shares"), np.random.default_rng(6))
     (tmp_path / "lines").mkdir()
     score = " 0.5" if role == "detections" else ""
     lines = "".join(f"cat{score} {' '.join(map(repr, box))}\n" for box in near.tolist())
     (tmp_path / "lines" / "a.txt").write_text(lines)
-    with pytest.raises(InputError, match=r"a\.txt: line 1: boxes lie within about 0 to 1.* are YOLO's format"):
+    with pytest.raises(InputError, match=r"the size of the image is not known, and boxes are shares of it \(got 'a'\)"):
         detmap.read(tmp_path / "lines", role)
+    assert detmap.read(tmp_path / "lines", role, image_sizes="64x64").notices["boxes_read_as_shares"] == len(near)
 
 
 def test_tiny_boxes_in_pixels_are_no_shares():

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from support import examples, same_bits
 
 import detmap
+from detmap.formats import ytvis
 from detmap.shapes import Pairs, find
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "ytvis"
@@ -88,7 +89,7 @@ def test_overlaps(found, truth, expected):
     assert overlaps([found], [truth]) == [expected]
 
 
-def overlaps(found, truth, crowd=False):
+def overlaps(found, truth, crowd=False, lowest=0.0):
     ids = {"image_ids": np.zeros(len(found), int), "category_ids": np.zeros(len(found), int)}
     tables = (
         detmap.Detections.from_arrays(**ids, tracks=found, scores=np.zeros(len(found))),
@@ -98,7 +99,7 @@ def overlaps(found, truth, crowd=False):
     *sides, _ = kind.prepare(*tables, None)
     rows, out = np.arange(len(found)), np.full(len(found), 7.0)
     rows.setflags(write=False)
-    kind.refine(*sides, Pairs(rows, rows, np.full(len(found), crowd), 0.0), out)
+    kind.refine(*sides, Pairs(rows, rows, np.full(len(found), crowd), lowest), out)
     return out.tolist()
 
 
@@ -132,6 +133,62 @@ def test_laws(one, other, random):
     assert touch or value == 0.0
 
 
+@settings(max_examples=examples(100), deadline=None)
+@given(st.lists(st.tuples(tracks, tracks), min_size=1, max_size=5), st.sampled_from([0.1, 1 / 3, 0.5, 0.75, 1.0]))
+def test_lowest(pairs, lowest):
+    """Overlaps from the lowest threshold on are exact, and all others stay below it."""
+    found, truth = zip(*pairs, strict=True)
+    exact, made = overlaps(found, truth), overlaps(found, truth, lowest=lowest)
+    for one, other in zip(exact, made, strict=True):
+        assert one == other or max(one, other) < lowest
+
+
+def test_irregular_masks_with_lowest():
+    """The area and box of a mask with empty runs do not bound what it shares."""
+    odd = {"size": [4, 4], "counts": [0, 0, 4, 0, 0, 4, 8]}
+    for track in ([odd], [odd, odd]):
+        assert overlaps([track], [track], lowest=0.5) == overlaps([track], [track])
+
+
+@pytest.mark.parametrize(
+    "segmentations",
+    [
+        [],
+        [None, None],
+        [None] * 200,
+        [{**SQUARE, "note": "}, null, {"}, None],
+        [None, {"note": {"a": [{"b": "]}"}]}, **SQUARE}, SQUARE],
+        [[[2.0, 2.0, 9.0, 2.0, 9.0, 9.0]], None, SQUARE],
+        [SQUARE, {**SQUARE, "note": '\\"}'}, SQUARE],
+    ],
+)
+@pytest.mark.parametrize("separators", [None, (",", ":"), (" ,\n", "\t: ")])
+@pytest.mark.parametrize("block", [1, 1 << 20])
+def test_elements_of_lists(segmentations, separators, block, tmp_path, monkeypatch):
+    """Braces, quotes and blanks anywhere, many frames without a mask, and several blocks of records."""
+    plain = [one if not isinstance(one, dict) else {key: one[key] for key in SQUARE} for one in segmentations]
+    codes = [one if isinstance(one, dict) or one is None else SQUARE for one in plain]
+    expected = overlaps([codes], [codes])[0] if codes else 0.0
+    record = {"video_id": 1, "category_id": 1, "segmentations": segmentations}
+    document = {
+        "videos": [{"id": 1, "width": 14, "height": 14, "file_names": []}],
+        "categories": [{"id": 1, "name": "a"}],
+        "annotations": [{**record, "areas": [100], "iscrowd": 0, "id": 1}],
+    }
+    paths = tmp_path / "truth.json", tmp_path / "found.json"
+    for path, made in zip(paths, (document, [{**record, "score": 1 - k / 9} for k in range(3)]), strict=True):
+        path.write_text(json.dumps(made, separators=separators))
+    monkeypatch.setattr(ytvis, "_BLOCK", block)
+    of = {"format": "ytvis", "iou_type": "tracks"}
+    found = detmap.read(paths[1], ground_truth=detmap.read(paths[0], "ground_truth", **of), **of)
+    column = found.shapes["tracks"]
+    there = [frame for frame, one in enumerate(segmentations) if one is not None]
+    assert column.lengths.tolist() == [len(segmentations)] * 3
+    assert column.frames.tolist() == there * 3
+    result = detmap.evaluate(*paths, "ytvis", iou_thresholds=[0.5])
+    assert result.recall[0, 0, 0, -1] == expected
+
+
 @pytest.mark.parametrize(
     ("side", "record", "expected"),
     [
@@ -141,6 +198,8 @@ def test_laws(one, other, random):
         ("found", {"score": "1"}, "record 0, field 'score': Expected `float`, got `str`"),
         ("found", {"segmentations": [None, {"size": [4, 4]}]}, "record 0, frame 1"),
         ("found", {"segmentations": [None, 7]}, "must be polygons, or an object with size and counts"),
+        ("found", {"segmentations": {}}, "record 0, field 'segmentations': must be a list"),
+        ("truth", {"segmentations": None}, "annotation 0, field 'segmentations': must be a list"),
         ("found", {"video_id": 9}, "is not an image of the ground truth"),
     ],
 )

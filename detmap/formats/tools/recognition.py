@@ -55,7 +55,7 @@ def json_format(head: bytes) -> str | None:
         return None
     listed, own, inner = first_keys(head)
     if listed:
-        if "image_id" in map(bytes.decode, own):
+        if b"image_id" in own:
             return None
         if b"relative_coordinates" in head or {b"frame_id", b"filename", b"objects"} <= own:
             return "darknet"

@@ -162,10 +162,7 @@ def _show(made: Diagnosis, findings: dict[str, Finding], options: argparse.Names
     from detmap.results import cell
 
     counts = f"{len(made.matches):,} detections, {int(made.positives.sum()):,} objects"
-    print(
-        f"{made.protocol.title} at IoU {made.iou:g}: AP {cell(made.ap)}, {counts}, "
-        f"{made.matches.image_ids.size:,} images"
-    )
+    print(f"{made.protocol.title} at {made.at}: AP {cell(made.ap)}, {counts}, {made.matches.image_ids.size:,} images")
     for name, finding in findings.items():
         for title in finding.tables:
             rows = finding.rows(title)

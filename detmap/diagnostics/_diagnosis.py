@@ -234,6 +234,12 @@ class Diagnosis:
         return mean(self.ranking.ap)
 
     @property
+    def at(self) -> str:
+        """The threshold in words: "IoU 0.5", or of a distance "centre-distance 2"."""
+        kind = find(self.protocol.iou_type)
+        return f"{kind.name if kind.falls else 'IoU'} {self.iou:g}"
+
+    @property
     def score_is_given(self) -> bool:
         """Whether `score` was given."""
         return self._score is not None
@@ -339,6 +345,4 @@ class Diagnosis:
         return fragment(repr(self).partition(", parts")[0].lstrip("<"), {"": rows}, describe(self.notices))
 
     def __repr__(self) -> str:
-        return (
-            f"<Diagnosis: AP {self.ap:.4f} at IoU {self.iou:g} under {self.protocol.title}, parts: {', '.join(PARTS)}>"
-        )
+        return f"<Diagnosis: AP {self.ap:.4f} at {self.at} under {self.protocol.title}, parts: {', '.join(PARTS)}>"

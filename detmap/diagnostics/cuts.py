@@ -73,7 +73,7 @@ def cuts(
     rows.append({"cut": "no cap", "kept": more[0], "AP": more[1], "dAP": more[1] - ap})
     metrics = {"AP": ap, "dAP_score": of_score, "dAP_cap": more[1] - ap, "dAP_duplicates": duplicates}
     said = "no cap" if cap == UNLIMITED else f"{cap} detections of a class in an image"
-    notes = [f"the protocol keeps {said}; AP is {ap:.4f} at IoU {diagnosis.iou:g}"]
+    notes = [f"the protocol keeps {said}; AP is {ap:.4f} at {diagnosis.at}"]
     return Finding("cuts", {"scores": wanted, "caps": limits}, metrics, {"cuts": rows}, notes)
 
 

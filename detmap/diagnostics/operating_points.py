@@ -78,7 +78,7 @@ def operating_points(
     metrics = {"F1": best["f1"], **{name: best[name] for name in ("score", "precision", "recall")}}
     tables = {"points": rows, "categories": by_class, "curve": curve}
     settings: dict[str, Any] = {name: [v for _, kind, v in wanted if kind == name] for name in ("precision", "recall")}
-    notes = [f"all classes together at IoU {diagnosis.iou:g}; detections of the score or more are kept"]
+    notes = [f"all classes together at {diagnosis.at}; detections of the score or more are kept"]
     if diagnosis.replicates:
         from detmap.diagnostics._resampling import sentence
 

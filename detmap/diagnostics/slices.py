@@ -147,9 +147,7 @@ def slices(
             row["p (Holm)"] = p
     metrics = {f"AP {row['by']} {row['slice']}": row["AP"] for row in rows}
     notes += [f"{by}: {MEANING[by]}" for by in dict.fromkeys(one.by for one in made) if by in MEANING]
-    notes.append(
-        f"AP of all objects is {ap:.4f} at IoU {diagnosis.iou:g}; objects outside of a slice are ignored there"
-    )
+    notes.append(f"AP of all objects is {ap:.4f} at {diagnosis.at}; objects outside of a slice are ignored there")
     settings = {"by": list(dict.fromkeys(one.by for one in made))}
     return Finding("slices", settings, {"AP": ap, **metrics}, {"slices": rows}, notes)
 

@@ -56,7 +56,7 @@ def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -
     order = np.lexsort((columns[2], columns[1], reason, -columns[0]))[:most].tolist()
     rows: Rows = [_row(diagnosis, int(reason[at]), *(column[at].item() for column in columns)) for at in order]
     metrics = {name: int(part[0].size) for name, part in zip(REASONS, found, strict=True)}
-    notes = [f"detections of score {diagnosis.score:.4g} or more, at IoU {diagnosis.iou:g}"]
+    notes = [f"detections of score {diagnosis.score:.4g} or more, at {diagnosis.at}"]
     return Finding("suspects", {"most": most, "duplicate": duplicate}, metrics, {"suspects": rows}, notes)
 
 

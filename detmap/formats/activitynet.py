@@ -230,6 +230,7 @@ FORMAT = register(
         read_ground_truth=read_ground_truth,
         read_detections=read_detections,
         holds=(TEMPORAL, TEMPORAL_SPAN),
+        protocol="activitynet",
         words=("ActivityNet's JSON", "ActivityNet's JSON of results"),
     )
 )

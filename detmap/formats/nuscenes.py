@@ -494,6 +494,7 @@ FORMAT = register(
         read_ground_truth=read_ground_truth,
         read_detections=read_detections,
         holds=(DISTANCE,),
+        protocol="nuscenes",
         words=("nuScenes' JSON of samples, or folder of tables", "nuScenes' results"),
         members=".json",
         tell=_tell,

@@ -236,6 +236,8 @@ class Format:
         How the names of files end that it writes; the first is its own. Empty: it writes folders.
     holds : tuple of str, or None
         The kinds of shape that it has fields for, by their `iou_type`. None: its readers say what they cannot read.
+    protocol : str
+        The protocol of the benchmark whose files these are, which a message proposes; empty: none in particular.
     federated : bool
         Whether it has fields for lists of categories of each image, as LVIS's and Open Images', and for frequencies; for
         CrowdPose's crowd index, and for flags and scores of parts as COCO-WholeBody's.
@@ -284,6 +286,7 @@ class Format:
     write_detections: Callable[[Detections, Path, Writing], Mapping[str, int]] | None = None
     written: tuple[str, ...] = ()
     holds: tuple[str, ...] | None = (BOXES,)
+    protocol: str = ""
     federated: bool = False
     grouped: bool = False
     words: tuple[str, str] = ("", "")
@@ -512,7 +515,8 @@ def check_kind(found: Format, iou_type: str, source: str) -> None:
         raise InputError(
             f"a file of the format {found.name} holds {', '.join(found.holds)}, not {iou_type}",
             source=source,
-            remedy="choose another kind of shape (iou_type, --iou-type), or another format",
+            remedy=(f"its benchmark's rules: --protocol {found.protocol}; otherwise " if found.protocol else "")
+            + "choose a kind of shape that it holds (iou_type, --iou-type), or another format",
         )
 
 

@@ -152,6 +152,7 @@ FORMAT = register(
         read_ground_truth=read_ground_truth,
         read_detections=read_detections,
         holds=(TEMPORAL, TEMPORAL_SPAN),
+        protocol="thumos14",
         words=("THUMOS14's folder of CLASS_test.txt", "THUMOS14's text of detections"),
     )
 )

@@ -224,6 +224,7 @@ FORMAT = register(
         read_ground_truth=read_ground_truth,
         read_detections=read_detections,
         holds=(TRACKS,),
+        protocol="ytvis",
         words=("YouTube-VIS' JSON", "YouTube-VIS' JSON of results"),
     )
 )

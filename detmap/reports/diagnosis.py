@@ -137,7 +137,7 @@ def _facts(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     objects += f" ({crowd:,} crowds)" if crowd else ""
     return [
         ("Protocol", printable(diagnosis.protocol.describe())),
-        ("Errors are told at", f"IoU {diagnosis.iou:g}"),
+        ("Errors are told at", f"{diagnosis.at}"),
         ("Images", f"{truth.images.ids.size:,}"),
         ("Classes", f"{len(diagnosis.categories):,}"),
         ("Objects", objects),
@@ -179,7 +179,7 @@ def _costs(diagnosis: Diagnosis) -> Card:
     worst = max(rows, key=lambda row: float(row["dAP"]))
     what = worst["meaning"] if worst["meaning"].startswith("an object") else f"a detection that {worst['meaning']}"
     said = (
-        f"{worst['error']} costs most: {what}. Without these {worst['count']:,} errors AP at IoU {diagnosis.iou:g} would "
+        f"{worst['error']} costs most: {what}. Without these {worst['count']:,} errors AP at {diagnosis.at} would "
         f"be {ap + worst['dAP']:.4f} instead of {ap:.4f}."
     )
     legend = (("fill", "AP now"), ("gain", f"without {worst['error']}"))
@@ -196,7 +196,7 @@ def _threshold(model: Model) -> str:
         between = f" (on other images it might be {best['score low']:.3f} to {best['score high']:.3f})"
     return (
         f"Keep detections of score {best['score']:.3f} or more{between}: there F1 of all classes together is best, with "
-        f"precision {best['precision']:.3f} and recall {best['recall']:.3f} at IoU {model.diagnosis.iou:g}."
+        f"precision {best['precision']:.3f} and recall {best['recall']:.3f} at {model.diagnosis.at}."
     )
 
 

@@ -140,7 +140,7 @@ def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
     names = diagnosis.categories
     lines = [line(f"{names[k]}: AP {ranking.ap[k]:.3f}", _RECALLS, values[k], "thin") for k in chosen.tolist()]
     lines.append(line(f"mean: AP {diagnosis.ap:.3f}", _RECALLS, values[with_objects].mean(axis=0), "main"))
-    title = f"Precision and recall at IoU {diagnosis.iou:g}"
+    title = f"Precision and recall at {diagnosis.at}"
     says = f"{title}: the mean of {with_objects.size:,} classes, AP {diagnosis.ap:.3f}."
     thin = f"the {_CURVES} classes with the most objects" if with_objects.size > _CURVES else "each class"
     curve = part(diagnosis, "operating_points", given.options).rows("curve")

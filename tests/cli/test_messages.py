@@ -224,3 +224,18 @@ def test_out_has_a_short_name(tmp_path):
     path.write_text("image_id,category_id,x1,y1,x2,y2\n1,1,1,1,5,5\n")
     assert main(["check", str(path), "--quiet", "-o", str(tmp_path / "check.json")]) == 0
     assert (tmp_path / "check.json").is_file()
+
+
+@pytest.mark.parametrize("command", ["eval", "check"])
+@pytest.mark.parametrize(
+    ("truth", "found", "protocol"),
+    [
+        ("nuscenes/samples.json", "nuscenes/results.json", "nuscenes"),
+        ("temporal/activitynet.json", "temporal/activitynet_results.json", "activitynet"),
+        ("temporal/thumos14/annotation", "temporal/thumos14/detections.txt", "thumos14"),
+        ("ytvis/ground_truth.json", "ytvis/results.json", "ytvis"),
+    ],
+)
+def test_files_of_a_benchmark_name_its_protocol_where_another_one_is_asked_for(command, truth, found, protocol, capsys):
+    assert main([command, str(FIXTURES.parent / truth), str(FIXTURES.parent / found)]) == 2
+    assert f"its benchmark's rules: --protocol {protocol}; otherwise choose a kind of shape" in capsys.readouterr().err

@@ -285,3 +285,12 @@ def test_bounds_never_rule_out_a_pair(folder):
         assert isinstance(one, Boxes)
         assert (one.table[:, :2] < two.table[:, 2:]).all()
         assert (two.table[:, :2] < one.table[:, 2:]).all()
+
+
+def test_diagnoses_name_distances_as_such():
+    diagnosis = detmap.diagnose("fixtures/nuscenes/samples.json", "fixtures/nuscenes/results.json", "nuscenes", iou=2.0)
+    assert "at centre-distance 2 under" in repr(diagnosis)
+    for part in ("cuts", "operating_points"):
+        notes = " ".join(getattr(diagnosis, part)().notes)
+        assert "at centre-distance 2" in notes
+        assert "IoU" not in notes

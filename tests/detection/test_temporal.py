@@ -181,15 +181,15 @@ def test_bad_json(truth, found, expected, tmp_path):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("v 1 2 7", "line 2: has 4 fields where 5 are expected"),
+        ("v 1 2 7", "line 3: has 4 fields where 5 are expected"),
         ("v 1 x 7 0.5", "must be a finite number"),
         ("v 1 2 7.5 0.5", "must be the number of a class"),
-        ("v 3 2 7 0.5", "line 2, field 'segments': the end lies before the start"),
+        ("v 3 2 7 0.5", "line 3, field 'segments': the end lies before the start"),
     ],
 )
 def test_bad_lines(line, expected, tmp_path):
     objects = [("v", 0.0, 1.0, 7), ("v", 0.0, 1.0, 26)]
-    write_thumos(tmp_path, objects, [], [("v", 0.0, 1.0, 7, 0.5)])
+    write_thumos(tmp_path, objects, [], [("v", 0.0, 1.0, 7, 0.5)] * 2)  # most lines are right
     with (tmp_path / "found.txt").open("a") as file:
         file.write(f"{line}\n")
     with pytest.raises(detmap.InputError, match=expected):

@@ -76,7 +76,7 @@ def _expected(kind: int, left: Any, upper: Any, corner: Any) -> Any:
 
 
 @kernel
-def unfilter(data: Array, height: int, width: int, channels: int, stop: Array, out: Runs) -> Any:
+def unfilter(data: Array, height: int, width: int, channels: int, stop: Array, out: Runs) -> int:
     """Write the runs of the ids ``R + 256 G + 65536 B`` of a PNG file's rows, behind a first run that ends at 0.
 
     Only pixels whose bytes are not 0, or that follow a change in the row above, are computed: between them a pixel equals
@@ -98,7 +98,7 @@ def unfilter(data: Array, height: int, width: int, channels: int, stop: Array, o
         if kind > NEAREST:
             return -1
         if stop[0]:
-            return n
+            return int(n)
         x, left, corner = np.int64(0), np.uint32(0), np.uint32(0)
         while x < width:
             while np.int64(out.ends[u]) - base + width <= x:
@@ -121,7 +121,7 @@ def unfilter(data: Array, height: int, width: int, channels: int, stop: Array, o
             out.ends[n - 1] = base + x
             left, corner = value, upper
         above = first
-    return n
+    return int(n)
 
 
 @kernel

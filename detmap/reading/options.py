@@ -90,15 +90,17 @@ class Reading:
     iou_type: str = option(BOXES, 'Which shapes to read, with the boxes: "bbox", "segm", "keypoints", …')
     image_set: Path | None = option(
         None,
-        "With ground truth in VOC's XML: a file that lists the images to read. With YOLO's ``data.yaml``: the split.",
+        "With ground truth in VOC's XML, KITTI's or nuScenes': a file that lists the images to read. With YOLO's "
+        "``data.yaml``: the split. With ActivityNet's JSON: the subset.",
         "images",
         concerns=_TRUTH,
-        some="lists images of VOC's XML, or is a split of YOLO's data.yaml",
+        some="lists images of VOC's XML, KITTI's or nuScenes', or is a split of data.yaml, or a subset of ActivityNet's",
         is_path=True,
         flag=_flag(
             "--image-set",
             "FILE",
-            "with VOC's XML: the images to score, one id per line; with YOLO's data.yaml: the split",
+            "with VOC's XML, KITTI's or nuScenes': the images to score, one id per line; with YOLO's data.yaml: the split; "
+            "with ActivityNet's JSON: the subset",
         ),
     )
     image_facts: bool = option(

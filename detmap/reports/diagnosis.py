@@ -223,7 +223,11 @@ def _classes(models: Sequence[Model]) -> Table:
             row["difference"] = float(of_model[1][k]["AP"] - of_model[0][k]["AP"])
         rows.append(row)
     bars = {name: 1.0 for name in (rows[0] if rows else ()) if name.startswith("AP")}
-    said = "mean over the classes with objects; – where a class has none"
-    return table(
-        "AP by class", rows, bars={"objects": None, **bars}, most=2000, note=f"{printable(metric)} is the {said}"
-    )
+    protocol = models[0].diagnosis.protocol
+    if protocol.class_levels:
+        note = "– where a class has no AP of its own by the protocol"
+    elif protocol.empty_classes == "zero":
+        note = f"{printable(metric)} is the mean over all classes; 0 where a class has no objects"
+    else:
+        note = f"{printable(metric)} is the mean over the classes with objects; – where a class has none"
+    return table("AP by class", rows, bars={"objects": None, **bars}, most=2000, note=note)

@@ -133,15 +133,16 @@ def _errors(diagnosis: Diagnosis, given: Given) -> list[Any]:
 def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
     ranking = diagnosis.ranking
     values = ranking.precision_at(_RECALLS)
-    with_objects = np.flatnonzero(ranking.positives > 0)
+    averaged = ~np.isnan(ranking.ap)  # under some protocols also classes without objects, whose precision is 0
+    with_objects = np.flatnonzero(averaged & (ranking.positives > 0))
     if not with_objects.size:
         return [Text("There are no objects to find.")]
     chosen = with_objects[np.argsort(-ranking.positives[with_objects], kind="stable")[:_CURVES]]
     names = diagnosis.categories
     lines = [line(f"{names[k]}: AP {ranking.ap[k]:.3f}", _RECALLS, values[k], "thin") for k in chosen.tolist()]
-    lines.append(line(f"mean: AP {diagnosis.ap:.3f}", _RECALLS, values[with_objects].mean(axis=0), "main"))
+    lines.append(line(f"mean: AP {diagnosis.ap:.3f}", _RECALLS, np.nan_to_num(values[averaged]).mean(axis=0), "main"))
     title = f"Precision and recall at {diagnosis.at}"
-    says = f"{title}: the mean of {with_objects.size:,} classes, AP {diagnosis.ap:.3f}."
+    says = f"{title}: the mean of {np.count_nonzero(averaged):,} classes, AP {diagnosis.ap:.3f}."
     thin = f"the {_CURVES} classes with the most objects" if with_objects.size > _CURVES else "each class"
     curve = part(diagnosis, "operating_points", given.options).rows("curve")
     blocks: list[Any] = [Plot(title, "recall", "precision", f"{says} Thin: {thin}.", lines, choose="class")]

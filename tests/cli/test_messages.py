@@ -239,3 +239,9 @@ def test_out_has_a_short_name(tmp_path):
 def test_files_of_a_benchmark_name_its_protocol_where_another_one_is_asked_for(command, truth, found, protocol, capsys):
     assert main([command, str(FIXTURES.parent / truth), str(FIXTURES.parent / found)]) == 2
     assert f"its benchmark's rules: --protocol {protocol}; otherwise choose a kind of shape" in capsys.readouterr().err
+
+
+def test_panoptic_files_are_sent_to_their_command(capsys):
+    folder = FIXTURES.parent / "panoptic"
+    assert main(["eval", str(folder / "ground_truth.json"), str(folder / "before.json")]) == 2
+    assert "'category_id': is missing; panoptic segmentation is scored by detmap pq" in capsys.readouterr().err

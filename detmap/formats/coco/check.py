@@ -117,7 +117,9 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
         if field not in record or (kind == "result" and field == BOX_FIELD and _nothing(record[field])):
             other = _other_kind(record) if field == BOX_FIELD else None
             if other is None:
-                raise InputError("is missing", **place, field=field, remedy=_REMEDIES.get(field))
+                panoptic = "segments_info" in record
+                remedy = "panoptic segmentation is scored by detmap pq" if panoptic else _REMEDIES.get(field)
+                raise InputError("is missing", **place, field=field, remedy=remedy)
             remedy = f"it has {other.field}: iou_type={other.name!r} (--iou-type {other.name}) scores that"
             if kind == "result" and index == 0:
                 raise BoxlessError(other, "is missing", **place, field=field, remedy=remedy)

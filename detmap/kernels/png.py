@@ -125,7 +125,7 @@ def unfilter(data: Array, height: int, width: int, channels: int, stop: Array, o
 
 
 @kernel
-def runs(pixels: Array, out: Runs) -> Any:
+def runs(pixels: Array, out: Runs) -> int:
     """Write the runs of an array of ids, uint32, shape (n,), and return their number; `out` has room for n runs."""
     n, i, end = np.int64(0), np.int64(0), len(pixels)
     while i < end:
@@ -142,4 +142,4 @@ def runs(pixels: Array, out: Runs) -> Any:
             i += 1
         out.ends[n], out.values[n] = i, value
         n += 1
-    return n
+    return int(n)

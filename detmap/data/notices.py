@@ -53,6 +53,7 @@ NOTICES = {
     "unread_files": "{n} files whose names do not say a class, as comp4_det_test_dog.txt does: not read",
     "boxes_read_as_xyxy": "{n} boxes are taken for left, top, right, bottom, which none of them contradicts",
     "boxes_read_as_xywh": "{n} boxes are taken for left, top, width, height: as corners some would be inverted",
+    "turned_boxes": "{n} boxes are turned: the boxes around them are scored; --iou-type rotated scores them as they are",
     "unread_records": "{n} records without an area (lines, points), or not to be considered: left out",
     "rows_without_box": '{n} rows with a class and without a box, as "no finding": no objects',
     "unnamed_class": "{n} rows without a class: all are of one, called object unless classes (--classes) names it",

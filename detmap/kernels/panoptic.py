@@ -72,7 +72,7 @@ def _row(ids: Array, value: int, seen: Array, places: Array) -> Any:
 
 
 @kernel
-def count_pairs(truth: Runs, found: Runs, truth_ids: Array, found_ids: Array, stop: Array, counts: Array) -> Any:
+def count_pairs(truth: Runs, found: Runs, truth_ids: Array, found_ids: Array, stop: Array, counts: Array) -> int:
     """Add to ``counts[1 + g, 1 + p]`` the pixels that the segments *g* and *p* share.
 
     Row and column 0 are VOID. The last row is for ids of `truth` that are not listed. Returns -1, or the first run of
@@ -94,7 +94,7 @@ def count_pairs(truth: Runs, found: Runs, truth_ids: Array, found_ids: Array, st
     for f in range(len(found.ends)):
         column = _row(found_ids, np.int64(found.values[f]), seen[1], places[1])
         if column == unlisted:
-            return f
+            return int(f)
         end = np.int64(found.ends[f])
         while at < end:
             if at == own_end:
@@ -110,7 +110,7 @@ def count_pairs(truth: Runs, found: Runs, truth_ids: Array, found_ids: Array, st
 
 
 @kernel
-def match(counts: Array, truth: Segments, categories: Array, areas: Array, out: Outcome) -> Any:
+def match(counts: Array, truth: Segments, categories: Array, areas: Array, out: Outcome) -> int:
     """Match the segments of an image; return the number of matches, or -1 - g where segment g has an area that cannot be.
 
     Parameters
@@ -135,7 +135,7 @@ def match(counts: Array, truth: Segments, categories: Array, areas: Array, out: 
                 continue
             union = np.float64(areas[p]) + truth.area[g] - np.float64(shared) - np.float64(counts[0, p + 1])
             if union == 0.0:
-                return -1 - g
+                return int(-1 - g)
             iou = np.float64(shared) / union
             if iou > 0.5:
                 out.truth[g] = MATCHED
@@ -150,4 +150,4 @@ def match(counts: Array, truth: Segments, categories: Array, areas: Array, out: 
             if truth.last[g] and truth.category[g] == categories[p]:
                 left_out += counts[g + 1, p + 1]
         out.found[p] = IGNORED if np.float64(left_out) / np.float64(areas[p]) > 0.5 else MISSED
-    return matches
+    return int(matches)

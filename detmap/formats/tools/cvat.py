@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from xml.parsers import expat
 
 from detmap.choices import decimal
-from detmap.data.benchmarks import ROTATED_BOXES
 from detmap.data.tables import GroundTruth
 from detmap.errors import InputError
 from detmap.formats.tools.collected import Collected
 from detmap.reading.options import Reading
 from detmap.reading.sources import Source, read_bytes
+from detmap.shapes.kinds import BOXES
 
 _DEEPEST = 64
 
@@ -50,8 +50,8 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
             outline = _box(attributes, name, place) if tag == "box" else _points(attributes, name, place)
             rotated = tag == "polygon" or attributes.get("rotation", "0") not in ("0", "0.0", "0.00")
             box = () if rotated else (outline[0], outline[1], outline[4], outline[5])
-            if tag == "box" and rotated:
-                found.count(ROTATED_BOXES)
+            if tag == "box" and rotated and reading.iou_type == BOXES:
+                found.count("turned_boxes")
             found.add(place, image, attributes.get("label", ""), box, outline=outline)
         elif depth == 3 and image and tag in _UNREAD:
             found.count("unread_records")

@@ -52,7 +52,19 @@ FILES = {
         "tracks",
         "panoptic",
     ],
-    "checked": ["kernels", "hits", "scanning", "masks", "shapes", "matches", "coco", "voc", "retrieval", "kitti", "tracks"],
+    "checked": [
+        "kernels",
+        "hits",
+        "scanning",
+        "masks",
+        "shapes",
+        "matches",
+        "coco",
+        "voc",
+        "retrieval",
+        "kitti",
+        "tracks",
+    ],
     "plain": ["kernel_cache", "hits"],
 }
 #: Files of which a leg runs only the tests marked ``jit``, which ask numba what it has compiled.

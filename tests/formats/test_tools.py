@@ -284,6 +284,14 @@ def test_sequences_count_from_one_and_keep_frames_without_lines(tmp_path):
     assert detmap.evaluate(tmp_path / "S1", other)["AP50"] == pytest.approx(0.25247524752475)
 
 
+def test_tables_without_titles_are_no_tracks(tmp_path):
+    text = "1,1,0.5,10,20,30,40\n2,1,0.25,1,2,3,4\n"
+    found = detmap.read(write(tmp_path / "f.csv", text), "detections", columns="image,category,score,x1,y1,x2,y2")
+    assert found.boxes.tolist() == [[10, 20, 30, 40], [1, 2, 3, 4]]
+    with pytest.raises(InputError, match="is text of no format"):
+        detmap.read(write(tmp_path / "f.txt", "inf,1,0.5,10,20,30,40\n"), "detections")
+
+
 def wider(folder):
     faces = (
         "0--P/0_P_1.jpg\n2\n300 200 40 50 2 0 0 0 2 0 \n50 60 8 9 0 0 0 1 0 0 \n"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -12,7 +14,7 @@ from detmap.errors import InputError
 from detmap.formats.tools.collected import Collected, decoded
 from detmap.reading.opening import Held
 from detmap.reading.options import Reading
-from detmap.reading.sources import members, name_of
+from detmap.reading.sources import members, name_of, read_bytes
 
 #: Corners of the polygon that stands for a circle where its mask is asked for.
 _CORNERS = 64
@@ -56,18 +58,14 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
     return found.ground_truth(reading)
 
 
-def _files(source: Any, name: str) -> Any:
+def _files(source: Any, name: str) -> Iterator[tuple[str, Any, str]]:
     """Yield name, bytes and place of each file."""
     if isinstance(source, Held):
         yield name, bytes(source), name
         return
-    import os
-
     if os.path.isdir(source):
         yield from members(source, ".json", "ground truth")
         return
-    from detmap.reading.sources import read_bytes
-
     data, place = read_bytes(source, "ground truth")
     yield os.path.basename(os.fspath(source)), bytes(data), place
 

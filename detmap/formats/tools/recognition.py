@@ -10,6 +10,7 @@ from typing import NamedTuple
 from detmap.formats.registry import Format, Given
 from detmap.plugins import later, register
 from detmap.reading.options import ROLES, Role
+from detmap.reading.sources import HEAD
 from detmap.shapes.kinds import BOUNDARIES, BOXES, MASKS, PROBIOU, ROTATED
 
 _OUTLINED = (BOXES, MASKS, BOUNDARIES)
@@ -130,11 +131,13 @@ def _is_mot(given: Given) -> bool:
         if given.name == side:
             inside.append(os.path.dirname(os.path.abspath(given.path)))
         return any(os.path.isfile(os.path.join(one, side, f"{side}.txt")) for one in inside)
-    lines = given.head.splitlines()[:-1] if len(given.head) == 4096 else given.head.splitlines()
-    rows = [line.split(b",") for line in lines[:100] if line.strip()]
-    if not rows or not all(7 <= len(row) <= 10 for row in rows) or given.name.lower().endswith(".json"):
+    if not given.name.lower().endswith(".txt"):  # a CSV file without titles may look like it
         return False
-    with suppress(ValueError):
+    lines = given.head.splitlines()[:-1] if len(given.head) == HEAD else given.head.splitlines()
+    rows = [line.split(b",") for line in lines[:100] if line.strip()]
+    if not rows or not all(7 <= len(row) <= 10 for row in rows):
+        return False
+    with suppress(ValueError, OverflowError):
         numbers = [[float(cell) for cell in row] for row in rows]
         counted = all(row[0] == int(row[0]) >= 1 and row[1] == int(row[1]) for row in numbers)
         flagged = all(row[6] in (0, 1) and (len(row) == 9 or row[1] >= 0) for row in numbers)

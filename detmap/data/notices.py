@@ -84,7 +84,7 @@ NOTICES = {
     "missing_num_keypoints": "{n} annotations without num_keypoints: counted, those whose third number is above 0",
     "odd_polygons": "{n} polygons of fewer than three points, or with half a point at the end: drawn as pycocotools does",
     "box_masks": "{n} records without a mask: their boxes are filled, as pycocotools does",
-    "track_lengths": "{n} tracks for another number of frames than objects of their video: frames behind the end of the "
+    "track_lengths": "{n} records for another number of frames than objects of their video: frames behind the end of the "
     "shorter list do not count; write null where nothing is",
     "mask_sizes": "{n} masks of another height and width than their image: they overlap only others of theirs",
     "boxless_results": "{n} results without a box of their own, unlike others: the areas of their shapes count",
@@ -168,7 +168,6 @@ _OF_ONE = {
     "rows": "row",
     "segments": "segment",
     "strings": "string",
-    "tracks": "track",
     "images": "image",
     "do": "does",
     "have": "has",

@@ -7,6 +7,7 @@ import os
 import posixpath
 import stat
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -194,6 +195,12 @@ def read_bytes(source: Source, name: str) -> tuple[Buffer, str]:
     """
     with Opened(source, name) as opened:
         return opened.whole(), opened.name
+
+
+def unmarked(data: Buffer) -> memoryview:
+    """Return text without the byte order mark that some programs write before UTF-8."""
+    view = memoryview(data)
+    return view[3:] if bytes(view[:3]) == BOM_UTF8 else view
 
 
 def held(path: str | os.PathLike[str]) -> str | os.PathLike[str] | Held:

@@ -218,7 +218,11 @@ def test_more_boxes_than_a_submission_may_have(tmp_path):
             "has more than one attribute",
         ),
         ("sample_data", {"ego_pose_token": "x"}, "sample_data.json: record 0, field 'ego_pose_token'"),
-        ("sample_annotation", {"size": "big"}, "sample_annotation.json: record 0, field 'size': expected `array`, got `str`"),
+        (
+            "sample_annotation",
+            {"size": "big"},
+            "sample_annotation.json: record 0, field 'size': expected `array`, got `str`",
+        ),
     ],
 )
 def test_a_row_of_the_tables_that_cannot_be_is_named(table, change, says, scene):

@@ -68,7 +68,7 @@ def _fill_diagnose(parser: argparse.ArgumentParser) -> None:
     add_reading(confidence, "clusters")
     add_option(confidence, "--seed N", "seed of the random draws; default: 0", default=0)
     output = add_format(parser)
-    add_option(output, "--rows N", "so many rows of a table; default: 20, 0 is all", default=20)
+    add_option(output, "--rows N", "maximum rows of a table; default: 20, 0 is all", default=20)
     add_option(output, "--out/-o FILE", "write everything as JSON")
 
 

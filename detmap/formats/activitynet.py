@@ -152,7 +152,7 @@ def _check_videos(data: Buffer, what: str, name: str) -> None:
 
 
 def _videos(counts: Mapping[str, int], source: str) -> Ids:
-    """Return the videos of rows that follow each other, so many of each."""
+    """Return the video of each row, by the number of consecutive rows per video."""
     ids = columns.texts([video for video, count in counts.items() if count], source=source, field="video")
     lengths = [count for count in counts.values() if count]
     return Ids(ids, np.repeat(np.arange(len(lengths), dtype=np.int32), lengths))

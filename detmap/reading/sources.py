@@ -86,7 +86,7 @@ def compressed(data: bytes, name: str) -> bytes:
 
 
 def most_inflated(size: int) -> int:
-    """Return how many bytes may come out of so many that are compressed."""
+    """Return the maximum size to which `size` compressed bytes may expand."""
     return max(limits.INFLATED.value(), _FACTOR * size)
 
 
@@ -174,7 +174,7 @@ def _read(file: Any, name: str) -> bytes:
 
 
 def _content_of(content: Any, name: str) -> bytes:
-    """Return text or bytes that somebody hands over as bytes."""
+    """Return text or bytes as bytes."""
     if isinstance(content, bytes | bytearray | memoryview):
         return bytes(content)
     if not isinstance(content, str):

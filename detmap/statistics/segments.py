@@ -12,7 +12,7 @@ from detmap.panoptic.tally import GROUPS, METRICS, QUALITIES, PanopticTally, Sum
 from detmap.statistics.clusters import Units, balanced, units_of
 from detmap.statistics.resampled import Copies, Swaps
 
-#: Scores of so many samples are computed together.
+#: Samples whose scores are computed together.
 _BLOCK = 64
 
 

@@ -231,7 +231,7 @@ def _decode_truth(data: Buffer, name: str) -> _GroundTruth:
 def check_once(data: Buffer, keys: Iterable[str], name: str) -> None:
     """Refuse a document, which is valid, whose outermost object has one of the keys twice: the decoder takes the last."""
     text = bytes(data)
-    # Only then is it parsed again. Whoever writes JSON escapes no letter; who does may write a key in two ways.
+    # JSON writers never escape ASCII letters; if one does, a key can be spelled in two ways, so the text is parsed again.
     if all(text.count(b'"%b"' % key.encode()) < 2 for key in keys) and not _ESCAPED_LETTER.search(text):
         return
     names: list[str] = []

@@ -65,9 +65,7 @@ def dangling(path: str | os.PathLike[str]) -> InputError:
 
 def changed(name: str) -> InputError:
     """Return the error that says that a file, or a folder's files, are being written."""
-    return InputError(
-        "changed while it was read", source=name, remedy="wait until it is written, and try again"
-    )
+    return InputError("changed while it was read", source=name, remedy="wait until it is written, and try again")
 
 
 class Held(bytes):

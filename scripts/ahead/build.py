@@ -65,7 +65,9 @@ class Compiled(NamedTuple):
 def main() -> None:
     options = _options()
     started = time.perf_counter()
-    os.environ.update(NUMBA_CPU_NAME=options.cpu, NUMBA_CPU_FEATURES=FEATURES.get(options.cpu, ""), DETMAP_KERNELS="jit")
+    os.environ.update(
+        NUMBA_CPU_NAME=options.cpu, NUMBA_CPU_FEATURES=FEATURES.get(options.cpu, ""), DETMAP_KERNELS="jit"
+    )
     from detmap.cli import compiling
 
     _, tasks, costs = compiling.compile_all(options.cpu)

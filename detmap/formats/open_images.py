@@ -33,6 +33,7 @@ from detmap.formats.file_names import (
     corners,
     lost_areas,
     lost_ids,
+    lost_order,
     match_categories,
     match_images,
     recoded,
@@ -482,9 +483,11 @@ def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tupl
     called = isinstance(table, GroundTruth) and plain and table.category_names != tuple(labels)
     return columns, {
         "rounded_boxes": 0 if masks is not None else rounded,
+        "sizes": len(table) if table.box_sizes and masks is None else 0,
         "shapes": shapes_lost(table, (MASKS,)),
         "image_ids": lost_ids(table.images.values, stems),
         "category_ids": lost_ids(table.categories.values, labels),
+        "category_order": lost_order(labels, table.categories.codes) if isinstance(table, GroundTruth) else 0,
         "category_names": len(labels) if called else 0,
     }
 

@@ -421,7 +421,7 @@ def test_boxes_in_pixels_become_shares_where_sizes_are_known(tmp_path):
         **given, images=[7, 9], image_sizes=[[32, 16], [8, 8]], category_names={1: "cat"}, crowd=[True, False]
     )
     lost = detmap.write(truth, tmp_path / "truth.csv", format="openimages")
-    assert lost == {"crowd": 1, "category_ids": 1, "image_ids": 2, "image_sizes": 2}
+    assert lost == {"crowd": 1, "category_ids": 1, "image_ids": 2, "image_sizes": 2, "sizes": 2}
     lines = (tmp_path / "truth.csv").read_text().splitlines()
     assert lines == ["ImageID,LabelName,XMin,YMin,XMax,YMax,IsGroupOf", "7,cat,0.125,0.125,0.375,0.375,0",
                      "7,cat,0.0,0.0,1.0,1.0,0", "9,,,,,,"]  # fmt: skip

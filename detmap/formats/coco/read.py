@@ -388,6 +388,7 @@ FORMAT = register(
         holds=None,  # whatever kind has a reader
         federated=True,
         grouped=True,
+        fields=None,
         words=("COCO JSON", "COCO result JSON"),
     )
 )

@@ -190,7 +190,7 @@ LOST = {
     "groups": "{n} boxes stand for groups, which the format has no field for: they are written as plain objects",
     "zero_ids": "{n} annotations have the id 0, which is not kept: the decision id_zero no longer concerns them",
     "areas": "{n} areas are not those of the box or mask, and the format has no field for them",
-    "corners": "{n} boxes by corners are written with sizes, which do not count the last pixel as VOC's own protocols do",
+    "corners": "{n} boxes by corners are written with sizes, which differ under rules that count the last pixel",
     "rounded_boxes": "{n} boxes change in their last digits, as the format writes them in another way",
     "rounded_points": "{n} records have keypoints that change in their last digits, as they are written as shares",
     "boxes": "{n} boxes become those around their masks, as the format has outlines alone",
@@ -238,6 +238,8 @@ class Format:
         The kinds of shape that it has fields for, by their `iou_type`. None: its readers say what they cannot read.
     protocol : str
         The protocol of the benchmark whose files these are, which a message proposes; empty: none in particular.
+    leveled : bool
+        Whether its objects have KITTI's levels of difficulty, which other rules than that protocol's do not read.
     federated : bool
         Whether it has fields for lists of categories of each image, as LVIS's and Open Images', and for frequencies; for
         CrowdPose's crowd index, and for flags and scores of parts as COCO-WholeBody's.
@@ -287,6 +289,7 @@ class Format:
     written: tuple[str, ...] = ()
     holds: tuple[str, ...] | None = (BOXES,)
     protocol: str = ""
+    leveled: bool = False
     federated: bool = False
     grouped: bool = False
     words: tuple[str, str] = ("", "")

@@ -22,7 +22,7 @@ STROKES = ("-", "--", "-.", ":")
 #: Lines that a legend names; more are drawn in grey behind.
 NAMED = 14
 
-#: Of so many lines or fewer the raw curve is drawn beside the envelope.
+#: Maximum number of lines at which the raw curve is drawn beside the envelope.
 FEW = 4
 
 

@@ -71,7 +71,7 @@ def _fill_diagnose(parser: argparse.ArgumentParser) -> None:
     add_option(
         output, "--all", "every part with all rows; default: the errors, the cut, the worst classes, what to do first"
     )
-    add_option(output, "--rows N", "maximum number of rows of a table; default: 20, 0 is all")
+    add_option(output, "--rows N", "maximum rows of a table; default: 20, 0 is all")
     add_option(output, "--out/-o FILE", "write everything as JSON")
 
 

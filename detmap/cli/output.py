@@ -126,7 +126,7 @@ def print_list(rows: list[dict[str, str]], options: argparse.Namespace) -> None:
 
 def say(text: str) -> None:
     """Print a line on stderr, after the name of the program."""
-    if sys.stderr is None or ending():  # closed by whoever started us; or the last word is another's
+    if sys.stderr is None or ending():  # stderr may be closed, or the last line already printed
         return
     with terminal.aside():
         print(f"detmap: {text}", file=sys.stderr, flush=True)

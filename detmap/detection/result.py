@@ -113,7 +113,7 @@ class DetectionResult(Result):
 
     @cached_property
     def _scored(self) -> Curves:
-        """The curves within every cap, with their scores: made in one pass, when somebody asks for one of the arrays."""
+        """The curves within every cap, with their scores, computed lazily in one pass."""
         return Curves.of(self.tally, self.protocol.max_dets, True, self._threads)
 
     @cached_property

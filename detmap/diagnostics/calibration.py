@@ -30,7 +30,7 @@ def calibration(
     Parameters
     ----------
     bins : int
-        So many bins of equal width, for reliability, ECE and D-ECE.
+        Number of bins of equal width, for reliability, ECE and D-ECE.
     tau : float
         The IoU threshold at which LaECE and LaACE match; 0 lets any free object of the class match.
     la_bins : int
@@ -101,7 +101,7 @@ def calibration(
 
 
 class _Bins:
-    """What falls into each of so many bins: how much, the mean score, and the mean of what the score should be."""
+    """Per bin: the number of detections, their mean score, and the mean of what the score should be."""
 
     def __init__(self, count: NDArray[np.float64], score: NDArray[np.float64], target: NDArray[np.float64]) -> None:
         self.count, self.score, self.target = count, score, target

@@ -28,7 +28,7 @@ DEFAULTS: dict[str, tuple[float | None, float | None]] = {
     "supervision": (0.3, 0.5),
 }
 
-#: So many pairs of classes are listed, and so many images with each.
+#: Maximum number of pairs of classes listed, and of images with each.
 _PAIRS, _EXAMPLES = 20, 3
 
 

@@ -20,10 +20,10 @@ from detmap.results import fragment, signed
 from detmap.shapes import IouType
 from detmap.shapes.kinds import BOXES
 
-#: Up to so many decisions all orders in which they can be changed are weighed; of more some are drawn.
+#: Maximum number of decisions for which all orders of changes are weighed; beyond it, orders are sampled.
 EXACT = 7
 
-#: No more orders are drawn once all standard errors are at most this, and there are so many pairs of orders.
+#: Standard error at which sampling of orders stops, and the minimum number of pairs of orders.
 SURE, _PAIRS = 1e-4, 4
 
 #: What no file of detections tells.
@@ -407,7 +407,7 @@ def check_orders(orders: int) -> None:
 
 
 def shapley(count: int, value: Values, order: Sequence[int] | None = None) -> list[Fraction]:
-    """Return the Shapley values of a game with so many players; they sum to its value with all less that with none.
+    """Return the Shapley values of a game with `count` players; they sum to its value with all less that with none.
 
     `order` lists the players by how fast they change while the sets of them are gone through, the fastest first.
     """

@@ -44,7 +44,7 @@ def unpacked_name(name: str) -> str:
 #: Maximum number of names of a folder that are counted to describe it, and of those that are proposed instead of it.
 _MANY, _FEW = 10_000, 3
 
-#: So many lines a sniff looks at.
+#: Maximum number of lines that recognition looks at.
 _LINES = 100
 
 

@@ -24,7 +24,7 @@ from detmap.system import progress
 #: What the column of the bias says.
 BIAS = "bias: by how much the value is expected to exceed that of a data set without end, estimated; not taken off"
 
-#: A jackknife leaves out one image at a time, or where there are more than this, one of so many groups of them.
+#: Maximum number of groups of images that a jackknife leaves out in turn; up to this number, a group is an image.
 GROUPS = 200
 
 

@@ -22,8 +22,8 @@ from detmap.statistics.clusters import Units, balanced, units_of
 from detmap.statistics.sampled_curves import sampled_scores
 from detmap.system import parallel, progress
 
-#: A block of replicates has about so many precisions, few enough for Ctrl-C to be heard soon; the classes that are worked on
-#: together have about so many hits in it, few enough for a cache. Both are enough that calling the kernels does not count,
+#: Precisions in a block of replicates, few enough for Ctrl-C to be heard soon, and hits of the classes that are worked on
+#: together, few enough for a cache. Both are large enough that calling the kernels does not count,
 #: and the former for all `resampling.LANES` of COCO's 80 classes.
 _BLOCK, _HITS = 2_600_000, 500_000
 
@@ -248,7 +248,7 @@ class Reweighted:
         """Fill the rows of a block of replicates."""
         protocol, classes = self.tally.protocol, len(self.tally.categories)
         thresholds, rows = len(protocol.iou_thresholds), len(codes) * self.sides
-        # Few bytes an image, which fit into the fastest cache: nobody draws one of so many images 256 times.
+        # Small counts, which fit into the fastest cache: an image is practically never drawn 256 times.
         given = readonly(codes, np.int16)
         words = self._words(given)
         positives = self._positives(given)
@@ -411,7 +411,7 @@ class _Crowd:
 
 
 def _groups(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Split classes with so many hits each into groups of neighbours."""
+    """Split classes with `sizes` hits into groups of neighbours."""
     groups, begin, total = [], 0, 0
     for k, size in enumerate(sizes.tolist()):
         total += size
@@ -468,7 +468,7 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
 
     starts_run = np.ones(kept.size, np.bool_)
     if protocol.ties not in BY_FILE:
-        # An image's detections of one score change places with nobody: the copies of such a run follow each other whole.
+        # Detections of equal score on one image keep their order: copies of such a run follow each other as a whole.
         starts_run[1:] = (category[1:] != category[:-1]) | (image[1:] != image[:-1]) | (score[1:] != score[:-1])
     run = np.cumsum(starts_run) - 1
     in_special = np.bincount(run[special], minlength=int(starts_run.sum())).astype(np.bool_)[run]

@@ -13,7 +13,7 @@ from detmap.statistics.clusters import Units, balanced, units_of
 from detmap.statistics.resampled import Copies, Swaps
 from detmap.system import progress
 
-#: Scores of so many samples are computed together.
+#: Samples whose scores are computed together.
 _BLOCK = 64
 
 

@@ -4,7 +4,6 @@ categories are, which boxes stand for groups, and how crowded images are.
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from detmap.data.benchmarks import NO_FLAG, has_field, is_flag, is_no_flag
 from detmap.data.crowding import crowd_index_of
 from detmap.errors import InputError
-from detmap.reading.sources import Buffer
+from detmap.reading.sources import Buffer, unmarked
 
 #: The fields of an image that list categories.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids", "pos_category_ids")
@@ -53,7 +52,7 @@ def groups_in(data: Buffer, notices: Mapping[str, int], name: str) -> dict[str, 
     """Return which annotations of a valid document stand for groups; it is looked at only where the `notices` say so."""
     if not any(code.startswith(_NOTED_GROUPS) and count for code, count in notices.items()):
         return {}
-    found = _decoders()[1](data[3:] if data[:3] == BOM_UTF8 else data).annotations
+    found = _decoders()[1](unmarked(data)).annotations
     return _groups([[getattr(one, field) for field in GROUPS] for one in found], name)
 
 
@@ -70,7 +69,7 @@ def federated_columns_in(data: Buffer, notices: Mapping[str, int], name: str) ->
     """Return what a valid document says; it is looked at only where the `notices` say that it has such fields."""
     if not any(code.startswith(_NOTED) and count for code, count in notices.items()):
         return {}
-    return _decoded(data[3:] if data[:3] == BOM_UTF8 else data, name)
+    return _decoded(unmarked(data), name)
 
 
 def federated_columns_of(sections: Mapping[str, bytes], name: str) -> dict[str, Any]:

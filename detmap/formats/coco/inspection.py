@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from codecs import BOM_UTF8
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -19,7 +18,8 @@ from detmap.errors import InputError
 from detmap.formats.coco.lines import holds_lines
 from detmap.formats.registry import Inspection, Outlines
 from detmap.kernels import readonly
-from detmap.reading.sources import Buffer, Opened, Source, read_bytes
+from detmap.reading.sources import Buffer, Opened, Source, read_bytes, unmarked
+from detmap.reading.typed_json import UNREADABLE
 from detmap.shapes import fields as kinds_by_field
 from detmap.shapes.kinds import MASKS, SHIPPED_FIELDS, SHIPPED_LISTS
 
@@ -49,8 +49,8 @@ def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
     What is no name or no size is left out: a size is two whole numbers of 1 or more.
     """
     try:
-        images = _decode(data[3:] if data[:3] == b"\xef\xbb\xbf" else data).images
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        images = _decode(unmarked(data)).images
+    except UNREADABLE as error:
         raise InputError(f"names and sizes of images cannot be read: {error}", source=table.source) from None
     count = table.images.values.size
     place = locate(np.array([one.id for one in images]), table.images.values).tolist()
@@ -70,12 +70,12 @@ def image_field(source: Source, name: str) -> dict[Any, Any]:
     Of a document that cannot be read nothing is said: its reader says what is wrong.
     """
     data, _ = read_bytes(source, "ground truth")
-    text = memoryview(data)[3 if data[:3] == BOM_UTF8 else 0 :]
+    text = unmarked(data)
     if name.isascii() and name.isidentifier() and not has_key(text, name):
         return {}
     try:
         images = msgspec.json.decode(text, type=_Fields).images
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except UNREADABLE:
         return {}
     return {one.get("id"): one.get(name) for one in images}
 
@@ -92,7 +92,7 @@ def kinds_in(source: Source) -> dict[str, int]:
         if not fields:
             return {}
         data, name = opened.whole(), opened.name
-    text = memoryview(data)[3 if data[:3] == b"\xef\xbb\xbf" else 0 :]
+    text = unmarked(data)
     fields = {field: kind for field, kind in fields.items() if has_key(text, field)}
     if not fields:
         return {}
@@ -106,7 +106,7 @@ def kinds_in(source: Source) -> dict[str, int]:
             lists: Any = [(key, list[record], []) for key in ("annotations", "predictions")]  # type: ignore[valid-type]
             document = msgspec.json.decode(text, type=msgspec.defstruct("_Records", lists, gc=False))
             records = document.annotations or document.predictions  # type: ignore[attr-defined]
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except UNREADABLE:
         return {}
     found = {"": len(records)}
     for kind in dict.fromkeys(fields.values()):
@@ -164,15 +164,14 @@ class _Shapes(msgspec.Struct, gc=False):
 def inspect(source: Source) -> Inspection | None:
     """Return what a file of ground truth says besides; None where it cannot be read so."""
     data, _ = read_bytes(source, "ground truth")
-    text = memoryview(data)[3:] if bytes(data[:3]) == b"\xef\xbb\xbf" else data
-    unreadable = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+    text = unmarked(data)
     try:
         lists = msgspec.json.decode(text, type=_Lists)
-    except unreadable:
+    except UNREADABLE:
         return None
     outlines = None
     if has_key(text, SHIPPED_FIELDS[MASKS]):
-        with suppress(*unreadable):  # a segmentation that is none: reading says so
+        with suppress(*UNREADABLE):  # a segmentation that is none: reading says so
             drawn = msgspec.json.decode(text, type=_Shapes).annotations
             outlines = _outlines([one.polygons for one in drawn])
     images, categories = ([one.id for one in part if one.id is not None] for part in (lists.images, lists.categories))

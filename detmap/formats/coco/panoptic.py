@@ -18,7 +18,8 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.image_clusters import clusters_of
 from detmap.reading.options import Path
 from detmap.reading.png import label_map
-from detmap.reading.sources import Buffer, name_of, read_bytes
+from detmap.reading.sources import name_of, read_bytes
+from detmap.reading.typed_json import UNREADABLE, read_json, refused
 
 #: Where label maps are: a folder of PNG files, or arrays by image id.
 Maps = str | os.PathLike[str] | Mapping[Any, Any]
@@ -165,19 +166,13 @@ class _Arrays:
 
 def _document(source: Any, name: str, of: Any) -> Any:
     """Return what the JSON holds."""
+    remedy = "see COCO's panoptic format"
+    if not isinstance(source, Mapping):
+        return read_json(source, of, name, remedy)[0]
     try:
-        if isinstance(source, Mapping):
-            return msgspec.convert(source, of)
-        data: Buffer = read_bytes(source, name)[0]
-        return msgspec.json.decode(memoryview(data)[3 if bytes(data[:3]) == b"\xef\xbb\xbf" else 0 :], type=of)
-    except msgspec.ValidationError as error:
-        problem, _, where = str(error).partition(" - at ")
-        place = where.strip("`").removeprefix("$.")
-        raise InputError(
-            problem[:1].lower() + problem[1:], source=name, record=place or None, remedy="see COCO's panoptic format"
-        ) from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise InputError(f"is not valid JSON: {' '.join(str(error).split())}", source=name) from None
+        return msgspec.convert(source, of)
+    except UNREADABLE as error:
+        raise refused(error, name, remedy=remedy) from None
 
 
 def _by_image(

@@ -344,7 +344,7 @@ class DetectionResult(Result):
         Parameters
         ----------
         path : path, optional
-            Write the picture there, as .svg or .png.
+            Write the picture there, as .svg, .pdf or .png.
         categories : sequence of int or str, optional
             Their ids or names.
         iou : float, optional

@@ -95,7 +95,7 @@ def calibration(
     of_classes = {"category": diagnosis.categories, "detections": number_of}
     of_classes |= {"ECE": ece, "LaECE": laece, "LaACE": laace}
     settings = {"bins": bins, "tau": tau, "la_bins": la_bins, "position_bins": position_bins, "iou": diagnosis.iou}
-    notes = [f"ECE and D-ECE at IoU {diagnosis.iou:g}, LaECE and LaACE at IoU {tau:g}; 0 is best"]
+    notes = [f"ECE and D-ECE at {diagnosis.at}, LaECE and LaACE at {diagnosis.named(tau)}; 0 is best"]
     tables = {"reliability": rows_of(rows), "categories": rows_of(of_classes)}
     return Finding("calibration", settings, metrics, tables, notes)
 

@@ -108,7 +108,7 @@ def confusion(
         "categories": _classes(diagnosis, matrix),
     }
     above = "above" if match == "ultralytics" else "of at least"
-    notes = [f"detections of scores {above} {score:.4g}{chosen}; IoU {iou:g}"]
+    notes = [f"detections of scores {above} {score:.4g}{chosen}; {diagnosis.named(iou)}"]
     made = Confusion("confusion", {"score": score, "iou": iou, "match": match}, metrics, tables, notes)
     made.matrix, made.categories = readonly(matrix, np.int64), tuple(diagnosis.categories)
     made.score, made.iou = score, iou

@@ -20,7 +20,7 @@ from detmap.hits import SAMPLED, WITH_TAIL, Hits
 from detmap.kernels import readonly, resampling
 from detmap.statistics.clusters import Units, balanced, units_of
 from detmap.statistics.sampled_curves import sampled_scores
-from detmap.system import parallel
+from detmap.system import parallel, progress
 
 #: Precisions in a block of replicates, few enough for Ctrl-C to be heard soon, and hits of the classes that are worked on
 #: together, few enough for a cache. Both are large enough that calling the kernels does not count,
@@ -232,13 +232,16 @@ class Reweighted:
             room = spare.pop() if spare else _Room()
             self._score_block(np.stack([codes(r) for r in range(begin, end)]), recalls, room, out[begin:end])
             spare.append(room)
+            progress.advance(end - begin)
 
         parallel.run(work, [(begin, min(begin + size, count)) for begin in range(0, count, size)], threads)
         if self.pools is not None:  # whose columns come here as those of all categories, or of a group
-            made = self.pools.score(count, codes, threads)
+            with progress.counting(("pooled classes", count)):
+                made = self.pools.score(count, codes, threads)
             out[:, :, list(self.pooled)] = made[:, :, list(self.pooled.values())]
         for crowd in self.crowds:
-            crowd.fill(out, count, codes, threads)
+            with progress.counting(("groups of images", count)):
+                crowd.fill(out, count, codes, threads)
         return out
 
     def _score_block(self, codes: NDArray[np.int32], recalls: int, room: _Room, out: NDArray[np.float64]) -> None:

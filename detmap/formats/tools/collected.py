@@ -184,7 +184,13 @@ class Collected:
         unscored = np.isnan(found["scores"])
         if unscored.any():
             row = self._rows[int(np.argmax(unscored))]
-            raise InputError("there is no score", source=self.source, record=row.place, field="score")
+            raise InputError(
+                "there is no score",
+                source=self.source,
+                record=row.place,
+                field="score",
+                remedy="are the arguments swapped? The ground truth comes first, and detections alone have scores",
+            )
         with self._named():
             found = matched(found, ground_truth, reading.unknown_images, lambda row: self._rows[row].place)
             if self.shares:

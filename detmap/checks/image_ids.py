@@ -19,7 +19,7 @@ from detmap.data.tables import Detections, GroundTruth
 from detmap.formats.file_names import resolve_images, stem
 
 #: What may be wrong with ids of images.
-CAUSES = ("image_ids_shifted", "image_ids_positions", "image_ids_type", "image_ids_names")
+CAUSES = ("image_ids_shifted", "image_ids_positions", "image_ids_rotated", "image_ids_type", "image_ids_names")
 
 #: So many ids must be explained to explain them all.
 _FEWEST = 3

@@ -41,7 +41,7 @@ FLAT, FLAT_ALONE = 0.2, 0.4
 MIXED = 0.1
 
 #: Least share of the confident detections of a category that overlap a better one: of one category, and of all.
-TWINS, ALL_TWINS = 0.08, 0.15
+TWINS, ALL_TWINS = 0.08, 0.2
 
 #: Fewest records that a finding of a category is about.
 FEWEST = 10

@@ -269,7 +269,7 @@ warning rarely_detected
     They count as missed.
     Was a part of the detections of this category lost? Otherwise the model does not know it.
 warning rarely_labelled
-    {many} of high score on nothing, and those of the highest scores hardly less than others
+    {many} of the highest scores of their category that lie on nothing, far more than in other categories
     They count as false, though what they show may be there.
     Look at some: label what is missing, or leave these images out for this category.
 warning labels_mixed

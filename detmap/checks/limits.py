@@ -260,7 +260,9 @@ def _lines(side: Side, rows: Array) -> list[tuple[str, float]]:
     one_size = known and bool((side.sizes[rows] == side.sizes[rows[0]]).all())
     for what in [*_EDGES, *(f"{name} / side" for name in (() if one_size or not known else _EDGES))]:
         values = _at(side, rows, what)
-        values = np.sort(values[np.isfinite(values)])
+        inner = np.isfinite(values)
+        # Boxes of one image at one place are one: an object is found several times.
+        values = np.unique(np.stack([values[inner], side.image[rows[inner]]]), axis=1)[0]
         if values.size < 200:
             continue
         numbers, held = np.unique(values, return_counts=True)

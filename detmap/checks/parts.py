@@ -155,6 +155,8 @@ def _unlike(
     if evidence.classes == 1 and response.code != "undetected":
         return
     bad = np.bincount(units.label[units.bad & left], minlength=evidence.classes)
+    if response.code == "undetected":  # categories without detections have a finding of their own
+        bad[np.bincount(evidence.label[evidence.detections], minlength=evidence.classes) == 0] = 0
     for label in np.flatnonzero(bad >= FEWEST).tolist():
         own = _chosen(units, (units.label == label) & left)
         part = evidence.division.unlike(own.image, own.bad, own.chance, max(evidence.classes, 1))

@@ -71,7 +71,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     rows, objects = evidence.finders
     if rows.size >= FEWEST_OF_CATEGORY:
         yield from _scores(evidence, rows, objects)
-        yield from _boxes(evidence, rows, objects)
+        if evidence.found.posed is None:  # boxes around points are smaller than their objects
+            yield from _boxes(evidence, rows, objects)
     if not facts.caused("detections", "sizes_cut"):
         yield from _counts(evidence)
 

@@ -211,3 +211,41 @@ def classes_of_labels_alone(rng, scene, share):
     cells = set(zip(scene.image.tolist(), scene.label.tolist(), strict=True))
     keep = [one in cells for one in zip(scene.d_image.tolist(), scene.d_label.tolist(), strict=True)]
     scene.detections(np.array(keep))
+
+
+@plants("leakage")
+def resized_images_of_the_training_set(rng, scene, share):
+    """Some of the images, at 0.6 of the size, whole pixels, of the same names."""
+    _train(rng, scene, share, lambda names: names)
+
+
+@plants("leakage")
+def resized_and_renamed_images_of_the_training_set(rng, scene, share):
+    _train(rng, scene, share, lambda names: [f"part_{at}.png" for at in range(len(names))])
+
+
+@plants("leakage")
+def mirrored_images_of_the_training_set(rng, scene, share):
+    _train(rng, scene, share, lambda names: [f"flip_{at}.png" for at in range(len(names))], mirrored=True)
+
+
+def _train(rng, scene, share, rename, mirrored=False):
+    """Put a copy of some images, those with three objects at least first, into another ground truth."""
+    held = np.bincount(scene.image, minlength=len(scene.ids))
+    full = rng.permutation(np.flatnonzero(held >= 3))
+    chosen = full[: max(round(share * len(scene.ids)), 3)]
+    sizes = np.round(scene.sizes * 0.6).astype(int)
+    names = rename([scene.names[at] for at in chosen.tolist()])
+    train = {"images": [], "annotations": [], "categories": scene.data().truth["categories"]}
+    for number, (at, name) in enumerate(zip(chosen.tolist(), names, strict=True)):
+        w, h = sizes[at].tolist()
+        train["images"].append({"id": number, "file_name": name, "width": w, "height": h})
+        for row in np.flatnonzero(scene.image == at).tolist():
+            x, y, bw, bh = scene.box[row] * 0.6
+            x = w - x - bw if mirrored else x
+            box = [round(v) for v in (x, y, bw, bh)]
+            train["annotations"].append(
+                {"id": len(train["annotations"]) + 1, "image_id": number, "category_id": int(scene.label[row]) + 1,
+                 "bbox": box, "area": box[2] * box[3], "iscrowd": 0}
+            )  # fmt: skip
+    scene.train = train

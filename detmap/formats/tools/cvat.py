@@ -15,6 +15,7 @@ from detmap.reading.sources import Source, read_bytes
 from detmap.shapes.kinds import BOXES
 
 _DEEPEST = 64
+_SIDES = ("xtl", "ytl", "xbr", "ybr")
 
 #: Elements of an image that have no area, or that are read in no other way yet.
 _UNREAD = ("polyline", "points", "mask", "ellipse", "skeleton", "cuboid")
@@ -85,10 +86,18 @@ def _number(text: str, source: str, place: str, field: str) -> float:
 
 def _box(attributes: Mapping[str, str], source: str, place: str) -> list[float]:
     """Return the corners of a box, turned clockwise on the screen about its centre by its rotation in degrees."""
-    left, top, right, bottom = (
-        _number(attributes.get(side, ""), source, place, side) for side in ("xtl", "ytl", "xbr", "ybr")
-    )
-    turn = _number(attributes.get("rotation", "0"), source, place, "rotation")
+    words = [attributes.get(side, "") for side in _SIDES]
+    text = "".join(words)
+    try:
+        left, top, right, bottom = map(float, words)
+        good = text.isascii() and "_" not in text and math.isfinite(left + top + right + bottom)
+    except ValueError:
+        good = False
+    if not good:
+        left, top, right, bottom = (
+            _number(word, source, place, side) for word, side in zip(words, _SIDES, strict=True)
+        )
+    turn = _number(attributes["rotation"], source, place, "rotation") if "rotation" in attributes else 0.0
     corners = [left, top, right, top, right, bottom, left, bottom]
     if turn == 0:
         return corners

@@ -15,6 +15,7 @@ from detmap.formats.tools.collected import Collected, decoded
 from detmap.reading.opening import Held
 from detmap.reading.options import Reading
 from detmap.reading.sources import members, name_of, read_bytes
+from detmap.shapes.kinds import BOXES
 
 #: Corners of the polygon that stands for a circle where its mask is asked for.
 _CORNERS = 64
@@ -44,6 +45,10 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
             raise InputError("is the image of two files", source=place, field="imagePath", value=path)
         image = found.image(path, file, document.imageHeight, document.imageWidth)
         for k, shape in enumerate(document.shapes):
+            if reading.iou_type == BOXES and shape.shape_type == "rectangle" and len(shape.points) == 2:
+                (x, y), (a, b) = shape.points
+                found.add(f"{file} shape {k}", image, shape.label, (min(x, a), min(y, b), abs(a - x), abs(b - y)))
+                continue
             outline = _outline(shape, place, f"shape {k}")
             if outline is None:
                 found.count("unread_records")

@@ -270,7 +270,7 @@ def _of_images(found: Mapping[str, Any], image: str, source: str) -> dict[str, A
     return out
 
 
-#: No side of an image has so many pixels.
+#: Exclusive maximum of an image's side in pixels.
 _MOST_PIXELS = 10_000_000
 
 

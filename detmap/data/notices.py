@@ -111,7 +111,7 @@ NOTICES = {
     "empty_categories": "{n} categories without ground truth: left out of the means",
     "zero_categories": "{n} categories without ground truth: by the protocol's rule their AP is 0 in all means",
     "missing_queries": "{n} judged queries that the run does not have: left out, or 0 where the convention says so",
-    "extra_queries": "{n} queries of the run that nobody judged: left out",
+    "extra_queries": "{n} queries of the run without judgements: left out",
     "empty_queries": "{n} queries without relevant items: they count as the convention says",
     "paired_by_id": "{n} queries are paired by their ids, where ranx pairs dicts by place: {names}",
     "order_of_ranx": "{n} queries have a relevant document that is tied with another: equal scores are in the order in "

@@ -97,7 +97,7 @@ def convert(
     OptionError
         Where it is not clear what to read or write, or the target is an input or cannot be written.
     InputError
-        As for whoever reads the source; where the table holds what would be wrong in the other format.
+        As the source's reader raises it; where the table holds what the other format cannot.
     """
     reading = made_of(options, "detmap.convert")
     named = (getattr(reading, name) for name, made in options_of().items() if made.is_path)

@@ -118,12 +118,16 @@ def read_detections(
 
 
 def asked_protocol(path: Source, format: str | None = None) -> str:
-    """Return the protocol whose fields ground truth has; "coco" where it has none, and where it cannot be read. Raises
+    """Return the protocol of the benchmark whose format ground truth has, or whose fields it has; "coco" where it has none,
+    and where it cannot be read. Raises
     `OptionError` for a stream, which cannot be read twice.
     """
     if is_stream(path):
         raise OptionError("the protocol auto needs ground truth in a file, which is read twice")
     given = Input(path, "ground_truth", Reading(format=format, invalid_boxes="miss"))
+    with suppress(InputError):
+        if given.known is not None and given.known.protocol:
+            return given.known.protocol
     for kind in (BOXES, KEYPOINTS):  # annotations of poses may lack what boxes need
         with suppress(InputError):  # its reader says what is wrong, once it is read for what is asked
             table = given.read_as(replace(given.reading, iou_type=kind)).ground_truth()

@@ -60,6 +60,8 @@ FORMAT = register(
         everywhere=["dontcare"],
         besides=More(columns=(*_SPACE, *_FIELDS), read=_read, write=_write, holds=(BOX3D,), folded=True, inside="data"),
         takes=("image_set", "fields"),
+        protocol="kitti",
+        leveled=True,
         holds=(BOXES, BEV, BOX3D),
         fields=_FIELDS,
         inside="data",

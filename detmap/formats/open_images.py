@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,6 +45,7 @@ from detmap.kernels import readonly
 from detmap.plugins import register
 from detmap.reading.options import Path, Reading, Role
 from detmap.reading.sources import Source, compressed, read_bytes
+from detmap.reading.typed_json import read_json
 from detmap.shapes import find
 from detmap.shapes.boxes import seem_shares
 from detmap.shapes.kinds import BOXES, MASKS
@@ -394,12 +394,7 @@ def hierarchy(path: Path) -> Hierarchy:
     InputError
         Where it is not such JSON.
     """
-    data, name = read_bytes(path, "hierarchy")
-    try:
-        document = msgspec.json.decode(bytes(data))
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise InputError(f"is not JSON: {error}", source=name) from None
-    return Hierarchy.of(document, name)
+    return Hierarchy.of(*read_json(path, object, "hierarchy"))
 
 
 # ------------------------------------------------------------------------------------------------------------ as written

@@ -44,7 +44,7 @@ def unpacked_name(name: str) -> str:
 #: Maximum number of names of a folder that are counted to describe it, and of those that are proposed instead of it.
 _MANY, _FEW = 10_000, 3
 
-#: So many lines a sniff looks at.
+#: Maximum number of lines that recognition looks at.
 _LINES = 100
 
 
@@ -190,8 +190,8 @@ LOST = {
     "groups": "{n} boxes stand for groups, which the format has no field for: they are written as plain objects",
     "zero_ids": "{n} annotations have the id 0, which is not kept: the decision id_zero no longer concerns them",
     "areas": "{n} areas are not those of the box or mask, and the format has no field for them",
-    "sizes": "{n} boxes with sizes are written by corners, of which VOC's own protocols count the last pixel too",
-    "corners": "{n} boxes by corners are written with sizes, which do not count the last pixel as VOC's own protocols do",
+    "sizes": "{n} boxes with sizes are written by corners, which differ under rules that count the last pixel",
+    "corners": "{n} boxes by corners are written with sizes, which differ under rules that count the last pixel",
     "rounded_boxes": "{n} boxes change in their last digits, as the format writes them in another way",
     "rounded_points": "{n} records have keypoints that change in their last digits, as they are written as shares",
     "boxes": "{n} boxes become those around their masks, as the format has outlines alone",
@@ -242,6 +242,8 @@ class Format:
         The kinds of shape that it has fields for, by their `iou_type`. None: its readers say what they cannot read.
     protocol : str
         The protocol of the benchmark whose files these are, which a message proposes; empty: none in particular.
+    leveled : bool
+        Whether its objects have KITTI's levels of difficulty, which other rules than that protocol's do not read.
     federated : bool
         Whether it has fields for lists of categories of each image, as LVIS's and Open Images', and for frequencies; for
         CrowdPose's crowd index, and for flags and scores of parts as COCO-WholeBody's.
@@ -293,6 +295,7 @@ class Format:
     written: tuple[str, ...] = ()
     holds: tuple[str, ...] | None = (BOXES,)
     protocol: str = ""
+    leveled: bool = False
     federated: bool = False
     grouped: bool = False
     fields: tuple[str, ...] | None = ()

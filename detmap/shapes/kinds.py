@@ -94,10 +94,10 @@ class Reader(Protocol):
     """
 
     def __init__(self, size: int) -> None:
-        """Begin with a document of so many bytes."""
+        """Begin with a document of `size` bytes."""
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> Any:
-        """Read values of JSON; None where one is none, which nobody has looked at between brackets and braces.
+        """Read values of JSON; None where one is invalid; what stands between brackets and braces is unchecked.
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from detmap.data.tables import Detections, GroundTruth
     from detmap.detection.protocols import Protocol
 
-#: So many polygons are drawn at a time: what that takes is bounded by what it takes for these.
+#: Polygons drawn at a time, which bounds the memory for drawing.
 _POLYGONS = 1 << 11
 
 
@@ -343,7 +343,7 @@ def _seem_shares(points: NDArray[np.float64], starts: NDArray[np.int64], vertice
 
 
 def _rows(count: int) -> dict[str, NDArray[Any]]:
-    """Return the columns of so many records, in one piece of memory."""
+    """Return the columns of `count` records, in one piece of memory."""
     made = allocate(*(((count, *width), kind) for width, kind in _BY_ROW.values()))
     return dict(zip(_BY_ROW, made, strict=True))
 

@@ -66,8 +66,8 @@ def read_detections(source: Source, ground_truth: GroundTruth | None, reading: R
         of_group += [called] * count
         rows += [row] * count
     flat = list(chain.from_iterable(strings))
-    words = [flat[order.index(name) :: len(order)] for name in ("score", *_FORMS[form])]
-    numbers = numbers_of(words, [table.lines[row] for row in rows], table.source)
+    columns = [flat[order.index(name) :: len(order)] for name in ("score", *_FORMS[form])]
+    numbers = numbers_of(columns, [table.lines[row] for row in rows], table.source)
     labels = flat[order.index("category") :: len(order)] if "category" in order else [only] * len(rows)
     if max(map(len, labels), default=0) > _LONGEST or "\0" in "".join(labels):
         raise InputError("the class has more than 256 characters, or a null", source=table.source, field=STRING)

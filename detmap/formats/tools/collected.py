@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -155,8 +155,8 @@ class Collected:
             raise OptionError(f"{self.source} names no classes, and {len(names)} are given (--classes): give one")
         return coded(names * len(self))
 
-    def ground_truth(self, reading: Reading) -> GroundTruth:
-        """Return the records as ground truth, whose images may have none."""
+    def ground_truth(self, reading: Reading, fields: Mapping[str, NDArray[np.float64]] | None = None) -> GroundTruth:
+        """Return the records as ground truth, whose images may have none, with further fields."""
         shapes: dict[str, Any] = {"boxes": self._boxes(), "box_format": self.box_format}
         if reading.iou_type != BOXES:
             shapes = self._outlines(reading)
@@ -169,6 +169,7 @@ class Collected:
                 crowd=np.array(self._rows.crowds, np.bool_),
                 images=np.array([*self.sizes], str),
                 image_sizes=sizes if sizes.any() else None,
+                fields=fields,
                 invalid_boxes=reading.invalid_boxes,
                 notices=self.notices,
                 source=self.source,

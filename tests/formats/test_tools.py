@@ -498,3 +498,32 @@ def test_what_is_wrong_with_kittis_tracking(line, problem, tmp_path):
     (tmp_path / "0000.txt").write_text(line + "\n")
     with pytest.raises(InputError, match=problem):
         detmap.read(tmp_path, "ground_truth", format="kitti_tracking")
+
+
+@pytest.mark.parametrize("kind", ["rotation", "oriented_rectangle", "rectangle"])
+def test_four_corners_in_labelme(kind, tmp_path):
+    shape = {"label": "x", "points": [[3, 1], [5, 3], [3, 5], [1, 3]], "shape_type": kind, "flags": {}}
+    document = {
+        "version": "5",
+        "flags": {},
+        "shapes": [shape],
+        "imagePath": "a.jpg",
+        "imageHeight": 8.0,
+        "imageWidth": 9.0,
+    }
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    table = detmap.read(tmp_path / "a.json", "ground_truth")
+    assert (table.boxes.tolist(), table.images.sizes.tolist()) == ([[1, 1, 4, 4]], [[8, 9]])
+
+
+def test_ellipses_and_masks_in_cvat(tmp_path):
+    (tmp_path / "a.xml").write_text(
+        '<annotations><image id="0" name="a b.png" width="60" height="50">'
+        '<ellipse label="x" cx="10" cy="10" rx="3" ry="4"/><ellipse label="x" cx="9" cy="9" rx="3" ry="4" rotation="30"/>'
+        '<mask label="y" rle="2, 4, 2" left="3" top="4" width="4" height="2"/></image></annotations>'
+    )
+    table = detmap.read(tmp_path / "a.xml", "ground_truth")
+    assert table.boxes.tolist() == [[7, 6, 13, 14], [3, 4, 7, 6]]
+    assert table.notices["unread_records"] == 1
+    masks = detmap.read(tmp_path / "a.xml", "ground_truth", iou_type="segm")
+    assert (len(masks), masks.notices["unread_records"]) == (1, 2)

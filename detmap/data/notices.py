@@ -84,6 +84,10 @@ NOTICES = {
     "missing_num_keypoints": "{n} annotations without num_keypoints: counted, those whose third number is above 0",
     "odd_polygons": "{n} polygons of fewer than three points, or with half a point at the end: drawn as pycocotools does",
     "box_masks": "{n} records without a mask: their boxes are filled, as pycocotools does",
+    "absent_masks": "{n} objects have a box and no mask: no detection finds them (protocol openimages ignores those that "
+    "match their boxes)",
+    "boxed_objects": "{n} objects have a box and no mask: they are to be found, and detections that match nothing but their "
+    "boxes are ignored",
     "track_lengths": "{n} records for another number of frames than objects of their video: frames behind the end of the "
     "shorter list do not count; write null where nothing is",
     "mask_sizes": "{n} masks of another height and width than their image: they overlap only others of theirs",

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from detmap.data.benchmarks import protocol_for
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
@@ -175,6 +177,14 @@ def write(
             lost["zero_ids"] = int(table.zero_ids.sum())
         if table.group_of is not None and not found.grouped:
             lost["groups"] = int(table.group_of.sum())
+        without = [
+            values for name, values in table.fields.items() if found.fields is not None and name not in found.fields
+        ]
+        if without:
+            known = [
+                np.isfinite(values) & (values != -1) for values in without
+            ]  # -1 is unknown in KITTI and Open Images
+            lost["fields"] = int(np.any(known, axis=0).sum())
         if not found.federated:
             lists = [
                 one.listed.tolist() for one in (table.negatives, table.not_exhaustive, table.present) if one is not None

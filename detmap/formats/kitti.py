@@ -63,6 +63,7 @@ FORMAT = register(
         protocol="kitti",
         leveled=True,
         holds=(BOXES, BEV, BOX3D),
+        fields=_FIELDS,
         inside="data",
         words=("KITTI's folder label_2", "KITTI's folder of results, an image each"),
     )

@@ -190,6 +190,7 @@ LOST = {
     "groups": "{n} boxes stand for groups, which the format has no field for: they are written as plain objects",
     "zero_ids": "{n} annotations have the id 0, which is not kept: the decision id_zero no longer concerns them",
     "areas": "{n} areas are not those of the box or mask, and the format has no field for them",
+    "sizes": "{n} boxes with sizes are written by corners, which differ under rules that count the last pixel",
     "corners": "{n} boxes by corners are written with sizes, which differ under rules that count the last pixel",
     "rounded_boxes": "{n} boxes change in their last digits, as the format writes them in another way",
     "rounded_points": "{n} records have keypoints that change in their last digits, as they are written as shares",
@@ -198,6 +199,9 @@ LOST = {
     "shapes": "{n} records have shapes that the format has no field for, or none besides others (choose: --iou-type)",
     "empty_categories": "{n} categories without objects, of which the format does not keep the names",
     "category_ids": "{n} categories are written by name or by number, and their ids are not kept",
+    "category_order": "{n} categories change places, as the format orders them by name: means are added in that order",
+    "order": "{n} detections stand in another order than before, by which some protocols break ties of scores",
+    "fields": "{n} objects have further fields, as truncation, which the format has no place for",
     "image_ids": "{n} images are written by name, and their ids are not kept",
     "category_names": "{n} categories have names besides their ids, which the format has no field for",
     "image_names": "{n} images have files with names besides their ids, which the format has no field for",
@@ -245,6 +249,8 @@ class Format:
         CrowdPose's crowd index, and for flags and scores of parts as COCO-WholeBody's.
     grouped : bool
         Whether it has a field for boxes that stand for groups.
+    fields : tuple of str, or None
+        The names of further fields of objects, as `GroundTruth.fields`, that it has a place for. None: any name.
     words : tuple of str
         What help calls a source of ground truth and one of detections.
     members : str
@@ -292,6 +298,7 @@ class Format:
     leveled: bool = False
     federated: bool = False
     grouped: bool = False
+    fields: tuple[str, ...] | None = ()
     words: tuple[str, str] = ("", "")
     members: str = ""
     inside: str = ""

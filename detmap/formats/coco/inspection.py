@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -53,14 +54,17 @@ def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
     except UNREADABLE as error:
         raise InputError(f"names and sizes of images cannot be read: {error}", source=table.source) from None
     count = table.images.values.size
-    place = locate(np.array([one.id for one in images]), table.images.values).tolist()
-    names, sizes = [""] * count, np.zeros((count, 2), np.int64)
-    for row, one in zip(place, images, strict=True):
-        if isinstance(one.file_name, str):
-            names[row] = one.file_name
-        if all(_is_side(side) for side in (one.height, one.width)):
-            sizes[row] = int(one.height), int(one.width)
-    known = readonly(sizes, np.int64) if table.images.sizes is None and sizes.any() else table.images.sizes
+    place = locate(np.array([one.id for one in images]), table.images.values)
+    names, known = [""] * count, table.images.sizes
+    for row, name in zip(place.tolist(), map(attrgetter("file_name"), images), strict=True):
+        if isinstance(name, str):
+            names[row] = name
+    if known is None:
+        sizes = np.zeros((count, 2), np.int64)
+        for row, one in zip(place.tolist(), images, strict=True):
+            if _is_side(one.height) and _is_side(one.width):
+                sizes[row] = int(one.height), int(one.width)
+        known = readonly(sizes, np.int64) if sizes.any() else None
     return replace(table, images=replace(table.images, sizes=known, names=tuple(names) if any(names) else None))
 
 

@@ -80,7 +80,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
 def _add_page(parser: argparse.ArgumentParser) -> Any:
     """Add the options that every report has, and return their group."""
     page = parser.add_argument_group("report")
-    add_option(page, "--out/-o FILE", "where the page goes, as report.html", required=True)
+    add_option(page, "--out/-o FILE", "where the page goes; default: report.html", default="report.html")
     add_option(page, "--quiet", "no notes or progress on stderr")
     return page
 

@@ -127,7 +127,8 @@ def metric_row(
                 "range": {"low": round(100 * low, 2), "width": round(100 * (high - low), 2)} if between else None,
             }
         )
-    return {"name": printable(name), "of": printable(of), "values": made}
+    known_ends = any(one["ends"] for one in made)
+    return {"name": printable(name), "of": printable(of), "values": made, "ends": known_ends}
 
 
 def side_by_side(models: Sequence[Sequence[Section]]) -> list[Section]:

@@ -334,7 +334,10 @@ def _metrics(models: Sequence[Model], level: float) -> Section:
     bars = {f"{model.name}: value" if several else "value": 1.0 for model in models}
     if any(lacks for lacks, _ in _lacking(models)):
         note = "Means are of each model's own queries, which are not the same for all" + (f"; {note}" if note else "")
-    blocks = [table("Means over queries", means, bars=bars, note=note)]
+    all_above = len(means) <= _METRICS  # on the first screen
+    blocks: list[Any] = (
+        [Text(sentence(note))] if all_above else [table("Means over queries", means, bars=bars, note=note)]
+    )
     blocks += [table("Other numbers", others)] if others else []
     return Section("metrics", "Metrics", "All that was evaluated.", [("", blocks)])
 

@@ -133,7 +133,7 @@ class Page:
         (KEPT / f"{name}.webp").write_bytes(base64.b64decode(taken["data"]))
 
     def barriers(self, name, where="document"):
-        """Return what axe finds that is serious or critical, in a line each; all that it finds is kept in `KEPT`."""
+        """Return what axe finds, in a line each; what it is not sure of is kept in `KEPT` too."""
         from importlib import resources
 
         if self.evaluate("typeof axe") == "undefined":
@@ -144,7 +144,6 @@ class Page:
         return [
             f"{one['id']} ({one['impact']}): {one['help']}: {node['html'][:160]}"
             for one in found["violations"]
-            if one["impact"] in ("serious", "critical")
             for node in one["nodes"][:5]
         ]
 

@@ -157,7 +157,9 @@ def picked(rows: Sequence[Mapping[str, Any]], names: Sequence[str], **renamed: s
 
 def found_by_check(name: str, checked: Report | str) -> Section:
     """Return what a check of the files of a model found, or why there was none."""
-    blocks: list[Any] = [Text(printable(checked)) if isinstance(checked, str) else Fragment(checked.to_html(level=3))]
+    blocks: list[Any] = [
+        Text(printable(checked)) if isinstance(checked, str) else Fragment(checked.to_html(level=3, of=name))
+    ]
     lead = "What to know before believing these numbers."
     return Section("check", "What a check of the files found", lead, [(printable(name), blocks)])
 
@@ -262,7 +264,7 @@ def page(
         several=several,
         summaries=summaries,
         metrics=metrics,
-        brief=printable(f"{brief} · {made:%Y-%m-%d %H:%M} UTC"),
+        brief=printable(f"{brief} · {made:%Y-%m-%d %H:%M} UTC with detmap {detmap.__version__}"),
         verdicts=verdicts,
         inputs=[{name: printable(str(value)) for name, value in one.items()} for one in inputs],
         facts=[*facts, ("Made", f"{made:%Y-%m-%d %H:%M} UTC with detmap {detmap.__version__}")],

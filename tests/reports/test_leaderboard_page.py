@@ -207,7 +207,7 @@ def test_nothing_sticks_out_at_any_width(page, width, scheme):
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_axe_finds_no_barrier(page, width, scheme):
-    """Nothing serious or critical, such as text that is hard to read against what is behind it."""
+    """Nothing at all, such as text that is hard to read against what is behind it."""
     pytest.importorskip("axe_core_python")
     page.look(width, scheme)
     assert page.barriers(f"leaderboard-{width}-{scheme}") == []

@@ -113,7 +113,7 @@ class DetectionResult(Result):
 
     @cached_property
     def _scored(self) -> Curves:
-        """The curves within every cap, with their scores: made in one pass, when somebody asks for one of the arrays."""
+        """The curves within every cap, with their scores, computed lazily in one pass."""
         return Curves.of(self.tally, self.protocol.max_dets, True, self._threads)
 
     @cached_property
@@ -364,7 +364,7 @@ class DetectionResult(Result):
         Parameters
         ----------
         path : path, optional
-            Write the picture there, as .svg or .png.
+            Write the picture there, as .svg, .pdf or .png.
         categories : sequence of int or str, optional
             Their ids or names.
         iou : float, optional

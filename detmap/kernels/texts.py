@@ -13,7 +13,7 @@ from detmap.kernels.words import ALL, BYTE, HIGHS, NOTHING, U1, U24, U32, _load,
 LENGTH_BITS = 24
 LENGTHS = np.uint64((1 << LENGTH_BITS) - 1)
 ABSENT = ALL
-# So many scores are compared together.
+# Scores compared at a time.
 AT_ONCE = 16
 MIXER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -382,7 +382,7 @@ def count_before(listed: Scored, sought: Scored, descending: bool, begin: int, s
             score, word, count = sought.scores[k], sought.words[k], 0
             row, end = listed.starts[group], listed.starts[group + 1]
             while row < end:
-                if row + AT_ONCE <= end:  # most scores are others: so many are compared without a branch
+                if row + AT_ONCE <= end:  # most scores differ: compare AT_ONCE of them without a branch
                     tied = False
                     for i in range(AT_ONCE):
                         tied |= scores[np.uint64(row) + np.uint64(i)] == score

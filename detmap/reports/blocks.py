@@ -53,7 +53,7 @@ class Fragment:
 class Section(NamedTuple):
     """A section: its anchor, title, what to look for in it, and of each model its name and its blocks.
 
-    `filters` are the choices of a gallery's filters, see `detmap.reports.galleries.filters`.
+    `filters` are the choices of the filters of a gallery in it.
     """
 
     id: str

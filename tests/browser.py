@@ -25,10 +25,10 @@ _HANGS = 180
 #: Pictures end at this height, in pixels of the page.
 _TALLEST = 12_000
 
-#: What sticks out of the window, but for what lies in a box that scrolls.
+#: What sticks out of the window, but for what lies in a box that scrolls, as tables and the navigation do.
 OVERFLOW = """
 (() => {
-  const out = [...document.querySelectorAll("body *")].filter((one) => !one.closest(".wide > *"))
+  const out = [...document.querySelectorAll("body *")].filter((one) => !one.closest(".wide > *, nav > *"))
     .filter((one) => one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 120));
   if (document.documentElement.scrollWidth > innerWidth) out.push("the page scrolls sideways");
   return out;

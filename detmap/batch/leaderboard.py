@@ -50,6 +50,8 @@ class Leaderboard:
         tell of them.
     discreet : bool
         Leave out the notices, and how many images and objects there are, which tell of the ground truth.
+    metrics : sequence of str
+        The metrics that are shown, in their order, besides what is ranked by; by default all.
 
     Raises
     ------
@@ -62,12 +64,13 @@ class Leaderboard:
     tests: PairTests | None = None
     hide: Sequence[str] = ()
     discreet: bool = False
+    metrics: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         scored = [one for one in self.results if not one.error]
         if scored:
             check_hidden(self.hide, self.splits)
-        known = self._shown()
+        known = self._allowed()
         metric = self.rank_by or default_metric(known, self.splits)
         if scored and metric not in known:
             raise OptionError(f"cannot rank by {shorten(metric)}; one of: {', '.join(known[:30])}")
@@ -81,7 +84,14 @@ class Leaderboard:
         return _in_all([dict.fromkeys(one.splits) for one in self.results])
 
     def _shown(self) -> list[str]:
-        """Return the metrics that are shown, without those of hidden splits."""
+        """Return the metrics that are shown: those that were asked for, or all, without those of hidden splits."""
+        allowed, ranked = self._allowed(), str(self.rank_by)
+        if not self.metrics:
+            return allowed
+        return [one for one in dict.fromkeys((ranked, *self.metrics)) if one in allowed]
+
+    def _allowed(self) -> list[str]:
+        """Return the metrics of the results, without those of hidden splits."""
         every = _in_all([one for one in self.results if not one.error])
         hidden = set(self.hide)
         of = {metric: split_of(metric, self.splits) for metric in every}
@@ -244,6 +254,8 @@ class Leaderboard:
             for name in (rows[0] if rows else ())
             if name != "error" and not {results.cell(row[name]) for row in rows} <= empty[name in ends]
         ]
+        if self.metrics:
+            return [{name: row[name] for name in shown} for row in rows]
         classes = [name for name in shown if name.startswith("AP_") and name != self.rank_by]
         hidden = set(classes) if len(classes) > 8 else set()
         if self.splits:  # of each split, and of all images, what is ranked by
@@ -388,8 +400,13 @@ def metric_names(
 
 
 def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
-    """Return what to rank by: the first metric that there is, of a split where there are splits."""
-    return next((name for name in known if not splits or split_of(name, splits)), "AP")
+    """Return what to rank by: the first metric that there is, of a split where there are splits; of metrics of a level
+    each, as KITTI's, the first of the level moderate, by which its own leaderboard ranks.
+    """
+    able = [name for name in known if not splits or split_of(name, splits)]
+    first = able[0] if able else "AP"
+    moderate = first.removesuffix("_easy") + "_moderate"
+    return moderate if first.endswith("_easy") and moderate in able else first
 
 
 def _in_all(mappings: Sequence[Mapping[T, Any]]) -> list[T]:

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from detmap.checks import boxes, coverage, data_statistics, image_ids, labels, scores, shapes
+from detmap.checks import boxes, categories, coverage, data_statistics, image_ids, labels, leakage, limits, parts, scores, shapes, uneven
 from detmap.checks.codes import CODES, SEVERITIES, Code
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import Figure
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_run"]
 
 #: The themes, those first that explain what others would find.
-_THEMES = (image_ids, boxes, labels, shapes, scores, coverage)
+_THEMES = (image_ids, leakage, boxes, labels, shapes, scores, coverage, parts, categories, limits, uneven)
 
 
 @takes_options(*SidesOptions.__annotations__)

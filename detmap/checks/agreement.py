@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap.checks.changes import CHANGES, TURNS, Array, Change, as_sizes, scaled
 from detmap.checks.inputs import Side
+from detmap.checks.rates import tail
 from detmap.data.ids import locate
 from detmap.shapes import Boxes
 from detmap.shapes.kinds import BOXES
@@ -42,6 +43,9 @@ _SHARE = 0.01
 
 #: Of fewer images with objects, chance is measured on mirrored boxes as well.
 _FEW_IMAGES = 20
+
+#: Least share of the sample that gains by the ids of neighbours: of a smaller part `parts` names the images.
+_ROTATED = 0.25
 
 #: The fewest objects that bear a hypothesis out.
 _FEWEST = 3
@@ -81,24 +85,6 @@ class Gain(NamedTuple):
     more: str = ""
 
 
-def tail(count: int, mean: float) -> float:
-    """Return the chance of at least `count` where so many are expected, by Poisson's distribution."""
-    if count <= 0:
-        return 1.0
-    if mean <= 0:
-        return 0.0
-    if count > mean + 40 * math.sqrt(mean) + 200:
-        return 0.0
-    term = math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
-    total, at = 0.0, count
-    while True:  # terms fall once they are beyond the mean
-        total += term
-        at += 1
-        term *= mean / at
-        if at > mean and term <= 1e-18 * total:
-            return min(total, 1.0)
-
-
 def overlaps(one: Array, other: Array) -> Array:
     """Return the IoU of boxes x, y, width, height, row by row; 0 where one of them has no area."""
     near = np.maximum(one[:, :2], other[:, :2])
@@ -127,6 +113,8 @@ class Agreement:
     #: `truth` and `found`: what is compared.
     truth: Side
     found: Side
+    #: The images on which detections are looked at, as flags; None for all.
+    part: NDArray[np.bool_] | None = None
 
     @cached_property
     def ranked(self) -> tuple[float, float]:
@@ -160,6 +148,11 @@ class Agreement:
         scores = self.found.table.scores  # type: ignore[union-attr]
         scores = -scores if self.upside_down else scores
         objects = int(np.count_nonzero(~self.truth.crowd))
+        if self.part is not None:
+            inside = np.flatnonzero((self.found.image >= 0) & self.part[self.found.image])
+            most = max(int(np.count_nonzero(~self.truth.crowd & self.part[self.truth.image])), 20)
+            rows = np.sort(inside[np.argsort(-scores[inside], kind="stable")[:most]])
+            return self._thinned(rows, _SAMPLE)
         most = min(len(scores), max(objects, 200))
         if most < len(scores):
             rows = np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
@@ -347,7 +340,19 @@ class Agreement:
             ways.append(("image_ids_positions", place, f"counted from {first}, in the order of the ids"))
             if listed is not None:
                 ways.append(("image_ids_positions", listed[place], f"counted from {first}, in the order of the list"))
-        return _best(self._named(self.gain(code, "detections", place, boxes), says) for code, place, says in ways)
+        made = [self._named(self.gain(code, "detections", place, boxes), says) for code, place, says in ways]
+        made += self._neighbours(boxes)
+        return _best(made)
+
+    def _neighbours(self, boxes: Array) -> Iterator[Gain | None]:
+        """Yield the hypotheses that each id is that of the image behind, or ahead, by one or two places."""
+        image, count = self.image[self.astray], self.truth.on.images.ids.size
+        for step in (1, -1, 2, -2):
+            place = np.where((image >= 0) & (image + step >= 0) & (image + step < count), image + step, -1)
+            says = f"each is meant to be the {'next' if step > 0 else 'previous'} image" + (" but one" if abs(step) > 1 else "")
+            made = self.gain("image_ids_rotated", "detections", place, boxes)
+            if made is not None and (self.part is not None or made.gained.size >= _ROTATED * self.rows.size):
+                yield self._named(made, says)
 
     def _in_the_list(self, known: Array) -> Array | None:
         """Return the image at each place in the file's list, and -1 behind them; None where that is the order of the ids."""

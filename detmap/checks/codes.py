@@ -76,6 +76,10 @@ error image_ids_positions
     The image ids of {many} are places in the list of images
     Detections are compared with the objects of other images.
     Write the id of each image, not its index in the data loader.
+error image_ids_rotated
+    The image ids of {many} are those of neighbours in the list of images
+    Detections are compared with the objects of other images.
+    Pair images and results by id: two lists of images are out of step there.
 error image_ids_type
     The image ids of {many} are text where others are numbers, or the other way round
     @not found
@@ -204,6 +208,14 @@ error missing_shard
     {many} without a detection, as where a part of the file was lost
     Whatever is on them counts as missed.
     Did every worker write its part, and were all parts joined?
+error undetected
+    {many} on images without any detection of their category, though on others it is detected
+    Whatever is of this category there counts as missed.
+    Run the detector again on these images for this category, or join the part that was lost.
+error misplaced
+    {many} not found by the detections of their category on their image, in a part where hardly any is
+    Detections there count as false, and the objects as missed.
+    Look at some of these images: are image, size, orientation and labels the same on both sides?
 error leakage
     {many} of both ground truths
     A model is tested on what it was trained on: the numbers are too good.
@@ -244,6 +256,74 @@ warning classes_disagree
     {many} on an object of another category than theirs
     They are false, however well they lie.
     Look at some: are labels of one side wrong?
+warning unlabelled
+    {many} of high score on nothing, in a part where hardly any object is labelled
+    They count as false, though what they show may be there.
+    Look at some: label what is missing, or leave these images out for this category.
+warning relabelled
+    {many} taken for another category, in a part where most are
+    They count as missed, and the detections on them as false.
+    Look at some: are the labels of one side wrong there, or of another version of the list of categories?
+warning rarely_detected
+    {many} on images without any detection of their category, far more than in other categories
+    They count as missed.
+    Was a part of the detections of this category lost? Otherwise the model does not know it.
+warning rarely_labelled
+    {many} of the highest scores of their category that lie on nothing, far more than in other categories
+    They count as false, though what they show may be there.
+    Look at some: label what is missing, or leave these images out for this category.
+warning labels_mixed
+    {many} of one category that are taken for another at high scores
+    They count as missed, and the detections on them as false.
+    Look at some: are labels of one category under the name of the other, or do both look alike?
+warning uneven_scores
+    {many} that find objects, with other scores than those elsewhere
+    The ranking mixes two scales: one part stands above the other whatever it is worth.
+    Bring all scores to one scale: are results of two models, or of two versions, in the file?
+warning uneven_boxes
+    {many} that find objects, with a smaller overlap than elsewhere
+    They are no hits at high thresholds.
+    Look at some: is the size of these images, or the rounding of boxes, another one there?
+warning uneven_counts
+    {many} with far more or fewer detections for each object than others
+    Where detections are cut off recall ends; where there are more, some may be there twice.
+    Was another threshold on scores, another limit or another suppression of overlaps used there?
+warning biased_boxes
+    The boxes of {many} that find objects are larger or smaller than these, or lie to one side
+    Overlaps are smaller than they could be, most of all at high thresholds.
+    Are boxes scaled and clipped as the labels are, and does each side count the last pixel?
+warning sizes_cut
+    {many} of a size or at a place that no detection has, a limit as it seems
+    They cannot be found.
+    Remove the filter of detections, or leave such objects out of both sides.
+warning category_cap
+    {many} more than the largest number of detections of an image and category, a limit as it seems
+    They cannot be found.
+    Keep all detections of an image and category, not only the best.
+warning category_score_cut
+    {many} of categories without scores below a cut, where others have many
+    Recall of these categories ends there, and AP is smaller than it could be.
+    Use one threshold on scores, a low one, for all categories.
+warning categories_of_labels
+    Not one of {many} is of a category without an object on its image
+    A detector that is told the categories of an image makes fewer errors than one that is not: AP is too good.
+    Keep the detections of all categories on all images.
+warning cut_boxes
+    {many} with an edge at a coordinate inside the image that many share
+    An object that is cut there is found in pieces, or in part.
+    Merge boxes across the borders of tiles, and clip boxes to the image's own size.
+warning coarse_boxes
+    {many} with corners on a grid
+    Overlaps of small objects are smaller than they could be.
+    Write boxes with all their digits, not the cells of a feature map.
+warning copied_boxes
+    {many} with exactly the box of the object that they find
+    A detector does not do so: numbers are too good if the labels were used.
+    Was the ground truth written in place of detections, or added to them?
+warning unsuppressed
+    {many} of high score that overlap a better one of their category
+    All but one of the detections of an object are false.
+    Suppress overlaps (NMS) there as elsewhere, or were results of two models joined?
 warning repeated_categories
     {many} with the name of an earlier one, or listed twice
     Objects of one class are split among two, each with an AP of its own.
@@ -340,6 +420,10 @@ warning cap_reached
     {many} with as many detections as any image has, a limit as it seems
     Detections were cut off there, and recall with them.
     Raise the limit of detections per image to that of the protocol, or above.
+warning objects_beyond_cap
+    {many} beyond the first 100 of their image and category
+    The protocol coco looks at 100 detections of an image and category: such objects count as missed whatever is found.
+    Raise the limit, of the detector as well as of the protocol (--max-dets).
 warning unjudged
     {many} with unjudged documents among its first ten
     They count as not relevant, which they may not be: runs from outside of the pool look worse.

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from detmap.checks.agreement import Agreement
+from detmap.checks.evidence import Evidence, evidence_of
 from detmap.checks.inputs import Side
 from detmap.data.tables import Detections
 
@@ -25,6 +29,8 @@ class Facts:
     train: Side | None = None
     #: Pairs of a role and a code that were found, and that explain others.
     causes: set[tuple[str, str]] = field(default_factory=set)
+    #: Images and category (None: all) of parts that were found to be unlike the rest, which explain other findings.
+    parts: list[tuple[NDArray[np.bool_], int | None]] = field(default_factory=list)
 
     @property
     def sides(self) -> Iterator[Side]:
@@ -46,6 +52,14 @@ class Facts:
         if self.found is None or self.schema or not len(self.found) or not len(self.truth):
             return None
         return Agreement(self.truth, self.found)
+
+    @cached_property
+    def evidence(self) -> Evidence | None:
+        """What is found and missed, where there are objects and detections that mean the same images and categories."""
+        if self.agreement is None or self.causes:
+            return None
+        assert self.found is not None
+        return evidence_of(self.truth, self.found, self.agreement.upside_down)
 
     def caused(self, role: str, *codes: str) -> bool:
         """Return whether one of some causes was found on a side."""

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.checks import image_ids as image_ids
-from detmap.checks.agreement import tail
 from detmap.checks.context import Facts
 from detmap.checks.findings import Finding, found, names
 from detmap.checks.inputs import Side
+from detmap.checks.rates import tail
 
 #: Detections of an image and category that the protocol coco looks at.
 _LOOKED_AT = 100

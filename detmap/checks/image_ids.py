@@ -19,7 +19,7 @@ from detmap.data.tables import Detections, GroundTruth
 from detmap.formats.file_names import resolve_images, stem
 
 #: What may be wrong with ids of images.
-CAUSES = ("image_ids_shifted", "image_ids_positions", "image_ids_type", "image_ids_names")
+CAUSES = ("image_ids_shifted", "image_ids_positions", "image_ids_rotated", "image_ids_type", "image_ids_names")
 
 #: So many ids must be explained to explain them all.
 _FEWEST = 3
@@ -33,8 +33,6 @@ def check(facts: Facts) -> Iterator[Finding]:
     if facts.found is not None:
         yield from _unmatched(facts, facts.found)
     yield from _twice(facts)
-    if facts.train is not None:
-        yield from _leakage(facts, facts.train)
 
 
 def _unmatched(facts: Facts, side: Side) -> Iterator[Finding]:
@@ -95,7 +93,7 @@ def _other_ids(
     file_names = truth.on.images.names
     if file_names is not None:
         pairs = [(name, one) for name, one in zip(file_names, known, strict=True) if name]
-        ways.append(("image_ids_names", {_base(name): one for name, one in pairs}, _base))
+        ways.append(("image_ids_names", {base_name(name): one for name, one in pairs}, base_name))
         ways.append(("image_ids_names", {stem(name): one for name, one in pairs}, _stem))
         ways.append(("image_ids_names", {_number(name): one for name, one in pairs}, _number))
     if isinstance(known[0], str):
@@ -135,7 +133,7 @@ def _canonical(value: Any) -> str:
     return str(int(text)) if text.isascii() and text.isdigit() and len(text) < 30 else text
 
 
-def _base(value: Any) -> str:
+def base_name(value: Any) -> str:
     return str(value).replace("\\", "/").rpartition("/")[2]
 
 
@@ -204,7 +202,7 @@ def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return np.asarray(values)
 
 
-def _clean(name: str) -> str:
+def clean_name(name: str) -> str:
     """Return the name of a file without what changes nothing of its place."""
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
     return "/".join(parts)
@@ -216,7 +214,7 @@ def _twice(facts: Facts) -> Iterator[Finding]:
     again: dict[int, str] = {}
     if images.names is not None:
         first: dict[str, int] = {}
-        for place, name in enumerate(map(_clean, images.names)):
+        for place, name in enumerate(map(clean_name, images.names)):
             if name and first.setdefault(name, place) != place:
                 again[place] = name
     if len(facts.truth):
@@ -240,43 +238,3 @@ def _twice(facts: Facts) -> Iterator[Finding]:
     repeats = facts.truth.table.notices.get("duplicate_annotation_ids", 0)
     if repeats:
         yield found("repeated_ids", repeats, "annotation")
-
-
-def _leakage(facts: Facts, train: Side) -> Iterator[Finding]:
-    """Images that another ground truth has too, by the names of their files or by their objects."""
-    own, others = facts.truth.on.images, train.on.images
-    shared: dict[int, str] = {}
-    here, there = _file_names(facts.truth), _file_names(train)
-    folders = all(any("/" in name for name in side.values()) for side in (here, there))
-    known = {name if folders else _base(name): place for place, name in there.items()}
-    for place, name in here.items():
-        other = known.get(name if folders else _base(name))
-        if other is not None and _one_size(own.sizes, place, others.sizes, other):
-            shared[place] = name
-    if len(facts.truth) and len(train):
-        mine, theirs = signatures(facts.truth), signatures(train)
-        same = np.isin(mine, theirs[theirs > 0]) & (mine > 0)
-        same &= facts.truth.on.categories.names == train.on.categories.names
-        for place in np.flatnonzero(same).tolist():
-            shared.setdefault(place, "")
-    if shared:
-        named = [name for _, name in sorted(shared.items()) if name]
-        more = f"files {names(named)}" if named else "by their objects, which are the same box by box"
-        ids = [own.ids[place].item() for place in sorted(shared)]
-        yield found("leakage", len(shared), "image", records=ids, named="image", more=more)
-
-
-def _file_names(side: Side) -> dict[int, str]:
-    """Return the name of each image's file by its place; ids that are names stand for them."""
-    images = side.on.images
-    listed = images.names
-    if listed is None and images.ids.dtype.kind == "U":
-        listed = tuple(images.ids.tolist())
-    return {place: _clean(name) for place, name in enumerate(listed or ()) if name}
-
-
-def _one_size(own: NDArray[Any] | None, place: int, others: NDArray[Any] | None, other: int) -> bool:
-    """Return whether two images can be one: nothing says that their sizes differ."""
-    if own is None or others is None or not own[place].all() or not others[other].all():
-        return True
-    return bool((own[place] == others[other]).all())

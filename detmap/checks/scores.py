@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.agreement import tail
 from detmap.checks.boxes import marks
 from detmap.checks.context import Facts
 from detmap.checks.findings import Finding, found
 from detmap.checks.inputs import Side
+from detmap.checks.rates import tail
 
 #: So many of the lowest scores tell whether they were cut off.
 _LOWEST = 60

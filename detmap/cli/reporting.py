@@ -54,7 +54,7 @@ _USAGE = """detmap report GT DETECTIONS... --out FILE [options]
 
 def _fill(parser: argparse.ArgumentParser) -> None:
     parser.usage = _USAGE
-    add_ground_truth(parser)
+    add_ground_truth(parser, apart=("images",))  # --images names the folder of pictures
     add_option(parser, "predictions DETECTIONS", "one file or more, given as for detmap batch", nargs="+")
     page = _add_page(parser)
     add_option(page, "--iou IOU", "errors are told at it; default: 0.5", default=0.5)
@@ -63,6 +63,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
         page,
         "--images DIR",
         "show the worst images and the most suspicious labels in pictures, which lie there (extra: images)",
+        dest="pictures",
     )
     add_option(page, "--attributes FILE", "slices by a CSV file of attributes of images or objects")
     add_input_options(parser)
@@ -114,7 +115,7 @@ def _report(options: argparse.Namespace) -> None:
     settings = Settings(
         iou=options.iou,
         score=options.score,
-        pictures=None if options.images is None else Pictures(options.images),
+        pictures=None if options.pictures is None else Pictures(options.pictures),
         attributes=options.attributes,
         **draws_of(options),
         method=options.interval,

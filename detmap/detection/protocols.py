@@ -250,6 +250,7 @@ class Protocol:
     crowd_groups: tuple[tuple[str, float], ...] = field(default=(), metadata=poses.CROWD_GROUPS)
     crowd_means: Literal["defined", "published"] = field(default="defined", metadata=poses.CROWD_MEANS)
     group_of: Literal["object", "found", "ignored"] = field(default="object", metadata=group_boxes.GROUP_OF)
+    without_shape: Literal["unmatched", "boxed"] = field(default="unmatched", metadata=group_boxes.WITHOUT_SHAPE)
     levels: tuple[tuple[str, str], ...] = field(default=(), metadata=ranges.LEVELS)
     class_thresholds: tuple[tuple[str, float], ...] = field(default=(), metadata=rematching.CLASS_THRESHOLDS)
     neighbours: tuple[tuple[str, str], ...] = field(default=(), metadata=rematching.NEIGHBOURS)
@@ -436,6 +437,7 @@ OPEN_IMAGES = replace(
     judged="verified",
     without_area="undetected",
     group_of="found",
+    without_shape="boxed",
 )
 
 #: The development kit of DOTA honours difficult objects in v1.0; of v1.5 it takes none as difficult.
@@ -702,6 +704,7 @@ class Decisions(TypedDict, total=False):
     crowd_groups: Mapping[str, float] | Iterable[tuple[str, float]] | None
     crowd_means: Literal["defined", "published"] | None
     group_of: Literal["object", "found", "ignored"] | None
+    without_shape: Literal["unmatched", "boxed"] | None
     levels: Levels | None
     class_thresholds: Mapping[str, float] | Iterable[tuple[str, float]] | None
     neighbours: Mapping[str, str] | Iterable[tuple[str, str]] | None

@@ -7,7 +7,6 @@ are ``[{"video_id", "category_id", "score", "segmentations": [...]}]``. A video 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ from detmap.kernels.values import list_elements
 from detmap.plugins import register
 from detmap.reading.options import Reading, Role
 from detmap.reading.sources import read_bytes
+from detmap.reading.typed_json import decoded
 from detmap.shapes import Place, Reader, find
 from detmap.shapes.kinds import MASKS, TRACKS
 from detmap.shapes.reading import powers
@@ -35,6 +35,13 @@ _BLOCK = 1 << 20
 
 #: Bytes of a segmentation, so that lists of shorter ones are passed twice.
 _SHORTEST = 32
+
+
+_REMEDY = {
+    "ground truth": 'ground truth is {"videos": [...], "categories": [...], "annotations": [{"video_id", "category_id", '
+    '"iscrowd", "segmentations", "areas"}]}',
+    "detections": 'results are [{"video_id", "category_id", "score", "segmentations"}]',
+}
 
 
 class _Video(msgspec.Struct):
@@ -112,16 +119,7 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
 def _decoded(source: Any, what: str, kind: Any) -> tuple[Any, NDArray[np.uint8], str]:
     """Return a parsed file, its bytes and its name."""
     data, name = read_bytes(source, what)
-    try:
-        return msgspec.json.decode(data, type=kind), readonly(np.frombuffer(data, np.uint8), np.uint8), name
-    except msgspec.ValidationError as error:
-        problem, _, path = str(error).partition(" - at ")
-        place = re.search(r"\$(?:\.(\w+))?\[(\d+)\](?:\.(\w+))?", path)
-        of, number, field = place.groups() if place else (None, None, None)
-        record = None if number is None else f"{(of or 'record').removesuffix('s')} {number}"
-        raise InputError(problem, source=name, record=record, field=field) from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise InputError(f"is not JSON: {error}", source=name) from None
+    return decoded(data, kind, name, remedy=_REMEDY[what]), readonly(np.frombuffer(data, np.uint8), np.uint8), name
 
 
 def _mean_area(areas: Sequence[float | None]) -> float:

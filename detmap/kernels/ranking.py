@@ -397,11 +397,11 @@ def count_shared(labels: Array, wanted: Array, several: bool, begin: int, end: i
 TILE, GROUP, STRIP = 4096, 8, 64
 _PLACES = np.arange(STRIP, dtype=np.uint8)  # compared as bytes: numba would count a loop in words
 
-#: Relevant items are many where they are more than one in so many.
+#: Items per relevant item below which relevant items are many.
 MANY = 14
 
-#: The distances of codes of up to so many words are bytes; if there are fewer items than this what is noted of one, a count
-#: and a distance, has four bytes.
+#: Maximum words of a code whose distances fit into bytes, and the number of items below which a count and a distance
+#: together fit into four bytes.
 NARROW, FEWER = 3, 1 << 24
 
 
@@ -517,7 +517,7 @@ class Room(NamedTuple):
 
 class Noted(NamedTuple):
     """What is noted of the queries of a group, a row each: how many items are at each distance (`counts`, with the distance,
-    see `_stream_few`) and how many relevant ones (`met`); `seen` of each relevant item, of which so many were `found`.
+    see `_stream_few`) and how many relevant ones (`met`); `seen` of each relevant item, `found` of them so far.
     """
 
     counts: Array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codecs import BOM_UTF8
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from detmap.data.benchmarks import VALUES, fields_of, has_field, noted
@@ -34,15 +35,23 @@ def foreign_fields(data: Buffer) -> dict[str, int]:
     document = decode(data[3:] if data[:3] == BOM_UTF8 else data)
     found: dict[str, int] = {}
     for section, none in plain.items():
-        records = [record for record in getattr(document, section) if record != none]
-        fields = [field for field in fields_of(section) if any(_has(record, field) for record in records)]
-        found |= noted(fields, section)
+        records = getattr(document, section)
+        # Records lack most of these fields: their default is one object, which is told without a look at the value.
+        columns = {field: map(attrgetter(field), records) for field in fields_of(section)}
+        found |= noted(
+            [
+                field
+                for field, values in columns.items()
+                if any(_is_foreign(value, field) for value in values if value is not getattr(none, field))
+            ],
+            section,
+        )
     return found
 
 
-def _has(record: msgspec.Struct, field: str) -> bool:
-    """Return whether a record has a field; its value is decoded only where it is looked at."""
+def _is_foreign(raw: msgspec.Raw, field: str) -> bool:
+    """Return whether a field has a value that is the benchmark's; it is decoded only where it is looked at."""
     import msgspec
 
-    raw = bytes(getattr(record, field))
-    return bool(raw) and (field not in VALUES or has_field({field: msgspec.json.decode(raw)}, field))
+    value = bytes(raw)
+    return bool(value) and (field not in VALUES or has_field({field: msgspec.json.decode(value)}, field))

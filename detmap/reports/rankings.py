@@ -24,6 +24,7 @@ from detmap.reports.blocks import (
     differences,
     found_by_check,
     mark_doubts,
+    metric_row,
     page,
     side_by_side,
     summary,
@@ -50,6 +51,9 @@ Values = NDArray[np.float64]
 
 #: How names begin of metrics that stand beside the first.
 _FIRST = ("nDCG@10", "CMC@1", "MRR", "P@10", "R@", "mAP")
+
+#: Maximum number of metrics on the first screen.
+_METRICS = 16
 
 #: How many bars show the distribution of a metric, and how many queries are listed.
 _BARS, _WORST = 10, 100
@@ -180,6 +184,8 @@ def html(
     return page(
         [model.name for model in models],
         summaries=[_summary(model, level, *lacks) for model, lacks in zip(models, _lacking(models), strict=True)],
+        metrics=_first_metrics(models, level),
+        brief=f"{models[0].result.convention.name} · {models[0].result.queries['scored']:,} queries scored",
         inputs=inputs,
         facts=_facts(models[0].result),
         counts=[(printable(model.name), _counts(model.result)) for model in models],
@@ -223,19 +229,32 @@ def _summary(model: Model, level: float, lacks: int, total: int) -> dict[str, An
     if model.bootstrap is not None:
         low, high = _ends(model, level)[model.metric]
         why = "no interval: " + (model.bootstrap.reasons()[model.bootstrap.columns[model.metric]] or "too few queries")
-    given = [name for name in model.metrics if name != model.metric]
-    given.sort(key=lambda name: next((i for i, begins in enumerate(_FIRST) if name.startswith(begins)), len(_FIRST)))
-    others = [(printable(name), cell(model.result[name])) for name in given[:3]]
     cards = [_worst_card(model), _ties_card(model)]
-    shown = (model.name, model.metric, cell(value), value, (low, high), why, level)
+    shown = (model.name, model.metric, cell(value), (low, high), why, level)
     mark = (
         f"Mean over {total - lacks:,} of {total:,} queries: this model lacks {lacks:,}, so that its numbers "
         "cannot be compared with those of the others."
     )
     about = "Interval of the mean over all queries that might be asked like these."
-    return summary(
-        *shown, others=others, about="" if math.isnan(low) else about, cards=cards, mark=mark if lacks else ""
-    )
+    return summary(*shown, about="" if math.isnan(low) else about, cards=cards, mark=mark if lacks else "")
+
+
+def _first_metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]]:
+    """Return the means over queries of all models for the first screen, what it leads with first."""
+    first = models[0]
+    names = [first.metric, *(name for name in first.metrics if name != first.metric)]
+    names.sort(key=lambda name: (name != first.metric, *(not name.startswith(begins) for begins in _FIRST)))
+    ends = [_ends(model, level) for model in models]
+    none = math.nan, math.nan
+    return [
+        metric_row(
+            name,
+            "mean over queries",
+            [float(model.result[name]) if name in model.result else math.nan for model in models],
+            [own.get(name, none) for own in ends],
+        )
+        for name in names[:_METRICS]
+    ]
 
 
 def _ends(model: Model, level: float) -> dict[str, tuple[float, float]]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: How ids are encoded, lone surrogates included.
 UTF8 = ("utf-8", "surrogatepass")
 
-#: So many keys of mappings are looked at together.
+#: Keys of mappings processed at a time.
 _TOGETHER = 1 << 16
 
 #: Ids as integers, or as strings in a buffer.

@@ -89,7 +89,7 @@ class Found(NamedTuple):
 
     @classmethod
     def empty(cls, order: Order, count: int) -> Found:
-        """Return room for so many documents."""
+        """Return room for `count` documents."""
         return cls(order, np.full(count, math.nan), *(np.zeros(count, np.int64) for _ in range(3)))
 
     def place(self, begin: int, run: Scores, sought: Scores, located: Located, names: Sequence[str]) -> None:

@@ -193,10 +193,10 @@ def test_elements_of_lists(segmentations, separators, block, tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("side", "record", "expected"),
     [
-        ("truth", {"areas": None}, "annotation 0, field 'areas': Expected `array`"),
+        ("truth", {"areas": None}, "annotations[0], field 'areas': expected `array`"),
         ("truth", {"segmentations": [{"size": [4, 4], "counts": "~"}]}, "annotation 0, frame 0, field 'segmentation'"),
         ("truth", {"video_id": 9}, "field 'image_id'"),
-        ("found", {"score": "1"}, "record 0, field 'score': Expected `float`, got `str`"),
+        ("found", {"score": "1"}, "record 0, field 'score': expected `float`, got `str`"),
         ("found", {"segmentations": [None, {"size": [4, 4]}]}, "record 0, frame 1"),
         ("found", {"segmentations": [None, 7]}, "must be polygons, or an object with size and counts"),
         ("found", {"segmentations": {}}, "record 0, field 'segmentations': must be a list"),

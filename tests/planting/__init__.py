@@ -12,3 +12,6 @@ from planting.boxes import _corners as _corners
 from planting.data import clean as clean
 from planting.registry import DEFECTS as DEFECTS
 from planting.registry import make as make
+from planting.scene_defects import SCENE_DEFECTS as SCENE_DEFECTS
+from planting.scenes import KINDS as KINDS
+from planting.scenes import scene as scene

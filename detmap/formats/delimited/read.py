@@ -579,6 +579,7 @@ FORMAT = register(
         write_detections=later("detmap.formats.delimited.write", "write_detections"),
         written=ENDINGS,
         grouped=True,
+        fields=None,
         tell=lambda given: "detections" if "score" in _roles(given) else "ground_truth",
         words=("CSV or TSV", "CSV or TSV"),
         needs_images=True,

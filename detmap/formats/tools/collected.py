@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,12 +17,9 @@ from detmap.formats.file_names import matched
 from detmap.formats.image_sizes import Sizes, scales
 from detmap.formats.yolo.folders import names_given
 from detmap.reading.options import Reading
-from detmap.reading.sources import Source, read_bytes
 from detmap.shapes import find
 from detmap.shapes.boxes import BoxFormat
 from detmap.shapes.kinds import BOXES, ROTATED
-
-T = TypeVar("T")
 
 _LONGEST = 256  # characters of an id
 
@@ -188,7 +184,13 @@ class Collected:
         unscored = np.isnan(found["scores"])
         if unscored.any():
             row = self._rows[int(np.argmax(unscored))]
-            raise InputError("there is no score", source=self.source, record=row.place, field="score")
+            raise InputError(
+                "there is no score",
+                source=self.source,
+                record=row.place,
+                field="score",
+                remedy="are the arguments swapped? The ground truth comes first, and detections alone have scores",
+            )
         with self._named():
             found = matched(found, ground_truth, reading.unknown_images, lambda row: self._rows[row].place)
             if self.shares:
@@ -196,20 +198,3 @@ class Collected:
                 names = images.ids[images.codes].tolist()
                 found["boxes"] = found["boxes"] * scales(names, reading.image_sizes, self.source, ground_truth)
             return Detections.from_arrays(**found, invalid_boxes=reading.invalid_boxes)
-
-
-def decoded(source: Source, of: type[T], what: str) -> tuple[T, str]:
-    """Read JSON of a declared form, and return it with what messages call the file; raises `InputError` with the place of
-    what is not of the form.
-    """
-    data, name = read_bytes(source, what)
-    data = bytes(data).removeprefix(b"\xef\xbb\xbf")
-    try:
-        return msgspec.json.decode(data, type=of), name
-    except msgspec.ValidationError as error:
-        problem, _, place = str(error).partition(" - at ")
-        raise InputError(problem[:1].lower() + problem[1:], source=name, record=place.strip("`") or None) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is not valid JSON: {error}", source=name, remedy="is the file complete?") from None
-    except RecursionError:
-        raise InputError("is nested too deeply", source=name) from None

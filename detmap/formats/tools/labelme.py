@@ -11,10 +11,11 @@ import msgspec
 
 from detmap.data.tables import GroundTruth
 from detmap.errors import InputError
-from detmap.formats.tools.collected import Collected, decoded
+from detmap.formats.tools.collected import Collected
 from detmap.reading.opening import Held
 from detmap.reading.options import Reading
 from detmap.reading.sources import members, name_of, read_bytes
+from detmap.reading.typed_json import decoded
 
 #: Corners of the polygon that stands for a circle where its mask is asked for.
 _CORNERS = 64
@@ -38,7 +39,7 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
     name = name_of(source, "ground truth")
     found = Collected(name, "xywh")
     for file, data, place in _files(source, name):
-        document, _ = decoded(Held.of(data, place), _Document, "ground truth")
+        document = decoded(data, _Document, place)
         path = document.imagePath.replace("\\", "/").rpartition("/")[2] or file
         if path in found.sizes:
             raise InputError("is the image of two files", source=place, field="imagePath", value=path)

@@ -1,0 +1,202 @@
+"""Categories that are unlike all others: lost or unlabelled on images anywhere, mixed with another, or not suppressed.
+
+A category that is hard to find is no defect. Where records are missing or wrong at random, this concerns large objects as small
+ones, and the highest scores as lower ones: that is asked in each case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks.context import Facts
+from detmap.checks.evidence import Evidence
+from detmap.checks.findings import AT_LEAST, Finding, found, names
+from detmap.checks.parts import share
+from detmap.checks.rates import CHANCE, tail
+
+Array = NDArray[Any]
+
+#: How many times the share of other categories that of an odd one is. In the clean scenes of ``tests/planting/scenes.py``
+#: the ratio of the largest share to that of the others stays below it in 99 of 100.
+TIMES = 3.0
+
+#: Least share of the objects of a category that are on images without detections of it.
+LOST = 0.3
+
+#: Least share of the objects of the larger half that are so, relative to that of the smaller half.
+EVEN = 0.6
+
+#: Least share of the best quarter of a category's confident detections that lie on nothing: in one of several categories, and
+#: where no other category is there to compare with.
+UNLABELLED, ALONE = 0.06, 0.08
+
+#: That share relative to the one of the lower half of the confident detections, likewise.
+FLAT, FLAT_ALONE = 0.2, 0.4
+
+#: Least share of a category's objects, or of another's detections, that are mixed.
+MIXED = 0.1
+
+#: Least share of the confident detections of a category that overlap a better one: of one category, and of all.
+TWINS, ALL_TWINS = 0.08, 0.2
+
+#: Fewest records that a finding of a category is about.
+FEWEST = 10
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Look for categories that are lost, unlabelled, mixed with another, or not suppressed."""
+    evidence = facts.evidence
+    if evidence is None or not evidence.objects.size or not evidence.detections.size:
+        return
+    yield from _lost(facts, evidence)
+    yield from _unlabelled(facts, evidence)
+    yield from _mixed(facts, evidence)
+    yield from _unsuppressed(facts, evidence)
+
+
+def _unknown(facts: Facts, image: Array, label: Array) -> NDArray[np.bool_]:
+    """Return which records are in no part that was found to be odd."""
+    out = np.ones(image.size, np.bool_)
+    for images, of in facts.parts:
+        out &= ~(images[image] & ((label == of) if of is not None else True))
+    return out
+
+
+def _others(count: Array, total: Array) -> NDArray[np.float64]:
+    """Return the share that each category has by the rate of all others."""
+    rest, among = count.sum() - count, total.sum() - total
+    return np.asarray((rest + 1) / (among + 2))
+
+
+def _beyond(count: int, total: int, rate: float, looks: int) -> bool:
+    """Return whether a share is far above that of others, and beyond chance."""
+    enough = count >= FEWEST and count >= TIMES * rate * total
+    return enough and tail(count, 1.5 * rate * total + 1) * max(looks, 1) < CHANCE
+
+
+def _lost(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
+    """Categories of which many objects are on images without any detection of it, large ones as small ones."""
+    count = evidence.classes
+    if count < 2:
+        return
+    some = np.bincount(evidence.found.image[evidence.found.image >= 0], minlength=evidence.images) > 0
+    label = evidence.object_label
+    at = np.flatnonzero(some[evidence.object_image] & _unknown(facts, evidence.object_image, label))
+    label, lost = label[at], evidence.held[at] == 0
+    area = evidence.object_box[at, 2] * evidence.object_box[at, 3]
+    total, gone = np.bincount(label, minlength=count), np.bincount(label[lost], minlength=count)
+    large = np.zeros(at.size, np.bool_)
+    for one in np.flatnonzero(gone >= max(FEWEST, 1)).tolist():
+        of = label == one
+        large[of] = area[of] >= np.median(area[of])
+    big, missed = np.bincount(label[large], minlength=count), np.bincount(label[large & lost], minlength=count)
+    rate = _others(gone, total)
+    for one in np.flatnonzero((gone >= FEWEST) & (total > gone)).tolist():
+        if not _beyond(int(gone[one]), int(total[one]), float(rate[one]), count) or gone[one] < LOST * total[one]:
+            continue
+        small = (gone[one] - missed[one]) / max(total[one] - big[one], 1)
+        if missed[one] < EVEN * small * big[one]:
+            continue
+        more = (
+            f"category {_name(evidence, one)}, {share(int(gone[one]), int(total[one]))} of its objects; of the others "
+            f"{share(int(gone.sum() - gone[one]), int(total.sum() - total[one]))}"
+        )
+        yield _said("rarely_detected", evidence, evidence.object_image[at[lost & (label == one)]], "object", more)
+
+
+def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
+    """Categories of which the best detections lie on nothing, hardly less than those of lower scores."""
+    count = evidence.classes
+    image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
+    known = _unknown(facts, image, label) & evidence.sure_looked_at[image]
+    top, low = known & (evidence.sure_rank < 0.25), known & (evidence.sure_rank >= 0.5)
+    total, gone = (np.bincount(label[which], minlength=count) for which in (top, top & evidence.alone))
+    below, empty = (np.bincount(label[which], minlength=count) for which in (low, low & evidence.alone))
+    rate = _others(gone, total) if count > 1 else np.full(1, ALONE / TIMES / 2)
+    least, flat = (UNLABELLED, FLAT) if count > 1 else (ALONE, FLAT_ALONE)
+    for one in np.flatnonzero(gone >= FEWEST).tolist():
+        part = gone[one] / total[one]
+        if part < least or not _beyond(int(gone[one]), int(total[one]), float(rate[one]), count):
+            continue
+        if part < flat * empty[one] / max(below[one], 1):
+            continue
+        rest = share(int(gone.sum() - gone[one]), int(total.sum() - total[one]))
+        more = (
+            f"category {_name(evidence, one)}, {share(int(gone[one]), int(total[one]))} of the best quarter of its confident "
+            f"detections" + (f"; of the other categories {rest}" if count > 1 else "")
+        )
+        yield _said("rarely_labelled", evidence, image[top & evidence.alone & (label == one)], "detection", more)
+
+
+def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
+    """Pairs of categories of which objects of one are taken for the other at high scores."""
+    count = evidence.classes
+    if count < 2:
+        return
+    other, by = evidence.taken_for
+    label = evidence.object_label
+    some = (by >= 0) & _unknown(facts, evidence.object_image, label)
+    rank = np.where(by >= 0, evidence.sure_rank[np.maximum(by, 0)] if evidence.sure.size else 1.0, 1.0)
+    high, low = some & (rank < 0.5), some & (rank >= 0.5)
+    wrong = high & (other != label)
+    if np.count_nonzero(wrong) < FEWEST:
+        return
+    pairs, held = np.unique(label[wrong] * count + other[wrong], return_counts=True)
+    objects, detections = (np.bincount(codes[high], minlength=count) for codes in (label, other))
+    lower = np.bincount(other[low], minlength=count)
+    keys = label * count + other
+    for pair, many in zip(pairs.tolist(), held.tolist(), strict=True):
+        one, taken = divmod(pair, count)
+        rest = (held.sum() - many + 1) / (np.count_nonzero(high) + 1)
+        least = min(objects[one], detections[taken])
+        part = many / least
+        if many < FEWEST or part < MIXED or part < TIMES * rest:
+            continue
+        if tail(many, 1.5 * rest * least + 1) * len(pairs) >= CHANCE:
+            continue
+        beneath = np.count_nonzero(low & (keys == pair)) / max(lower[taken], 1)
+        if many / detections[taken] < 0.5 * beneath:
+            continue  # taken for the other where the model is not sure: they look alike
+        more = (
+            f"of {objects[one]:,} objects of category {_name(evidence, one)} on which a detection of the better half of its "
+            f"category lies, {many:,} are taken for {_name(evidence, taken)}"
+        )
+        at = np.flatnonzero(wrong & (keys == pair))
+        yield _said("labels_mixed", evidence, evidence.object_image[at], "object", more)
+
+
+def _unsuppressed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
+    """Categories, or all, of which confident detections overlap better ones."""
+    count = evidence.classes
+    image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
+    known = _unknown(facts, image, label)
+    twins = evidence.twins & known
+    total, some = np.bincount(label[known], minlength=count), np.bincount(label[twins], minlength=count)
+    if some.sum() >= max(FEWEST, ALL_TWINS * total.sum()) and (some >= 0.5 * ALL_TWINS * total)[total >= 20].all():
+        more = f"{share(int(some.sum()), int(total.sum()))} of the confident detections"
+        yield _said("unsuppressed", evidence, image[twins], "detection", more)
+        return
+    rate = _others(some, total)
+    for one in np.flatnonzero(some >= FEWEST).tolist():
+        if some[one] >= TWINS * total[one] and _beyond(int(some[one]), int(total[one]), float(rate[one]), count):
+            rest = share(int(some.sum() - some[one]), int(total.sum() - total[one]))
+            more = (
+                f"category {_name(evidence, one)}, {share(int(some[one]), int(total[one]))} of its confident detections; of "
+                f"the other categories {rest}"
+            )
+            yield _said("unsuppressed", evidence, image[twins & (label == one)], "detection", more)
+
+
+def _said(code: str, evidence: Evidence, image: Array, unit: str, more: str) -> Finding:
+    """Return the finding about records on these images."""
+    shown = evidence.truth.on.images.ids[np.unique(image)][:10].tolist()
+    words = "{many}" if evidence.looked_at.all() and evidence.sure_looked_at.all() else AT_LEAST
+    return found(code, image.size, unit, records=shown, named="image", more=more, words=words)
+
+
+def _name(evidence: Evidence, label: int) -> str:
+    return names([str(evidence.truth.table.categories.names[label])])

@@ -1,0 +1,371 @@
+"""What is found and what is missed, of all records: the responses that `parts`, `groups` and `limits` compare.
+
+Objects are those that are no crowds. Detections are *confident* where as many of their category have their score or more as
+there are objects of it: a cut that depends on no scale of scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks.agreement import overlaps
+from detmap.checks.inputs import Side
+from detmap.checks.rates import Division, Grouping, Order, residues
+from detmap.data.ids import locate
+from detmap.data.tables import Detections
+
+Array = NDArray[Any]
+
+#: Least IoU of a detection that finds an object: the lowest threshold of COCO and VOC.
+FOUND = 0.5
+
+#: Largest IoU of a detection that lies on nothing: chance reaches 0.5 rarely, and 0.1 where objects are near.
+NOTHING = 0.2
+
+#: Pairs of boxes compared at once, and at all: beyond, a random part of the images is looked at.
+_AT_ONCE, PAIRS = 250_000, 3_000_000
+
+#: Most parts that a grouping may have: folders of one image each say nothing.
+_GROUPS = 40
+
+
+def best_of_pairs(one: Array, starts: Array, stops: Array, others: Array) -> tuple[Array, Array]:
+    """Return for each box the largest IoU with the others in its range, and which of them that is (-1: none)."""
+    held = np.maximum(stops - starts, 0)
+    best, which = np.zeros(len(one)), np.full(len(one), -1)
+    ends = np.cumsum(held)
+    row = 0
+    while row < len(one):
+        done = int(ends[row - 1]) if row else 0
+        last = max(int(np.searchsorted(ends, done + _AT_ONCE, "right")), row + 1)
+        count = held[row:last]
+        owner = np.repeat(np.arange(row, last), count)
+        if owner.size:
+            first = ends[row:last] - count - done
+            at = np.arange(owner.size) - first[owner - row] + starts[owner]
+            values = overlaps(one[owner], others[at])
+            some = np.flatnonzero(count)
+            best[row + some] = np.maximum.reduceat(values, first[some])
+            top = np.flatnonzero((values == best[owner]) & (values > 0))[::-1]
+            which[owner[top]] = at[top]
+        row = last
+    return best, which
+
+
+@dataclass(eq=False)
+class Evidence:
+    """Objects and detections of both sides, matched."""
+
+    truth: Side
+    found: Side
+    #: Scores, negated where they are upside down.
+    scores: NDArray[np.float64]
+
+    # -------------------------------------------------------------------------------------------------------- what there is
+
+    @cached_property
+    def images(self) -> int:
+        """The number of images."""
+        return int(self.truth.on.images.ids.size)
+
+    @cached_property
+    def classes(self) -> int:
+        """The number of categories of the ground truth."""
+        return int(self.truth.table.categories.ids.size)
+
+    @cached_property
+    def label(self) -> NDArray[np.int64]:
+        """The category of each detection as a place among those of the ground truth, -1 where it has none."""
+        table = self.found.table.categories
+        return locate(table.ids, self.truth.table.categories.ids)[table.codes]
+
+    def _cell(self, image: Array, label: Array) -> NDArray[np.int64]:
+        return np.asarray(image.astype(np.int64) * max(self.classes, 1) + label)
+
+    @cached_property
+    def objects(self) -> NDArray[np.int64]:
+        """Rows of the objects, ascending by image and category."""
+        good = ~self.truth.crowd & self.truth.sized
+        rows = np.flatnonzero(good)
+        cell = self._cell(self.truth.image[rows], self.truth.table.categories.codes[rows])
+        return rows[np.argsort(cell, kind="stable")]
+
+    @cached_property
+    def object_image(self) -> NDArray[np.int64]:
+        """The image of each object."""
+        return self.truth.image[self.objects]
+
+    @cached_property
+    def object_label(self) -> NDArray[np.int64]:
+        """The category of each object."""
+        return self.truth.table.categories.codes[self.objects].astype(np.int64)
+
+    @cached_property
+    def object_box(self) -> Array:
+        """The box of each object."""
+        return self.truth.boxes[self.objects]
+
+    @cached_property
+    def object_cell(self) -> NDArray[np.int64]:
+        """The cell (image and category) of each object, ascending."""
+        return self._cell(self.object_image, self.object_label)
+
+    @cached_property
+    def detections(self) -> NDArray[np.int64]:
+        """Rows of the detections that can be compared: on known images, of known categories."""
+        return np.flatnonzero((self.found.image >= 0) & (self.label >= 0) & self.found.sized)
+
+    @cached_property
+    def cell(self) -> NDArray[np.int64]:
+        """The cell of each of `detections`."""
+        return self._cell(self.found.image[self.detections], self.label[self.detections])
+
+    @cached_property
+    def held(self) -> NDArray[np.int64]:
+        """The number of detections of each object's cell."""
+        cells, at = np.unique(self.object_cell, return_inverse=True)
+        place = np.searchsorted(cells, self.cell)
+        place[place == cells.size] = 0
+        same = cells[place] == self.cell if cells.size else np.zeros(0, np.bool_)
+        return np.asarray(np.bincount(place[same], minlength=cells.size)[at])
+
+    @cached_property
+    def band(self) -> NDArray[np.int64]:
+        """The band of each object's size: by the octave of its root of the area."""
+        side = np.sqrt(self.object_box[:, 2] * self.object_box[:, 3])
+        return np.clip(np.log2(np.maximum(side, 1)), 0, 11).astype(np.int64)
+
+    # ---------------------------------------------------------------------------------------------------------- own category
+
+    @cached_property
+    def _own(self) -> tuple[Array, Array, Array, Array]:
+        """Rows of detections in a cell with objects, what they overlap there, and by how much; and which were compared."""
+        starts = np.searchsorted(self.object_cell, self.cell)
+        inside = starts < self.object_cell.size
+        inside[inside] = self.object_cell[starts[inside]] == self.cell[inside]
+        rows, starts = np.flatnonzero(inside), starts[inside]
+        stops = np.searchsorted(self.object_cell, self.cell[rows], "right")
+        chosen = self._thinned(self.found.image[self.detections[rows]], stops - starts)
+        rows, starts, stops = rows[chosen], starts[chosen], stops[chosen]
+        boxes = self.found.boxes[self.detections[rows]]
+        best, which = best_of_pairs(boxes, starts, stops, self.object_box)
+        return self.detections[rows], which, best, chosen
+
+    def _thinned(self, image: Array, held: Array) -> NDArray[np.bool_]:
+        """Return which rows to compare: those of random images, as many as the limit of pairs allows."""
+        pairs = np.bincount(image, held, self.images) if image.size else np.zeros(self.images)
+        if pairs.sum() <= PAIRS:
+            return np.ones(image.size, np.bool_)
+        order = np.random.default_rng(0).permutation(self.images)
+        taken = order[np.cumsum(pairs[order]) <= PAIRS]
+        self.looked_at[:] = False
+        self.looked_at[taken] = True
+        return np.asarray(self.looked_at[image])
+
+    @cached_property
+    def looked_at(self) -> NDArray[np.bool_]:
+        """Which images are compared: all, unless there are too many pairs."""
+        return np.ones(self.images, np.bool_)
+
+    @cached_property
+    def matched(self) -> tuple[Array, Array]:
+        """For each object the largest IoU with a detection of its category, and the score of the best that finds it."""
+        rows, which, best, _ = self._own
+        overlap, score = np.zeros(self.objects.size), np.full(self.objects.size, -np.inf)
+        some = which >= 0
+        np.maximum.at(overlap, which[some], best[some])
+        some &= best >= FOUND
+        np.maximum.at(score, which[some], self.scores[rows[some]])
+        return overlap, score
+
+    @cached_property
+    def hit(self) -> NDArray[np.bool_]:
+        """Which objects a detection of their category finds."""
+        return np.asarray(self.matched[0] >= FOUND)
+
+    @cached_property
+    def finders(self) -> tuple[Array, Array]:
+        """Detections that find an object of their category, and these objects: for each object the best."""
+        rows, which, best, _ = self._own
+        some = np.flatnonzero((which >= 0) & (best >= FOUND))
+        order = some[np.lexsort((-self.scores[rows[some]], which[some]))]
+        first = order[np.unique(which[order], return_index=True)[1]] if order.size else order
+        return rows[first], which[first]
+
+    @cached_property
+    def seen(self) -> NDArray[np.bool_]:
+        """Which objects are on an image that is looked at."""
+        _ = self._own
+        return np.asarray(self.looked_at[self.object_image])
+
+    # ------------------------------------------------------------------------------------------------------------ confident
+
+    @cached_property
+    def sure(self) -> NDArray[np.int64]:
+        """Rows of the confident detections, ascending by category and then from the best score."""
+        label = self.label[self.detections]
+        objects = np.bincount(self.object_label, minlength=self.classes)
+        held = np.bincount(label, minlength=self.classes)
+        scores = self.scores[self.detections]
+        order = np.lexsort((-scores, label))
+        rank = np.arange(order.size) - np.repeat(np.cumsum(held) - held, held)
+        return self.detections[order[rank < objects[label[order]]]]
+
+    @cached_property
+    def sure_rank(self) -> NDArray[np.float64]:
+        """The place of each confident detection among those of its category, from 0, the best, up to 1."""
+        label = self.label[self.sure]
+        held = np.bincount(label, minlength=self.classes)
+        return np.asarray((np.arange(label.size) - np.repeat(np.cumsum(held) - held, held)) / np.maximum(held, 1)[label])
+
+    @cached_property
+    def _any(self) -> tuple[Array, Array]:
+        """For each confident detection the largest IoU with an object of any category, and that object, -1 for none."""
+        image = self.found.image[self.sure]
+        starts = np.searchsorted(self.object_image, image)
+        stops = np.searchsorted(self.object_image, image, "right")
+        chosen = self._thinned_sure(image, stops - starts)
+        best, which = np.zeros(self.sure.size), np.full(self.sure.size, -1)
+        best[chosen], which[chosen] = best_of_pairs(
+            self.found.boxes[self.sure[chosen]], starts[chosen], stops[chosen], self.object_box
+        )
+        return best, which
+
+    def _thinned_sure(self, image: Array, held: Array) -> NDArray[np.bool_]:
+        pairs = np.bincount(image, held, self.images) if image.size else np.zeros(self.images)
+        if pairs.sum() <= PAIRS:
+            return np.ones(image.size, np.bool_)
+        order = np.random.default_rng(1).permutation(self.images)
+        self.sure_looked_at[:] = False
+        self.sure_looked_at[order[np.cumsum(pairs[order]) <= PAIRS]] = True
+        return np.asarray(self.sure_looked_at[image])
+
+    @cached_property
+    def sure_looked_at(self) -> NDArray[np.bool_]:
+        """Which images are compared across categories."""
+        return np.ones(self.images, np.bool_)
+
+    @property
+    def near(self) -> NDArray[np.float64]:
+        """The largest IoU of each confident detection with any object."""
+        return np.asarray(self._any[0])
+
+    @property
+    def nearest(self) -> NDArray[np.int64]:
+        """That object as a place in `objects`, -1 where there is none."""
+        return np.asarray(self._any[1])
+
+    @cached_property
+    def alone(self) -> NDArray[np.bool_]:
+        """Which confident detections lie on nothing: no object, and no crowd."""
+        _ = self._any
+        image = self.found.image[self.sure]
+        out = (self.near < NOTHING) & self.sure_looked_at[image]
+        crowds = np.flatnonzero(self.truth.crowd)
+        if crowds.size:
+            out &= ~self._on_crowds(image, crowds[np.argsort(self.truth.image[crowds], kind="stable")])
+        return np.asarray(out)
+
+    def _on_crowds(self, image: Array, crowds: Array) -> NDArray[np.bool_]:
+        """Return which confident detections lie on a crowd with a fifth of their area."""
+        out = np.zeros(image.size, np.bool_)
+        of = self.truth.image[crowds]
+        for at in np.flatnonzero(np.isin(image, of)).tolist():
+            box = self.found.boxes[self.sure[at]]
+            these = self.truth.boxes[crowds[np.searchsorted(of, image[at]) : np.searchsorted(of, image[at], "right")]]
+            near = np.maximum(these[:, :2], box[:2])
+            far = np.minimum(these[:, :2] + these[:, 2:], box[:2] + box[2:])
+            out[at] = bool((np.maximum(far - near, 0).prod(axis=1) >= NOTHING * box[2] * box[3]).any())
+        return out
+
+    @cached_property
+    def taken_for(self) -> tuple[Array, Array]:
+        """For each object the category of the best confident detection that lies on it, -1 for none, and that detection."""
+        on = np.flatnonzero((self.near >= FOUND) & (self.nearest >= 0))
+        order = on[np.lexsort((self.sure_rank[on], self.nearest[on]))]
+        first = order[np.unique(self.nearest[order], return_index=True)[1]] if order.size else order
+        label, by = np.full(self.objects.size, -1), np.full(self.objects.size, -1)
+        label[self.nearest[first]] = self.label[self.sure[first]]
+        by[self.nearest[first]] = first
+        return label, by
+
+    @cached_property
+    def twins(self) -> NDArray[np.bool_]:
+        """Which confident detections overlap a better one of their image and category by 0.7 or more."""
+        cell = self._cell(self.found.image[self.sure], self.label[self.sure])
+        order = np.argsort(cell, kind="stable")  # within a cell from the best score
+        ascending = cell[order]
+        starts = np.searchsorted(ascending, ascending)
+        stops = np.arange(order.size)
+        chosen = np.cumsum(stops - starts) <= PAIRS
+        boxes = self.found.boxes[self.sure[order]]
+        best, _ = best_of_pairs(boxes[chosen], starts[chosen], stops[chosen], boxes)
+        out = np.zeros(order.size, np.bool_)
+        out[order[np.flatnonzero(chosen)[best >= SUPPRESSED]]] = True
+        return out
+
+    # ---------------------------------------------------------------------------------------------------------------- parts
+
+    @cached_property
+    def division(self) -> Division:
+        """The parts of the images that are compared."""
+        on = self.truth.on.images
+        orders = [Order("ids", np.arange(self.images))]
+        for says, place in self._other_orders():
+            if not any((place == one.place).all() for one in orders):
+                orders.append(Order(says, place))
+        groupings = list(residues(self.images))
+        if on.names is not None:
+            folders = [name.replace("\\", "/").rpartition("/")[0] for name in on.names]
+            groupings += _grouped("the images in the folder {}", folders)
+        if on.sizes is not None:
+            groupings += _grouped("the images of {}", [f"{w} x {h}" for h, w in on.sizes.astype(int).tolist()])
+        return Division(on.ids, orders, groupings)
+
+    def _other_orders(self) -> list[tuple[str, NDArray[np.int64]]]:
+        """Return the orders of images besides that of their ids: in the list, by name, and by the file of detections."""
+        on = self.truth.on.images
+        out = []
+        inspected = self.truth.inspected
+        listed = [] if inspected is None else list(dict.fromkeys(inspected.images))
+        if len(listed) == self.images and all(isinstance(one, type(listed[0])) for one in listed):
+            at = locate(np.array(listed, on.ids.dtype), on.ids)
+            if (at >= 0).all():
+                out.append(("the list of images", np.argsort(at, kind="stable")))
+        if on.names is not None and all(on.names):
+            by_name = sorted(range(self.images), key=on.names.__getitem__)
+            out.append(("file names", np.argsort(np.array(by_name), kind="stable")))
+        images = self.found.image[self.found.image >= 0]
+        first = np.full(self.images, images.size)
+        np.minimum.at(first, images, np.arange(images.size))
+        if np.count_nonzero(np.diff(images) != 0) < 3 * self.images:  # records of an image stand together
+            there = first < images.size  # images without detections stand behind the one before
+            filled = np.maximum.accumulate(np.where(there, np.arange(self.images), -1))
+            key = np.where(filled >= 0, first[np.maximum(filled, 0)], -1)
+            out.append(("the file of detections", np.argsort(np.lexsort((np.arange(self.images), key)), kind="stable")))
+        return out
+
+
+#: Least IoU of detections that suppression would not leave beside each other: common thresholds are 0.45 to 0.7.
+SUPPRESSED = 0.75
+
+
+def _grouped(says: str, values: list[str]) -> list[Grouping]:
+    """Return the grouping by some values, or none where there are too few or too many of them."""
+    names = sorted(set(values))
+    if not 2 <= len(names) <= _GROUPS:
+        return []
+    place = {name: at for at, name in enumerate(names)}
+    return [Grouping(says, np.array([place[one] for one in values], np.int64), [name or "." for name in names])]
+
+
+def evidence_of(truth: Side, found: Side, upside_down: bool) -> Evidence:
+    """Return the evidence of two sides."""
+    assert isinstance(found.table, Detections)
+    scores = found.table.scores
+    return Evidence(truth, found, -scores if upside_down else scores)

@@ -1,0 +1,304 @@
+"""Limits that detections were put to: of size, place, number and score, and grids of coordinates.
+
+A limit is an edge: many detections on one side of it, and none on the other, where objects are on both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks.context import Facts
+from detmap.checks.data_statistics import number
+from detmap.checks.evidence import Evidence
+from detmap.checks.findings import Finding, found, many, names
+from detmap.checks.inputs import Side
+from detmap.checks.rates import tail
+
+Array = NDArray[Any]
+
+#: Expected detections beyond a limit, of which there is none, for the limit to be named: by chance e to the -14 of data sets
+#: have none, one in a million.
+EXPECTED = 14.0
+
+#: Share of the rate of detections next to the limit that is expected beyond it: small objects are found less often.
+BEYOND = 0.3
+
+#: Width of the band next to a limit, as a factor; detections in it, and those in it relative to the next band. Without a limit
+#: sizes thin out by more than a half within it.
+BAND, FEWEST_NEXT, SHARP = 1.15, 12, 0.5
+
+#: Fewest objects beyond a limit.
+FEWEST = 10
+
+#: Detections of an image and category that the protocol coco looks at.
+LOOKED_AT = 100
+
+#: Share of the detections that have one coordinate in common, and of those that lie on a grid.
+ON_A_LINE, ON_A_GRID = 0.004, 0.01
+
+#: Pixels from the image's edge at which coordinates are those of boxes that were clipped to it.
+EDGE = 2.0
+
+#: Detections whose coordinates are looked at for lines and grids.
+SAMPLE = 20_000
+
+#: Share of the detections that find objects which have exactly the object's box.
+COPIED = 0.05
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Look for limits of size, place and number, for lines and grids of coordinates, and for copied boxes."""
+    yield from _objects_beyond(facts)
+    evidence = facts.evidence
+    if evidence is None or not evidence.objects.size or not evidence.detections.size:
+        return
+    for one in _sizes(evidence):
+        facts.causes.add(("detections", one.code))
+        yield one
+    yield from _of_cells(evidence)
+    yield from _score_cuts(evidence)
+    yield from _of_labels(evidence)
+    yield from _coordinates(facts, evidence)
+    yield from _copied(evidence)
+
+
+# -------------------------------------------------------------------------------------------------------------------- sizes
+
+
+def _measures(boxes: Array, sizes: Array) -> dict[str, Array]:
+    """Return what limits are set on, by its name in a sentence."""
+    w, h = boxes[:, 2], boxes[:, 3]
+    out = {"area": w * h, "width": w, "height": h, "width / height": w / h}
+    if np.isfinite(sizes).all():
+        near = boxes[:, :2].min(axis=1)
+        far = (sizes - boxes[:, :2] - boxes[:, 2:]).min(axis=1)
+        out["distance from the image's edge + 1"] = np.maximum(np.minimum(near, far), 0) + 1
+        centre = np.clip((boxes[:, :2] + boxes[:, 2:] / 2) / sizes, 1e-3, 1)
+        out["x of the centre / width of the image"], out["y of the centre / height of the image"] = centre.T
+    return out
+
+
+def edge_below(found: Array, objects: Array) -> float | None:
+    """Return the least of some numbers, where it is a limit: none is below it, as objects are."""
+    least = float(found.min())
+    if least <= 0:
+        return None
+    next_to = int(np.count_nonzero(found < least * BAND))
+    behind = int(np.count_nonzero(found < least * BAND**2)) - next_to
+    beyond = int(np.count_nonzero(objects < 0.98 * least))
+    if beyond < FEWEST or next_to < FEWEST_NEXT or next_to < SHARP * behind:
+        return None
+    beside = int(np.count_nonzero((objects >= least) & (objects < least * BAND**2)))
+    rate = min((next_to + behind) / max(beside, 1), found.size / objects.size)
+    return least if BEYOND * rate * beyond >= EXPECTED else None
+
+
+def _sizes(evidence: Evidence) -> Iterator[Finding]:
+    """Sizes and places that no detection has, and objects have."""
+    rows = evidence.detections
+    ours = _measures(evidence.found.boxes[rows], evidence.found.sizes[rows])
+    theirs = _measures(evidence.object_box, evidence.truth.sizes[evidence.objects])
+    said = np.zeros(evidence.objects.size, np.bool_)
+    for name in ours:
+        for sign, word in ((1, "below"), (-1, "above")):
+            with np.errstate(divide="ignore"):
+                edge = edge_below(ours[name] ** sign, theirs[name] ** sign) if name in theirs else None
+            if edge is None:
+                continue
+            limit = edge**sign
+            beyond = theirs[name] < limit if sign > 0 else theirs[name] > limit
+            if np.count_nonzero(beyond & said) < 0.5 * np.count_nonzero(beyond):  # not said by another measure
+                yield _cut(evidence, beyond, f"{name} {word} {number(limit)}")
+            said |= beyond
+    if said.any() or evidence.classes < 2:
+        return
+    label = evidence.label[rows]
+    for one in np.flatnonzero(np.bincount(evidence.object_label, minlength=evidence.classes) >= 2 * FEWEST).tolist():
+        own, true = ours["area"][label == one], evidence.object_label == one
+        for sign, word in ((1, "below"), (-1, "above")):
+            edge = edge_below(own**sign, theirs["area"][true] ** sign) if own.size else None
+            if edge is not None:
+                beyond = true & (theirs["area"] < edge if sign > 0 else theirs["area"] > 1 / edge)
+                name = names([str(evidence.truth.table.categories.names[one])])
+                yield _cut(evidence, beyond, f"category {name}, area {word} {number(edge**sign)}")
+
+
+def _cut(evidence: Evidence, beyond: Array, more: str) -> Finding:
+    rows = np.sort(evidence.objects[beyond])
+    return found("sizes_cut", rows.size, "object", more=more, **evidence.truth.records(rows))
+
+
+# ------------------------------------------------------------------------------------------------------------------ numbers
+
+
+def _objects_beyond(facts: Facts) -> Iterator[Finding]:
+    """Objects beyond the number of detections that the protocol coco looks at."""
+    truth = facts.truth
+    if facts.schema or not len(truth):
+        return
+    cells = truth.image * truth.table.categories.ids.size + truth.table.categories.codes
+    held = np.unique(cells[~truth.crowd], return_counts=True)
+    over = held[1] > LOOKED_AT
+    if over.any():
+        images = np.unique(held[0][over] // truth.table.categories.ids.size)
+        ids = truth.on.images.ids[images].tolist()
+        more = f"on {many(images.size, 'image')}, up to {held[1].max():,} of one category"
+        yield found(
+            "objects_beyond_cap", int((held[1][over] - LOOKED_AT).sum()), "object", records=ids, named="image", more=more
+        )
+
+
+def _of_cells(evidence: Evidence) -> Iterator[Finding]:
+    """As many detections of an image and category at most, where more objects are there."""
+    held = np.unique(evidence.cell, return_counts=True)[1]
+    most = int(held.max())
+    cells, first, objects = np.unique(evidence.object_cell, return_index=True, return_counts=True)
+    of = evidence.held[first]
+    over, under = objects > most, (objects <= most) & (objects > 0)
+    if np.count_nonzero(over) < FEWEST or not under.any():
+        return
+    # Where there is no limit, all objects of a cell have a detection each with the chance p ** objects, at least.
+    rate = float(np.minimum(of[under], objects[under]).sum() / objects[under].sum())
+    expected = float((rate ** (most + 1.0)) * np.count_nonzero(over))
+    if expected >= EXPECTED and np.count_nonzero(of[over] == most) >= 0.5 * np.count_nonzero(over):
+        ids = evidence.truth.on.images.ids[np.unique(cells[over] // max(evidence.classes, 1))].tolist()
+        missing = int((objects[over] - most).sum())
+        more = f"{most:,}"
+        yield found("category_cap", missing, "object", records=ids, named="image", more=more)
+
+
+def _score_cuts(evidence: Evidence) -> Iterator[Finding]:
+    """Categories without a score below some number, below which other categories have many."""
+    if evidence.classes < 2:
+        return
+    scores, label = evidence.scores[evidence.detections], evidence.label[evidence.detections]
+    held = np.bincount(label, minlength=evidence.classes)
+    least = np.full(evidence.classes, np.inf)
+    np.minimum.at(least, label, scores)
+    low = float(np.min(scores))
+    candidates = np.flatnonzero((held >= 2 * FEWEST) & (least > low))
+    if not candidates.size:
+        return
+    ascending = np.sort(scores)
+    cut: list[int] = []
+    for one in candidates.tolist():
+        below = int(np.searchsorted(ascending, least[one]))
+        part = below / (scores.size - held[one]) if scores.size > held[one] else 0.0
+        # With `part` below the limit as elsewhere, the category would have this many there.
+        if part >= 0.1 and BEYOND * held[one] * part / max(1 - part, 0.05) >= EXPECTED:
+            cut.append(one)
+    if cut and len(cut) <= 0.5 * np.count_nonzero(held):
+        shown = [f"{evidence.truth.table.categories.names[one]} {number(float(least[one]))}" for one in cut]
+        rows = evidence.detections[np.isin(label, cut)]
+        yield found("category_score_cut", rows.size, "detection", more=names(shown), **evidence.found.records(rows))
+
+
+def _of_labels(evidence: Evidence) -> Iterator[Finding]:
+    """No detection of a category that its image does not have, though many are false."""
+    if evidence.classes < 2:
+        return
+    cells = np.unique(evidence.object_cell)
+    inside = np.isin(evidence.cell, cells) if evidence.cell.size < 5_000_000 else np.zeros(1, np.bool_)
+    false = evidence.detections.size - np.count_nonzero(evidence.hit)
+    images = max(np.unique(evidence.object_image).size, 1)
+    share = float(np.bincount(cells % max(evidence.classes, 1), minlength=evidence.classes).mean() / images)
+    if inside.all() and BEYOND * false * (1 - share) >= EXPECTED:
+        yield found("categories_of_labels", evidence.detections.size, "detection", more=f"{false:,} of them find no object")
+
+
+# -------------------------------------------------------------------------------------------------------------- coordinates
+
+
+def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
+    """Coordinates that many boxes share, and grids on which they lie."""
+    side = evidence.found
+    rows = evidence.detections
+    if rows.size > SAMPLE:
+        rows = np.sort(np.random.default_rng(0).permutation(rows)[:SAMPLE])
+    step = _grid(side, rows)
+    true = evidence.objects if evidence.objects.size <= SAMPLE else evidence.objects[:SAMPLE]
+    if step is not None:
+        if _on_grid(facts.truth.boxes[true], step).mean() < 0.25 * _on_grid(side.boxes[rows], step).mean():
+            there = _on_grid(side.boxes, step)
+            yield found("coarse_boxes", int(there.sum()), side.unit, more=f"{step} pixels", **side.records(there))
+        return
+    lines = _lines(side, rows)
+    if lines:
+        known = set(_lines(facts.truth, true))
+        lines = [line for line in lines if line not in known]
+    if lines:
+        there = np.zeros(len(side), np.bool_)
+        for what, value in lines:
+            there |= _at(side, np.arange(len(side)), what) == value
+        shown = [f"{what} = {number(value)}" for what, value in lines]
+        yield found("cut_boxes", int(there.sum()), side.unit, more=names(shown), **side.records(there))
+
+
+#: What lines are looked for: left, top, right and bottom edges in pixels, and as shares of the image.
+_EDGES = ("left edge", "top edge", "right edge", "bottom edge")
+
+
+def _at(side: Side, rows: Array, what: str) -> Array:
+    """Return a coordinate of boxes, NaN at the edges of their images."""
+    share = what.endswith(" / side")
+    at = _EDGES.index(what.removesuffix(" / side"))
+    axis = at % 2
+    value = side.boxes[rows, axis] + (side.boxes[rows, 2 + axis] if at >= 2 else 0)
+    size = side.sizes[rows, axis]
+    inner = (value > EDGE) & (value < size - EDGE)
+    return np.where(inner, np.round(value / size, 4) if share else np.round(value, 3), np.nan)
+
+
+def _lines(side: Side, rows: Array) -> list[tuple[str, float]]:
+    """Return coordinates that far more boxes share than those beside them."""
+    out = []
+    known = bool(np.isfinite(side.sizes[rows]).all()) if rows.size else False
+    one_size = known and bool((side.sizes[rows] == side.sizes[rows[0]]).all())
+    for what in [*_EDGES, *(f"{name} / side" for name in (() if one_size or not known else _EDGES))]:
+        values = _at(side, rows, what)
+        inner = np.isfinite(values)
+        # Boxes of one image at one place are one: an object is found several times.
+        values = np.unique(np.stack([values[inner], side.image[rows[inner]]]), axis=1)[0]
+        if values.size < 200:
+            continue
+        numbers, held = np.unique(values, return_counts=True)
+        near = 0.0125 if what.endswith("side") else 8.0
+        for at in np.flatnonzero(held >= max(FEWEST, ON_A_LINE * rows.size)).tolist():
+            start, stop = np.searchsorted(values, [numbers[at] - near, numbers[at] + near])
+            around = (stop - start - held[at]) / 16
+            if tail(int(held[at]), 3 * around + 1) * numbers.size < 1e-6:
+                out.append((what, float(numbers[at])))
+    return out
+
+
+def _on_grid(boxes: Array, step: float) -> NDArray[np.bool_]:
+    """Return which boxes have all corners on a grid of so many pixels."""
+    corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
+    return np.asarray((np.abs(corners / step - np.round(corners / step)) < 1e-6).all(axis=1))
+
+
+def _grid(side: Side, rows: Array) -> int | None:
+    """Return the widest grid on which a part of the boxes lies that chance does not explain."""
+    boxes = side.boxes[rows]
+    for step in (64, 32, 20, 16, 10, 8, 5, 4, 3, 2):
+        share = float(_on_grid(boxes, step).mean()) if rows.size >= FEWEST else 0.0
+        whole = float(_on_grid(boxes, 1).mean())
+        if share >= max(ON_A_GRID, 5 * whole * step**-4.0) and share * rows.size >= FEWEST:
+            return step
+    return None
+
+
+def _copied(evidence: Evidence) -> Iterator[Finding]:
+    """Detections with exactly the box of the object that they find."""
+    rows, objects = evidence.finders
+    if not rows.size:
+        return
+    same = (np.abs(evidence.found.boxes[rows] - evidence.object_box[objects]) <= 1e-6).all(axis=1)
+    if np.count_nonzero(same) >= max(FEWEST, COPIED * rows.size):
+        at = np.sort(rows[same])
+        more = f"of {rows.size:,} objects that are found"
+        yield found("copied_boxes", at.size, "detection", more=more, **evidence.found.records(at))

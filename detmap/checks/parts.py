@@ -1,0 +1,241 @@
+"""Parts of the data that are unlike the rest: is what is found and missed explained by category, size and score?
+
+A *response* is a question to each image, or to each image and category. It is asked of all parts of the images (`Division`),
+of the parts for each category, and of each category as a whole; the parts are described by what they have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks.agreement import Agreement
+from detmap.checks.context import Facts
+from detmap.checks.evidence import Evidence
+from detmap.checks.findings import AT_LEAST, Finding, found, names
+from detmap.checks.rates import FEWEST, FLOOR, Part, explained, rates
+
+Array = NDArray[Any]
+
+#: Share of the bad units inside a part, and how many times that outside, for the part to be named: between a model's good
+#: and bad days lies less, and a defect of half of a part's records is still seen.
+INSIDE, TIMES = 0.4, 2.5
+
+
+class Units(NamedTuple):
+    """The units of a response."""
+
+    #: Image and category of each unit.
+    image: NDArray[np.int64]
+    label: NDArray[np.int64]
+    #: Which are bad, and with which chance.
+    bad: NDArray[np.bool_]
+    chance: NDArray[np.float64]
+    #: What a finding counts in each unit if it is bad, and how many there are in all.
+    count: NDArray[np.int64]
+    total: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Response:
+    """A question to the units, and the finding where a part of them answers otherwise than the rest."""
+
+    code: str
+    #: What is counted.
+    unit: str
+    #: Units by image and category.
+    make: Callable[[Evidence], Units]
+    #: Whether a bad unit of an image needs all of its categories to be bad, as opposed to one of them.
+    every: bool = True
+
+
+# ---------------------------------------------------------------------------------------------------------------- responses
+
+
+def _cells(evidence: Evidence, where: Array, image: Array, label: Array) -> tuple[Array, Array, Array]:
+    """Return image and category of each unit, and the unit of each record of some."""
+    keys = image[where] * max(evidence.classes, 1) + label[where]
+    cells, at = np.unique(keys, return_inverse=True)
+    return cells // max(evidence.classes, 1), cells % max(evidence.classes, 1), at
+
+
+def _units(evidence: Evidence, where: Array, image: Array, label: Array, flags: Array, *, every: bool = True) -> Units:
+    """Return units of records: bad where all of their flags are set, or half of them."""
+    images, labels, at = _cells(evidence, where, image, label)
+    total = np.bincount(at, minlength=images.size)
+    count = np.bincount(at[flags[where]], minlength=images.size)
+    bad = count == total if every else 2 * count >= total
+    return Units(images, labels, bad, rates(bad, labels, evidence.classes)[labels], count, total)
+
+
+def _undetected(evidence: Evidence) -> Units:
+    """Objects on an image with detections, none of which is of their category."""
+    some = np.bincount(evidence.found.image[evidence.found.image >= 0], minlength=evidence.images) > 0
+    where = some[evidence.object_image]
+    return _units(evidence, where, evidence.object_image, evidence.object_label, evidence.held == 0)
+
+
+def _misplaced(evidence: Evidence) -> Units:
+    """Objects that no detection of their category finds, where there are such detections."""
+    where = evidence.seen & (evidence.held > 0)
+    factors = (evidence.object_label, evidence.classes), (evidence.band, 12)
+    missed = ~evidence.hit
+    made = _units(evidence, where, evidence.object_image, evidence.object_label, missed)
+    chance = explained(missed[where], *((codes[where], count) for codes, count in factors))
+    at = _cells(evidence, where, evidence.object_image, evidence.object_label)[2]
+    whole = np.exp(np.bincount(at, np.log(np.maximum(chance, 1e-9)), made.bad.size))
+    return made._replace(chance=np.maximum(whole, made.chance))
+
+
+def _unlabelled(evidence: Evidence) -> Units:
+    """Confident detections that lie on nothing: of the better half of each category."""
+    image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
+    where = (evidence.sure_rank < 0.5) & evidence.sure_looked_at[image]
+    return _units(evidence, where, image, label, evidence.alone)
+
+
+def _relabelled(evidence: Evidence) -> Units:
+    """Objects on which the best confident detection is of another category."""
+    label, _ = evidence.taken_for
+    where = evidence.sure_looked_at[evidence.object_image]
+    wrong = (label >= 0) & (label != evidence.object_label)
+    return _units(evidence, where, evidence.object_image, evidence.object_label, wrong, every=False)
+
+
+def _unsuppressed(evidence: Evidence) -> Units:
+    """Confident detections that overlap a better one of their category."""
+    image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
+    return _units(evidence, np.ones(image.size, np.bool_), image, label, evidence.twins, every=False)
+
+
+#: What is asked, those first that explain others.
+RESPONSES = (
+    Response("relabelled", "object", _relabelled, every=False),
+    Response("misplaced", "object", _misplaced),
+    Response("undetected", "object", _undetected),
+    Response("unlabelled", "detection", _unlabelled),
+    Response("unsuppressed", "detection", _unsuppressed, every=False),
+)
+
+
+# -------------------------------------------------------------------------------------------------------------------- parts
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Look for parts in which objects are missed, detections lie on nothing, or labels disagree, unlike elsewhere."""
+    evidence = facts.evidence
+    if evidence is None or not evidence.objects.size or not evidence.detections.size:
+        return
+    for response in RESPONSES:
+        units = response.make(evidence)
+        for part, label in _unlike(evidence, response, units, facts.parts):
+            facts.parts.append((part.images, label))
+            yield from _said(facts, evidence, response, units, part, label)
+
+
+def _unlike(
+    evidence: Evidence, response: Response, units: Units, known: Sequence[tuple[Array, int | None]]
+) -> Iterator[tuple[Part, int | None]]:
+    """Yield the parts, of all categories (None) or of one, that answer otherwise than the rest and are not known yet."""
+    left = np.ones(units.bad.size, np.bool_)
+    for images, label in known:
+        left &= ~(images[units.image] & ((units.label == label) if label is not None else True))
+    units = _chosen(units, left)
+    left = np.ones(units.bad.size, np.bool_)
+    if response.code != "undetected":  # images without detections have a finding of their own
+        images = _by_image(evidence, units, response.every)
+        part = evidence.division.unlike(images.image, images.bad, images.chance)
+        if part is not None and _stands_out(images, part):
+            yield part, None
+            left &= ~part.images[units.image]
+    if evidence.classes == 1 and response.code != "undetected":
+        return
+    bad = np.bincount(units.label[units.bad & left], minlength=evidence.classes)
+    if response.code == "undetected":  # categories without detections have a finding of their own
+        bad[np.bincount(evidence.label[evidence.detections], minlength=evidence.classes) == 0] = 0
+    for label in np.flatnonzero(bad >= FEWEST).tolist():
+        own = _chosen(units, (units.label == label) & left)
+        part = evidence.division.unlike(own.image, own.bad, own.chance, max(evidence.classes, 1))
+        if part is not None and _stands_out(own, part):
+            yield part, label
+
+
+def _chosen(units: Units, which: Array) -> Units:
+    return Units(*(column[which] for column in units))
+
+
+def _by_image(evidence: Evidence, units: Units, every: bool) -> Units:
+    """Return units of whole images: bad where all of their categories are, or half of what is counted."""
+    images, at = np.unique(units.image, return_inverse=True)
+    size = images.size
+    count, total = (np.bincount(at, column, size).astype(np.int64) for column in (units.count, units.total))
+    held = np.bincount(at, minlength=size)
+    if every:
+        bad = np.bincount(at, units.bad, size) == held
+        chance = np.exp(np.bincount(at, np.log(np.maximum(units.chance, 1e-9)), size))
+    else:
+        bad = 2 * count >= total
+        mean = np.bincount(at, units.chance, size) / held
+        chance = mean ** np.sqrt(held)
+    # Images differ in difficulty: what is bad in all categories comes together more often than by chance.
+    share = float(bad.mean()) if size else 0.0
+    chance = np.maximum(chance, min(share, 2 * float(np.median(chance)) + FLOOR) if size else 0.0)
+    return Units(images, np.zeros(size, np.int64), bad, chance, count, total)
+
+
+def _stands_out(units: Units, part: Part) -> bool:
+    """Return whether the share of bad units in a part is far above that outside."""
+    inside, outside = units.bad[part.units], units.bad[~part.units]
+    share = float(inside.mean())
+    rest = float(outside.mean()) if outside.size else 0.0
+    return share >= INSIDE and share >= TIMES * rest
+
+
+def _said(
+    facts: Facts, evidence: Evidence, response: Response, units: Units, part: Part, label: int | None
+) -> Iterator[Finding]:
+    """Yield the finding of a part, or what explains it."""
+    if response.code == "misplaced":
+        made = _explained(facts, part, label)
+        if made is not None:
+            yield made
+            return
+    inside = part.images[units.image]
+    of = np.ones(inside.size, np.bool_) if label is None else units.label == label
+    count, total = int(units.count[inside & of].sum()), int(units.total[inside & of].sum())
+    others = int(units.count[~inside & of].sum()), int(units.total[~inside & of].sum())
+    called = "" if label is None else f"category {names([_name(evidence, label)])}, "
+    elsewhere = f"; elsewhere {share(*others)}" if others[1] else ""
+    more = f"{called}{part.says}: {share(count, total)} of {total:,} there{elsewhere}"
+    shown = evidence.truth.on.images.ids[np.unique(units.image[inside & of & (units.count > 0)])][:10].tolist()
+    words = "{many}" if evidence.looked_at.all() and evidence.sure_looked_at.all() else AT_LEAST
+    yield found(response.code, count, response.unit, records=shown, named="image", more=more, words=words)
+
+
+def share(count: int, total: int) -> str:
+    """Return a share in words."""
+    part = count / total if total else 0.0
+    return f"{part:.0%}" if count in (0, total) or 0.01 <= part <= 0.99 else f"{part:.2%}"
+
+
+def _name(evidence: Evidence, label: int) -> str:
+    return str(evidence.truth.table.categories.names[label])
+
+
+def _explained(facts: Facts, part: Part, label: int | None) -> Finding | None:
+    """Return the finding that explains why detections of a part lie on nothing: by ids or boxes read in another way."""
+    assert facts.agreement is not None
+    whole = facts.agreement
+    some = Agreement(whole.truth, whole.found, part.images)
+    for gain in (some.of_images, some.of_boxes):
+        if gain is None or gain.role != "detections":
+            continue
+        rows = np.sort(gain.gained)
+        more = f"{part.says}" + (f"; {gain.more}" if gain.more else "")
+        facts.causes.add(("detections", gain.code))
+        return found(gain.code, rows.size, "detection", more=more, words=AT_LEAST, **whole.found.records(rows))
+    return None

@@ -1,0 +1,199 @@
+"""Exact tests of rates, corrected for the number of looks: shared by all checks that compare a part with the rest.
+
+A *unit* is an image, or an image's records of one category: records of one image are not independent. A unit is *bad* or not,
+with a chance that the rest of the data gives. Ranges of units are compared by likelihood ratios: by Ville's inequality a ratio
+that starts at a given unit exceeds A with a chance of at most 1 / A, wherever it ends, so that any of n starts does with a
+chance of at most n / A.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+#: Chance that data without a defect has a finding of one test, all looks of that test together.
+CHANCE = 1e-3
+
+#: Share of the good units that are left where something is wrong; a defect leaves few, and noise leaves most.
+LEFT = 0.2
+
+#: Lowest chance that a unit is bad: some images of every data set are odd for reasons of their own.
+FLOOR = 0.02
+
+#: Fewest units of a part that is said to be unlike the rest.
+FEWEST = 5
+
+#: Most ranges of one order that are reported together.
+_RANGES = 8
+
+
+def tail(count: int, mean: float) -> float:
+    """Return the chance of at least `count` where so many are expected, by Poisson's distribution."""
+    if count <= 0:
+        return 1.0
+    if mean <= 0:
+        return 0.0
+    if count > mean + 40 * math.sqrt(mean) + 200:
+        return 0.0
+    term = math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
+    total, at = 0.0, count
+    while True:  # terms fall once they are beyond the mean
+        total += term
+        at += 1
+        term *= mean / at
+        if at > mean and term <= 1e-18 * total:
+            return min(total, 1.0)
+
+
+def rates(bad: Array, codes: Array, count: int, prior: float = 5.0) -> NDArray[np.float64]:
+    """Return the share of bad units of each code, drawn to the share of all as if by `prior` further units."""
+    held = np.bincount(codes, minlength=count)
+    some = np.bincount(codes[bad], minlength=count)
+    mean = float(bad.mean()) if bad.size else 0.0
+    return np.asarray((some + prior * mean) / (held + prior))
+
+
+def explained(flags: Array, *factors: tuple[Array, int]) -> NDArray[np.float64]:
+    """Return the chance of each flag by several factors, as codes and their number: the odds multiply."""
+    mean = min(max(float(flags.mean()), 1e-3), 1 - 1e-3) if flags.size else 0.5
+    logit = np.full(flags.size, math.log(mean / (1 - mean)))
+    for codes, count in factors:
+        share = np.clip(rates(flags, codes, count), 1e-3, 1 - 1e-3)
+        logit += (np.log(share / (1 - share)) - math.log(mean / (1 - mean)))[codes]
+    return np.asarray(1 / (1 + np.exp(-logit)))
+
+
+def evidence(bad: Array, chance: Array) -> NDArray[np.float64]:
+    """Return the logarithm of each unit's likelihood ratio: `LEFT` of the good units are left, or all."""
+    chance = np.clip(chance, FLOOR, 0.95)
+    return np.where(bad, np.log1p(-(1 - chance) * LEFT) - np.log(chance), math.log(LEFT))
+
+
+class Range(NamedTuple):
+    """A range of units in some order."""
+
+    start: int
+    stop: int
+    logs: float
+
+
+def worst_range(logs: Array) -> Range:
+    """Return the range of the largest sum."""
+    total = np.concatenate([[0.0], np.cumsum(logs)])
+    low = np.minimum.accumulate(total)
+    stop = int(np.argmax(total - low))
+    start = stop - int(np.argmin(total[: stop + 1][::-1]))
+    return Range(start, stop, float(total[stop] - total[start]))
+
+
+def bad_ranges(bad: Array, chance: Array, looks: float) -> list[Range]:
+    """Return the ranges of units in which more are bad than chance explains, the worst first."""
+    logs = evidence(bad, chance)
+    out: list[Range] = []
+    if not bad.size:
+        return out
+    least = math.log(max(bad.size, 1) * looks / CHANCE)
+    while len(out) < _RANGES:
+        made = worst_range(logs)
+        if made.logs < least or np.count_nonzero(bad[made.start : made.stop]) < FEWEST:
+            break
+        out.append(made)
+        logs[made.start : made.stop] = -math.inf
+        logs = np.where(np.isneginf(logs), -1e9, logs)
+    return out
+
+
+class Grouping(NamedTuple):
+    """A way to divide images into parts."""
+
+    #: Words of a part, into which `names` go.
+    says: str
+    #: The part of each image, -1 for none, shape (images,).
+    codes: NDArray[np.int64]
+    #: Name of each part.
+    names: Sequence[str]
+
+
+class Order(NamedTuple):
+    """An order of images."""
+
+    says: str
+    #: Each image's place, shape (images,).
+    place: NDArray[np.int64]
+
+
+class Part(NamedTuple):
+    """A part of the images that is unlike the rest."""
+
+    #: Which images, shape (images,).
+    images: NDArray[np.bool_]
+    #: The part in words.
+    says: str
+    #: Which units, shape (units,).
+    units: NDArray[np.bool_]
+
+
+class Division:
+    """All parts of the images that are looked at: ranges in some orders, residues, folders, and sizes of images."""
+
+    def __init__(self, ids: Array, orders: Sequence[Order], groupings: Sequence[Grouping]) -> None:
+        self.ids, self.orders, self.groupings = ids, orders, groupings
+        self.groups = sum(len(one.names) for one in groupings)
+
+    def unlike(self, image: Array, bad: Array, chance: Array, looks: float = 1.0) -> Part | None:
+        """Return the part whose units are bad beyond chance by the most, None where chance explains all of them.
+
+        `image`: each unit's image; `looks`: how many such tests are made.
+        """
+        if np.count_nonzero(bad) < FEWEST:
+            return None
+        best: tuple[float, Part] | None = None
+        for order in self.orders:
+            by = np.argsort(order.place[image], kind="stable")
+            ranges = bad_ranges(bad[by], chance[by], 2 * looks * len(self.orders))
+            if ranges:
+                units = np.zeros(bad.size, np.bool_)
+                for one in ranges:
+                    units[by[one.start : one.stop]] = True
+                logs = sum(one.logs for one in ranges) - 5.0 * (len(ranges) - 1)
+                if best is None or logs > best[0] + 1:
+                    best = logs, self._of_ranges(order, image, by, ranges, units)
+        logs_of = evidence(bad, chance)  # half of the chance is for orders, half for groups
+        for grouping in self.groupings:
+            codes = grouping.codes[image]
+            known = codes >= 0
+            sums = np.bincount(codes[known], logs_of[known], len(grouping.names))
+            for code in np.flatnonzero(sums > math.log(2 * looks * self.groups / CHANCE)).tolist():
+                units = codes == code
+                if np.count_nonzero(bad & units) >= FEWEST and (best is None or sums[code] > best[0]):
+                    images = grouping.codes == code
+                    best = float(sums[code]), Part(images, grouping.says.format(grouping.names[code]), units)
+        return None if best is None else best[1]
+
+    def _of_ranges(self, order: Order, image: Array, by: Array, ranges: Sequence[Range], units: Array) -> Part:
+        """Return the part that consists of ranges of an order."""
+        images = np.zeros(self.ids.size, np.bool_)
+        listed = np.argsort(order.place, kind="stable")
+        said = []
+        for one in ranges:
+            first, last = (int(order.place[image[by[at]]]) for at in (one.start, one.stop - 1))
+            images[listed[first : last + 1]] = True
+            said.append(f"{self.ids[listed[first]]} to {self.ids[listed[last]]}")
+        more = f" and {len(said) - 1} other ranges" if len(said) > 2 else f" and {said[1]}" if len(said) == 2 else ""
+        return Part(images, f"images {said[0]}{more}, in the order of {order.says}", units)
+
+
+def residues(count: int, most: int = 8) -> Iterator[Grouping]:
+    """Yield the ways to deal images out to up to so many workers in turn."""
+    place = np.arange(count)
+    for step in range(2, most + 1):
+        if count >= 4 * step:
+            every = "every other image" if step == 2 else f"one image in {step}"
+            names = [f"{every} by id, from image number {at + 1} on" for at in range(step)]
+            yield Grouping("{}", place % step, names)

@@ -1,0 +1,270 @@
+"""Scores, boxes and numbers of detections that differ between parts of the data though the objects do not.
+
+Each statistic is a number of an image. Where it is among the lowest tenth or half of all images on one part, or among the
+highest, the part is unlike the rest. Categories are compared by the detections that find their objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks.context import Facts
+from detmap.checks.data_statistics import number
+from detmap.checks.evidence import Evidence
+from detmap.checks.findings import Finding, found, names
+
+Array = NDArray[Any]
+
+#: Shares of the images by which a part may be low or high: half of them finds large parts, a tenth finds small ones.
+SPLITS = (0.5, 0.1)
+
+#: Shares of a part's images that must be so, for each split.
+INSIDE = (0.85, 0.5)
+
+#: Fewest images of a part, and fewest detections that find objects of a category.
+FEWEST, FEWEST_OF_CATEGORY = 8, 20
+
+#: Largest median rank of the scores of a low part among those of all, from 0 to 1; a high part has as much less than 1.
+LOW = 0.25
+
+#: Factor between the numbers of detections of a part and of the rest.
+FACTOR = 2.0
+
+#: Share of the scores of one category that lie below all but as few of those of the others: two ranges hardly overlap.
+APART = 0.05
+
+#: Share of the variance of scores that lies between images: of two scales on half of the images each it is 0.75.
+BETWEEN = 0.5
+
+#: Fewest images to compare that variance.
+FEWEST_IMAGES = 40
+
+#: Median deviation of boxes, as a share of the object's side; detectors that were trained on such boxes stay below.
+BIAS = 0.08
+
+#: Median deviation of width and height in pixels, where it is the same of small and of large objects.
+PIXELS = 0.75
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A number of each image."""
+
+    code: str
+    unit: str
+    #: The images that have one, shape (n,), the numbers, and by how many records each of them was made.
+    image: NDArray[np.int64]
+    value: NDArray[np.float64]
+    records: NDArray[np.int64]
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Look for parts and categories with other scores, other boxes, or more or fewer detections than the rest."""
+    evidence = facts.evidence
+    if evidence is None or facts.parts or not evidence.objects.size or not evidence.detections.size:
+        return
+    rows, objects = evidence.finders
+    if rows.size >= FEWEST_OF_CATEGORY:
+        yield from _scores(evidence, rows, objects)
+        if evidence.found.posed is None:  # boxes around points are smaller than their objects
+            yield from _boxes(evidence, rows, objects)
+    if not facts.caused("detections", "sizes_cut"):
+        yield from _counts(evidence)
+
+
+# ------------------------------------------------------------------------------------------------------------------- parts
+
+
+def _by_image(image: Array, values: Array, count: int) -> tuple[Array, Array, Array]:
+    """Return the images that have values, the mean of each, and how many it has."""
+    held = np.bincount(image, minlength=count)
+    at = np.flatnonzero(held)
+    return at, np.bincount(image, values, count)[at] / held[at], held[at]
+
+
+def ranks(values: Array, codes: Array) -> NDArray[np.float64]:
+    """Return the rank of each value among those of its code, from 0 to 1."""
+    order = np.lexsort((values, codes))
+    held = np.bincount(codes)
+    start = np.cumsum(held) - held
+    out = np.empty(values.size)
+    ascending = codes[order]
+    out[order] = (np.arange(values.size) - start[ascending] + 0.5) / held[ascending]
+    return out
+
+
+def _flags(value: Array, bins: Array, split: float, high: bool) -> NDArray[np.bool_]:
+    """Return which images are among the lowest of those with about as many records, or the highest."""
+    rank = ranks(-value if high else value, bins)
+    return np.asarray(rank < split)
+
+
+def _part(evidence: Evidence, one: Statistic, looks: int) -> Iterator[tuple[Any, bool]]:
+    """Yield the part that is low or high by a statistic, and whether it is high; nothing where there is none."""
+    if one.image.size < 4 * FEWEST:
+        return
+    bins = np.searchsorted([2, 3, 6, 12], one.records, "right")
+    for split, inside in zip(SPLITS, INSIDE, strict=True):
+        for high in (False, True):
+            bad = _flags(one.value, bins, split, high)
+            part = evidence.division.unlike(one.image, bad, np.full(bad.size, split), looks)
+            if part is None or np.count_nonzero(part.units) < FEWEST or part.units.all():
+                continue
+            if bad[part.units].mean() >= inside:
+                yield part, high
+                return
+
+
+def _scores(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]:
+    """Detections that find objects: their scores by part of the images, by category, and by image."""
+    scores, label, image = evidence.scores[rows], evidence.object_label[objects], evidence.object_image[objects]
+    if not np.isfinite(scores).all() or scores.min() == scores.max():
+        return
+    apart = list(_of_categories(evidence, scores, label))
+    yield from apart
+    rank = ranks(scores, label)
+    where, mean, held = _by_image(image, rank, evidence.images)
+    for part, high in _part(evidence, Statistic("uneven_scores", "detection", where, mean, held), 4):
+        inside = part.images[image]
+        middle = float(np.median(rank[inside]))
+        if inside.all() or (1 - middle if high else middle) > LOW:
+            continue
+        more = f"{part.says}: median {number(float(np.median(scores[inside])))}; elsewhere {number(float(np.median(scores[~inside])))}"
+        yield _said("uneven_scores", evidence, image[inside], more)
+        return
+    if not apart:
+        yield from _between(evidence, rank, image, scores)
+
+
+def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[Finding]:
+    """Categories of which nearly all scores lie below, or above, nearly all of the others."""
+    held = np.bincount(label, minlength=evidence.classes)
+    for one in np.flatnonzero(held >= FEWEST_OF_CATEGORY).tolist():
+        own, others = scores[label == one], scores[label != one]
+        if others.size < FEWEST_OF_CATEGORY:
+            continue
+        low, high = np.quantile(own, [APART, 1 - APART])
+        least, most = np.quantile(others, [APART, 1 - APART])
+        if high < least or low > most:
+            name = names([str(evidence.truth.table.categories.names[one])])
+            more = (
+                f"category {name}: median {number(float(np.median(own)))}; of the others {number(float(np.median(others)))}"
+            )
+            image = evidence.object_image[evidence.finders[1]][label == one]
+            yield _said("uneven_scores", evidence, image, more)
+
+
+def _between(evidence: Evidence, rank: Array, image: Array, scores: Array) -> Iterator[Finding]:
+    """Scores of which most of the variance lies between images, as of two scales on images that are mixed."""
+    held = np.bincount(image, minlength=evidence.images)
+    several = held[image] >= 2
+    images = int(np.count_nonzero(held >= 2))
+    if images < FEWEST_IMAGES:
+        return
+    mean = (np.bincount(image, rank, evidence.images) / np.maximum(held, 1))[image]
+    within = float(((rank - mean)[several] ** 2).sum()) / (np.count_nonzero(several) - images)
+    share = 1 - within / float(rank[several].var())
+    if share >= BETWEEN:
+        more = f"{share:.0%} of the variance of their ranks lies between the {images:,} images that have several"
+        yield _said("uneven_scores", evidence, image[several], more)
+
+
+def _said(code: str, evidence: Evidence, image: Array, more: str) -> Finding:
+    shown = evidence.truth.on.images.ids[np.unique(image)][:10].tolist()
+    return found(code, image.size, "detection", records=shown, named="image", more=more)
+
+
+# -------------------------------------------------------------------------------------------------------------------- boxes
+
+
+def _boxes(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]:
+    """Detections that find objects: whether they are larger or smaller than these, or lie to one side."""
+    own, true = evidence.found.boxes[rows], evidence.object_box[objects]
+    label, image = evidence.object_label[objects], evidence.object_image[objects]
+    middle = own[:, :2] + own[:, 2:] / 2 - true[:, :2] - true[:, 2:] / 2
+    away = np.concatenate([np.log(own[:, 2:] / true[:, 2:]), middle / true[:, 2:]], axis=1)
+    every = np.ones(rows.size, np.bool_)
+    sure = biased(away, every)
+    if sure is not None:
+        yield _said("biased_boxes", evidence, image, sure)
+        return
+    pixels = wider(own[:, 2:] - true[:, 2:], np.sqrt(true[:, 2] * true[:, 3]))
+    if pixels is not None:
+        yield _said("biased_boxes", evidence, image, pixels)
+        return
+    held = np.bincount(label, minlength=evidence.classes)
+    for one in np.flatnonzero(held >= FEWEST_OF_CATEGORY).tolist() if evidence.classes > 1 else ():
+        sure = biased(away, label == one)
+        if sure is not None:
+            name = names([str(evidence.truth.table.categories.names[one])])
+            yield _said("biased_boxes", evidence, image[label == one], f"category {name}, {sure}")
+    where, mean, records = _by_image(image, ranks(evidence.matched[0][objects], evidence.band[objects]), evidence.images)
+    for part, high in _part(evidence, Statistic("uneven_boxes", "detection", where, mean, records), 4):
+        inside = part.images[image]
+        if high or inside.all():
+            continue
+        overlap = evidence.matched[0][objects]
+        less, usual = float(np.median(overlap[inside])), float(np.median(overlap[~inside]))
+        if less < usual - 0.05:
+            more = f"{part.says}: median {less:.2f}; elsewhere {usual:.2f}"
+            yield _said("uneven_boxes", evidence, image[inside], more)
+            return
+
+
+def biased(away: Array, which: Array) -> str | None:
+    """Return in words by how much boxes are larger than their objects, or lie beside them; None where they are not."""
+    some = away[which]
+    if len(some) < FEWEST_OF_CATEGORY:
+        return None
+    middle = np.median(some, axis=0)
+    spread = 1.2533 * 1.4826 * np.median(np.abs(some - middle), axis=0) / np.sqrt(len(some))
+    sure = (np.abs(middle) >= BIAS) & (np.abs(middle) > 6 * spread)
+    if not sure.any():
+        return None
+    what = ("width", "height", "x", "y")
+    said = [f"{what[at]} by {(np.expm1(middle[at]) if at < 2 else middle[at]):+.0%}" for at in np.flatnonzero(sure)]
+    return f"{' and '.join(said)} of the object's side, in the median"
+
+
+def wider(more: Array, side: Array) -> str | None:
+    """Return in words by how many pixels boxes are wider and higher, small ones as large ones; None where they are not."""
+    if len(more) < 4 * FEWEST_OF_CATEGORY:
+        return None
+    small = side <= np.median(side)
+    low, high = np.median(more[small], axis=0), np.median(more[~small], axis=0)
+    spread = 1.2533 * 1.4826 * np.median(np.abs(more[small] - low), axis=0) / np.sqrt(np.count_nonzero(small))
+    sure = (np.abs(low) >= PIXELS) & (np.abs(low) > 6 * spread) & (np.abs(high - low) <= 0.5 * np.abs(low))
+    if not sure.all():
+        return None
+    return f"width by {low[0]:+.1f} and height by {low[1]:+.1f} pixels, in the median of the smaller half"
+
+
+# ------------------------------------------------------------------------------------------------------------------ numbers
+
+
+def _counts(evidence: Evidence) -> Iterator[Finding]:
+    """Images with far fewer or more detections than others with as many objects."""
+    known = evidence.found.image[evidence.detections]
+    counts = np.bincount(known, minlength=evidence.images)
+    objects = np.bincount(evidence.object_image, minlength=evidence.images)
+    where = np.flatnonzero((objects > 0) & (counts > 0))
+    if where.size < 4 * FEWEST:
+        return
+    noise = np.random.default_rng(0).random(where.size) * 1e-6  # ties
+    one = Statistic("uneven_counts", "image", where, counts[where] + noise, objects[where])
+    for part, high in _part(evidence, one, 4):
+        inside = part.images[where]
+        if inside.all():
+            continue
+        own, rest = (float(counts[where[which]].sum() / objects[where[which]].sum()) for which in (inside, ~inside))
+        if (own / rest if high else rest / own) < FACTOR:
+            continue
+        more = f"{part.says}: {number(own)} detections for each object; elsewhere {number(rest)}"
+        shown = evidence.truth.on.images.ids[where[inside]][:10].tolist()
+        yield found("uneven_counts", int(inside.sum()), "image", records=shown, named="image", more=more)
+        return

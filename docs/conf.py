@@ -19,7 +19,7 @@ project, author, copyright = "detmap", "The detmap developers", "The detmap deve
 version = release = detmap.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build", "_made"]  # what is made is included by pages
+exclude_patterns = ["_build", "_made", "notebooks"]  # what is made is included by pages
 html_theme = "furo"  # light and dark, for phones too; asks for nothing from elsewhere
 html_title = "detmap"
 html_theme_options = {"navigation_with_keys": True}

@@ -105,6 +105,21 @@ def detections() -> Made:
     yield "sharded", command("eval", truth, "model[01].json", "--sharded")
 
 
+def shapes() -> Made:
+    """`eval` and `check` of the fixtures of masks, boundaries, poses and tracks."""
+    fixtures = Path(os.environ["DETMAP_GOLDEN"]) / "fixtures"
+    for name, truth, found, *options in (
+        ("masks", "people/ground_truth", "people/masks", "--iou-type", "segm"),
+        ("boundary", "people/ground_truth", "people/masks", "--iou-type", "boundary"),
+        ("poses", "people/ground_truth", "people/poses", "--iou-type", "keypoints"),
+        ("tracks", "ytvis/ground_truth", "ytvis/results", "--protocol", "ytvis"),
+    ):
+        files = [str(fixtures / f"{one}.json") for one in (truth, found)]
+        yield from in_formats(f"shapes {name}", "eval", *files, *options, "--per-class")
+        if "--iou-type" in options:
+            yield f"shapes check {name}", command("check", *files, *options)
+
+
 def rankings() -> Made:
     """`trec`, `reid` and `hashing` of made-up data, and of trec_eval's own tests."""
     rng = np.random.default_rng(1)
@@ -204,7 +219,7 @@ def hashes(workloads: int, only: str) -> dict[str, str]:
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for part in (detections(), rankings(), real(), generated(workloads)):
+        for part in (detections(), shapes(), rankings(), real(), generated(workloads)):
             for name, data in part:
                 if only in name:
                     found[name] = hashlib.sha256(data.replace(os.fsencode(str(ROOT)), b"")).hexdigest()

@@ -47,6 +47,7 @@ for _module, _names in {
     "ytvis": ("ytvis",),
     "tools.recognition": (
         "bdd100k",
+        "kitti_tracking",
         "mot",
         "wider_face",
         "darknet",

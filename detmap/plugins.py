@@ -119,7 +119,7 @@ class Registry(dict[str, T]):
 
     def values(self) -> list[T]:  # type: ignore[override]
         """Return all things."""
-        return [self[name] for name in self]
+        return [self[name] for name in tuple(self)]  # loading one may register others
 
     def items(self) -> list[tuple[str, T]]:  # type: ignore[override]
         """Return all names with their things."""

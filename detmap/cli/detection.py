@@ -404,7 +404,8 @@ def _batch(options: argparse.Namespace) -> int:
     told = {"notices"} if options.format in ("table", "markdown") else set()  # a table of their own has them in words
     table = [{name: value for name, value in row.items() if name not in told} for row in board.table()]
     tables = [table, board.doubts(), board.notices(), board.errors()]
-    print_tables(tables, options, title, board.to_dict(), board.rows(), keep=[str(board.rank_by)])
+    kept = [str(board.rank_by), *(f"{board.rank_by} {what}" for what in ("low", "high", "bias"))]
+    print_tables(tables, options, title, board.to_dict(), board.rows(), keep=kept)
     print_notes(board.sentences(), options)
     return 3 if failed else 0
 

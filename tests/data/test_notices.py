@@ -63,11 +63,8 @@ def test_a_batch_shows_them_in_every_form(folder, tmp_path, capsys):
     arguments = ("batch", TRUTH, folder, "--unknown-images", "ignore")
     code, table, err = run(capsys, *arguments, "--out", out)
     assert code == 0
-    assert f"note: unknown: {IN_WORDS}\n" in err
-    assert err.count("note:") == 2
-    header = next(line for line in table.splitlines() if line.startswith("rank"))
-    assert header.split()[-1] == "notices"
-    assert f"unknown_category {UNKNOWN}" in table
+    assert "note:" not in err
+    assert f"unknown_category {UNKNOWN}" in run(capsys, *arguments, "--format", "csv")[1]
     assert table.count(IN_WORDS) == 1
     text = (out / "leaderboard.md").read_text()
     assert "\n## Notices\n" in text
@@ -130,7 +127,7 @@ def test_a_comparison_has_those_of_its_models(folder, tmp_path, capsys):
     paths = [folder / "plain.json", folder / "unknown.json"]
     code, table, err = run(capsys, "compare", TRUTH, *paths, "--bootstrap", 200, "--out", tmp_path / "made.json")
     assert code == 0
-    assert f"note: unknown: {IN_WORDS}\n" in err
+    assert "note:" not in err
     assert f"unknown  {IN_WORDS}" in table
     expected = {name: EXPECTED[name] for name in ("plain", "unknown")}
     assert json.loads((tmp_path / "made.json").read_text())["notices"] == expected
@@ -146,7 +143,7 @@ def test_an_evaluation_shows_them_in_every_form(folder, tmp_path, capsys):
     arguments = ("eval", TRUTH, folder / "unknown.json")
     code, table, err = run(capsys, *arguments, "--out", tmp_path / "made.json")
     assert code == 0
-    assert err.count(f"note: {IN_WORDS}\n") == 1
+    assert "note:" not in err
     assert table.endswith(f"notice\n{IN_WORDS}\n")
     assert json.loads((tmp_path / "made.json").read_text())["notices"] == EXPECTED["unknown"]
     assert json.loads(run(capsys, *arguments, "--format", "json")[1])["notices"] == EXPECTED["unknown"]
@@ -188,13 +185,13 @@ def test_rankings_have_them_too(tmp_path, capsys):
     (tmp_path / "two").write_text("1 Q0 a 1 .5 r\n2 Q0 b 1 .5 r\n")
     code, table, err = run(capsys, "trec", tmp_path / "q", tmp_path / "one")
     assert code == 0
-    for text in (table, err):
-        assert "1 query of the run without judgements" in text
+    assert err == ""
+    assert "1 query of the run without judgements" in table
     paths = (tmp_path / "one", tmp_path / "two")
     for more in ((), ("--compare",)):
         _, table, err = run(capsys, "trec", tmp_path / "q", *paths, *more)
-        for text in (table, err):
-            assert text.count("1 query of the run without judgements") == 1
+        assert err == ""
+        assert table.count("1 query of the run without judgements") == 1
         shown = json.loads(run(capsys, "trec", tmp_path / "q", *paths, *more, "--format", "json", "--quiet")[1])
         shown = shown.get("runs", shown)
         assert [shown[str(path)]["notices"] for path in paths] == [expected, {"missing_queries": 1}]
@@ -211,8 +208,8 @@ def test_galleries_and_codes_have_them_too(tmp_path, capsys):
     for arguments in (("hashing", tmp_path / "c.npz"), ("reid", tmp_path / "d.npz", "--convention", "sklearn")):
         code, table, err = run(capsys, *arguments)
         assert code == 0, err
-        for text in (table, err):
-            assert "1 query without relevant items" in text
+        assert err == ""
+        assert "1 query without relevant items" in table
         assert json.loads(run(capsys, *arguments, "--format", "json")[1])["notices"] == {"empty_queries": 1}
 
 

@@ -72,7 +72,9 @@ def class_without_suppression(rng, scene, share):
     at = np.flatnonzero((scene.d_label == label) & (scene.of >= 0))
     at = np.repeat(at, 3)
     box = jittered(rng, scene.d_box[at], 0.03, scene.sizes[scene.d_image[at]])
-    scene.add(scene.d_image[at], scene.d_label[at], box, scene.d_score[at] * rng.uniform(0.8, 0.999, at.size), scene.of[at])
+    scene.add(
+        scene.d_image[at], scene.d_label[at], box, scene.d_score[at] * rng.uniform(0.8, 0.999, at.size), scene.of[at]
+    )
 
 
 @plants("unlabelled rarely_labelled", "images_without_objects")

@@ -127,7 +127,9 @@ def scene(seed, kind):
 
 def boxes(rng, sizes):
     """Boxes anywhere on their images."""
-    side = np.clip(np.exp(rng.normal(np.log(0.13), 0.75, (len(sizes), 1)) + rng.normal(0, 0.3, (len(sizes), 2))), 0.012, 0.95)
+    side = np.clip(
+        np.exp(rng.normal(np.log(0.13), 0.75, (len(sizes), 1)) + rng.normal(0, 0.3, (len(sizes), 2))), 0.012, 0.95
+    )
     side = np.maximum(side * sizes, 5)
     return np.concatenate([rng.random((len(sizes), 2)) * (sizes - side), side], axis=1)
 

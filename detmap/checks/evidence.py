@@ -6,6 +6,7 @@ there are objects of it: a cut that depends on no scale of scores.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -55,6 +56,16 @@ def best_of_pairs(one: Array, starts: Array, stops: Array, others: Array) -> tup
             which[owner[top]] = at[top]
         row = last
     return best, which
+
+
+def _with_earlier(cell: Array, boxes: Array) -> NDArray[np.float64]:
+    """Return the largest IoU of each box with an earlier one of its cell; cells ascend."""
+    starts = np.searchsorted(cell, cell)
+    stops = np.arange(cell.size)
+    chosen = np.cumsum(stops - starts) <= PAIRS
+    out = np.zeros(cell.size)
+    out[chosen] = best_of_pairs(boxes[chosen], starts[chosen], stops[chosen], boxes)[0]
+    return out
 
 
 @dataclass(eq=False)
@@ -221,7 +232,9 @@ class Evidence:
         """The place of each confident detection among those of its category, from 0, the best, up to 1."""
         label = self.label[self.sure]
         held = np.bincount(label, minlength=self.classes)
-        return np.asarray((np.arange(label.size) - np.repeat(np.cumsum(held) - held, held)) / np.maximum(held, 1)[label])
+        return np.asarray(
+            (np.arange(label.size) - np.repeat(np.cumsum(held) - held, held)) / np.maximum(held, 1)[label]
+        )
 
     @cached_property
     def _any(self) -> tuple[Array, Array]:
@@ -295,19 +308,26 @@ class Evidence:
         return label, by
 
     @cached_property
-    def twins(self) -> NDArray[np.bool_]:
-        """Which confident detections overlap a better one of their image and category by 0.7 or more."""
+    def between_detections(self) -> NDArray[np.float64]:
+        """The largest IoU of each confident detection with a better one of its image and category."""
         cell = self._cell(self.found.image[self.sure], self.label[self.sure])
         order = np.argsort(cell, kind="stable")  # within a cell from the best score
-        ascending = cell[order]
-        starts = np.searchsorted(ascending, ascending)
-        stops = np.arange(order.size)
-        chosen = np.cumsum(stops - starts) <= PAIRS
-        boxes = self.found.boxes[self.sure[order]]
-        best, _ = best_of_pairs(boxes[chosen], starts[chosen], stops[chosen], boxes)
-        out = np.zeros(order.size, np.bool_)
-        out[order[np.flatnonzero(chosen)[best >= SUPPRESSED]]] = True
+        out = np.zeros(order.size)
+        out[order] = _with_earlier(cell[order], self.found.boxes[self.sure[order]])
         return out
+
+    @property
+    def twins(self) -> NDArray[np.bool_]:
+        """Which confident detections overlap a better one of their image and category as suppression does not leave it.
+
+        Those with the same box are duplicates, which is another finding.
+        """
+        return np.asarray((self.between_detections >= SUPPRESSED) & (self.between_detections < 0.9999))
+
+    @cached_property
+    def between_objects(self) -> NDArray[np.float64]:
+        """The largest IoU of each object with an earlier one of its image and category."""
+        return _with_earlier(self.object_cell, self.object_box)
 
     # ---------------------------------------------------------------------------------------------------------------- parts
 
@@ -323,6 +343,8 @@ class Evidence:
         if on.names is not None:
             folders = [name.replace("\\", "/").rpartition("/")[0] for name in on.names]
             groupings += _grouped("the images in the folder {}", folders)
+            heads = [re.match(r"\D*", name.replace("\\", "/").rpartition("/")[2])[0] for name in on.names]  # type: ignore[index]
+            groupings += _grouped("the images whose names begin with {}", heads)
         if on.sizes is not None:
             groupings += _grouped("the images of {}", [f"{w} x {h}" for h, w in on.sizes.astype(int).tolist()])
         return Division(on.ids, orders, groupings)
@@ -343,7 +365,8 @@ class Evidence:
         images = self.found.image[self.found.image >= 0]
         first = np.full(self.images, images.size)
         np.minimum.at(first, images, np.arange(images.size))
-        if np.count_nonzero(np.diff(images) != 0) < 3 * self.images:  # records of an image stand together
+        runs = np.count_nonzero(np.diff(images) != 0) + 1
+        if runs <= 1.02 * np.unique(images).size:  # else an image's first record says where its best one stands
             there = first < images.size  # images without detections stand behind the one before
             filled = np.maximum.accumulate(np.where(there, np.arange(self.images), -1))
             key = np.where(filled >= 0, first[np.maximum(filled, 0)], -1)

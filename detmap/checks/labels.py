@@ -262,4 +262,5 @@ def _disagreeing(facts: Facts, own: NDArray[np.int64]) -> Iterator[Finding]:
     right = int(matrix.at(np.arange(own.size), own).sum())
     if 2 * right < total:
         more = f"of {total:,} that were looked at, {right:,} have the category of the object that they lie on"
+        facts.causes.add(("detections", "classes_disagree"))
         yield found("classes_disagree", total - right, "detection", more=more, words=AT_LEAST)

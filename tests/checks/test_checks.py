@@ -20,9 +20,9 @@ from workloads import REAL_DATA
 
 import detmap
 from detmap.checks import CODES, check, check_run
-from detmap.checks.rates import tail
 from detmap.checks.coverage import chance_of_none
 from detmap.checks.data_statistics import figure_of
+from detmap.checks.rates import tail
 from detmap.cli import main
 from detmap.errors import InputError, OptionError
 

@@ -118,16 +118,18 @@ def scene(seed, kind):
         made.add(image[other], confused, boxes_of, 0.5 * rng.beta(1.5, 3, other.size))
     count = rng.poisson(false, images)
     at = np.repeat(np.arange(images), count)
-    made.add(at, rng.choice(classes, at.size, p=usual), boxes(rng, sizes[at]), rng.beta(0.4, 5, at.size))
+    made.add(at, rng.choice(classes, at.size, p=usual), boxes(rng, sizes[at]), 0.001 + 0.99 * rng.beta(0.6, 6, at.size))
     made.detections(suppressed(made.d_image, made.d_label, made.d_box, made.d_score))
-    made.d_score = np.round(np.clip(made.d_score, 1e-6, 1 - 1e-6), 9)
+    made.d_score = np.round(made.d_score, 9)
     made.detections(np.argsort(made.d_image, kind="stable"))
     return made
 
 
 def boxes(rng, sizes):
     """Boxes anywhere on their images."""
-    side = np.clip(np.exp(rng.normal(np.log(0.13), 0.75, (len(sizes), 1)) + rng.normal(0, 0.3, (len(sizes), 2))), 0.012, 0.95)
+    side = np.clip(
+        np.exp(rng.normal(np.log(0.13), 0.75, (len(sizes), 1)) + rng.normal(0, 0.3, (len(sizes), 2))), 0.012, 0.95
+    )
     side = np.maximum(side * sizes, 5)
     return np.concatenate([rng.random((len(sizes), 2)) * (sizes - side), side], axis=1)
 

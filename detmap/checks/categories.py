@@ -1,7 +1,7 @@
 """Categories that are unlike all others: lost or unlabelled on images anywhere, mixed with another, or not suppressed.
 
-A category that is hard to find is no defect. Where records are missing or wrong at random, this concerns large objects as small
-ones, and the highest scores as lower ones: that is asked in each case.
+A category that is hard to find is no defect. Records that are missing or wrong at random are so for large objects as for
+small ones, and at the highest scores as at lower ones: that is asked in each case.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ EVEN = 0.6
 #: Least share of the objects, on images with detections of their category, that none of these finds.
 MISSED = 0.7
 
-#: Least share of the best quarter of a category's confident detections that lie on nothing: in one of several categories, and
-#: where no other category is there to compare with.
+#: Least share of the best quarter of the confident detections that lie on nothing: of a category among others, and of all.
 UNLABELLED, ALONE = 0.06, 0.06
 
 #: That share relative to the one of the lower half of the confident detections, likewise.
@@ -127,8 +126,8 @@ def _missed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     for one in np.flatnonzero(gone >= FEWEST).tolist() if count > 1 else ():
         if gone[one] >= MISSED * total[one] and _beyond(int(gone[one]), int(total[one]), float(rate[one]), count):
             more = (
-                f"category {_name(evidence, one)}, {share(int(gone[one]), int(total[one]))} of its objects on images with such "
-                f"detections; of the others {share(int(gone.sum() - gone[one]), int(total.sum() - total[one]))}"
+                f"category {_name(evidence, one)}, {share(int(gone[one]), int(total[one]))} of its objects on images with "
+                f"such detections; of the others {share(int(gone.sum() - gone[one]), int(total.sum() - total[one]))}"
             )
             yield _said("rarely_found", evidence, evidence.object_image[at[missed & (label == one)]], "object", more)
 
@@ -153,7 +152,10 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     if every >= FEWEST and part >= max(ALONE, flat) and spread.all():
         bare = np.bincount(evidence.truth.image, minlength=evidence.images) == 0
         there = image[top & evidence.alone]
-        more = f"{share(every, int(total.sum()))} of the best quarter of the confident detections; {int(bare[there].sum()):,} of them on images without an object"
+        more = (
+            f"{share(every, int(total.sum()))} of the best quarter of the confident detections; {int(bare[there].sum()):,} "
+            f"of them on images without an object"
+        )
         yield _said("missing_labels", evidence, there, "detection", more)
         return
     if count < 2:
@@ -167,8 +169,8 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             continue
         rest = share(int(gone.sum() - gone[one]), int(total.sum() - total[one]))
         more = (
-            f"category {_name(evidence, one)}, {share(int(gone[one]), int(total[one]))} of the best quarter of its confident "
-            f"detections; of the other categories {rest}"
+            f"category {_name(evidence, one)}, {share(int(gone[one]), int(total[one]))} of the best quarter of its "
+            f"confident detections; of the other categories {rest}"
         )
         yield _said("rarely_labelled", evidence, image[top & evidence.alone & (label == one)], "detection", more)
 
@@ -186,16 +188,11 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     wrong = high & (other != label)
     if np.count_nonzero(wrong) < FEWEST:
         return
-    every, among = np.count_nonzero(wrong), np.count_nonzero(high)
-    beneath = np.count_nonzero(low & (other != label)) / max(np.count_nonzero(low), 1)
-    spread = np.bincount(label[wrong], minlength=count) >= 0.3 * every / among * np.bincount(
-        label[high], minlength=count
-    )
-    if (
-        every >= max(FEWEST, WRONG * among)
-        and every / among >= 0.5 * beneath
-        and spread[np.bincount(label[high], minlength=count) >= 20].all()
-    ):
+    every, among = int(np.count_nonzero(wrong)), int(np.count_nonzero(high))
+    beneath = int(np.count_nonzero(low & (other != label))) / max(int(np.count_nonzero(low)), 1)
+    found_of = np.bincount(label[high], minlength=count)
+    spread = np.bincount(label[wrong], minlength=count) >= 0.3 * every / among * found_of
+    if every >= max(FEWEST, WRONG * among) and every / among >= 0.5 * beneath and spread[found_of >= 20].all():
         more = f"of {among:,} objects on which a detection of the better half of its category lies"
         yield _said("wrong_labels", evidence, evidence.object_image[wrong], "object", more)
         return
@@ -206,8 +203,8 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     for pair, many in zip(pairs.tolist(), held.tolist(), strict=True):
         one, taken = divmod(pair, count)
         rest = (held.sum() - many + 1) / (np.count_nonzero(high) + 1)
-        least = min(objects[one], detections[taken])
-        part = many / least
+        least = int(min(objects[one], detections[taken]))
+        part = float(many / least)
         if many < FEWEST or part < MIXED or part < TIMES * rest:
             continue
         if tail(many, 1.5 * rest * least + 1) * len(pairs) >= CHANCE:

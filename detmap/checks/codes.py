@@ -390,7 +390,7 @@ warning area_misfits
     Give areas in square pixels, of the mask where there is one, else of the box.
 warning crowds_misplaced
     {many} flagged as a crowd, and of the form of a single object
-    Nobody need find them, and what is found there does not count.
+    Crowds count neither as missed nor, where they are detected, as found.
     Flag regions of many objects alone as iscrowd.
 warning missing_shapes
     {many} without the mask or the pose that others have

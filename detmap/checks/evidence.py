@@ -93,7 +93,7 @@ class Evidence:
     def label(self) -> NDArray[np.int64]:
         """The category of each detection as a place among those of the ground truth, -1 where it has none."""
         table = self.found.table.categories
-        return locate(table.ids, self.truth.table.categories.ids)[table.codes]
+        return np.asarray(locate(table.ids, self.truth.table.categories.ids)[table.codes], np.int64)
 
     def _cell(self, image: Array, label: Array) -> NDArray[np.int64]:
         return np.asarray(image.astype(np.int64) * max(self.classes, 1) + label)
@@ -149,7 +149,7 @@ class Evidence:
     def band(self) -> NDArray[np.int64]:
         """The band of each object's size: by the octave of its root of the area."""
         side = np.sqrt(self.object_box[:, 2] * self.object_box[:, 3])
-        return np.clip(np.log2(np.maximum(side, 1)), 0, 11).astype(np.int64)
+        return np.asarray(np.clip(np.log2(np.maximum(side, 1)), 0, 11), np.int64)
 
     # ---------------------------------------------------------------------------------------------------------- own category
 
@@ -223,7 +223,9 @@ class Evidence:
         objects = np.bincount(self.object_label, minlength=self.classes)
         held = np.bincount(label, minlength=self.classes)
         scores = self.scores[self.detections]
-        order = np.lexsort((-scores, label))
+        order = np.argsort(-scores, kind="stable")
+        small = np.min_scalar_type(max(self.classes, 1))  # integers of 16 bits or fewer are sorted by their digits
+        order = order[np.argsort(label[order].astype(small), kind="stable")]
         rank = np.arange(order.size) - np.repeat(np.cumsum(held) - held, held)
         return self.detections[order[rank < objects[label[order]]]]
 

@@ -19,8 +19,8 @@ Array = NDArray[Any]
 #: rounded to pixels of the smaller one, 100 or more in number.
 CLOSE = 0.01
 
-#: Objects that images must share to be one: of n random boxes all agree with a chance of about (2 * CLOSE) ** (4 * n), so that
-#: three do not among 10 ** 12 pairs of images.
+#: Objects that images must share to be one: of n random boxes all agree with a chance of about (2 * CLOSE) ** (4 * n), so
+#: that three do not among 10 ** 12 pairs of images.
 SHARED = 3
 
 #: Images of one name, other sizes and equal aspects that are the same although no object can say so, and their aspects.

@@ -27,8 +27,8 @@ EXPECTED = 14.0
 #: Share of the rate of detections next to the limit that is expected beyond it: small objects are found less often.
 BEYOND = 0.3
 
-#: Width of the band next to a limit, as a factor; detections in it, and those in it relative to the next band. Without a limit
-#: sizes thin out by more than a half within it.
+#: Width of the band next to a limit, as a factor; detections in it, and those in it relative to the next band. Without a
+#: limit sizes thin out by more than a half within it.
 BAND, FEWEST_NEXT, SHARP = 1.15, 12, 0.5
 
 #: Fewest objects beyond a limit.
@@ -92,12 +92,12 @@ def _measures(boxes: Array, sizes: Array) -> dict[str, Array]:
 def edge_below(found: Array, objects: Array) -> float | None:
     """Return the least of some numbers, where it is a limit: none is below it, as objects are."""
     least = float(found.min())
-    if least <= 0:
+    beyond = int(np.count_nonzero(objects < 0.98 * least))
+    if least <= 0 or beyond < FEWEST:
         return None
     next_to = int(np.count_nonzero(found < least * BAND))
     behind = int(np.count_nonzero(found < least * BAND**2)) - next_to
-    beyond = int(np.count_nonzero(objects < 0.98 * least))
-    if beyond < FEWEST or next_to < FEWEST_NEXT or next_to < SHARP * behind:
+    if next_to < FEWEST_NEXT or next_to < SHARP * behind:
         return None
     beside = int(np.count_nonzero((objects >= least) & (objects < least * BAND**2)))
     rate = min((next_to + behind) / max(beside, 1), found.size / objects.size)
@@ -114,8 +114,9 @@ def _sizes(evidence: Evidence) -> Iterator[Finding]:
     said = np.zeros(objects.size, np.bool_)
     for name in ours:
         for sign, word in ((1, "below"), (-1, "above")):
-            with np.errstate(divide="ignore"):
-                edge = edge_below(ours[name] ** sign, theirs[name] ** sign) if name in theirs else None
+            edge = None
+            if name in theirs:
+                edge = edge_below(*(one if sign > 0 else 1 / one for one in (ours[name], theirs[name])))
             if edge is None:
                 continue
             limit = edge**sign
@@ -127,10 +128,13 @@ def _sizes(evidence: Evidence) -> Iterator[Finding]:
         return
     label = evidence.label[rows]
     labels = evidence.truth.table.categories.codes[objects]
+    order = np.argsort(label.astype(np.min_scalar_type(evidence.classes)), kind="stable")
+    areas, starts = ours["area"][order], np.searchsorted(label[order], np.arange(evidence.classes + 1))
     for one in np.flatnonzero(np.bincount(labels, minlength=evidence.classes) >= 2 * FEWEST).tolist():
-        own, true = ours["area"][label == one], labels == one
+        own, true = areas[starts[one] : starts[one + 1]], labels == one
         for sign, word in ((1, "below"), (-1, "above")):
-            edge = edge_below(own**sign, theirs["area"][true] ** sign) if own.size else None
+            both = (own, theirs["area"][true]) if sign > 0 else (1 / own, 1 / theirs["area"][true])
+            edge = edge_below(*both) if own.size else None
             if edge is not None:
                 beyond = true & (theirs["area"] < edge if sign > 0 else theirs["area"] > 1 / edge)
                 name = names([str(evidence.truth.on.categories.names[one])])
@@ -297,7 +301,10 @@ def _lines(side: Side, rows: Array) -> list[tuple[str, float]]:
         values = _at(side, rows, what)
         inner = np.isfinite(values)
         # Boxes of one image at one place are one: an object is found several times.
-        values = np.unique(np.stack([values[inner], side.image[rows[inner]]]), axis=1)[0]
+        image = side.image[rows[inner]]
+        order = np.lexsort((image, values[inner]))
+        values, image = values[inner][order], image[order]
+        values = values[np.append(True, (values[1:] != values[:-1]) | (image[1:] != image[:-1]))[: values.size]]
         if values.size < 200:
             continue
         numbers, held = np.unique(values, return_counts=True)

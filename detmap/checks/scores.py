@@ -17,8 +17,8 @@ from detmap.checks.rates import tail
 #: So many of the lowest scores tell whether they were cut off.
 _LOWEST = 60
 
-#: Least share and number of detections with one score, ten times as many as with any other, that is no accident: of scores with
-#: six digits the most frequent one of 100,000 detections has a share of 0.0001.
+#: Least share and number of detections with one score, ten times as many as with any other, that is no accident: of scores
+#: with six digits the most frequent one of 100,000 detections has a share of 0.0001.
 _PILED, _FEWEST_PILED = 0.005, 20
 
 #: The share of detections that may be tied with another of their category.
@@ -139,8 +139,8 @@ def _ends_at_once(scores: NDArray[np.float64]) -> bool:
 
 def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:
     """A least score above which there are many at once, and below none, where the last ones still find objects."""
-    # A detector's scores thin out towards 0 or pile up there; they do not end at once. If the density just above the
-    # least score went on below it, so many would be expected there that none is no chance.
+    # A detector's scores thin out towards 0 or pile up there; they do not end at once. `expected` is the number of scores
+    # below the least one if the density just above it went on; none has a chance of exp(-expected).
     agreement = facts.agreement
     if agreement is None or float(scores.max()) <= 0:
         return

@@ -97,7 +97,7 @@ def _by_image(image: Array, values: Array, count: int) -> tuple[Array, Array, Ar
 
 def ranks(values: Array, codes: Array) -> NDArray[np.float64]:
     """Return the rank of each value among those of its code, from 0 to 1; equal values have the mean of their ranks."""
-    order = np.lexsort((values, codes))
+    order = np.lexsort((values, codes)) if codes.any() else np.argsort(values)
     held = np.bincount(codes)
     start = np.cumsum(held) - held
     ascending, sorted_values = codes[order], values[order]
@@ -147,7 +147,8 @@ def _scores(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding
         middle = float(np.median(rank[inside]))
         if inside.all() or (1 - middle if high else middle) > LOW:
             continue
-        more = f"{part.says}: median {number(float(np.median(scores[inside])))}; elsewhere {number(float(np.median(scores[~inside])))}"
+        own, rest = (number(float(np.median(scores[which]))) for which in (inside, ~inside))
+        more = f"{part.says}: median {own}; elsewhere {rest}"
         yield _said("uneven_scores", evidence, image[inside], more)
         return
     if not apart:
@@ -169,7 +170,8 @@ def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[
             more = f"category {name}: none above {number(float(own.max()))}, as {above:.0%} of the others are"
             yield _said("uneven_scores", evidence, evidence.object_image[evidence.finders[1]][label == one], more)
         if high < least or low > most:
-            more = f"category {name}: median {number(float(np.median(own)))}; of the others {number(float(np.median(others)))}"
+            middle, rest = (number(float(np.median(values))) for values in (own, others))
+            more = f"category {name}: median {middle}; of the others {rest}"
             image = evidence.object_image[evidence.finders[1]][label == one]
             yield _said("uneven_scores", evidence, image, more)
 
@@ -214,10 +216,11 @@ def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         return
     for part, high in _part(evidence, Statistic("scores_rank_nothing", "detection", where, ahead, right[where]), 4):
         inside = part.images[where]
-        if not high and float(np.median(ahead[inside])) < AHEAD:
+        if not high and not inside.all() and float(np.median(ahead[inside])) < AHEAD:
+            lower, rest = (np.mean(ahead[which] < 0) for which in (inside, ~inside))
             more = (
-                f"{part.says}: {np.mean(ahead[inside] < 0):.0%} of {int(inside.sum()):,} images there have the lower mean score "
-                f"on objects; elsewhere {np.mean(ahead[~inside] < 0):.0%}"
+                f"{part.says}: {lower:.0%} of {int(inside.sum()):,} images there have the lower mean score on objects; "
+                f"elsewhere {rest:.0%}"
             )
             facts.parts.append((part.images, None))
             there = finds & part.images[image]

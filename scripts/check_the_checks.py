@@ -1,5 +1,7 @@
-"""Plants defects in clean data, seed by seed, and prints recall and precision: those of ``tests/planting/`` per code, and those
-of its larger scenes (crowded, sparse, one class) per defect and severity.
+"""Plants defects in clean data, seed by seed, and prints recall and precision.
+
+Small data sets of ``tests/planting/`` are reported per code, larger scenes (crowded, sparse, one class) per defect and
+severity.
 
 python scripts/check_the_checks.py [SEEDS [FIRST]]
 """
@@ -122,7 +124,9 @@ def main():
             print("\n".join(tally.misses))
             hits, planted = sum(tally.hit.values()), sum(tally.planted.values())
             right, wrong = sum(tally.right.values()), sum(tally.wrong.values())
-            print(f"\n{title}, {count} seeds: {hits} of {planted} defects named, {wrong} of {right + wrong} findings wrong\n")
+            print(
+                f"\n{title}, {count} seeds: {hits} of {planted} defects named, {wrong} of {right + wrong} findings wrong\n"
+            )
             print(to_text(tally.recall()), to_text(tally.precision()), sep="\n\n")
 
 

@@ -35,8 +35,13 @@ _AT_ONCE, PAIRS = 250_000, 3_000_000
 _GROUPS = 40
 
 
-def best_of_pairs(one: Array, starts: Array, stops: Array, others: Array) -> tuple[Array, Array]:
-    """Return for each box the largest IoU with the others in its range, and which of them that is (-1: none)."""
+def best_of_pairs(
+    one: Array, starts: Array, stops: Array, others: Array, touched: Array | None = None
+) -> tuple[Array, Array]:
+    """Return for each box the largest IoU with the others in its range, and which of them that is (-1: none).
+
+    `touched`: flags of the others, set for those that some box overlaps by `FOUND`.
+    """
     held = np.maximum(stops - starts, 0)
     best, which = np.zeros(len(one)), np.full(len(one), -1)
     ends = np.cumsum(held)
@@ -51,6 +56,8 @@ def best_of_pairs(one: Array, starts: Array, stops: Array, others: Array) -> tup
             at = np.arange(owner.size) - first[owner - row] + starts[owner]
             values = overlaps(one[owner], others[at])
             some = np.flatnonzero(count)
+            if touched is not None:
+                touched[at[values >= FOUND]] = True
             best[row + some] = np.maximum.reduceat(values, first[some])
             top = np.flatnonzero((values == best[owner]) & (values > 0))[::-1]
             which[owner[top]] = at[top]
@@ -155,7 +162,7 @@ class Evidence:
 
     @cached_property
     def _own(self) -> tuple[Array, Array, Array, Array]:
-        """Rows of detections in a cell with objects, what they overlap there, and by how much; and which were compared."""
+        """Rows of detections in a cell with objects, what they overlap most there, and by how much; the objects found."""
         starts = np.searchsorted(self.object_cell, self.cell)
         inside = starts < self.object_cell.size
         inside[inside] = self.object_cell[starts[inside]] == self.cell[inside]
@@ -164,8 +171,9 @@ class Evidence:
         chosen = self._thinned(self.found.image[self.detections[rows]], stops - starts)
         rows, starts, stops = rows[chosen], starts[chosen], stops[chosen]
         boxes = self.found.boxes[self.detections[rows]]
-        best, which = best_of_pairs(boxes, starts, stops, self.object_box)
-        return self.detections[rows], which, best, chosen
+        found = np.zeros(self.objects.size, np.bool_)
+        best, which = best_of_pairs(boxes, starts, stops, self.object_box, found)
+        return self.detections[rows], which, best, found
 
     def _thinned(self, image: Array, held: Array) -> NDArray[np.bool_]:
         """Return which rows to compare: those of random images, as many as the limit of pairs allows."""
@@ -197,7 +205,7 @@ class Evidence:
     @cached_property
     def hit(self) -> NDArray[np.bool_]:
         """Which objects a detection of their category finds."""
-        return np.asarray(self.matched[0] >= FOUND)
+        return np.asarray(self._own[3])
 
     @cached_property
     def finders(self) -> tuple[Array, Array]:

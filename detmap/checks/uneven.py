@@ -52,6 +52,9 @@ FEWEST_IMAGES = 40
 #: nothing: it is 0.25 or more for detectors, and 0 by chance.
 AHEAD = 0.06
 
+#: Least number of detections that find no object, for each that finds one, to say so.
+MINORITY = 0.5
+
 #: Median deviation of boxes, as a share of the object's side; detectors that were trained on such boxes stay below.
 BIAS = 0.08
 
@@ -209,6 +212,8 @@ def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     if where.size < 4 * FEWEST or np.count_nonzero(~finds) < FEWEST_OF_CATEGORY:
         return
     ahead = sums[0][where] / right[where] - sums[1][where] / wrong[where]
+    if wrong.sum() < MINORITY * right.sum():
+        return  # a few detections of high score may lie on objects without a label
     if float(np.median(ahead)) < AHEAD:
         more = f"{np.mean(ahead < 0):.0%} of {where.size:,} images have the lower mean score on objects"
         facts.parts.append((np.ones(evidence.images, np.bool_), None))
@@ -287,6 +292,8 @@ def wider(more: Array, side: Array) -> str | None:
     if len(more) < 4 * FEWEST_OF_CATEGORY:
         return None
     small = side <= np.median(side)
+    if small.all():
+        return None
     low, high = np.median(more[small], axis=0), np.median(more[~small], axis=0)
     spread = 1.2533 * 1.4826 * np.median(np.abs(more[small] - low), axis=0) / np.sqrt(np.count_nonzero(small))
     sure = (np.abs(low) >= PIXELS) & (np.abs(low) > 6 * spread) & (np.abs(high - low) <= 0.5 * np.abs(low))

@@ -95,7 +95,9 @@ def test_the_script_measures_recall_and_precision(monkeypatch, capsys):
     import check_the_checks
 
     monkeypatch.setattr(planting, "DEFECTS", [one for one in planting.DEFECTS if one[0] == "constant_scores"])
-    monkeypatch.setattr(planting, "SCENE_DEFECTS", [one for one in planting.SCENE_DEFECTS if one[1] == "shard_mirrored"])
+    monkeypatch.setattr(
+        planting, "SCENE_DEFECTS", [one for one in planting.SCENE_DEFECTS if one[1] == "shard_mirrored"]
+    )
     monkeypatch.setattr(planting, "KINDS", ["one class"])
     monkeypatch.setattr(planting, "clean", clean)
     monkeypatch.setattr(sys, "argv", ["check_the_checks.py", "1", "3"])

@@ -1,7 +1,7 @@
 """Larger clean data sets of three kinds (crowded, sparse, one class), as columns, with what real detectors do.
 
-Classes differ in how well they are found, small objects are found less often, images differ in difficulty, classes stay for some
-images in a row, overlapping detections of one class are suppressed, classes are confused at low scores.
+Classes differ in how well they are found, small objects are found less often, images differ in difficulty, classes stay
+for some images in a row, overlapping detections of one class are suppressed, classes are confused at low scores.
 """
 
 from __future__ import annotations

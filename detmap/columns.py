@@ -258,7 +258,7 @@ _NEVER_MIXED = (str, bytes, bool, np.bool_, type(None))
 _ZERO_OR_ONE = "write False and True, or 0 and 1"
 _NO_IDS = "ids must be a flat sequence, all integers or all strings"
 _ONE_TYPE = "write all of them as integers, or all as strings"
-_PADDING = 32  # a table of strings may be so many times as large as the text in it, beyond `limits.IDS`
+_PADDING = 32  # maximum ratio of a table of strings to the text in it, beyond `limits.IDS`
 _NEEDED = "leave out the record or give it an id"
 
 

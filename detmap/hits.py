@@ -424,7 +424,7 @@ class Hits(Frozen):
 
 
 def blocks(hits: Hits, threads: int | None) -> list[tuple[int, int]]:
-    """Cut rankings into runs for so many threads; all of them are one run where they take less time than threads."""
+    """Cut rankings into runs for `threads` threads; into one where starting threads would take longer."""
     return parallel.even(len(hits), threads if len(hits) > 64 or hits.ranks.size > _MANY_HITS else 1)
 
 

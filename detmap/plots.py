@@ -22,7 +22,7 @@ STROKES = ("-", "--", "-.", ":")
 #: Lines that a legend names; more are drawn in grey behind.
 NAMED = 14
 
-#: Of so many lines or fewer the raw curve is drawn beside the envelope.
+#: Maximum number of lines at which the raw curve is drawn beside the envelope.
 FEW = 4
 
 
@@ -98,15 +98,36 @@ def _legend(figure: Any, axes: Any, more: int = 0, panels: int = 1) -> None:
     figure.set_size_inches(0.8 + 4.8 * panels + 0.075 * longest, max(4.8, 0.4 + 0.19 * rows))
 
 
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Return the kind of file of a picture; raises `OptionError` for one that cannot be written."""
+    suffix = os.fspath(path).rpartition(".")[2].lower()
+    if suffix not in ("svg", "pdf", "png"):
+        raise OptionError(f"a plot is written as .svg, .pdf or .png, not {shorten(os.fspath(path))}")
+    return suffix
+
+
+def check_drawable(path: str | os.PathLike[str]) -> None:
+    """Refuse a picture that cannot be drawn, before there is anything to draw."""
+    from importlib.util import find_spec
+
+    suffix_of(path)
+    if find_spec("matplotlib") is None:
+        raise MissingDependencyError("matplotlib", "plots", "drawing a curve")
+
+
 def _save(figure: Any, path: str | os.PathLike[str] | None) -> Any:
     if path is None:
         return figure
     import matplotlib as mpl
 
-    suffix = os.fspath(path).rpartition(".")[2].lower()
-    if suffix not in ("svg", "png"):
-        raise OptionError(f"a plot is written as .svg or .png, not {shorten(os.fspath(path))}")
-    options: dict[str, Any] = {"metadata": {"Date": None}} if suffix == "svg" else {"dpi": 160}
+    suffix = suffix_of(path)
+    # Without dates the same curves give the same bytes.
+    every: dict[str, dict[str, Any]] = {
+        "svg": {"metadata": {"Date": None}},
+        "pdf": {"metadata": {"CreationDate": None}},
+        "png": {"dpi": 160},
+    }
+    options = every[suffix]
     file = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "detmap", "svg.fonttype": "none"}):
         figure.savefig(file, format=suffix, **options)
@@ -120,7 +141,7 @@ def precision_recall(
     """Draw precision against recall: the raw curve thin, the interpolated one as steps, the area of a single one
     shaded; beyond 14 lines are grey and without a name.
 
-    With a path the picture is written there, as .svg or .png. Raises `OptionError` for no lines, or another kind of
+    With a path the picture is written there, as .svg, .pdf or .png. Raises `OptionError` for no lines, or another kind of
     file.
     """
     if not lines:

@@ -1,6 +1,6 @@
 """Extending detmap: registries of named things, and the modules from outside that add to them.
 
-A plug-in is a module that calls `register` while it is imported. It is imported by whoever uses the library, by
+A plug-in is a module that calls `register` while it is imported. It is imported by a program, by
 ``--plugin MODULE`` on the command line, or, where it is installed and names itself in the entry-point group
 ``detmap.plugins``, by the command line and wherever the library meets a name that it does not know.
 """
@@ -264,7 +264,7 @@ def _load_points(points: Sequence[Any]) -> None:
     for point in points:
         try:
             point.load()
-        except Exception as error:  # as above; an option that nobody gave must not end the program
+        except Exception as error:  # as above; an option that was not given must not end the program
             text = f"the installed plug-in {shorten(point.name)} cannot be loaded: {_reason(error)}"
             warnings.warn(PluginWarning(text), stacklevel=2)
         else:

@@ -21,8 +21,7 @@ A = TypeVar("A", bound=NDArray[Any])
 #: Lengths and sums are 32 bits.
 WORD = 2**32 - 1
 
-#: Polygons that cross the columns' centres more often than this in all are refused: 8 bytes each are needed for it. Each
-#: polygon may add so many more.
+#: Maximum number of crossings of polygons with columns' centres, which need 8 bytes each, and what each polygon may add.
 _MAX_CROSSINGS, _MORE_CROSSINGS = 2**26, 2**10
 
 #: Maximum number of ends for which room is made at once, unless a single mask needs more.

@@ -19,17 +19,10 @@ project, author, copyright = "detmap", "The detmap developers", "The detmap deve
 version = release = detmap.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build", "_made"]  # what is made is included by pages
-html_theme = "alabaster"  # comes with Sphinx, and asks for nothing from elsewhere
-html_theme_options = {
-    "description": "Mean average precision, equal to the reference to the last bit.",
-    "page_width": "80rem",
-    "body_max_width": "none",
-    "sidebar_width": "15rem",
-    "font_family": "system-ui, sans-serif",
-    "fixed_sidebar": True,
-}
-html_sidebars = {"**": ["about.html", "searchfield.html", "navigation.html"]}
+exclude_patterns = ["_build", "_made", "notebooks"]  # what is made is included by pages
+html_theme = "furo"  # light and dark, for phones too; asks for nothing from elsewhere
+html_title = "detmap"
+html_theme_options = {"navigation_with_keys": True}
 html_show_sourcelink = False
 html_copy_source = False
 smartquotes = False  # quotes in docstrings are Python's

@@ -1,7 +1,8 @@
-"""The parts of pages that follow from declarations: protocols, conventions, metrics of rankings, notices, checks."""
+"""The parts of pages that follow from declarations (protocols, conventions, metrics, notices, checks), and notebooks."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ from detmap.decisions import YES_OR_NO, Decision, apart, decisions_of, rows
 from detmap.detection.protocols import COCO, PRESETS, USERS, Protocol
 from detmap.results import to_markdown
 from detmap.retrieval import CONVENTIONS, METRICS, Convention
+
+NOTEBOOKS = Path(__file__).resolve().parent / "notebooks"
 
 
 def protocols() -> str:
@@ -62,11 +65,30 @@ def checks() -> str:
     )
 
 
+def notebook(path: Path) -> str:
+    """A notebook with its outputs, its headings a level lower."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(re.sub(r"^#", "##", text, flags=re.M))
+            continue
+        parts.append(f"```python\n{text}\n```")
+        for output in cell["outputs"]:
+            shown = output.get("data", {"text/plain": output.get("text", [])})
+            html = "".join(shown.get("text/html", []))
+            plain = "".join(shown["text/plain"]).rstrip("\n")
+            parts.append(f"```{{raw}} html\n{html}\n```" if html else f"```text\n{plain}\n```")
+    return "\n\n".join(parts)
+
+
 def write(folder: Path) -> None:
     """Write each part into a file of its own; one that stays the same is not touched."""
     folder.mkdir(exist_ok=True)
-    for make in (protocols, conventions, metrics, notices, checks):
-        path, text = folder / f"{make.__name__}.md", make() + "\n"
+    parts = {make.__name__: make() for make in (protocols, conventions, metrics, notices, checks)}
+    parts |= {f"notebook-{path.stem}": notebook(path) for path in NOTEBOOKS.glob("*.ipynb")}
+    for name, part in parts.items():
+        path, text = folder / f"{name}.md", part + "\n"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 

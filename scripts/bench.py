@@ -9,7 +9,7 @@ stand in bench_programs.py, the workloads in bench_workloads.py.
     scripts/bench.py --quick          small inputs: does it run at all
     scripts/bench.py --only dense     the rows whose name begins so; or: scripts/bench.py masks keypoints boundary
     scripts/bench.py --all            the slow peers too, once each
-    scripts/bench.py --write NAME …   put the table of some rows, or of all, into README.md
+    scripts/bench.py --write NAME …   put the table of some rows, or of all, into docs/benchmarks.md
     scripts/bench.py --against COMMIT detmap against itself: is any row slower than in that commit (bench_commits.py)
 """
 
@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import bench_chart
 import bench_programs
 import numpy as np
 from bench_programs import FAST, LAUNCHER, OURS, PEERS, ROOT, SLOW, Worker
@@ -361,7 +362,7 @@ def processor() -> str:
     return platform.machine()
 
 
-def write(text: str, path: Path = ROOT / "README.md") -> None:
+def write(text: str, path: Path = ROOT / "docs/benchmarks.md") -> None:
     """Replace what stands between the two markers."""
     before, begin, rest = path.read_text().partition("<!-- bench -->\n")
     _, end, after = rest.partition("<!-- /bench -->")
@@ -375,7 +376,7 @@ def main() -> None:
     parser.add_argument("rows", nargs="*", metavar="NAME", help="as --only")
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--quick", action="store_true", help="small inputs, few runs")
-    sizes.add_argument("--write", action="store_true", help="put the table, of these rows, into README.md")
+    sizes.add_argument("--write", action="store_true", help="put the table, of these rows, into docs/benchmarks.md")
     parser.add_argument("--only", nargs="+", metavar="NAME", help=f"of {', '.join(row.name for row in ROWS)}")
     parser.add_argument("--all", action="store_true", help="the peers that take minutes too")
     parser.add_argument("--against", metavar="COMMIT", help="compare with a commit; a row that is slower fails")
@@ -411,6 +412,7 @@ def main() -> None:
             print(f"{line.title}: {note}")
     if arguments.write:
         write(text)
+        bench_chart.draw()
     if any("DIFFERS" in note for line in lines for note in line.notes):
         sys.exit("not all agree on AP")
 

@@ -6,7 +6,7 @@
 Each program is installed into an empty environment of its own: the size of its wheel, and what its installation adds on
 disk besides numpy, bytecode included. Then each scores the fixture and larger files in processes of its own, by turns:
 the time, the processor time and the peak memory, medians, for the fixture the first process too. ``--write`` puts the table
-into README.md. ``--folder`` keeps environments and workloads for the next time.
+into docs/benchmarks.md. ``--folder`` keeps environments and workloads for the next time.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def main() -> None:
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--folder", type=Path, help="where environments and workloads are kept; default: nowhere")
-    parser.add_argument("--write", action="store_true", help="put the table into README.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work) if options.folder is None else options.folder.resolve()
@@ -222,7 +222,7 @@ def main() -> None:
         made = table([*programs, bare], folder, options.rounds)
     print(made, end="")
     if options.write:
-        page = ROOT / "README.md"
+        page = ROOT / "docs/benchmarks.md"
         page.write_text(_TABLE.sub(made.replace("\\", "\\\\"), page.read_text("utf-8")), "utf-8")
 
 

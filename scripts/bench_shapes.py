@@ -10,6 +10,10 @@ masks      5,000 images of 640 x 480, about 35,000 objects of 80 categories, 495
 keypoints  5,000 images, about 35,000 people, 135,000 poses (27 an image) of 17 points, coordinates with three decimals,
            55 MB.
 boundary   100 images of 640 x 480, 10,000 detections; masks as above.
+tracks     421 videos of 480 x 640, as many as YouTube-VIS 2021 has for validation, with 25 frames each; 3 objects and 54
+           tracks of 40 classes in a video, 600,000 masks as above, which move; ground truth and results are compressed
+           strings, 140 MB. The peer is YouTube-VIS' program, where the folder of its ytvos.py and ytvoseval.py is on
+           PYTHONPATH, with pycocotools' mask functions.
 rotated    450 images of 4,000 x 4,000, 28,000 rotated boxes of 15 classes, 100,000 detections (222 an image), in DOTA's
            files, 8 MB. Peers are DOTA's development kit, where its folder with the compiled polyiou is on PYTHONPATH, and
            detmap with shapely's vectorised intersection of the same candidates. "AP" is mAP of the protocol dota.
@@ -39,13 +43,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [os.environ.get("DETMAP_TREE", str(ROOT)), str(ROOT / "tests"), str(ROOT / "scripts")]
 
 HEIGHT, WIDTH = 480, 640
-KINDS = {"masks": "segm", "keypoints": "keypoints", "boundary": "boundary", "rotated": "rotated"}
-KIT = "dota_evaluation_task1"
+KINDS = {"masks": "segm", "keypoints": "keypoints", "boundary": "boundary", "rotated": "rotated", "tracks": "tracks"}
+KIT, VIDEOS = "dota_evaluation_task1", "ytvoseval"
 PEERS = {
     "masks": ("hotcoco", "vernier"),
     "keypoints": ("hotcoco", "vernier"),
     "boundary": ("vernier",),
     "rotated": (KIT, "shapely"),
+    "tracks": (VIDEOS,),
 }
 
 # ------------------------------------------------------------------------------------------------------------ workloads
@@ -161,6 +166,55 @@ def write_poses(folder: Path, images: int, per_image: int) -> None:
     write(folder, arrays, annotations, results, arrays["dt_boxes"].round(2))
 
 
+def write_tracks(folder: Path, videos: int, frames: int, objects: int, found: int) -> None:
+    """Write YouTube-VIS' files: `objects` and `found` tracks in each video; most tracks are near an object."""
+    from detmap.masks import Masks
+
+    rng = np.random.default_rng(8)
+    speed = rng.normal(0, 3, (videos, objects, 2))
+    start = np.concatenate(
+        [rng.uniform(40, [400, 260], (videos, objects, 2)), rng.uniform(40, 200, (videos, objects, 2))], 2
+    )
+    kinds = rng.integers(1, 41, (videos, objects))
+    nearest = rng.integers(0, objects, (videos, found))
+    rows = np.arange(videos)[:, None]
+    near = rng.random((videos, found)) < 0.6
+    own = np.concatenate([rng.uniform(40, [400, 260], (videos, found, 2)), rng.uniform(40, 200, (videos, found, 2))], 2)
+    begin = np.where(near[..., None], start[rows, nearest] + rng.normal(0, 4, (videos, found, 4)), own)
+    moves = np.where(near[..., None], speed[rows, nearest], rng.normal(0, 3, (videos, found, 2)))
+    classes = np.where(near & (rng.random(near.shape) < 0.9), kinds[rows, nearest], rng.integers(1, 41, near.shape))
+    scores = rng.random(near.shape).round(6)
+
+    def tracks(first: np.ndarray, step: np.ndarray, seed: int) -> tuple[list[Any], list[Any]]:
+        boxes = np.repeat(first.reshape(-1, 1, 4), frames, axis=1)
+        boxes[..., :2] += step.reshape(-1, 1, 2) * np.arange(frames)[:, None]
+        boxes[..., 2:] = np.maximum(boxes[..., 2:], 8)
+        drawn = Masks.from_polygons([[p] for p in outlines(boxes.reshape(-1, 4), seed)], (HEIGHT, WIDTH))
+        codes, areas = drawn.to_rle(), drawn.areas().tolist()
+        cuts = range(0, len(codes), frames)
+        return [codes[at : at + frames] for at in cuts], [areas[at : at + frames] for at in cuts]
+
+    codes, areas = tracks(start, speed, 2)
+    annotations = [
+        {"id": i + 1, "video_id": i // objects + 1, "category_id": int(kinds.ravel()[i]), "iscrowd": 0}
+        | {"segmentations": codes[i], "areas": areas[i], "bboxes": [None] * frames}
+        for i in range(len(codes))
+    ]
+    codes, _ = tracks(begin, moves, 3)
+    results = [
+        {"video_id": i // found + 1, "category_id": int(classes.ravel()[i]), "segmentations": codes[i]}
+        | {"score": float(scores.ravel()[i])}
+        for i in range(len(codes))
+    ]
+    size = {"height": HEIGHT, "width": WIDTH, "length": frames}
+    document = {
+        "videos": [{"id": i + 1, **size, "file_names": [f"{i}/{k}.jpg" for k in range(frames)]} for i in range(videos)],
+        "categories": [{"id": i + 1, "name": f"c{i}"} for i in range(40)],
+        "annotations": annotations,
+    }
+    save(folder, {"ground_truth": document, "detections": results})
+
+
 def write_rotated(folder: Path, images: int, per_image: int) -> None:
     """Write DOTA's files: boxes of a detector, larger and turned; a detection near an object lies nearly as it does."""
     from large_workloads import detector_like
@@ -219,10 +273,16 @@ def write(folder: Path, arrays: dict[str, Any], annotations: list[Any], results:
         "annotations": annotations,
     }
     boxed = [one | {"bbox": box} for one, box in zip(results, boxes.tolist(), strict=True)]
-    for name, content in (("ground_truth", document), ("detections", results), ("boxed_detections", boxed)):
+    save(folder, {"ground_truth": document, "detections": results, "boxed_detections": boxed})
+
+
+def save(folder: Path, files: dict[str, Any]) -> None:
+    """Write files of JSON, and say what they are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
         data = json.dumps(content, separators=(",", ":")).encode()
         (folder / f"{name}.json").write_bytes(data)
-        count = len(annotations if name == "ground_truth" else results)
+        count = len(content["annotations"] if name == "ground_truth" else content)
         digest = hashlib.sha256(data).hexdigest()[:16]
         print(f"  {name}: {count:,} records, {len(data) / 1e6:.0f} MB, sha256 {digest}…", file=sys.stderr)
 
@@ -235,7 +295,7 @@ def title(folder: Path) -> str:
     data = (folder / "detections.json").read_bytes()
     count, nouns = (
         data.count(b"score"),
-        {"masks": "masks", "keypoints": "poses", "boundary": "masks by their boundaries"},
+        {"masks": "masks", "keypoints": "poses", "boundary": "masks by their boundaries", "tracks": "tracks of masks"},
     )
     return f"{count:,} {nouns[folder.name]}, {len(data) / 1e6:.0f} MB"
 
@@ -247,6 +307,8 @@ def score(program: str, kind: str, folder: Path) -> float:
     """AP of the two files, by one program."""
     if kind == "rotated":
         return score_rotated(program, folder)
+    if kind == "tracks":
+        return score_tracks(program, folder)
     names = ("ground_truth", "boxed_detections" if program == "vernier" else "detections")
     truth, found = (folder / f"{name}.json" for name in names)
     iou_type = KINDS[kind]
@@ -272,6 +334,40 @@ def score(program: str, kind: str, folder: Path) -> float:
     evaluation.evaluate()
     evaluation.accumulate()
     evaluation.summarize()
+    return float(evaluation.stats[0])
+
+
+def score_tracks(program: str, folder: Path) -> float:
+    """AP of YouTube-VIS' files, by one program."""
+    files = [str(folder / f"{name}.json") for name in ("ground_truth", "detections")]
+    if program == "detmap":
+        import detmap
+
+        return detmap.evaluate(*files, "ytvis")["AP"]
+    import importlib.util
+    from types import ModuleType
+
+    # Its files are modules of a package beside pycocotools' own `mask`, and of a Python and numpy of 2019.
+    package = ModuleType("youtube_vis")
+    spec = importlib.util.find_spec(VIDEOS)
+    assert spec is not None
+    package.__path__ = [str(Path(str(spec.origin)).parent)]
+    sys.modules["youtube_vis"] = package
+    import pycocotools.mask
+
+    sys.modules["youtube_vis.mask"] = package.mask = pycocotools.mask  # type: ignore[attr-defined]
+    vars(np)["float"] = float
+    linspace = np.linspace
+    np.linspace = lambda start, stop, count, **options: linspace(start, stop, int(count), **options)  # type: ignore[assignment]
+    from youtube_vis.ytvos import YTVOS
+    from youtube_vis.ytvoseval import YTVOSeval
+
+    truth = YTVOS(files[0])
+    evaluation = YTVOSeval(truth, truth.loadRes(files[1]), "segm")
+    evaluation.evaluate()
+    evaluation.accumulate()
+    evaluation.summarize()
+    np.linspace = linspace
     return float(evaluation.stats[0])
 
 
@@ -389,6 +485,8 @@ def rows(kind: str, folder: Path, quick: bool = False, repeats: int = 5) -> dict
     if not place.exists():
         if kind == "rotated":
             write_rotated(place, 20 if quick else 450, 222)
+        elif kind == "tracks":
+            write_tracks(place, 8 if quick else 421, 25, 3, 54)
         elif kind == "keypoints":
             write_poses(place, 100 if quick else 5000, 27)
         else:

@@ -9,8 +9,11 @@ import detmap
 SIDE = 24
 
 
-def scene(seed, *, images=6, categories=4, strings=False, fine=False, masks=False, many=10):
-    """Objects, detections, labels of images, categories: boxes on a coarse grid, so that overlaps and scores are tied."""
+def scene(seed, *, images=6, categories=4, strings=False, fine=False, masks=False, many=10, absent=0.0):
+    """Objects, detections, labels of images, categories: boxes on a coarse grid, so that overlaps and scores are tied.
+
+    With `masks` a share of the objects, `absent`, has a box and no mask.
+    """
     rng = np.random.default_rng(seed)
     steps = 1000 if fine else 6
     ids = [f"{k:04x}" if strings else k for k in rng.permutation(images * 3)[:images].tolist()]
@@ -32,7 +35,7 @@ def scene(seed, *, images=6, categories=4, strings=False, fine=False, masks=Fals
             one = {"image": image, "label": labels[rng.integers(0, max(1, categories - 1))], "box": box()}
             one["group"] = bool(rng.random() < 0.35)
             if masks:
-                one["mask"] = shape(one["box"])
+                one["mask"] = shape(one["box"]) if rng.random() >= absent else None
             objects.append(one)
     for image in ids[:-1]:  # the last image has no detection
         near = [one for one in objects if one["image"] == image]
@@ -69,7 +72,10 @@ def tables(objects, detections, labels, categories, images, **more):
             "category_ids": np.array([one["label"] for one in records], np.array(categories).dtype),
         }
         if records and "mask" in records[0]:
-            return {**made, "masks": np.array([one["mask"] for one in records])}
+            none = np.zeros((SIDE, SIDE), bool)
+            made["masks"] = np.array([none if one["mask"] is None else one["mask"] for one in records])
+            if all(one["mask"] is not None for one in records):
+                return made
         boxes = np.array([one["box"] for one in records], np.float64).reshape(-1, 4)
         return {**made, "boxes": boxes, "box_format": "xyxy"}
 

@@ -1,4 +1,4 @@
-"""A Dask cluster: connecting to it, giving all its workers something once, and noticing that nobody works any more."""
+"""A Dask cluster: connecting to it, sending an object to all workers once, and noticing that no worker is left."""
 
 from __future__ import annotations
 

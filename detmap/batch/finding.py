@@ -130,7 +130,7 @@ def _is_table(path: str) -> bool:
 
 
 def _without_streams(paths: Iterable[str]) -> list[str]:
-    """Return the paths, which were found; a pipe among them is refused: nobody may ever write to it."""
+    """Return the paths, which were found; refuse a pipe among them, which might never be written to."""
     listed = list(paths)
     for path in listed:
         if is_stream(path):

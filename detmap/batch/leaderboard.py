@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from datetime import datetime, timezone
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import numpy as np
 
 import detmap
 from detmap import results
-from detmap.batch.finding import PathLike
+from detmap.batch.finding import PathLike, file_names
 from detmap.batch.saving import encoded
 from detmap.batch.scoring import (
     FileResult,
@@ -50,6 +52,8 @@ class Leaderboard:
         tell of them.
     discreet : bool
         Leave out the notices, and how many images and objects there are, which tell of the ground truth.
+    metrics : sequence of str
+        The metrics that are shown, in their order, besides what is ranked by; by default all.
 
     Raises
     ------
@@ -62,12 +66,13 @@ class Leaderboard:
     tests: PairTests | None = None
     hide: Sequence[str] = ()
     discreet: bool = False
+    metrics: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         scored = [one for one in self.results if not one.error]
         if scored:
             check_hidden(self.hide, self.splits)
-        known = self._shown()
+        known = self._allowed()
         metric = self.rank_by or default_metric(known, self.splits)
         if scored and metric not in known:
             raise OptionError(f"cannot rank by {shorten(metric)}; one of: {', '.join(known[:30])}")
@@ -81,7 +86,14 @@ class Leaderboard:
         return _in_all([dict.fromkeys(one.splits) for one in self.results])
 
     def _shown(self) -> list[str]:
-        """Return the metrics that are shown, without those of hidden splits."""
+        """Return the metrics that are shown: those that were asked for, or all, without those of hidden splits."""
+        allowed, ranked = self._allowed(), str(self.rank_by)
+        if not self.metrics:
+            return allowed
+        return [one for one in dict.fromkeys((ranked, *self.metrics)) if one in allowed]
+
+    def _allowed(self) -> list[str]:
+        """Return the metrics of the results, without those of hidden splits."""
         every = _in_all([one for one in self.results if not one.error])
         hidden = set(self.hide)
         of = {metric: split_of(metric, self.splits) for metric in every}
@@ -244,6 +256,8 @@ class Leaderboard:
             for name in (rows[0] if rows else ())
             if name != "error" and not {results.cell(row[name]) for row in rows} <= empty[name in ends]
         ]
+        if self.metrics:
+            return [{name: row[name] for name in shown} for row in rows]
         classes = [name for name in shown if name.startswith("AP_") and name != self.rank_by]
         hidden = set(classes) if len(classes) > 8 else set()
         if self.splits:  # of each split, and of all images, what is ranked by
@@ -285,7 +299,8 @@ class Leaderboard:
             "md": text.encode("utf-8", "backslashreplace"),
         }
         missing = []
-        for name, make in () if in_haste else (("html", self._html), ("parquet", self._parquet)):
+        pages = partial(self._html, self._links(folder))
+        for name, make in () if in_haste else (("html", pages), ("parquet", self._parquet)):
             try:
                 made[name] = make()
             except MissingDependencyError as error:
@@ -293,7 +308,17 @@ class Leaderboard:
         write_together({folder / f"leaderboard.{name}": data for name, data in made.items()})
         return missing
 
-    def _html(self) -> bytes:
+    def _links(self, folder: Path) -> dict[str, str]:
+        """Return the pages of models that lie in the folder ``reports`` beside the leaderboard, by model."""
+        names = file_names([one.entry.name for one in self.results])
+        there = {path.name for path in (folder / "reports").glob("*.html")}
+        return {
+            one.entry.name: f"reports/{quote(name)}.html"
+            for one, name in zip(self.results, names, strict=True)
+            if f"{name}.html" in there
+        }
+
+    def _html(self, links: Mapping[str, str] | None = None) -> bytes:
         scored = [one for one in self.results if not one.error]
         split = split_of(str(self.rank_by), self.splits)
         found = [{(row["category_id"], str(row["category"])): row for row in one.rows(split)} for one in scored]
@@ -322,8 +347,16 @@ class Leaderboard:
             sentences=self.sentences(),
             doubts=self.doubts() if self.orders else None,
             title=self.title,
+            links=links or {},
+            brief=self._brief(scored),
         )
         return page.html(made).encode("utf-8", "backslashreplace")
+
+    def _brief(self, scored: Sequence[FileResult]) -> list[str]:
+        """Return the rules and the date, for the top of the page."""
+        rules = str(scored[0].document.get("rules", "")) if scored else ""
+        when = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
+        return [one for one in (rules, f"{len(self.results):,} models · {when} · detmap {detmap.__version__}") if one]
 
     def _facts(self, scored: Sequence[FileResult], split: str | None) -> list[tuple[str, str]]:
         """Return what was evaluated, as far as the results tell."""
@@ -388,8 +421,13 @@ def metric_names(
 
 
 def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
-    """Return what to rank by: the first metric that there is, of a split where there are splits."""
-    return next((name for name in known if not splits or split_of(name, splits)), "AP")
+    """Return what to rank by: the first metric that there is, of a split where there are splits; of metrics of a level
+    each, as KITTI's, the first of the level moderate, by which its own leaderboard ranks.
+    """
+    able = [name for name in known if not splits or split_of(name, splits)]
+    first = able[0] if able else "AP"
+    moderate = first.removesuffix("_easy") + "_moderate"
+    return moderate if first.endswith("_easy") and moderate in able else first
 
 
 def _in_all(mappings: Sequence[Mapping[T, Any]]) -> list[T]:

@@ -143,7 +143,7 @@ def _at_its_beginning(made: IO[bytes]) -> int | None:
 def main() -> None:
     """Run the task that standard input holds, and write what comes of it to standard output."""
     with os.fdopen(os.dup(1), "wb") as out:
-        os.dup2(2, 1)  # what somebody prints is no part of it
+        os.dup2(2, 1)  # printed text is no part of the result
         modules, threads, parcel = pickle.load(sys.stdin.buffer)
         plugins.load(modules)
         prepare, task, arguments = pickle.loads(parcel)

@@ -78,8 +78,8 @@ def _on_worker(
     submission: str,
     home: Home,
 ) -> tuple[T] | None:
-    """Run a task in so many threads; None where the ground truth of that key did not come along and is not kept here."""
-    # The ground truth comes pickled, so that nobody takes it up before the plug-ins of `home`, which may have made it.
+    """Run a task in `threads` threads; None where the ground truth was neither sent along nor is kept here."""
+    # The ground truth comes pickled: it is loaded after the plug-ins of `home`, which may define its classes.
     # Any executor can do this, whether or not it knows how to send something to each of its workers once. `submission`
     # is another one each time: Dask takes calls with equal arguments for one, and gives the second what came of the
     # first, even if its file has been rewritten since, or it was cancelled.
@@ -174,7 +174,7 @@ def _run(
                 error = CancelledError("the task was cancelled") if future.cancelled() else future.exception()
                 if isinstance(error, BrokenExecutor):
                     raise error
-                # Dask has a class of its own for what nobody has run, which is no CancelledError.
+                # Dask's error for a task that never ran is no CancelledError.
                 if any("Cancelled" in kind.__name__ for kind in type(error).__mro__):
                     shared = None  # what was shared may be gone with its workers: from now on it goes along with tasks
                     lost[i] += 1

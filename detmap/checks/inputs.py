@@ -20,7 +20,8 @@ from detmap.formats.inputs import Input
 from detmap.formats.registry import Inspection, Refused
 from detmap.reading.opening import Held
 from detmap.reading.options import Role
-from detmap.reading.sources import read_bytes
+from detmap.reading.sources import read_bytes, unmarked
+from detmap.reading.typed_json import UNREADABLE
 from detmap.shapes import KINDS, Boxes, Kind
 from detmap.shapes.kinds import BOXES
 
@@ -290,8 +291,8 @@ def read_schema(source: Input) -> Side:
     held = source.source
     if isinstance(held, Held) or not os.path.isdir(held):
         data, name = read_bytes(held, "images and categories")
-        with suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            document = msgspec.json.decode(bytes(data).removeprefix(b"\xef\xbb\xbf"), type=dict[str, msgspec.Raw])
+        with suppress(*UNREADABLE):
+            document = msgspec.json.decode(unmarked(data), type=dict[str, msgspec.Raw])
             if {"images", "categories"} <= set(document):
                 parts = [b'"%b":%b' % (key.encode(), bytes(document[key])) for key in ("images", "categories")]
                 held = Held.of(b"{%b,%b}" % (b",".join(parts), b'"annotations":[]'), name)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _APART = frozenset(
     (
         *("run", "ground_truth", "detections", "predictions", "qrels", "runs", "file", "plugin", "compare", "tests"),
-        *("card", "out", "plot", "arrays", "format", "quiet", "rows", "rank_by", "hide", "publish", "discreet"),
+        *("card", "out", "plot", "arrays", "format", "wide", "quiet", "rows", "rank_by", "hide", "publish", "discreet"),
         *("bootstrap", "bootstrap_needed", "interval", "seed", "confidence", "permutations", "correction", "clusters"),
         *("scheduler", "threads", "fail_fast", "resume", "limit_seconds", "limit_memory"),
         *("fail_under", "max_drop", "against", "unless_chance", "junit", "gate_summary"),

@@ -31,7 +31,7 @@ def add_challenge_options(parser: argparse.ArgumentParser) -> None:
     add_option(
         group, "--publish DIR", "write a public leaderboard.*: no hidden split, notice, path, or number of images"
     )
-    add_option(group, "--limit-seconds S", "stop scoring a file after so many seconds: its row says so", type=float)
+    add_option(group, "--limit-seconds S", "maximum seconds for a file; its row says where it took longer", type=float)
     add_option(
         group,
         "--limit-memory SIZE",

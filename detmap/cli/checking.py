@@ -68,6 +68,8 @@ def _check(options: argparse.Namespace) -> int:
     if not fewest <= len(options.paths) <= most:
         flag = f"--{what} takes" if what else "detmap check takes"
         raise OptionError(f"{flag} {called}, not {len(options.paths)} paths")
+    if not what:
+        _refuse_panoptic(options.paths)
     if options.train is not None and what:
         raise OptionError(f"--train does not go with --{what}")
     with stages(options) as stage:
@@ -79,6 +81,17 @@ def _check(options: argparse.Namespace) -> int:
         write(options.out, (report.to_json() + "\n").encode())
     _show(report, options)
     return int(report.exit_code(options.strict))
+
+
+def _refuse_panoptic(paths: list[str]) -> None:
+    """Refuse panoptic segmentation, of which checks know nothing: each record would be called wrong."""
+    import os
+
+    from detmap.formats.coco.panoptic import is_panoptic
+
+    for path in paths:
+        if os.path.isfile(path) and is_panoptic(path):
+            raise OptionError(f"{path} holds panoptic segmentation, which detmap pq scores: there are no checks of it")
 
 
 def _made(options: argparse.Namespace) -> Any:
@@ -100,6 +113,8 @@ def _show(report: Any, options: argparse.Namespace) -> None:
         print(report.to_json())
     elif options.format == "csv":
         print(results.to_csv(report.rows()) or ",".join(report.COLUMNS) + "\n", end="")
+    elif options.format == "latex":
+        print(results.to_latex(report.rows()))
     else:
         made = {"markdown": report.to_markdown, "html": report.to_html, "table": report.to_text}[options.format]
         print(made().rstrip("\n"))
@@ -109,7 +124,7 @@ def _list_codes(options: argparse.Namespace) -> None:
     from detmap.checks import CODES
 
     if options.format == "html":
-        raise OptionError("--codes is shown as table, json, csv or markdown")
+        raise OptionError("--codes is shown as table, json, csv, markdown or latex")
     rows = [
         {
             "code": row.code,

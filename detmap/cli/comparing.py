@@ -11,7 +11,7 @@ from detmap.cli.options import draws_of
 from detmap.cli.output import during, finish
 from detmap.errors import OptionError
 
-#: So many changes that turn an order round are shown, and so many images, and classes.
+#: Maximum numbers shown: of changes that reverse an order, of images and of classes.
 _SHOWN, _CLASSES = 8, 20
 
 

@@ -22,6 +22,7 @@ from detmap.cli.cards import (
     paths_of,
     write_card,
 )
+from detmap.cli.causes import is_nearly_none, tell_causes
 from detmap.cli.challenges import add_challenge_options, challenge_of, published
 from detmap.cli.comparing import (
     add_explanations,
@@ -63,7 +64,7 @@ from detmap.cli.output import (
 )
 from detmap.cli.panoptic import fill_batch, fill_compare
 from detmap.cli.ranking_files import add_rankings, kind_of
-from detmap.errors import OptionError, shorten
+from detmap.errors import OptionError, did_you_mean, shorten
 from detmap.system.interrupts import before_end
 from detmap.system.whole_files import write
 
@@ -156,7 +157,11 @@ def _eval(options: argparse.Namespace) -> int:
             stage("drawing images anew")
             drawn = options.bootstrap, options.seed, options.interval, options.confidence
             add_intervals(result, *drawn, options.threads)
-    note(options, {"": result.notices})
+    note(options, {"": result.notices}, in_table=True)
+    if is_nearly_none(result) and not options.sharded and options.ground_truth != "-":
+        inputs = [found_of(options, protocol.iou_type)]
+        truth = truth_of(options, protocol.iou_type, inputs, protocol).ground_truth(inputs)
+        tell_causes(options, protocol, truth, [("", inputs[0])])
     if options.out:
         write(options.out, (result.to_json() + "\n").encode())
     if options.card:
@@ -280,6 +285,7 @@ def _fill_batch(parser: argparse.ArgumentParser) -> None:
         nargs="+",
     )
     add_option(parser, "--rank-by METRIC", "rank by this metric; default: AP, or mAP")
+    add_option(parser, "--metrics LIST", "the metrics of the leaderboard, as AP,AP50,AR_100; default: all")
     add_option(parser, "--fail-fast", "stop at the first file that cannot be scored")
     add_option(parser, "--resume", "score only what has changed since the results in --out")
     add_input_options(parser)
@@ -323,12 +329,13 @@ def _batch(options: argparse.Namespace) -> int:
     if options.rank_by is not None and options.rank_by not in known:
         raise OptionError(f"cannot rank by {shorten(options.rank_by)}; one of: {', '.join(known[:30])}")
     metric = options.rank_by or default_metric(known, names)
+    metrics = _listed(options.metrics, known)
     done: list[batch.FileResult] = []
     tests = None
 
     def keep(in_haste: bool = False) -> tuple[batch.Leaderboard, list[str]]:
         ranked = metric if options.rank_by or names else None
-        board = batch.Leaderboard(list(done), ranked, tests, options.hide, options.discreet)
+        board = batch.Leaderboard(list(done), ranked, tests, options.hide, options.discreet, metrics)
         return board, board.write(options.out, in_haste=in_haste) if options.out and done else []
 
     try:
@@ -386,16 +393,33 @@ def _batch(options: argparse.Namespace) -> int:
         for sentence in missing:
             say(f"note: {sentence}")
     if board.notices_may_be_shown:
-        note(options, {one.entry.name: one.notices for one in board.results if not one.error})
+        note(options, {one.entry.name: one.notices for one in board.results if not one.error}, in_table=True)
+    if board.notices_may_be_shown:
+        empty = [one.entry for one in board.results if not one.error and is_nearly_none({"": one[str(board.rank_by)]})]
+        tell_causes(options, protocol, ground_truth, [(entry.name, entry.input(reading)) for entry in empty])
     if options.card:
         write_card("batch", batch_card(options, protocol, of_truth, entries, done), options)
     failed = sum(outcome.error is not None for outcome in done)
     title = f"{protocol.title}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
-    print_tables(
-        [board.table(), board.doubts(), board.notices(), board.errors()], options, title, board.to_dict(), board.rows()
-    )
+    told = {"notices"} if options.format in ("table", "markdown") else set()  # a table of their own has them in words
+    table = [{name: value for name, value in row.items() if name not in told} for row in board.table()]
+    tables = [table, board.doubts(), board.notices(), board.errors()]
+    print_tables(tables, options, title, board.to_dict(), board.rows(), keep=[str(board.rank_by)])
     print_notes(board.sentences(), options)
     return 3 if failed else 0
+
+
+def _listed(given: str | None, known: Sequence[str]) -> list[str]:
+    """Return the metrics that a leaderboard is to show; empty for all."""
+    found = [name.strip() for name in (given or "").split(",") if name.strip()]
+    if given is not None and not found:
+        raise OptionError("--metrics names no metric")
+    for name in found:
+        if name not in known:
+            raise OptionError(
+                f"--metrics: no metric {shorten(name)}{did_you_mean(name, known)}; one of: {', '.join(known[:30])}"
+            )
+    return found
 
 
 def _fill_compare(parser: argparse.ArgumentParser) -> None:
@@ -433,7 +457,7 @@ def _compare(options: argparse.Namespace) -> int:
         raise OptionError("give --under all or --why, not both")
     if options.under or options.why:
         check_tests(options)
-    entries, reading, of_truth = read_several(options, protocol, [options.out])
+    entries, reading, of_truth = read_several(options, protocol, [options.out], fewest=2)
     ground_truth = of_truth.table
     if options.under or options.why:
         found = {entry.name: entry.input(reading).detections(ground_truth) for entry in entries}
@@ -442,7 +466,7 @@ def _compare(options: argparse.Namespace) -> int:
     made = compare_entries(options, protocol, ground_truth, entries, reading)
     if options.card:
         write_card("compare", compare_card(options, protocol, of_truth, entries, made), options)
-    note(options, made.notices)
+    note(options, made.notices, in_table=True)
     title = f"{protocol.title}: {made.metric}, {ground_truth.images.ids.size:,} images"
     tables, document, rows, notes = comparison_tables(made, CORRECTED[made.correction])
     finish(tables, options, title, document, rows, notes)
@@ -518,14 +542,21 @@ def compare_entries(
 
 
 def read_several(
-    options: argparse.Namespace, protocol: Protocol, written: Sequence[str | None] = ()
+    options: argparse.Namespace, protocol: Protocol, written: Sequence[str | None] = (), fewest: int = 1
 ) -> tuple[list[Entry], Reading, Truth]:
-    """Find the files of several models, none of which is `written`, and read the ground truth."""
+    """Find the files of several models, none of which is `written`, and read the ground truth. Fewer than `fewest` are
+    refused before.
+    """
     from detmap.batch import find
     from detmap.formats.files import check_outputs, once
 
     entries = find(options.predictions)
     paths = [entry.path for entry in entries]
+    given = [path for path in options.predictions if os.path.isfile(path) and options.predictions.count(path) > 1]
+    if fewest > len(entries) and given:
+        raise OptionError(f"{shorten(given[0], 300)} is given twice: name another file to compare it with")
+    if fewest > len(entries):
+        raise OptionError("a comparison needs two models or more")
     inputs = [*read_by(options, apart="predictions"), *paths]
     once(inputs)
     check_outputs(written, [*options.predictions, *inputs])
@@ -605,7 +636,7 @@ COMMANDS = {
         "why.",
         _BATCH_EPILOG,
         instead={"--pq": fill_batch},
-        first="--protocol --iou-type --rank-by --bootstrap --format --out --resume --splits --publish",
+        first="--protocol --iou-type --rank-by --metrics --bootstrap --format --out --resume --splits --publish",
     ),
     "compare": Command(
         "test which models differ by more than chance",

@@ -68,7 +68,10 @@ def _fill_diagnose(parser: argparse.ArgumentParser) -> None:
     add_reading(confidence, "clusters")
     add_option(confidence, "--seed N", "seed of the random draws; default: 0", default=0)
     output = add_format(parser)
-    add_option(output, "--rows N", "so many rows of a table; default: 20, 0 is all", default=20)
+    add_option(
+        output, "--all", "every part with all rows; default: the errors, the cut, the worst classes, what to do first"
+    )
+    add_option(output, "--rows N", "maximum rows of a table; default: 20, 0 is all")
     add_option(output, "--out/-o FILE", "write everything as JSON")
 
 
@@ -80,8 +83,11 @@ def _diagnose(options: argparse.Namespace) -> None:
     for name in names:
         if name not in PARTS:
             raise OptionError(f"unknown part {shorten(name)}; one of: {', '.join(PARTS)}")
-    if options.rows < 0:
+    if options.rows is not None and options.rows < 0:
         raise OptionError(f"--rows must be at least 0, not {options.rows}")
+    if options.all and (options.parts is not None or options.rows is not None):
+        raise OptionError("--all shows every part with all rows: it goes with neither --parts nor --rows")
+    brief = _is_brief(options)
     for flag in ("attributes", "slice"):
         if getattr(options, flag) and "slices" not in names:
             raise OptionError(f"--{flag} needs the part slices")
@@ -89,6 +95,7 @@ def _diagnose(options: argparse.Namespace) -> None:
         raise OptionError("--bootstrap needs the part operating_points or slices: no other has intervals")
     of_slices = {"attributes": options.attributes, "ranges": _ranges(options.slice)}
     of_slices = {name: value for name, value in of_slices.items() if value}
+    names = [name for name in names if name in _BRIEF] if brief and not options.out else names
     findings: dict[str, Finding] = {}
     left_out: list[str] = []
     with stages(options) as stage:
@@ -127,7 +134,85 @@ def _diagnose(options: argparse.Namespace) -> None:
     note(options, {"": made.notices})
     document = made.to_dict([]) | {"parts": {name: one.to_dict() for name, one in findings.items()}}
     write_json(options.out, document)
-    _show(made, findings, options, document)
+    if brief:
+        _show_brief(made, findings, options)
+    else:
+        _show(made, findings, options, document)
+
+
+#: The parts that the summary is of.
+_BRIEF = ("tide", "operating_points")
+
+#: How many classes the summary names.
+_WORST = 5
+
+
+def _is_brief(options: argparse.Namespace) -> bool:
+    """Return whether the summary is shown: of people who asked for nothing in particular."""
+    asked = options.all or options.parts is not None or options.rows is not None
+    return not (asked or options.attributes or options.slice or options.bootstrap) and options.format in (
+        *("table", "markdown", "latex"),
+    )
+
+
+#: What an error is, and the parts to look at where it costs most, by its name.
+_ADVICE = {
+    "Cls": ("objects are found as another class", "confusion"),
+    "Loc": ("boxes lie beside their objects", "lrp"),
+    "Both": ("boxes lie beside objects of another class", "confusion"),
+    "Dupe": ("objects are found more than once", "cuts"),
+    "Bkg": ("detections lie where no object is, or where a label is missing", "images,suspects"),
+    "Miss": ("nothing comes close to these objects", "slices"),
+}
+
+
+def _show_brief(made: Diagnosis, findings: dict[str, Finding], options: argparse.Namespace) -> None:
+    """Print the errors, the cut, the worst classes, and what to do first."""
+    from math import isnan
+
+    from detmap.results import cell
+
+    print(("% " if options.format == "latex" else "") + _heading(made))
+    print()
+    errors = findings["tide"].rows("errors")
+    tables = [[{name: row[name] for name in ("error", "count", "dAP", "meaning")} for row in errors]]
+    # Classes without an AP are not scored, as KITTI's vans.
+    classes = [row for row in findings["tide"].tables.get("categories", ()) if row["objects"] and not isnan(row["AP"])]
+    if len(classes) > 1:
+        worst = sorted(classes, key=lambda row: (row["AP"], -row["objects"]))[:_WORST]
+        first = f"worst of {len(classes)}" if len(classes) > _WORST else "category"
+        tables.append([{first: row["category"], **_without(row)} for row in worst])
+    points = findings["operating_points"].rows("points") if "operating_points" in findings else []
+    at = [row for row in points[:1] if not isnan(row["score"])]
+    print_tables(tables, options, "dAP: what AP gains if all errors of a kind are mended", None, [])
+    said = [
+        f"cut: scores of {cell(row['score'])} or more give the best F1, {cell(row['f1'])}: "
+        f"precision {cell(row['precision'])}, recall {cell(row['recall'])}"
+        for row in at
+    ]
+    costs = [row for row in errors if row["dAP"] > 0]
+    if costs:
+        most = max(costs, key=lambda row: float(row["dAP"]))
+        problem, parts = _ADVICE[most["error"]]
+        said.append(f"first: {most['error']} costs most, {cell(most['dAP'])} of AP: {problem}; see --parts {parts}")
+    print_notes([*said, "all parts and classes: --all"], options)
+
+
+def _without(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "category"}
+
+
+def _heading(made: Diagnosis) -> str:
+    """Return what was diagnosed, with AP and how much there is."""
+    from detmap.results import cell
+
+    counts = f"{len(made.matches):,} detections, {int(made.positives.sum()):,} objects"
+    title = made.protocol.title
+    if made.at.startswith(f"{made.protocol.iou_type} "):  # which says the kind
+        title = made.protocol.name
+    levels = f" of {'/'.join(name for name, _ in made.protocol.levels)} together" if made.protocol.levels else ""
+    share = " as a share, not per cent" if made.protocol.class_levels else ""
+    return f"{title} at {made.at}: AP{levels} {cell(made.ap)}{share}, {counts}, {made.matches.image_ids.size:,} images"
 
 
 def _ranges(given: Sequence[str]) -> dict[str, dict[str, tuple[float, float]]]:
@@ -159,21 +244,22 @@ def _show(made: Diagnosis, findings: dict[str, Finding], options: argparse.Names
         ]
         print_tables([], options, "", None, alone.rows() if alone is not None else rows)
         return
-    from detmap.results import cell
-
-    counts = f"{len(made.matches):,} detections, {int(made.positives.sum()):,} objects"
-    print(f"{made.protocol.title} at {made.at}: AP {cell(made.ap)}, {counts}, {made.matches.image_ids.size:,} images")
+    most = 0 if options.all else 20 if options.rows is None else options.rows
+    comment = "% " if options.format == "latex" else ""
+    print(comment + _heading(made))
     for name, finding in findings.items():
         for title in finding.tables:
             rows = finding.rows(title)
-            cut = len(rows) > options.rows > 0
+            cut = len(rows) > most > 0
             print()
             heading = name if title == name else f"{name}: {title}"
             if options.format == "markdown":
                 print(f"## {heading}\n")
-            print_tables([rows[: options.rows] if cut else rows], options, heading, None, [])
+            elif comment:
+                print(comment + heading)
+            print_tables([rows[:most] if cut else rows], options, heading, None, [])
             if cut:
-                print_notes([f"{len(rows) - options.rows:,} more rows: --rows 0 shows all"], options)
+                print_notes([f"{len(rows) - most:,} more rows: --rows 0 shows all"], options)
             elif not rows:
                 print_notes(["nothing"], options)
         numbers = [_numbers(finding)] if len(finding) <= _MOST_NUMBERS else []
@@ -194,6 +280,6 @@ COMMANDS = {
         _diagnose,
         "Say what goes wrong at one IoU threshold, and what mending it would gain.",
         _EPILOG,
-        first="--iou --protocol --iou-type --parts --attributes --format --out",
+        first="--iou --protocol --iou-type --parts --all --format --out",
     ),
 }

@@ -196,22 +196,17 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
             "share": signed(one.value),
             **({"error": one.error} if made.error else {}),
             {"classes": "detections"}.get(moved_are, moved_are): steps[one.decision].changed,
+            f"{moved_are} moved most": _moved(steps[one.decision]),
         }
         for one in made.shares
         if one.exact
     ]
-    chain = [{"step": made.source.name, "value": made.source_value, "change": "", f"{moved_are} moved most": ""}]
+    chain = [{"one after the other": made.source.name, "value": made.source_value, "change": ""}]
     for step in made.chain:
-        moved = ", ".join(f"{name} {change:+.3f}" for name, change in step.classes[:3] if abs(change) >= 5e-4)
-        if step.change or moved:
-            chain.append(
-                {
-                    "step": step.decision,
-                    "value": step.value,
-                    "change": signed(step.change),
-                    f"{moved_are} moved most": moved,
-                }
-            )
+        if step.change or _moved(step):
+            chain.append({"one after the other": step.decision, "value": step.value, "change": signed(step.change)})
+    if all(abs(one.value - steps[one.decision].change) < 5e-4 for one in made.shares):
+        chain = []  # which would say the same
     examples = [
         {
             "rule": step.decision,
@@ -227,7 +222,15 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
         if step.change
         for one in step.examples[:3]
     ]
-    finish([shares, chain, examples], options, made.heading, document, document["shares"], made.sentences())
+    gap = signed(made.target_value - made.source_value)
+    about = f"share: how much of {gap} the rule makes, on average over all orders in which rules can be changed"
+    said = [about] if len(shares) > 1 else []
+    finish([shares, chain, examples], options, made.heading, document, document["shares"], [*said, *made.remarks()])
+
+
+def _moved(step: Any) -> str:
+    """Return the classes, or queries, that a step moves most."""
+    return ", ".join(f"{name} {change:+.3f}" for name, change in step.classes[:3] if abs(change) >= 5e-4)
 
 
 def _show_search(search: Any, options: argparse.Namespace, metric: str) -> None:

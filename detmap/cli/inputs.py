@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from detmap.errors import OptionError, shorten
+
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
     from detmap.formats.inputs import Input
@@ -34,10 +36,12 @@ def read_by(options: argparse.Namespace, *, apart: str = "") -> list[str]:
 
 
 def check_files(options: argparse.Namespace) -> None:
-    """Refuse what cannot be read as often as it is given, and to write over what is read.
+    """Refuse what cannot be read as often as it is given, to write over what is read, and what cannot be written: before
+    anything is scored.
 
     A folder to write into is left to the command, which knows what it writes there.
     """
+    _check_written(options)
     read = read_by(options)
     if not read:
         return
@@ -48,6 +52,19 @@ def check_files(options: argparse.Namespace) -> None:
     written = [path for path in given if isinstance(path, str) and not os.path.isdir(path)]
     if written:
         check_outputs(written, read)
+
+
+def _check_written(options: argparse.Namespace) -> None:
+    """Refuse files in folders that there are not, and pictures that cannot be drawn."""
+    for name in _WRITTEN:
+        path = getattr(options, name, None)
+        folder = os.path.dirname(path) if isinstance(path, str) else ""
+        if folder and not os.path.isdir(folder) and not hasattr(options, "resume"):  # batch makes its folder
+            raise OptionError(f"cannot write {shorten(path, 300)}: there is no folder {shorten(folder, 300)}")
+    if getattr(options, "plot", None) and isinstance(options.plot, str):
+        from detmap.plots import check_drawable
+
+        check_drawable(options.plot)
 
 
 def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Reading:

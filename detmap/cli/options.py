@@ -65,11 +65,12 @@ def said_of_formats(text: str) -> str:
     return text.format(**{role: words(role) for role in ROLES})
 
 
-def add_ground_truth(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say where the ground truth is."""
+def add_ground_truth(parser: argparse.ArgumentParser, apart: Sequence[str] = ()) -> None:
+    """Add the arguments that say where the ground truth is, without the flags of the options of reading `apart`."""
     says = "{ground_truth} (.gz, .zst too); - is standard input"
     add_option(parser, "ground_truth GT", lambda: said_of_formats(says))
     add_reading(parser, "images")
+    add_reading(parser, "subsets", apart=apart)
 
 
 def add_detections(parser: argparse.ArgumentParser) -> None:
@@ -186,11 +187,20 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
     check_confidence(options)
     decisions = decided(options, Protocol)
     if options.protocol != AUTO:
-        return resolve(options.protocol, **decisions)
+        return _effective(resolve(options.protocol, **decisions), decisions)
     resolve(COCO, **decisions)
     from detmap.formats.files import asked_protocol
 
-    return resolve(asked_protocol(options.ground_truth, options.gt_format), **decisions)
+    return _effective(resolve(asked_protocol(options.ground_truth, options.gt_format), **decisions), decisions)
+
+
+def _effective(protocol: Protocol, decisions: dict[str, Any]) -> Protocol:
+    """Return a protocol after flags are refused that it does not look at."""
+    if decisions:
+        from detmap.cli.ineffective import check_effective
+
+        check_effective(decisions, protocol)
+    return protocol
 
 
 def check_confidence(options: argparse.Namespace) -> None:
@@ -294,9 +304,10 @@ def add_format(parser: argparse.ArgumentParser, *more: str) -> Any:
         output,
         "--format",
         "how the result is printed; default: table",
-        choices=("table", "json", "csv", "markdown", *more),
+        choices=("table", "json", "csv", "markdown", "latex", *more),
         default="table",
     )
+    add_option(output, "--wide", "tables as wide as they are; default: at most 100 places, what does not fit is named")
     add_option(output, "--quiet", "no notes or progress on stderr")
     return output
 
@@ -319,4 +330,4 @@ def add_output_options(parser: argparse.ArgumentParser, *more: str, rows: str | 
         *([rows] if isinstance(rows, str) else rows), dest="rows", action="store_true", help=f"show {what} too"
     )
     add_option(output, "--out/-o FILE", "write everything as JSON")
-    add_option(output, "--plot FILE", "draw the curves, as .svg or .png (extra: plots)")
+    add_option(output, "--plot FILE", "draw the curves, as .svg, .pdf or .png (extra: plots)")

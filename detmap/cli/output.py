@@ -40,9 +40,12 @@ def in_words(notices: Mapping[str, int]) -> list[dict[str, str]]:
     return [{"notice": text} for text in describe(notices)]
 
 
-def note(options: argparse.Namespace, notices: Mapping[str, Mapping[str, int]]) -> None:
-    """Print the notices of several models or runs (or of one, "") on stderr, unless ``--quiet`` was given."""
-    if options.quiet or not any(notices.values()):
+def note(options: argparse.Namespace, notices: Mapping[str, Mapping[str, int]], *, in_table: bool = False) -> None:
+    """Print the notices of several models or runs (or of one, "") on stderr, unless ``--quiet`` was given.
+
+    With `in_table` the tables for people hold them, and they are said once.
+    """
+    if options.quiet or not any(notices.values()) or (in_table and options.format in ("table", "markdown")):
         return
     from detmap.results import printable, sentences
 
@@ -57,8 +60,12 @@ def print_tables(
     document: Any,
     rows: list[dict[str, Any]],
     as_json: Callable[[], str] | None = None,
+    keep: Sequence[str] = (),
 ) -> None:
-    """Print tables for a person, or `rows` as CSV, or `document` (what `as_json` makes of it) as JSON."""
+    """Print tables for a person, or `rows` as CSV, or `document` (what `as_json` makes of it) as JSON.
+
+    Tables in plain text fit `terminal.WIDTH` without ``--wide``; `keep` are columns that are never left out.
+    """
     from detmap import results
 
     tables = [table for table in tables if table]
@@ -68,10 +75,14 @@ def print_tables(
         print(results.to_csv(rows), end="")
     elif options.format == "markdown":
         print("\n\n".join(map(results.to_markdown, tables)))
-    elif sys.stdout is not None and sys.stdout.isatty():
-        print("\n".join([terminal.title(title), *(f"\n{terminal.table(rows)}" for rows in tables)]))
+    elif options.format == "latex":
+        print("\n\n".join(results.to_latex(one) for one in tables if "notice" not in one[0]))
     else:
-        print("\n\n".join([title, *map(results.to_text, tables)]))
+        styled = sys.stdout is not None and sys.stdout.isatty()
+        room = None if getattr(options, "wide", False) else terminal.WIDTH
+        # A column of sentences alone is left to the terminal to wrap.
+        shown = [terminal.table(one, room if len(one[0]) > 1 else None, keep, styled=styled) for one in tables]
+        print("\n\n".join([terminal.title(title) if styled else title, *shown]))
 
 
 def finish(
@@ -107,13 +118,15 @@ def print_list(rows: list[dict[str, str]], options: argparse.Namespace) -> None:
             print("\n".join([name, *(f"  {key:<{width}}  {value}" for key, value in rest)]))
     elif options.format == "json":
         print(json.dumps(rows, indent=2, ensure_ascii=False))
+    elif options.format == "latex":
+        print(results.to_latex(rows))
     else:
         print((results.to_csv if options.format == "csv" else results.to_markdown)(rows).rstrip("\n"))
 
 
 def say(text: str) -> None:
     """Print a line on stderr, after the name of the program."""
-    if sys.stderr is None or ending():  # closed by whoever started us; or the last word is another's
+    if sys.stderr is None or ending():  # stderr may be closed, or the last line already printed
         return
     with terminal.aside():
         print(f"detmap: {text}", file=sys.stderr, flush=True)
@@ -180,15 +193,22 @@ def stages(options: argparse.Namespace) -> Iterator[Callable[[str], None]]:
         return
     from detmap.results import printable
 
-    now = [""]
-    line = terminal.Line(lambda: now[0], after=1.0)
+    now, counted = [""], [""]
+    line = terminal.Line(lambda: counted[0] or now[0], after=1.0)
 
     def stage(text: str) -> None:
         now[0] = printable(text)  # it may hold a file's name
         line.show()
 
-    with line.shown(), before_end(line.end):
+    with _counting(counted), line.shown(), before_end(line.end):
         yield stage
+
+
+def _counting(text: list[str]) -> contextlib.AbstractContextManager[None]:
+    """Keep in `text` how far the present computation is."""
+    from detmap.system.progress import listening
+
+    return listening(partial(text.__setitem__, 0))
 
 
 def _is_shown(options: argparse.Namespace) -> bool:
@@ -205,16 +225,17 @@ def during(options: argparse.Namespace, text: str, task: Callable[..., T], *argu
 
 @contextlib.contextmanager
 def progress(options: argparse.Namespace, total: int, unit: str = "files") -> Iterator[Callable[[], None]]:
-    """Give a function to call after each file, or other `unit`; a terminal shows a bar with the rate and the time left."""
+    """Give a function to call after each file, or other `unit`; a terminal shows a bar with the time left."""
     if not _is_shown(options):
         yield lambda: None
         return
     done = terminal.Progress(total, unit)
-    line = terminal.Line(done.text, after=0.2)
+    counted = [""]
+    line = terminal.Line(lambda: counted[0] or done.text(), after=0.2)
 
     def advance() -> None:
         done.advance()
         line.show()
 
-    with line.shown(), before_end(line.end):
+    with _counting(counted), line.shown(), before_end(line.end):
         yield advance

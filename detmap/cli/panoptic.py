@@ -169,7 +169,7 @@ def _pq(options: argparse.Namespace) -> int:
             add_intervals(
                 result, options.bootstrap, options.seed, options.interval, options.confidence, options.threads
             )
-    note(options, {"": result.notices})
+    note(options, {"": result.notices}, in_table=True)
     if options.out:
         write(options.out, (result.to_json() + "\n").encode())
     inputs = []
@@ -252,7 +252,7 @@ def _compare(options: argparse.Namespace) -> int:
         method=options.interval,
         threads=options.threads,
     )
-    note(options, made.notices)
+    note(options, made.notices, in_table=True)
     tables, document, rows, notes = comparison_tables(made, CORRECTED[made.correction])
     finish(
         tables, options, f"{rules.describe()}: {made.metric}, {len(truth.image_ids):,} images", document, rows, notes
@@ -271,7 +271,7 @@ def fill_batch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rank-by", metavar="METRIC", default="PQ", help="rank by this metric; default: PQ")
     add_bootstrap_options(parser, tests=True)
     output = add_format(parser)
-    output.add_argument("--out", metavar="DIR", help="write leaderboard.* and results/NAME.json")
+    output.add_argument("--out", "-o", metavar="DIR", help="write leaderboard.* and results/NAME.json")
 
 
 def _batch(options: argparse.Namespace) -> int:
@@ -302,7 +302,7 @@ def _batch(options: argparse.Namespace) -> int:
     for missing in board.write(options.out) if options.out else ():
         if not options.quiet:
             say(f"note: {missing}")
-    note(options, {one.entry.name: one.notices for one in board.results if not one.error})
+    note(options, {one.entry.name: one.notices for one in board.results if not one.error}, in_table=True)
     failed = sum(outcome.error is not None for outcome in done)
     title = f"{rules.describe()}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
     print_tables([board.table(), board.notices(), board.errors()], options, title, board.to_dict(), board.rows())
@@ -319,7 +319,9 @@ def fill_report(parser: argparse.ArgumentParser) -> None:
         "missed or false, categories, and the worst images; of several models side by side."
     )
     page = parser.add_argument_group("report")
-    page.add_argument("--out", metavar="FILE", required=True, help="where the page goes, as report.html")
+    page.add_argument(
+        "--out", "-o", metavar="FILE", default="report.html", help="where the page goes; default: report.html"
+    )
     page.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
     add_bootstrap_options(parser, 1000, tests=True)
     parser.set_defaults(bootstrap_needed=False)

@@ -22,7 +22,7 @@ DEFAULTS = {"trec": "trec", "reid": "reid", "hashing": "hits_topk"}
 #: The options of `add_rankings`, and of a command's output.
 CONCERNING = frozenset(["trec", "reid", "hashing", "relevance_level", "depth", "distance", "format", "quiet", "out"])
 
-#: So many ranks are also tried as the depth of a run, and so many grades as the least relevant one.
+#: Depths of a run, and least relevant grades, that are tried too.
 _DEPTHS, _LEVELS = (10, 100, 1000), (1, 2, 3)
 
 

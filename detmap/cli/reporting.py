@@ -54,7 +54,7 @@ _USAGE = """detmap report GT DETECTIONS... --out FILE [options]
 
 def _fill(parser: argparse.ArgumentParser) -> None:
     parser.usage = _USAGE
-    add_ground_truth(parser)
+    add_ground_truth(parser, apart=("images",))  # --images names the folder of pictures
     add_option(parser, "predictions DETECTIONS", "one file or more, given as for detmap batch", nargs="+")
     page = _add_page(parser)
     add_option(page, "--iou IOU", "errors are told at it; default: 0.5", default=0.5)
@@ -63,6 +63,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
         page,
         "--images DIR",
         "show the worst images and the most suspicious labels in pictures, which lie there (extra: images)",
+        dest="pictures",
     )
     add_option(page, "--attributes FILE", "slices by a CSV file of attributes of images or objects")
     add_input_options(parser)
@@ -79,7 +80,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
 def _add_page(parser: argparse.ArgumentParser) -> Any:
     """Add the options that every report has, and return their group."""
     page = parser.add_argument_group("report")
-    add_option(page, "--out/-o FILE", "where the page goes, as report.html", required=True)
+    add_option(page, "--out/-o FILE", "where the page goes; default: report.html", default="report.html")
     add_option(page, "--quiet", "no notes or progress on stderr")
     return page
 
@@ -114,7 +115,7 @@ def _report(options: argparse.Namespace) -> None:
     settings = Settings(
         iou=options.iou,
         score=options.score,
-        pictures=None if options.images is None else Pictures(options.images),
+        pictures=None if options.pictures is None else Pictures(options.pictures),
         attributes=options.attributes,
         **draws_of(options),
         method=options.interval,
@@ -191,6 +192,7 @@ def _runs(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[li
     """Score and check runs; also return the inputs as cards name them."""
     from detmap.checks import check_run
     from detmap.reading.sources import held
+    from detmap.reports.documents import documents
     from detmap.reports.rankings import Model, under_conventions
     from detmap.retrieval import evaluate_run
 
@@ -208,7 +210,8 @@ def _runs(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[li
         except InputError:  # what could be scored is a table or JSON
             checked = "Judgements and runs are checked where they are TREC's lines."
         stage(f"scoring {name} under other conventions")
-        models.append(Model(name, result, None, checked, under_conventions(qrels, run, result, rules)))
+        listed = partial(documents, qrels, run, result.convention, rules)
+        models.append(Model(name, result, None, checked, under_conventions(qrels, run, result, rules), listed))
     return models, inputs
 
 

@@ -22,7 +22,7 @@ from detmap.cli.options import (
     add_output_options,
     decided,
 )
-from detmap.cli.output import during, note, print_list, print_notes, show
+from detmap.cli.output import during, note, print_list, print_notes, print_tables, show
 from detmap.errors import OptionError, shorten
 from detmap.system.whole_files import write
 
@@ -215,7 +215,7 @@ def _trec(options: argparse.Namespace) -> int:
     if options.card:
         scored = _scored_run(options)
         results = {options.runs[0]: scored.result}
-        note(options, {"": scored.result.notices})
+        note(options, {"": scored.result.notices}, in_table=True)
         write_card("trec", scored, options)
         qrels = options.qrels
     else:
@@ -223,12 +223,20 @@ def _trec(options: argparse.Namespace) -> int:
         results = {
             path: during(options, f"evaluating {path}", evaluate_run, qrels, path, **given) for path in options.runs
         }
-        note(options, {path if len(results) > 1 else "": result.notices for path, result in results.items()})
+        _note_runs(options, results)
     if len(results) == 1 and options.compare is None:
         _finish(next(iter(results.values())), options, options.runs[0])
     else:
         _finish_several(results, options, None if options.compare is None else _compared(results, options))
     return _judge_runs(options, gates, qrels, results, given)
+
+
+def _note_runs(options: argparse.Namespace, results: Mapping[str, RankingResult]) -> None:
+    note(
+        options,
+        {path if len(results) > 1 else "": result.notices for path, result in results.items()},
+        in_table=True,
+    )
 
 
 def _check_names(gates: Gates, metrics: Sequence[str] | None, convention: Convention) -> None:
@@ -390,21 +398,13 @@ def _finish_several(
     ]
     if options.rows:
         rows = [{"run": path, **row} for path, result in results.items() for row in result.rows()]
-    printers: dict[str, Callable[..., str]] = {
-        "csv": tables.to_csv,
-        "markdown": tables.to_markdown,
-        "table": tables.to_text,
-    }
-    printer = printers[options.format]
-    if options.format == "table":
-        print(first.convention.describe() + "\n")
-    print(printer(rows).rstrip("\n"))
-    if compared:
-        print("\n" + printer(compared if options.format == "csv" else _shown(compared)).rstrip("\n"))
-        print_notes(_about(options, compared, results), options)
+    if options.format == "csv":
+        print("\n".join(filter(None, (tables.to_csv(rows), tables.to_csv(compared or [])))), end="")
+        return
     said = tables.sentences({path: result.notices for path, result in results.items()})
-    if said and options.format != "csv":
-        print("\n" + printer(said).rstrip("\n"))
+    shown = [rows, _shown(compared) if compared else [], said]
+    print_tables(shown, options, first.convention.describe(), None, [])
+    print_notes(_about(options, compared, results) if compared else [], options)
 
 
 def _finish(result: Any, options: argparse.Namespace, name: str) -> None:
@@ -427,7 +427,7 @@ def _scored_arrays(options: argparse.Namespace, evaluate: Callable[[argparse.Nam
 
 def _show_arrays(command: str, evaluate: Callable[[argparse.Namespace, Any], Any], options: argparse.Namespace) -> None:
     scored = _scored_arrays(options, evaluate)
-    note(options, {"": scored.result.notices})
+    note(options, {"": scored.result.notices}, in_table=True)
     if options.card:
         write_card(command, scored, options)
     _finish(scored.result, options, options.file)

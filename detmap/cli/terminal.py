@@ -16,7 +16,7 @@ _COLOURED = ("value", "AP")
 _BOLD, _CYAN = "1", "1;36"
 
 #: Characters of a bar of progress.
-_BAR = 40
+_BAR = 30
 
 
 def _plain() -> bool:
@@ -39,7 +39,7 @@ def _can_show(stream: TextIO, text: str) -> bool:
 
 def width(text: str) -> int:
     """Return how many places a terminal needs for printable text: two for wide letters, none for accents of their own."""
-    if text.isascii():
+    if text.isascii() or all(c < "\u0300" or c in "–…" for c in text):
         return len(text)
     from unicodedata import category, east_asian_width
 
@@ -51,24 +51,104 @@ def title(text: str) -> str:
     return _styled(text, _BOLD)
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as a table, as wide as it is: a number that were cut short would be a wrong number."""
+def table(
+    rows: Sequence[Mapping[str, Any]], room: int | None = None, keep: Sequence[str] = (), *, styled: bool = True
+) -> str:
+    """Return rows as a table, `styled` for a terminal or plain.
+
+    Where it is wider than `room`, texts are wrapped and long names cut; then the last columns of numbers are left out, but
+    for those to `keep`, which a line below says: a number that were cut short would be a wrong number.
+    """
     from detmap.results import cell, is_words, shown
 
+    words = {name: is_words(rows, name) for name in rows[0]}
+    cells = {name: [shown(name), *(shown(cell(row[name])) for row in rows)] for name in rows[0]}
+    left_out = [] if room is None else _fit(cells, words, room - (1 if styled else 0), keep)
     columns, total = [], 0
-    for name in rows[0]:
-        cells = [shown(name), *(shown(cell(row[name])) for row in rows)]
-        widths = [width(text) for text in cells]
+    parts = {name: [text.split("\n") for text in texts] for name, texts in cells.items()}
+    heights = [max(map(len, line)) for line in zip(*parts.values(), strict=True)]
+    for name, texts in parts.items():
+        lines = [text for one, most in zip(texts, heights, strict=True) for text in (*one, *[""] * (most - len(one)))]
+        widths = [width(text) for text in lines]
         spaces = [" " * (max(widths) - one) for one in widths]
-        words = is_words(rows, name)
-        padded = [text + space if words else space + text for text, space in zip(cells, spaces, strict=True)]
-        colour = _CYAN if name in _COLOURED else ""
-        columns.append([_styled(padded[0], _BOLD), *(_styled(one, colour) for one in padded[1:])])
+        padded = [text + space if words[name] else space + text for text, space in zip(lines, spaces, strict=True)]
+        if styled:
+            colour = _CYAN if name in _COLOURED else ""
+            head = heights[0]
+            padded = [*(_styled(one, _BOLD) for one in padded[:head]), *(_styled(one, colour) for one in padded[head:])]
+        columns.append(padded)
         total += max(widths) + 2
-    rule = "─" if _can_show(sys.stdout, "─") else "-"
-    lines = [" " + "  ".join(line) for line in zip(*columns, strict=True)]
-    lines.insert(1, " " + rule * (total - 2))
-    return "\n".join(line.rstrip() for line in lines)
+    made = [(" " if styled else "") + "  ".join(line) for line in zip(*columns, strict=True)]
+    if styled:
+        rule = "─" if _can_show(sys.stdout, "─") else "-"
+        made.insert(heights[0], " " + rule * (total - 2))
+    if left_out:
+        from textwrap import wrap
+
+        made += ["", *wrap(f"not shown: {', '.join(left_out)}; --wide shows all columns", WIDTH)]
+    return "\n".join(line.rstrip() for line in made)
+
+
+#: Maximum width of a table without ``--wide``.
+WIDTH = 100
+
+#: Widths that columns of sentences, and of names, keep when a table is too wide.
+_SENTENCE, _NAME = 18, 40
+
+
+def _fit(cells: dict[str, list[str]], words: Mapping[str, bool], room: int, keep: Sequence[str]) -> list[str]:
+    """Make columns narrower until a table fits, and return the names of columns that are taken out of it."""
+
+    def widths() -> dict[str, int]:
+        return {name: max(map(width, texts)) for name, texts in cells.items()}
+
+    def excess() -> int:
+        return sum(widths().values()) + 2 * (len(cells) - 1) - room
+
+    least = {name: _least(texts) if words[name] else max(map(width, texts)) for name, texts in cells.items()}
+    left_out: list[str] = []
+    for name in [*reversed(list(cells)[1:])]:
+        if sum(least[one] for one in cells) + 2 * (len(cells) - 1) <= room:
+            break
+        if not words[name] and name not in keep:
+            left_out.insert(0, name)
+            del cells[name]
+    while excess() > 0:
+        now = widths()
+        name = max(now, key=lambda one: now[one] - least[one])
+        if now[name] <= least[name]:
+            break
+        others = [most for one, most in now.items() if words[one] and one != name]
+        to = max(least[name], now[name] - excess(), min(now[name] - 1, max(others, default=0)))
+        cells[name] = [_narrow(text, to) for text in cells[name]]
+        if max(map(width, cells[name])) >= now[name]:
+            break
+    return left_out
+
+
+def _least(texts: Sequence[str]) -> int:
+    """Return how narrow a column of words can become; names that would be cut alike are left as they are."""
+    most = max(map(width, texts))
+    if any(" " in text for text in texts[1:]):
+        return min(most, _SENTENCE)
+    alike = len({_narrow(text, _NAME) for text in texts[1:]}) < len(set(texts[1:]))
+    return most if alike else min(most, _NAME)
+
+
+def _narrow(text: str, room: int) -> str:
+    """Return text on lines of at most `room` places: wrapped at blanks, and a name without blanks cut in its middle."""
+    if width(text) <= room:
+        return text
+    from textwrap import wrap
+
+    def cut(word: str) -> str:
+        if width(word) <= room:
+            return word
+        half = (room - 1) // 2
+        return word[: room - 1 - half] + "…" + word[-half:]
+
+    joined = " ".join(cut(word) for word in text.replace("\n", " ").split(" "))
+    return "\n".join(wrap(joined, room, break_on_hyphens=False))
 
 
 class Line:
@@ -158,7 +238,7 @@ def _columns() -> int:
 
 
 class Progress:
-    """How much of something is done, as a bar with the rate and the time left."""
+    """How much of something is done, as a bar with per cent and the time left."""
 
     def __init__(self, total: int, unit: str) -> None:
         self._total, self._unit = total, unit
@@ -170,9 +250,10 @@ class Progress:
         self._done += 1
 
     def text(self) -> str:
-        """Return the bar, how much is done, and, once something is, the rate and the time left."""
+        """Return the bar, how much is done, and, once something is, the time left."""
         full = _BAR * self._done // max(self._total, 1)
-        line = f"{self._full * full}{self._empty * (_BAR - full)} {self._done}/{self._total}"
+        share = 100 * self._done // max(self._total, 1)
+        line = f"{self._full * full}{self._empty * (_BAR - full)} {self._done:,} of {self._total:,} {self._unit} ({share} %)"
         if self._done >= self._total:
             return f"{line} finishing"  # as comparing what was read
         if not self._done:
@@ -180,4 +261,4 @@ class Progress:
         elapsed = max(time.monotonic() - self._began, 1e-9)
         left = round(elapsed * (self._total - self._done) / self._done)
         hours, minutes, seconds = left // 3600, left // 60 % 60, left % 60
-        return f"{line} {self._done / elapsed:.2f} {self._unit}/s {hours}:{minutes:02}:{seconds:02}"
+        return f"{line}, {hours}:{minutes:02}:{seconds:02} left"

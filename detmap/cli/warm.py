@@ -1,4 +1,4 @@
-"""The command warm: compile every kernel now, so that nobody waits for it later."""
+"""The command warm: compile every kernel now instead of at first use."""
 
 from __future__ import annotations
 

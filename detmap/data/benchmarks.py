@@ -49,6 +49,7 @@ BENCHMARKS = (
         remedy="no protocol has PoseTrack's rules, its own code has (poseval)",
     ),
     Benchmark("DOTA", {}, protocol="dota"),
+    Benchmark("KITTI", {}, protocol="kitti"),
 )
 
 #: Values by which a field is recognised as the benchmark's; other data sets use the name too.
@@ -59,6 +60,9 @@ _FOREIGN = "foreign_fields:"
 
 #: The notice on DOTA's corners, of which only the boxes around them are read.
 ROTATED_BOXES = f"{_FOREIGN}corners of rotated boxes (DOTA)"
+
+#: The notice on KITTI's levels of difficulty, which only its own protocols ask for.
+LEVELS = f"{_FOREIGN}levels of difficulty (KITTI)"
 
 #: The field that marks a box around several objects.
 _GROUP = "isgroupof"
@@ -104,7 +108,7 @@ def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:
 
 def converted(notices: Mapping[str, int]) -> dict[str, int]:
     """Return notices without what they say of scoring: a conversion carries groups over, or lists them as lost."""
-    plain = {code: count for code, count in notices.items() if code != "group_boxes"}
+    plain = {code: count for code, count in notices.items() if code not in ("group_boxes", LEVELS)}
     return {code.replace(_FOREIGN, "converted_fields:", 1): count for code, count in plain.items()}
 
 

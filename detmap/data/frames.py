@@ -270,7 +270,7 @@ def _of_images(found: Mapping[str, Any], image: str, source: str) -> dict[str, A
     return out
 
 
-#: No side of an image has so many pixels.
+#: Exclusive maximum of an image's side in pixels.
 _MOST_PIXELS = 10_000_000
 
 
@@ -472,6 +472,8 @@ def _boxes_to_arrow(table: Any) -> Any:
         columns[name] = _filled(pa.array(getattr(table, name)), more)
     if table.group_of is not None:
         columns["IsGroupOf"] = _filled(pa.array(table.group_of), more)
+    for name, values in table.fields.items():
+        columns.setdefault(name, _filled(pa.array(values, mask=np.isnan(values)), more))
     if table.images.sizes is not None:
         for place, name in enumerate(("image_height", "image_width")):
             columns[name] = pa.array(np.ascontiguousarray(table.images.sizes[images, place]))

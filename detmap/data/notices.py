@@ -84,6 +84,10 @@ NOTICES = {
     "missing_num_keypoints": "{n} annotations without num_keypoints: counted, those whose third number is above 0",
     "odd_polygons": "{n} polygons of fewer than three points, or with half a point at the end: drawn as pycocotools does",
     "box_masks": "{n} records without a mask: their boxes are filled, as pycocotools does",
+    "absent_masks": "{n} objects have a box and no mask: no detection finds them (protocol openimages ignores those that "
+    "match their boxes)",
+    "boxed_objects": "{n} objects have a box and no mask: they are to be found, and detections that match nothing but their "
+    "boxes are ignored",
     "track_lengths": "{n} records for another number of frames than objects of their video: frames behind the end of the "
     "shorter list do not count; write null where nothing is",
     "mask_sizes": "{n} masks of another height and width than their image: they overlap only others of theirs",
@@ -107,7 +111,7 @@ NOTICES = {
     "empty_categories": "{n} categories without ground truth: left out of the means",
     "zero_categories": "{n} categories without ground truth: by the protocol's rule their AP is 0 in all means",
     "missing_queries": "{n} judged queries that the run does not have: left out, or 0 where the convention says so",
-    "extra_queries": "{n} queries of the run that nobody judged: left out",
+    "extra_queries": "{n} queries of the run without judgements: left out",
     "empty_queries": "{n} queries without relevant items: they count as the convention says",
     "paired_by_id": "{n} queries are paired by their ids, where ranx pairs dicts by place: {names}",
     "order_of_ranx": "{n} queries have a relevant document that is tied with another: equal scores are in the order in "

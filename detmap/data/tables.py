@@ -286,6 +286,9 @@ class GroundTruth(_Shaped, Frozen):
         What was unusual, counted; see `detmap.data.notices.NOTICES`.
     source : str
         Where it came from, for messages.
+    whole : GroundTruth, or None
+        Of a subset of images and categories what it was taken from: detections are read for that, and those on other images,
+        or of other categories, are left out. None: it is the whole.
     category_names : tuple of str
         An alias of ``categories.names`` until 0.2, as ``categories.values`` is one of ``categories.ids``.
     image_sizes : ndarray of int64, shape (i, 2), or None
@@ -309,6 +312,7 @@ class GroundTruth(_Shaped, Frozen):
     source: str = "ground truth"
     kinds: tuple[str, ...] = (BOXES,)
     part_flags: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    whole: GroundTruth | None = None
 
     @property
     def category_names(self) -> tuple[str, ...]:

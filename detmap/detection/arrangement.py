@@ -18,6 +18,7 @@ from detmap.data.ids import Ids, locate, select
 from detmap.data.notices import added
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection import pair_limits, rematching
+from detmap.detection.boxed_objects import BoxedObjects, notices_of, roles_of
 from detmap.detection.federated import Judgement, either, fields_read, missing_fields, without_area
 from detmap.detection.group_boxes import groups_of
 from detmap.detection.measures import Measured, Measures, outside_of
@@ -163,6 +164,7 @@ class Arrangement:
     _reach: tuple[overlap.Boxes, overlap.Boxes] | None
     _least: float
     _crowd: NDArray[np.bool_]
+    _boxed: BoxedObjects | None
 
     @classmethod
     def of(
@@ -257,6 +259,9 @@ class Arrangement:
         if group is not None:
             crowd = crowd & ~group
             ignored_flag |= group & (protocol.group_of == "ignored")
+        boxed = BoxedObjects.of(ground_truth, kind, protocol)
+        roles = roles_of(group, boxed)
+        notices = notices_of(boxed, notices, truth.order)
         pixel = 1.0 if protocol.inclusive_pixels else 0.0
         by_kind = None if kind.areas is None else kind.areas(ground_truth, protocol)
         areas = ground_truth.areas if by_kind is None else by_kind
@@ -323,7 +328,7 @@ class Arrangement:
                     np.bool_,
                 ),
                 readonly(crowd[truth.order], np.bool_),
-                readonly(() if group is None else group[truth.order], np.bool_),
+                readonly(() if roles is None else roles[truth.order], np.uint8),
             ),
             zero=None if zero is None or not zero.any() else zero,
             clusters=None if clusters is None else readonly(clusters[image_of >= 0], clusters.dtype),
@@ -342,8 +347,12 @@ class Arrangement:
             if reach is None
             else (_nowhere(reach[0].placed(order, 1.0), unscored), reach[1].placed(truth.order, 1.0)),
             _least=least,
-            _bounds=(_bounds(kind, shapes[0], order, pixel, unscored), _bounds(kind, shapes[1], truth.order, pixel)),
+            _bounds=(
+                _bounds(kind, shapes[0], order, pixel, unscored),
+                _bounds(kind, shapes[1], truth.order, pixel, boxed=boxed),
+            ),
             _crowd=readonly(crowd if group is None else crowd | group, np.bool_),
+            _boxed=boxed,
         )
 
     def deviations(self, found: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
@@ -418,6 +427,8 @@ class Arrangement:
             lowest,
         )
         refine(*self._compared, given, found.iou[:count])
+        if self._boxed is not None:
+            self._boxed.refine(self._columns[0], self.kind, given, found.iou[:count])
 
 
 def _sizes(ground_truth: GroundTruth, image_of: NDArray[np.int32]) -> NDArray[np.int64] | None:
@@ -479,11 +490,17 @@ def _joined(found: Side, truth: Side) -> overlap.Cells:
 
 
 def _bounds(
-    kind: Kind, shapes: Column, order: NDArray[np.int32], pixel: float, apart: NDArray[np.bool_] | None = None
+    kind: Kind,
+    shapes: Column,
+    order: NDArray[np.int32],
+    pixel: float,
+    apart: NDArray[np.bool_] | None = None,
+    boxed: BoxedObjects | None = None,
 ) -> overlap.Boxes:
     """Return the boxes around shapes by position, and the areas of the shapes where the kind knows them."""
     boxes = _nowhere(shapes.bounds().placed(order, pixel), apart)
-    return boxes if kind.covered is None else boxes._replace(areas=readonly(kind.covered(shapes), np.float64))
+    boxes = boxes if kind.covered is None else boxes._replace(areas=readonly(kind.covered(shapes), np.float64))
+    return boxes if boxed is None else boxed.proposed(boxes)
 
 
 def _nowhere(boxes: overlap.Boxes, rows: NDArray[np.bool_] | None) -> overlap.Boxes:

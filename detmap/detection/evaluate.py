@@ -104,7 +104,7 @@ def _match(
     columns = {"order": found.order, "scores": found.scores, **words._asdict(), **steps}
     if names_of(protocol):
         columns["errors"] = _errors(arranged, threads)
-    settled = settle(words, found.scores) if arranged.objects.group.size else np.zeros(found.order.size, np.bool_)
+    settled = settle(words, found.scores) if arranged.objects.role.size else np.zeros(found.order.size, np.bool_)
     by_ties = tie_order(protocol, found, settled)
     if by_ties is not None:
         # Columns of what the protocol does not ask for are empty.

@@ -48,7 +48,7 @@ from detmap.system.saved_states import gathered, seal, unseal
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: Images are matched when so many wait, or so many boxes.
+#: Images, or boxes, that are collected before they are matched.
 _IMAGES, _BOXES = 512, 100_000
 
 
@@ -134,7 +134,7 @@ class Evaluator:
         self._names = read_categories(categories)
         self._frequencies = dict(frequencies or {})
         frequency_column(self._frequencies, np.empty(0, np.int64), "evaluator")  # refuses what is none
-        self._lock = threading.RLock()  # held by whoever looks at what was seen; never two evaluators' at once
+        self._lock = threading.RLock()  # held while the collected images are read; never two evaluators' at once
         self.reset()
 
     def reset(self) -> None:
@@ -643,7 +643,7 @@ class Evaluator:
 
 
 def _revived(kind: type[Evaluator], data: bytes, rest: dict[str, Any]) -> Evaluator:
-    """Return what was pickled: an evaluator, of a class of somebody's own perhaps, with the attributes that it added."""
+    """Return a pickled evaluator, of a subclass perhaps, with the attributes that the subclass added."""
     made = object.__new__(kind)
     made.__dict__.update(vars(Evaluator.from_bytes(data)), **rest)
     return made

@@ -169,7 +169,7 @@ SCORE_DECIMALS = _in_files(
     wrong=_wrong_decimals,
     words=lambda value: "as given" if value is None else str(value),
     phrase=lambda protocol: f"decimals of scores {protocol.score_decimals}",
-    flag=Flag(name="--score-decimals", metavar="N", help="round scores to so many decimals", read=_parse_integer),
+    flag=Flag(name="--score-decimals", metavar="N", help="round scores to N decimals", read=_parse_integer),
 )
 
 BOX_OFFSET = _in_files(

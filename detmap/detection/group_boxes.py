@@ -35,6 +35,22 @@ GROUP_OF = decision(
     group="federated",
 )
 
+WITHOUT_SHAPE = decision(
+    "Objects that have a box and no shape of the kind that is scored, as no mask: unmatched, so that no detection finds "
+    "them; or boxed: they are to be found likewise, but a detection that matches nothing else is ignored if the box around "
+    "its shape matches theirs.",
+    "matching",
+    allowed=("unmatched", "boxed"),
+    phrase=lambda protocol: f"objects without a shape {protocol.without_shape}",
+    flag=Flag(
+        name="--without-shape",
+        help="objects that have a box and no shape of the kind that is scored: unmatched (default), or boxed: detections "
+        "that match nothing else and whose box matches theirs are ignored",
+    ),
+    since="0.2",
+    group="federated",
+)
+
 #: Columns of Open Images' CSV, and fields of other files, that the decision reads, or that say nothing of scoring.
 FIELDS = ("IsGroupOf", "isgroupof", "is_group_of", "IsDepiction", "IsInside")
 

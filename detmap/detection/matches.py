@@ -20,7 +20,7 @@ from detmap.detection.scored_kinds import asked_protocol, scored_kind
 from detmap.detection.tally import rematched
 from detmap.errors import OptionError
 from detmap.kernels import Frozen, overlap, pairs, readonly
-from detmap.kernels.matching import Objects
+from detmap.kernels.matching import GROUP, Objects
 from detmap.kernels.pairs import HIT, IGNORED, MISS
 from detmap.shapes import IouType, find
 from detmap.system import parallel
@@ -211,8 +211,8 @@ def matches_of(
     objects = objects._replace(ignored=readonly(outside, np.bool_))
     taken = taken_at(arranged, objects, float(iou), at, threads)
     group = None
-    if objects.group.size:
-        group = np.append(objects.group, False)[taken.ground_truth]
+    if objects.role.size:
+        group = np.append(objects.role == GROUP, False)[taken.ground_truth]
         unseen = (taken.outcome == HIT) & group & ~(found.scores > 0)  # see `group_boxes.settle`
         taken.outcome[unseen] = IGNORED
     best = (

@@ -90,6 +90,40 @@ def most_of_all(protocol: Protocol) -> int | None:
     return protocol.max_per_image or protocol.max_per_category
 
 
+def scope(row: Row, protocol: Protocol) -> str:
+    """Return what a metric of `metric_table` is of, in words: thresholds, objects, of AR the cap; "" for other kinds."""
+    kind, iou, area, cap, category = row
+    if kind not in ("AP", "AR", "pooled"):
+        return ""
+    ious = protocol.iou_thresholds if iou is None else (iou,)
+    measure = protocol.iou_type if find(protocol.iou_type).falls else "IoU"
+    said = [f"{measure} {ious[0]:g}" + (f" to {round(ious[-1], 9):g}" if len(ious) > 1 else "")]
+    if area:
+        limits = protocol.area_ranges[area][1:] if area < len(protocol.area_ranges) else ()
+        said.append(_limits(protocol.range_names[area], *limits))
+    if isinstance(category, str):
+        said.append(f"classes {category}")
+    if protocol.max_dets[cap] < UNLIMITED and kind == "AR":
+        said.append(f"{protocol.max_dets[cap]:,} an image")
+    return " · ".join(said)
+
+
+def _limits(name: str, low: float = 0.0, high: float = 1e10, of: str = "area") -> str:
+    """Return in words which objects a range has: "small, area to 32²"."""
+    share = "%" * of.endswith("%")
+    ends = [f"{_root(end)}{share}" if of == "area" else f"{end:g}{share}" for end in (low, high)]
+    if low <= 0 and high >= 1e10:
+        return name
+    limits = f"to {ends[1]}" if low <= 0 else f"from {ends[0]}" if high >= 1e10 else f"{ends[0]} to {ends[1]}"
+    return f"{name}, {of.removesuffix('%')} {limits}"
+
+
+def _root(area: float) -> str:
+    """Return an area as a square where it is that of a whole number."""
+    side = round(max(area, 0.0) ** 0.5)
+    return f"{side}²" if side * side == area and side > 1 else f"{area:g}"
+
+
 def distinct_names(categories: tuple[tuple[Any, str], ...]) -> list[str]:
     """Return a name for every category that no other has.
 

@@ -16,7 +16,7 @@ from detmap.hits import SAMPLED, SAMPLES, Hits
 from detmap.kernels import Frozen, matching, readonly
 from detmap.system import parallel
 
-#: The rankings are made in about so many blocks: few, as each costs a call, and enough to share among threads.
+#: Approximate number of blocks of rankings: few, as each costs a call, and enough to share among threads.
 _BLOCKS = 16
 
 

@@ -68,7 +68,9 @@ class Protocol:
             plain=choices.parse_thresholds,
             wrong=partial(choices.wrong_thresholds, "iou_thresholds"),
             words=choices.say_thresholds,
-            phrase=lambda protocol: f"IoU {choices.say_thresholds(protocol.iou_thresholds)}",
+            phrase=lambda protocol: (
+                f"{'distance' if find(protocol.iou_type).falls else 'IoU'} {choices.say_thresholds(protocol.iou_thresholds)}"
+            ),
             always=True,
             flag=Flag(
                 name="--iou-thresholds",
@@ -250,6 +252,7 @@ class Protocol:
     crowd_groups: tuple[tuple[str, float], ...] = field(default=(), metadata=poses.CROWD_GROUPS)
     crowd_means: Literal["defined", "published"] = field(default="defined", metadata=poses.CROWD_MEANS)
     group_of: Literal["object", "found", "ignored"] = field(default="object", metadata=group_boxes.GROUP_OF)
+    without_shape: Literal["unmatched", "boxed"] = field(default="unmatched", metadata=group_boxes.WITHOUT_SHAPE)
     levels: tuple[tuple[str, str], ...] = field(default=(), metadata=ranges.LEVELS)
     class_thresholds: tuple[tuple[str, float], ...] = field(default=(), metadata=rematching.CLASS_THRESHOLDS)
     neighbours: tuple[tuple[str, str], ...] = field(default=(), metadata=rematching.NEIGHBOURS)
@@ -436,6 +439,7 @@ OPEN_IMAGES = replace(
     judged="verified",
     without_area="undetected",
     group_of="found",
+    without_shape="boxed",
 )
 
 #: The development kit of DOTA honours difficult objects in v1.0; of v1.5 it takes none as difficult.
@@ -702,6 +706,7 @@ class Decisions(TypedDict, total=False):
     crowd_groups: Mapping[str, float] | Iterable[tuple[str, float]] | None
     crowd_means: Literal["defined", "published"] | None
     group_of: Literal["object", "found", "ignored"] | None
+    without_shape: Literal["unmatched", "boxed"] | None
     levels: Levels | None
     class_thresholds: Mapping[str, float] | Iterable[tuple[str, float]] | None
     neighbours: Mapping[str, str] | Iterable[tuple[str, str]] | None

@@ -113,7 +113,7 @@ class DetectionResult(Result):
 
     @cached_property
     def _scored(self) -> Curves:
-        """The curves within every cap, with their scores: made in one pass, when somebody asks for one of the arrays."""
+        """The curves within every cap, with their scores, computed lazily in one pass."""
         return Curves.of(self.tally, self.protocol.max_dets, True, self._threads)
 
     @cached_property
@@ -172,9 +172,29 @@ class DetectionResult(Result):
         OptionError
             Where that threshold was not evaluated.
         """
-        precision = self._largest.precision[self._threshold(iou), :, :, 0, 0]
+        precision = self.class_precision(iou)
         precision = precision[:, ~np.isnan(precision).any(axis=0)]
         return precision.mean(axis=1) if precision.size else np.full(len(precision), np.nan)
+
+    def class_precision(self, iou: float | None = None) -> NDArray[np.float64]:
+        """Return the precision of each class at each recall threshold, over all areas and within the largest cap.
+
+        Parameters
+        ----------
+        iou : float, optional
+            As for `mean_precision`.
+
+        Returns
+        -------
+        ndarray of float64, shape (R, K)
+            NaN for a class without ground truth.
+
+        Raises
+        ------
+        OptionError
+            Where that threshold was not evaluated.
+        """
+        return self._largest.precision[self._threshold(iou), :, :, 0, 0]
 
     def _mean(self, kind: str, iou: float | None, area: int, cap: int, category: int | str | None) -> float:
         """Return the mean over thresholds and categories, or those of a group, with ground truth; NaN where there is none.
@@ -344,7 +364,7 @@ class DetectionResult(Result):
         Parameters
         ----------
         path : path, optional
-            Write the picture there, as .svg or .png.
+            Write the picture there, as .svg, .pdf or .png.
         categories : sequence of int or str, optional
             Their ids or names.
         iou : float, optional

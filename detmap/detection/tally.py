@@ -44,7 +44,7 @@ class Column(NamedTuple):
     where: Callable[[Protocol], bool] | None = None
 
     def shape(self, protocol: Protocol, rows: int) -> tuple[int, ...]:
-        """Return its shape in a tally with so many detections or pairs."""
+        """Return its shape in a tally with `rows` detections or pairs."""
         rows = rows if self.where is None or self.where(protocol) else 0
         areas = len(protocol.range_names)
         width = {
@@ -94,7 +94,7 @@ COLUMNS = (
 #: The columns that change with the score.
 STEPS = ("found", "missed", "alike")
 
-#: So many counts of hits are held at a time where a saved tally is checked.
+#: Counts of hits held at a time while a saved tally is checked.
 _COUNTED = 2**20
 
 #: A saved tally may not ask for more precisions than this: 8 GB of them.

@@ -236,8 +236,12 @@ class Diagnosis:
     @property
     def at(self) -> str:
         """The threshold in words: "IoU 0.5", or of a distance "centre-distance 2"."""
+        return self.named(self.iou)
+
+    def named(self, threshold: float) -> str:
+        """Return a threshold in words, as `at`."""
         kind = find(self.protocol.iou_type)
-        return f"{kind.name if kind.falls else 'IoU'} {self.iou:g}"
+        return f"{kind.name if kind.falls else 'IoU'} {threshold:g}"
 
     @property
     def score_is_given(self) -> bool:

@@ -21,7 +21,7 @@ from detmap.kernels import allocate, readonly, sorting
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
 
-#: So many detections of an image count, whatever their classes.
+#: Maximum number of detections of an image that count, over all classes.
 CAP = 100
 
 #: Its AP: precision at 101 recalls, which are not quite those of COCO.
@@ -53,7 +53,7 @@ class _Points:
 
     @classmethod
     def of(cls, category: NDArray[np.int64], rank: NDArray[np.int64], push: NDArray[np.int64], size: int) -> _Points:
-        """Sort points of so many categories: `rank` is that of their scores, `push` the place of each one's detection."""
+        """Sort points of `size` categories: `rank` is that of their scores, `push` the place of each one's detection."""
         pushed, _ = _grouped(push, None, int(push.max(initial=-1)) + 1)
         ranked, _ = _grouped(rank, pushed, int(rank.max(initial=-1)) + 1)
         order, starts = _grouped(category, ranked, size)
@@ -190,7 +190,7 @@ class _View(NamedTuple):
 def _values(
     found: _Errors, positives: NDArray[np.int64], fewer: NDArray[np.int64], unfound: NDArray[np.int64]
 ) -> dict[str, float]:
-    """Return AP and the gains, of classes with so many objects, of which some are misses, or not found at all."""
+    """Return AP and the gains for `positives` objects per class, some of them missed or never found."""
     points = _Points.of(found.category, found.rank, found.push, positives.size)
     copies = found.push.size - found.error.size
     copy = np.arange(found.push.size) >= found.error.size

@@ -30,7 +30,7 @@ def calibration(
     Parameters
     ----------
     bins : int
-        So many bins of equal width, for reliability, ECE and D-ECE.
+        Number of bins of equal width, for reliability, ECE and D-ECE.
     tau : float
         The IoU threshold at which LaECE and LaACE match; 0 lets any free object of the class match.
     la_bins : int
@@ -95,13 +95,13 @@ def calibration(
     of_classes = {"category": diagnosis.categories, "detections": number_of}
     of_classes |= {"ECE": ece, "LaECE": laece, "LaACE": laace}
     settings = {"bins": bins, "tau": tau, "la_bins": la_bins, "position_bins": position_bins, "iou": diagnosis.iou}
-    notes = [f"ECE and D-ECE at IoU {diagnosis.iou:g}, LaECE and LaACE at IoU {tau:g}; 0 is best"]
+    notes = [f"ECE and D-ECE at {diagnosis.at}, LaECE and LaACE at {diagnosis.named(tau)}; 0 is best"]
     tables = {"reliability": rows_of(rows), "categories": rows_of(of_classes)}
     return Finding("calibration", settings, metrics, tables, notes)
 
 
 class _Bins:
-    """What falls into each of so many bins: how much, the mean score, and the mean of what the score should be."""
+    """Per bin: the number of detections, their mean score, and the mean of what the score should be."""
 
     def __init__(self, count: NDArray[np.float64], score: NDArray[np.float64], target: NDArray[np.float64]) -> None:
         self.count, self.score, self.target = count, score, target

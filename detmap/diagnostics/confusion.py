@@ -28,7 +28,7 @@ DEFAULTS: dict[str, tuple[float | None, float | None]] = {
     "supervision": (0.3, 0.5),
 }
 
-#: So many pairs of classes are listed, and so many images with each.
+#: Maximum number of pairs of classes listed, and of images with each.
 _PAIRS, _EXAMPLES = 20, 3
 
 
@@ -44,9 +44,12 @@ class Confusion(Finding):
         The K classes.
     score, iou : float
         The least score of a detection, and the threshold.
+    entries : tuple of ndarray of int64, shape (n,)
+        Row and column in the matrix of everything that it counts, and the index of its image in ``matches.image_ids``.
     """
 
     matrix: NDArray[np.int64]
+    entries: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
     categories: tuple[str, ...]
     score: float
     iou: float
@@ -108,10 +111,10 @@ def confusion(
         "categories": _classes(diagnosis, matrix),
     }
     above = "above" if match == "ultralytics" else "of at least"
-    notes = [f"detections of scores {above} {score:.4g}{chosen}; IoU {iou:g}"]
+    notes = [f"detections of scores {above} {score:.4g}{chosen}; {diagnosis.named(iou)}"]
     made = Confusion("confusion", {"score": score, "iou": iou, "match": match}, metrics, tables, notes)
     made.matrix, made.categories = readonly(matrix, np.int64), tuple(diagnosis.categories)
-    made.score, made.iou = score, iou
+    made.score, made.iou, made.entries = score, iou, (truth, found, image)
     return made
 
 

@@ -34,7 +34,7 @@ def cuts(
     scores : iterable of float
         Least scores; that of the diagnosis is added.
     caps : iterable of int
-        So many detections are kept, the best ones: of each class in each image, and of each image whatever the class.
+        Numbers of best detections kept: per class and image, and per image over all classes.
 
     Returns
     -------

@@ -16,10 +16,10 @@ from detmap.hits import Hits
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
 
-#: So many images are measured exactly: those with the largest estimates.
+#: Number of images measured exactly: those with the largest estimates.
 CANDIDATES = 200
 
-#: So many hits are laid out at a time.
+#: Hits laid out at a time.
 _ROOM = 4_000_000
 
 
@@ -29,7 +29,7 @@ def images(diagnosis: Diagnosis, *, most: int = 50) -> Finding:
     Parameters
     ----------
     most : int
-        So many rows of each table.
+        Maximum number of rows of each table.
 
     Returns
     -------

@@ -65,7 +65,7 @@ def lrp(diagnosis: Diagnosis, *, iou: float | None = None, area: str | None = No
     metrics |= {name[1:]: mean(whole[:, at]) for at, name in enumerate(names)}
     columns = {"category": diagnosis.categories, "objects": positives}
     columns |= {name: best[:, at] for at, name in enumerate((*names, "threshold"))} | {"LRP": whole[:, 0]}
-    notes = [f"at IoU {tau:g}; 0 is best and 1 worst; threshold: keep detections of this score or more"]
+    notes = [f"at {diagnosis.named(tau)}; 0 is best and 1 worst; threshold: keep detections of this score or more"]
     return Finding("lrp", {"iou": tau, "area": matches.area}, metrics, {"categories": rows_of(columns)}, notes)
 
 

@@ -15,7 +15,7 @@ from detmap.errors import OptionError
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
 
-#: The curve is told at so many scores.
+#: Number of scores at which the curve is reported.
 _POINTS = 200
 
 

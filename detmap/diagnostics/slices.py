@@ -48,10 +48,10 @@ MEANING = {
 
 _NEEDS_SIZES = ("relative_area", "position", "truncation")
 
-#: An attribute may have so many different values.
+#: Maximum number of different values of an attribute.
 _MOST_VALUES = 50
 
-#: A box that ends so many pixels from the border of its image reaches it.
+#: Pixels from the border of the image within which a box touches it.
 _BORDER = 1.0
 
 

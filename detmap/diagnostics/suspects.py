@@ -37,7 +37,7 @@ def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -
     Parameters
     ----------
     most : int
-        So many rows.
+        Maximum number of rows.
     duplicate : float
         The least overlap of two labels of the same thing.
 

@@ -66,7 +66,8 @@ def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap")
     rules : {"detmap", "tidecv"}
         ``detmap`` takes the matching of the protocol: hits, ignored detections and errors are all detections there are, AP
         is the AP of `detmap.evaluate` at this threshold, and with all errors mended it is 1 (NaN where no object is
-        left). ``tidecv`` repeats tidecv
+        left). Under a protocol that matches anew at each score, as KITTI's, it is the AP of all levels together after the
+        first pass, which is not the benchmark's. ``tidecv`` repeats tidecv
         1.0.1, which has rules of its own: 100 detections per image whatever their classes; the first object among equals;
         ignored detections have errors too; a class that has detections but no objects counts as AP 0; mended errors stand
         ahead of other detections of the same score, so that ties alone can cost AP.

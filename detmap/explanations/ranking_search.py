@@ -241,7 +241,7 @@ def rankings_survive(
         if made not in there:
             there.add(made)
             found = {of: one.value(rule) for of, one in looked.items()}
-            # A decision that moves nobody is no other rule here.
+            # A decision that changes no value is no alternative.
             if found != values:
                 add(kind, name, changes, (found, found))
 

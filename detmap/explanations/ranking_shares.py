@@ -215,7 +215,7 @@ class RankingReplay:
             return value, value
         try:
             low, high = self.result(convention).tie_band
-        except OptionError:  # not for this rule of AP, or for so many hits
+        except OptionError:  # not for this rule of AP, or too many hits
             return value, value
         return min(low, value), max(high, value)
 

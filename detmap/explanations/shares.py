@@ -20,10 +20,10 @@ from detmap.results import fragment, signed
 from detmap.shapes import IouType
 from detmap.shapes.kinds import BOXES
 
-#: Up to so many decisions all orders in which they can be changed are weighed; of more some are drawn.
+#: Maximum number of decisions for which all orders of changes are weighed; beyond it, orders are sampled.
 EXACT = 7
 
-#: No more orders are drawn once all standard errors are at most this, and there are so many pairs of orders.
+#: Standard error at which sampling of orders stops, and the minimum number of pairs of orders.
 SURE, _PAIRS = 1e-4, 4
 
 #: What no file of detections tells.
@@ -172,6 +172,10 @@ class Explained(Generic[Rules]):
             f"{self.metric} is {self.source_value:.4f} under {self.source.name} and {self.target_value:.4f} under "
             f"{self.target.name}: {signed(gap) if gap else 'no difference'}."
         )
+        return [first, *(share.sentence for share in self.shares if share.exact), *self.remarks()]
+
+    def remarks(self) -> list[str]:
+        """Return of `sentences` those that neither the two values nor the shares say."""
         idle = [share.decision for share in self.shares if not share.exact]
         more = [f"No difference here: {', '.join(idle)}."] if idle else []
         if not self.shares:
@@ -183,7 +187,7 @@ class Explained(Generic[Rules]):
                 more.append(f"Other orders of equal scores give {low} to {high} under {name}.")
         if self.error:
             more.append(f"Orders were drawn: standard errors are up to {self.error:.2g}.")
-        return [first, *(share.sentence for share in self.shares if share.exact), *more]
+        return more
 
     def _document(
         self, decided: Callable[[Rules], dict[str, Any]], step: Callable[[Step], dict[str, Any]], **counts: int
@@ -252,7 +256,11 @@ class Explanation(Explained[Protocol]):
 
     def sentences(self) -> list[str]:
         """Return what the shares say, the largest first, and what they do not know."""
-        return [*super().sentences(), BEFORE]
+        return super().sentences()
+
+    def remarks(self) -> list[str]:
+        """Return of `sentences` those that neither the two values nor the shares say."""
+        return [*super().remarks(), BEFORE]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values; exact shares as fractions."""
@@ -399,7 +407,7 @@ def check_orders(orders: int) -> None:
 
 
 def shapley(count: int, value: Values, order: Sequence[int] | None = None) -> list[Fraction]:
-    """Return the Shapley values of a game with so many players; they sum to its value with all less that with none.
+    """Return the Shapley values of a game with `count` players; they sum to its value with all less that with none.
 
     `order` lists the players by how fast they change while the sets of them are gone through, the fastest first.
     """

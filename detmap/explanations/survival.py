@@ -39,7 +39,7 @@ KINDS = ("conventions", *dict.fromkeys(_KINDS.values()), "relevance levels", "ot
 #: Decisions of the grid that only boxes have. Moving boxes is a mistake, and no rule that models might be compared by.
 _OF_BOXES, _MISTAKES = ("pixels", "box_decimals", "numbers"), ("box_offset",)
 
-#: Of each model the most suspicious labels are left out: one for so many objects, and at least so many.
+#: Objects per suspicious label left out of each model, and the minimum number of labels left out.
 _OBJECTS_PER_SUSPECT, _FEWEST_SUSPECTS = 100, 10
 
 

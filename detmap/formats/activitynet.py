@@ -10,9 +10,8 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any
 
@@ -28,7 +27,8 @@ from detmap.formats.file_names import recoded
 from detmap.formats.registry import Format, Given, packed
 from detmap.plugins import register
 from detmap.reading.options import Reading, Role
-from detmap.reading.sources import read_bytes
+from detmap.reading.sources import Buffer, read_bytes, unmarked
+from detmap.reading.typed_json import UNREADABLE, decoded
 from detmap.shapes.kinds import TEMPORAL, TEMPORAL_SPAN
 
 #: The subset that ActivityNet's own program scores by default.
@@ -67,12 +67,6 @@ class _Results(msgspec.Struct):
     """A file of results."""
 
     results: dict[str, list[_Found]]
-
-
-class _Outline(msgspec.Struct):
-    """A video whose annotations are not looked at."""
-
-    annotations: list[Any] = []
 
 
 _TYPES: dict[str, Any] = {"ground truth": _Database, "detections": _Results}
@@ -141,33 +135,24 @@ def _decoded(source: Any, what: str) -> tuple[Any, str]:
     """Return a parsed file and its name."""
     data, name = read_bytes(source, what)
     try:
-        return msgspec.json.decode(bytes(data).removeprefix(BOM_UTF8), type=_TYPES[what]), name
-    except msgspec.ValidationError as error:
-        record, problem = _place(bytes(data), what, str(error))
-        raise InputError(problem, source=name, record=record, remedy=_REMEDY[what]) from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise InputError(f"is not JSON: {error}", source=name) from None
+        return decoded(data, _TYPES[what], name, remedy=_REMEDY[what]), name
+    except InputError:
+        _check_videos(data, what, name)
+        raise
 
 
-def _place(data: bytes, what: str, said: str) -> tuple[str | None, str]:
-    """Return which record does not fit, and what is wrong with it: the decoder does not name keys of mappings."""
+def _check_videos(data: Buffer, what: str, name: str) -> None:
+    """Raise the error of the first video that does not fit: the decoder does not name keys of mappings."""
     top = _TYPES[what].__struct_fields__[0]
-    try:
-        videos = msgspec.json.decode(data, type=dict[str, Any])[top]
-        for video, held in videos.items():
-            own = held if what == "detections" else msgspec.convert(held, _Outline).annotations
-            for number, row in enumerate(own if isinstance(own, list) else [own]):
-                try:
-                    msgspec.convert(row, _Found if what == "detections" else _Annotation)
-                except msgspec.ValidationError as error:
-                    return f"video {shorten(video)}, {number}", str(error)
-    except (msgspec.MsgspecError, UnicodeDecodeError, AttributeError, KeyError, RecursionError):
-        pass
-    return None, said
+    of: Any = list[_Found] if what == "detections" else _Video
+    with suppress(*UNREADABLE):
+        document = msgspec.json.decode(unmarked(data), type=dict[str, msgspec.Raw])
+        for video, held in msgspec.json.decode(document.get(top, b"{}"), type=dict[str, msgspec.Raw]).items():
+            decoded(bytes(held), of, name, f"video {shorten(video)}", _REMEDY[what])
 
 
 def _videos(counts: Mapping[str, int], source: str) -> Ids:
-    """Return the videos of rows that follow each other, so many of each."""
+    """Return the video of each row, by the number of consecutive rows per video."""
     ids = columns.texts([video for video, count in counts.items() if count], source=source, field="video")
     lengths = [count for count in counts.values() if count]
     return Ids(ids, np.repeat(np.arange(len(lengths), dtype=np.int32), lengths))

@@ -16,7 +16,7 @@ from detmap.data.frames import LISTS, columns_of, image_names, with_image_names
 from detmap.data.ids import Ids
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
-from detmap.formats.file_names import matched, shapes_lost
+from detmap.formats.file_names import lost_names, matched, shapes_lost
 from detmap.formats.registry import Format, Given, Writing
 from detmap.plugins import register
 from detmap.reading.arrow_files import FORMS, MAGIC, STREAM, table_of
@@ -85,8 +85,7 @@ def _write(form: str, table: GroundTruth | Detections, path: Path, writing: Writ
     if isinstance(table, GroundTruth):
         used = np.bincount(table.categories.codes, minlength=table.categories.values.size)
         lost["empty_categories"] = int(np.count_nonzero(used == 0))
-        named = table.images.names is not None and table.images.ids.dtype.kind != "i"
-        lost["image_names"] = table.images.ids.size if named else 0
+        lost["image_names"] = 0 if table.images.ids.dtype.kind == "i" else lost_names(table)
         if table.categories.values.dtype.kind != "i":
             names = table.categories.values.tolist()
             lost["category_names"] = sum(one != name for one, name in zip(names, table.category_names, strict=True))
@@ -133,6 +132,7 @@ for _form in FORMS:
             write_detections=partial(_write, _form),
             written=_ENDINGS[_form],
             grouped=True,
+            fields=None,
             tell=partial(_tell, _form),
             words=(f"{_form.capitalize()} files", f"{_form.capitalize()} files"),
             needs_images=True,

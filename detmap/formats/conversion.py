@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from detmap.data.benchmarks import converted
 from detmap.data.tables import Detections, GroundTruth
-from detmap.errors import OptionError, shorten
+from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import files, registry
 from detmap.formats.inputs import Input
 from detmap.formats.registry import Format
 from detmap.reading.options import FormatOptions, Path, Reading, Role, made_of, options_of, takes_options
+from detmap.reading.sources import Opened
 from detmap.shapes import find
 from detmap.shapes.kinds import BOXES
 
@@ -94,7 +97,7 @@ def convert(
     OptionError
         Where it is not clear what to read or write, or the target is an input or cannot be written.
     InputError
-        As for whoever reads the source; where the table holds what would be wrong in the other format.
+        As the source's reader raises it; where the table holds what the other format cannot.
     """
     reading = made_of(options, "detmap.convert")
     named = (getattr(reading, name) for name, made in options_of().items() if made.is_path)
@@ -109,7 +112,15 @@ def convert(
         with_names = Reading(image_facts=True, image_sizes=reading.image_sizes)
         ground_truth = Input(ground_truth, "ground_truth", with_names).ground_truth()
     kinds, unread = _kinds(given, iou_type, written)
-    tables = [given.read_as(replace(reading, iou_type=kind, image_facts=True)).table(ground_truth) for kind in kinds]
+    reading = replace(reading, image_facts=True)
+    tables: list[GroundTruth | Detections] = []
+    fields = _fields(given) if role == "ground_truth" else ()
+    with suppress(InputError):  # they may be something else, as words: then they stay behind
+        if fields:
+            with_fields = replace(reading, fields=fields)
+            tables = [given.read_as(replace(with_fields, iou_type=kind)).table() for kind in kinds]
+    if not tables:
+        tables = [given.read_as(replace(reading, iou_type=kind)).table(ground_truth) for kind in kinds]
     table = tables[0]
     for other in tables[1:]:
         table = replace(table, shapes={**other.shapes, **table.shapes}, kinds=tuple(kinds))
@@ -146,6 +157,19 @@ def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str
     counts = {kind: count for kind, count in counts.items() if kind in kinds or kind not in map(_column, kinds)}
     left = [count for kind, count in counts.items() if kind not in kinds]
     return kinds or [BOXES], max(left, default=0)
+
+
+#: Fields of objects that are read to be carried over, under the names of their formats.
+_CARRIED = ("truncation", "occlusion", "truncated", "occluded", "IsTruncated", "IsOccluded")
+
+
+def _fields(given: Input) -> tuple[str, ...]:
+    """Return which of the usual fields of objects the source names."""
+    if given.format.fields is not None or not isinstance(given.source, str | os.PathLike):
+        return ()
+    with Opened(given.source, "ground truth") as opened:
+        text = memoryview(opened.whole())
+        return tuple(name for name in _CARRIED if re.search(rb"(?<![A-Za-z])" + name.encode() + rb"(?![A-Za-z])", text))
 
 
 def _column(kind: str) -> str:

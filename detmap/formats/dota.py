@@ -30,6 +30,7 @@ from detmap.formats.file_names import (
     corners,
     lost_areas,
     lost_ids,
+    lost_order,
     recoded,
     resolve_categories,
     resolve_images,
@@ -257,6 +258,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
         **lost,
         "empty_categories": int(np.count_nonzero(used == 0)),
         "category_ids": lost_ids(table.categories.values, names),
+        "category_order": lost_order(names, table.categories.codes),
         "image_ids": lost_ids(table.images.values, stems),
         "image_sizes": 0 if table.images.sizes is None else int(table.images.sizes.all(axis=1).sum()),
     }
@@ -275,7 +277,8 @@ def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[s
     if column is not None:
         return column.arrays()["corners"], lost
     boxes, rounded = corners(table)
-    return boxes[:, [0, 1, 2, 1, 2, 3, 0, 3]], {**lost, "rounded_boxes": rounded}
+    sizes = len(table) if table.box_sizes else 0
+    return boxes[:, [0, 1, 2, 1, 2, 3, 0, 3]], {**lost, "rounded_boxes": rounded, "sizes": sizes}
 
 
 def _kinds_in(source: Any) -> dict[str, int]:

@@ -20,6 +20,7 @@ from detmap.data.ids import Ids, index_ids
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
 from detmap.reading.options import Path
+from detmap.shapes import find
 from detmap.shapes.kinds import BOXES
 
 #: How the names of images end.
@@ -278,7 +279,12 @@ def _make(folder: str) -> None:
 
 def shapes_lost(table: GroundTruth | Detections, held: Sequence[str]) -> int:
     """Return how many records have shapes that a format does not hold."""
-    return len(table) if set(table.shapes) - {BOXES, *held} else 0
+    others = [(name, column) for name, column in table.shapes.items() if name not in (BOXES, *held)]
+    there = np.zeros(len(table), np.bool_)
+    for name, column in others:
+        absent = find(name).absent
+        there |= np.ones(len(table), np.bool_) if absent is None else ~absent(column)[0]
+    return int(there.sum())
 
 
 def lost_areas(table: GroundTruth) -> int:
@@ -286,9 +292,28 @@ def lost_areas(table: GroundTruth) -> int:
     return int(np.count_nonzero(table.areas != table.shapes[BOXES].areas()))
 
 
+def lost_names(table: GroundTruth) -> int:
+    """Return how many images have a file's name that is not their id, with or without its ending."""
+    pairs = zip(table.images.ids.tolist(), table.images.names or (), strict=False)
+    return sum(bool(name) and one not in (name, stem(name)) for one, name in pairs)
+
+
 def lost_ids(values: NDArray[Any], names: Sequence[str]) -> int:
     """Return how many ids are not the names that are written in their place."""
     return sum(one != name for one, name in zip(values.tolist(), names, strict=True))
+
+
+def lost_order(names: Sequence[str], codes: NDArray[Any]) -> int:
+    """Return how many of the categories that have objects change places where ids are no more, and names order them."""
+    used = [names[code] for code in np.unique(codes).tolist()]
+    return sum(one != other for one, other in zip(used, sorted(used), strict=True))
+
+
+def moved(codes: NDArray[Any], names: Sequence[str]) -> int:
+    """Return how many rows get another place where those with one name follow each other, in the order of the names."""
+    rank = np.argsort(np.argsort(np.array(names, object), kind="stable"), kind="stable") if names else codes
+    order = np.argsort(rank[codes], kind="stable") if len(codes) else codes
+    return int(np.count_nonzero(order != np.arange(len(codes))))
 
 
 def corners(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from detmap.data.benchmarks import protocol_for
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
@@ -116,12 +118,16 @@ def read_detections(
 
 
 def asked_protocol(path: Source, format: str | None = None) -> str:
-    """Return the protocol whose fields ground truth has; "coco" where it has none, and where it cannot be read. Raises
+    """Return the protocol of the benchmark whose format ground truth has, or whose fields it has; "coco" where it has none,
+    and where it cannot be read. Raises
     `OptionError` for a stream, which cannot be read twice.
     """
     if is_stream(path):
         raise OptionError("the protocol auto needs ground truth in a file, which is read twice")
     given = Input(path, "ground_truth", Reading(format=format, invalid_boxes="miss"))
+    with suppress(InputError):
+        if given.known is not None and given.known.protocol:
+            return given.known.protocol
     for kind in (BOXES, KEYPOINTS):  # annotations of poses may lack what boxes need
         with suppress(InputError):  # its reader says what is wrong, once it is read for what is asked
             table = given.read_as(replace(given.reading, iou_type=kind)).ground_truth()
@@ -171,6 +177,14 @@ def write(
             lost["zero_ids"] = int(table.zero_ids.sum())
         if table.group_of is not None and not found.grouped:
             lost["groups"] = int(table.group_of.sum())
+        without = [
+            values for name, values in table.fields.items() if found.fields is not None and name not in found.fields
+        ]
+        if without:
+            known = [
+                np.isfinite(values) & (values != -1) for values in without
+            ]  # -1 is unknown in KITTI and Open Images
+            lost["fields"] = int(np.any(known, axis=0).sum())
         if not found.federated:
             lists = [
                 one.listed.tolist() for one in (table.negatives, table.not_exhaustive, table.present) if one is not None

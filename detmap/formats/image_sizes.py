@@ -156,6 +156,12 @@ def size_of_image(path: Path) -> Size:
                     and "exif" in image.info
                     and image.getexif().get(_ORIENTATION, 1) in range(5, 9)
                 )
+    except FileNotFoundError:
+        raise InputError(
+            "there is no such image, and boxes are shares of its size",
+            source=os.fspath(path),
+            remedy="put the images there, or give their sizes: image_sizes (--image-sizes FILE.csv or 640x480)",
+        ) from None
     except Exception as error:  # Pillow raises whatever a damaged header makes it meet
         raise InputError(
             f"the size of the image cannot be read from its header: {shorten(str(error), 100)[1:-1]}",

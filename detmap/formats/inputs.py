@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 
+from detmap.data.benchmarks import LEVELS
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import registry
@@ -23,6 +24,8 @@ from detmap.reading import sources
 from detmap.reading.opening import STANDARD_INPUT, Held
 from detmap.reading.options import Path, Reading, Role, options_of
 from detmap.shapes import find
+from detmap.shapes.kinds import BOXES
+from detmap.system import collector
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -210,26 +213,36 @@ class Input:
         form, reading = self.format, self._settled()
         clusters = reading.clusters
         by_name = clusters is not None and not isinstance(clusters, Mapping) and is_file(clusters)
+        image_facts = image_facts or reading.images is not None  # which may be named by their files
         if not reading.image_facts and (image_facts or by_name or any(one.needs_images for one in found)):
             reading = replace(reading, image_facts=True)
         mapping = None if reading.class_map is None else class_map_of(reading.class_map)
         assert form.read_ground_truth is not None
-        with registry.asked(form, self.source):
+        with collector.paused(), registry.asked(form, self.source):
             table = _read_for(form.read_ground_truth(self.source, reading), reading.iou_type)
+        if (
+            form.leveled and reading.iou_type == BOXES and not reading.fields
+        ):  # the benchmark's own protocols ask for some
+            table = replace(table, notices={**table.notices, LEVELS: 1})
         table = table if mapping is None else mapped_ground_truth(table, mapping)
         table = _with_labels(table, reading)
         table = table if clusters is None else with_clusters(table, clusters, self.field_of_images)
-        return table if reading.image_sizes is None else _with_sizes(table, reading.image_sizes)
+        table = table if reading.image_sizes is None else _with_sizes(table, reading.image_sizes)
+        return _subset(table, reading)
 
     def detections(self, ground_truth: GroundTruth | None = None) -> Detections:
         """Read detections on the images of ground truth."""
+        if ground_truth is not None and ground_truth.whole is not None:
+            from detmap.data.subsets import within
+
+            return within(self.detections(ground_truth.whole), ground_truth)
         if self.reading.clusters is not None:
             raise OptionError("clusters are of the images of ground truth, not of detections")
         form, reading = self.format, self._settled()
         mapping = None if reading.class_map is None else class_map_of(reading.class_map)
         among = ground_truth if ground_truth is None or mapping is None else without_classes(ground_truth)
         assert form.read_detections is not None
-        with registry.asked(form, self.source):
+        with collector.paused(), registry.asked(form, self.source):
             own = _read_for(form.read_detections(self.source, among, reading), reading.iou_type)
         own = own if mapping is None else mapped_detections(own, mapping, ground_truth)
         return own if reading.hierarchy is None else _expanded(own, reading.hierarchy)
@@ -389,6 +402,17 @@ def _read_for(table: T, iou_type: str) -> T:
     if not isinstance(table, GroundTruth | Detections) or table.kinds == (kind.name,):
         return table
     return replace(table, kinds=(kind.name,)) if kind.column_name in table.shapes else table
+
+
+def _subset(table: GroundTruth, reading: Reading) -> GroundTruth:
+    """Return ground truth of the images and categories that were asked for."""
+    if reading.images is None and reading.categories is None:
+        return table
+    from detmap.data.subsets import chosen_of, subset
+
+    images = None if reading.images is None else chosen_of(reading.images, "images (--images)")
+    categories = None if reading.categories is None else chosen_of(reading.categories, "categories (--categories)")
+    return subset(table, images, categories)
 
 
 def _with_labels(table: GroundTruth, reading: Reading) -> GroundTruth:

@@ -159,7 +159,7 @@ def _counted(ids: Sequence[Any]) -> Iterable[tuple[Any, int]]:
 
 
 def _column(ids: Sequence[Any]) -> Any:
-    """Return ids as a column; of several kinds as they are, which whoever takes it refuses."""
+    """Return ids as a column; ids of several kinds unchanged, for the caller to refuse."""
     if not ids:
         return np.empty(0, np.int64)
     return coded(ids) if all(isinstance(one, str) for one in ids) else list(ids)

@@ -60,7 +60,10 @@ FORMAT = register(
         everywhere=["dontcare"],
         besides=More(columns=(*_SPACE, *_FIELDS), read=_read, write=_write, holds=(BOX3D,), folded=True, inside="data"),
         takes=("image_set", "fields"),
+        protocol="kitti",
+        leveled=True,
         holds=(BOXES, BEV, BOX3D),
+        fields=_FIELDS,
         inside="data",
         words=("KITTI's folder label_2", "KITTI's folder of results, an image each"),
     )

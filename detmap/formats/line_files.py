@@ -30,6 +30,8 @@ from detmap.formats.file_names import (
     corners,
     lost_areas,
     lost_ids,
+    lost_order,
+    moved,
     resolve_categories,
     resolve_images,
     shapes_lost,
@@ -354,6 +356,7 @@ class _Side:
             **lost,
             "empty_categories": int(np.count_nonzero(used == 0)),
             "category_ids": lost_ids(table.categories.values, names),
+            "category_order": lost_order(names, table.categories.codes),
             "image_ids": lost_ids(table.images.values, stems),
             "image_sizes": 0 if table.images.sizes is None else int(table.images.sizes.all(axis=1).sum()),
         }
@@ -368,6 +371,7 @@ class _Side:
             **lost,
             "category_ids": lost_ids(table.categories.values, names),
             "image_ids": lost_ids(table.images.values, stems),
+            "order": moved(table.images.codes, stems),
         }
 
     def _columns(
@@ -466,7 +470,7 @@ def _as_written(table: GroundTruth | Detections, form: str) -> tuple[NDArray[np.
     """Return boxes in a form, corners where it is left open, and what is lost by it."""
     if form in ("xyxy", ""):
         boxes, rounded = corners(table)
-        return boxes, {"rounded_boxes": rounded}
+        return boxes, {"rounded_boxes": rounded, "sizes": len(table) if table.box_sizes else 0}
     given, boxes = table.boxes, table.boxes.copy()
     if not table.box_sizes:
         boxes[:, 2:] -= boxes[:, :2]

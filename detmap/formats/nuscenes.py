@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from codecs import BOM_UTF8
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ from detmap.kernels import readonly
 from detmap.plugins import register
 from detmap.reading.options import Reading, Role
 from detmap.reading.sources import name_of, read_bytes
+from detmap.reading.typed_json import UNREADABLE, decoded, refused
 from detmap.shapes.kinds import DISTANCE, Surroundings
 from detmap.shapes.moving import NO_ATTRIBUTE, MovingBoxes
 
@@ -121,20 +121,13 @@ def _document(source: Any, kind: str, form: type) -> tuple[Any, str]:
 
 
 def _decoded(data: Any, name: str, form: Any) -> Any:
-    data = bytes(data).removeprefix(BOM_UTF8)
     try:
-        return msgspec.json.decode(data, type=form)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        plain = _NAN.sub(b"null", data) if b"NaN" in data else data
+        return decoded(data, form, name)
+    except InputError:
+        plain = _NAN.sub(b"null", data)
         if plain == data:
-            raise InputError(_sentence(error), source=name) from None
-    return _decoded(plain, name, form)
-
-
-def _sentence(error: Exception) -> str:
-    """Return an error of the decoder as what is wrong."""
-    text = " ".join(str(error).split())
-    return text if isinstance(error, msgspec.ValidationError) else f"is not valid JSON: {text}"
+            raise
+    return decoded(plain, form, name)
 
 
 def _read(boxes: Iterable[tuple[str, Any]], name: str, scored: bool) -> _Read:
@@ -147,8 +140,8 @@ def _read(boxes: Iterable[tuple[str, Any]], name: str, scored: bool) -> _Read:
     for token, raw in boxes:
         try:
             found = decoder.decode(raw) if isinstance(raw, msgspec.Raw) else raw
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise InputError(_sentence(error), source=name, record=f"sample {shorten(token)}") from None
+        except UNREADABLE as error:
+            raise refused(error, name, f"sample {shorten(token)}") from None
         if scored and len(found) > MOST_BOXES:
             raise InputError(
                 f"has {len(found)} boxes, and a submission at most {MOST_BOXES}",

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,6 +32,7 @@ from detmap.formats.file_names import (
     corners,
     lost_areas,
     lost_ids,
+    lost_order,
     match_categories,
     match_images,
     recoded,
@@ -40,9 +40,13 @@ from detmap.formats.file_names import (
     stems_of,
 )
 from detmap.formats.registry import Format, Given, Writing
+from detmap.formats.tools.prediction_strings import numbers_of
+from detmap.kernels import readonly
 from detmap.plugins import register
 from detmap.reading.options import Path, Reading, Role
 from detmap.reading.sources import Source, compressed, read_bytes
+from detmap.reading.typed_json import read_json
+from detmap.shapes import find
 from detmap.shapes.boxes import seem_shares
 from detmap.shapes.kinds import BOXES, MASKS
 from detmap.system.whole_files import write
@@ -106,27 +110,73 @@ def _masked_ground_truth(source: Source, reading: Reading, columns: Mapping[str,
     ]  # the others are images without objects
     part = found.take(rows)
     _, categories = part.ids(("category_id", "category"), "categories")
+    column, boxes, absent = _masks_or_boxes(found, part, [images[row] for row in rows], rows)
     return GroundTruth.from_arrays(
         image_ids=coded([images[row] for row in rows], found.source, "image_id"),
         category_ids=coded(categories, found.source, "category_id"),
-        masks=_masks(found, rows),
+        boxes=boxes,
+        areas=None if boxes is None else np.where(column.areas() > 0, column.areas(), boxes[:, 2] * boxes[:, 3]),
+        shapes={MASKS: column},
+        kinds=(MASKS,),
         group_of=part.groups(),
         images=coded(list(dict.fromkeys(images)), found.source, "image_id"),
-        notices=found.notices,
+        notices={**found.notices, **({"absent_masks": absent} if absent else {})},
         source=found.source,
     )
 
 
-def _masks(found: Table, rows: Sequence[int]) -> list[dict[str, Any]]:
-    """Return the run-length codes of some rows."""
+def _masks_or_boxes(
+    found: Table, part: Table, images: Sequence[str], rows: Sequence[int]
+) -> tuple[Any, NDArray[np.float64] | None, int]:
+    """Return the column of masks, an empty one for an object that has a box alone; the boxes, if there are such objects;
+    and how many these are.
+
+    An empty mask has the size of others on its image, and without others that of one pixel, as in TensorFlow's tool.
+    """
+    _check_masked(found)
+    codes = found.others["Mask"]
+    absent = np.array([not codes[row] for row in rows], np.bool_)
+    sizes: dict[str, dict[str, Any]] = {}
+    made: list[dict[str, Any]] = []
+    for image, row in zip(images, rows, strict=True):
+        made.append(_code(found, row) if codes[row] else {})
+        if codes[row]:
+            sizes.setdefault(image, made[-1])
+    if not absent.any():
+        return find(MASKS).given(made, found.source), None, 0  # type: ignore[misc]
+    if not {"x1", "y1", "x2", "y2"} <= {*part.columns}:
+        row = int(np.argmax(absent))
+        place = {"source": found.source, "record": f"line {found.lines[rows[row]]}", "field": "Mask"}
+        raise InputError("is missing", **place, remedy="an object needs a mask, or a box (XMin, YMin, XMax, YMax)")
+    for at in np.flatnonzero(absent).tolist():
+        height, width = sizes[images[at]]["size"] if images[at] in sizes else (1, 1)
+        made[at] = {"size": [height, width], "counts": [height * width]}
+    column: Any = find(MASKS).given(made, found.source)  # type: ignore[misc]
+    boxed = part.take(np.flatnonzero(absent).tolist())
+    shares = np.full((len(rows), 4), np.nan)
+    shares[absent] = np.stack([boxed.numbers(name) for name in ("x1", "y1", "x2", "y2")], axis=1)
+    pixels = shares[absent] * np.tile(column.sizes()[absent][:, ::-1], 2)
+    boxes = np.array(column.bounds().table)
+    boxes[absent] = np.concatenate((pixels[:, :2], pixels[:, 2:] - pixels[:, :2]), axis=1)
+    return replace(column, shares=readonly(shares, np.float64)), boxes, int(absent.sum())
+
+
+def _check_masked(found: Table) -> None:
     for title in ("Mask", "ImageWidth", "ImageHeight"):
         if title not in found.others:
             raise InputError("there is no such column", source=found.source, field=title, remedy=_MASKED)
-    made = []
-    for row in rows:
-        width, height, code = (found.others[title][row] for title in ("ImageWidth", "ImageHeight", "Mask"))
-        made.append(_mask(code, width, height, found.source, f"line {found.lines[row]}"))
-    return made
+
+
+def _code(found: Table, row: int) -> dict[str, Any]:
+    """Return the run-length code of a row."""
+    width, height, code = (found.others[title][row] for title in ("ImageWidth", "ImageHeight", "Mask"))
+    return _mask(code, width, height, found.source, f"line {found.lines[row]}")
+
+
+def _masks(found: Table, rows: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the run-length codes of some rows."""
+    _check_masked(found)
+    return [_code(found, row) for row in rows]
 
 
 def _mask(code: str, width: str, height: str, source: str, record: str) -> dict[str, Any]:
@@ -140,7 +190,7 @@ def _mask(code: str, width: str, height: str, source: str, record: str) -> dict[
         raise InputError("is no size of an image", source=source, record=record, field="ImageWidth", value=value)
     place = {"source": source, "record": record, "field": "Mask"}
     if not code:
-        raise InputError("is missing", **place, remedy="objects without masks are scored as boxes: --iou-type bbox")
+        raise InputError("is missing", **place, remedy="detections without masks are scored as boxes: --iou-type bbox")
     try:
         packed = base64.b64decode(code, validate=True)
         opened = zlib.decompressobj()
@@ -193,7 +243,7 @@ def _submission(
     masks = reading.iou_type != BOXES
     length = 3 if masks else 6
     _, images = found.ids(("image_id", "image"), "images")
-    words: list[list[str]] = []
+    flat: list[str] = []
     rows: list[int] = []
     for row, text in enumerate(found.others["PredictionString"]):
         parts = text.split()
@@ -202,13 +252,11 @@ def _submission(
                 "label, score and mask" if masks else "label, score, XMin, YMin, XMax, YMax"
             )
             raise InputError(problem, source=found.source, record=f"line {found.lines[row]}", field="PredictionString")
-        groups = [parts[at : at + length] for at in range(0, len(parts), length)]
-        words += groups
-        rows += [row] * len(groups)
+        flat += parts
+        rows += [row] * (len(parts) // length)
     lines = [found.lines[row] for row in rows]
-    numbers = _numbers([[one[1]] if masks else one[1:] for one in words], lines, found.source)
-    numbers = numbers.reshape(len(words), 1 if masks else 5)
-    made = _Rows([images[row] for row in rows], [one[0] for one in words], numbers[:, 0], lines)
+    numbers = numbers_of([flat[at::length] for at in range(1, 2 if masks else length)], lines, found.source)
+    made = _Rows([images[row] for row in rows], flat[::length], numbers[:, 0], lines)
     if not masks:
         boxes = {"boxes": numbers[:, 1:], "box_format": "xyxy", "invalid_boxes": reading.invalid_boxes}
         return _detections(made, boxes, found.source, ground_truth, reading)
@@ -217,27 +265,10 @@ def _submission(
         raise InputError("there is no such column", source=found.source, field=missing[0], remedy=_MASKED)
     sizes = [found.others[title] for title in ("ImageWidth", "ImageHeight")]
     codes = [
-        _mask(one[2], sizes[0][row], sizes[1][row], found.source, f"line {line}")
-        for one, row, line in zip(words, rows, lines, strict=True)
+        _mask(code, sizes[0][row], sizes[1][row], found.source, f"line {line}")
+        for code, row, line in zip(flat[2::length], rows, lines, strict=True)
     ]
     return _masked(made, codes, found.source, ground_truth, reading)
-
-
-def _numbers(words: Sequence[Sequence[str]], lines: Sequence[int], source: str) -> NDArray[np.float64]:
-    """Return finite numbers."""
-    flat = [word for one in words for word in one]
-    made = np.empty(len(flat))
-    for at, word in enumerate(flat):
-        try:
-            made[at] = float(word)
-        except ValueError:
-            made[at] = np.nan
-        if not np.isfinite(made[at]) or "_" in word or not word.isascii():
-            line = lines[at * len(words) // len(flat)]
-            raise InputError(
-                "must be a finite number", source=source, record=f"line {line}", field="PredictionString", value=word
-            )
-    return made
 
 
 def _masked(
@@ -271,7 +302,11 @@ def _detections(
         images = recoded(names, images.codes[kept])
         labels = recoded(match_categories(labels.ids.tolist(), ground_truth, source), labels.codes[kept])
     taken: dict[str, Any] = {
-        name: value if isinstance(value, str) else [value[row] for row in kept.tolist()]
+        name: value
+        if isinstance(value, str)
+        else value[kept]
+        if isinstance(value, np.ndarray)
+        else [value[row] for row in kept.tolist()]
         for name, value in shapes.items()
     }
     if "boxes" in taken:
@@ -359,12 +394,7 @@ def hierarchy(path: Path) -> Hierarchy:
     InputError
         Where it is not such JSON.
     """
-    data, name = read_bytes(path, "hierarchy")
-    try:
-        document = msgspec.json.decode(bytes(data))
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise InputError(f"is not JSON: {error}", source=name) from None
-    return Hierarchy.of(document, name)
+    return Hierarchy.of(*read_json(path, object, "hierarchy"))
 
 
 # ------------------------------------------------------------------------------------------------------------ as written
@@ -416,22 +446,29 @@ def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tupl
     masks = table.shapes.get(MASKS)
     if masks is not None:
         sizes = masks.sizes()  # type: ignore[attr-defined]
-        columns["Mask"] = [_packed(code["counts"]) for code in masks.masks().to_rle()]  # type: ignore[attr-defined]
+        own = getattr(masks, "shares", None)
+        absent = np.zeros(len(table), np.bool_) if own is None else ~np.isnan(own[:, 0])
+        codes = masks.masks().to_rle()  # type: ignore[attr-defined]
+        columns["Mask"] = [
+            "" if empty else _packed(code["counts"]) for code, empty in zip(codes, absent.tolist(), strict=True)
+        ]
         columns["ImageWidth"], columns["ImageHeight"] = (list(map(str, sizes[:, at].tolist())) for at in (1, 0))
     else:
         sizes = _sizes(table, truth)
     if sizes is not None:
         shares = boxes / np.tile(sizes[:, ::-1], 2)
         rounded = int(np.count_nonzero((shares * np.tile(sizes[:, ::-1], 2) != boxes).any(axis=1)))
-        boxes = shares
+        boxes = shares if masks is None or own is None else np.where(absent[:, None], own, shares)
     for title, column in zip(("XMin", "YMin", "XMax", "YMax"), boxes.T, strict=True):
         columns[title] = list(map(repr, column.tolist()))
     called = isinstance(table, GroundTruth) and plain and table.category_names != tuple(labels)
     return columns, {
         "rounded_boxes": 0 if masks is not None else rounded,
+        "sizes": len(table) if table.box_sizes and masks is None else 0,
         "shapes": shapes_lost(table, (MASKS,)),
         "image_ids": lost_ids(table.images.values, stems),
         "category_ids": lost_ids(table.categories.values, labels),
+        "category_order": lost_order(labels, table.categories.codes) if isinstance(table, GroundTruth) else 0,
         "category_names": len(labels) if called else 0,
     }
 

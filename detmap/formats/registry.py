@@ -44,7 +44,7 @@ def unpacked_name(name: str) -> str:
 #: Maximum number of names of a folder that are counted to describe it, and of those that are proposed instead of it.
 _MANY, _FEW = 10_000, 3
 
-#: So many lines a sniff looks at.
+#: Maximum number of lines that recognition looks at.
 _LINES = 100
 
 
@@ -190,7 +190,8 @@ LOST = {
     "groups": "{n} boxes stand for groups, which the format has no field for: they are written as plain objects",
     "zero_ids": "{n} annotations have the id 0, which is not kept: the decision id_zero no longer concerns them",
     "areas": "{n} areas are not those of the box or mask, and the format has no field for them",
-    "corners": "{n} boxes by corners are written with sizes, which do not count the last pixel as VOC's own protocols do",
+    "sizes": "{n} boxes with sizes are written by corners, which differ under rules that count the last pixel",
+    "corners": "{n} boxes by corners are written with sizes, which differ under rules that count the last pixel",
     "rounded_boxes": "{n} boxes change in their last digits, as the format writes them in another way",
     "rounded_points": "{n} records have keypoints that change in their last digits, as they are written as shares",
     "boxes": "{n} boxes become those around their masks, as the format has outlines alone",
@@ -198,6 +199,9 @@ LOST = {
     "shapes": "{n} records have shapes that the format has no field for, or none besides others (choose: --iou-type)",
     "empty_categories": "{n} categories without objects, of which the format does not keep the names",
     "category_ids": "{n} categories are written by name or by number, and their ids are not kept",
+    "category_order": "{n} categories change places, as the format orders them by name: means are added in that order",
+    "order": "{n} detections stand in another order than before, by which some protocols break ties of scores",
+    "fields": "{n} objects have further fields, as truncation, which the format has no place for",
     "image_ids": "{n} images are written by name, and their ids are not kept",
     "category_names": "{n} categories have names besides their ids, which the format has no field for",
     "image_names": "{n} images have files with names besides their ids, which the format has no field for",
@@ -238,11 +242,15 @@ class Format:
         The kinds of shape that it has fields for, by their `iou_type`. None: its readers say what they cannot read.
     protocol : str
         The protocol of the benchmark whose files these are, which a message proposes; empty: none in particular.
+    leveled : bool
+        Whether its objects have KITTI's levels of difficulty, which other rules than that protocol's do not read.
     federated : bool
         Whether it has fields for lists of categories of each image, as LVIS's and Open Images', and for frequencies; for
         CrowdPose's crowd index, and for flags and scores of parts as COCO-WholeBody's.
     grouped : bool
         Whether it has a field for boxes that stand for groups.
+    fields : tuple of str, or None
+        The names of further fields of objects, as `GroundTruth.fields`, that it has a place for. None: any name.
     words : tuple of str
         What help calls a source of ground truth and one of detections.
     members : str
@@ -287,8 +295,10 @@ class Format:
     written: tuple[str, ...] = ()
     holds: tuple[str, ...] | None = (BOXES,)
     protocol: str = ""
+    leveled: bool = False
     federated: bool = False
     grouped: bool = False
+    fields: tuple[str, ...] | None = ()
     words: tuple[str, str] = ("", "")
     members: str = ""
     inside: str = ""

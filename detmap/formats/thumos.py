@@ -108,7 +108,7 @@ def _class_numbers(data: bytes, place: str) -> dict[str, int]:
 
 
 def _videos(lines: Lines, width: int, form: str) -> list[str]:
-    """Return the first word of each line, all of which have so many."""
+    """Return the first word of each line; raise where a line does not have `width` words."""
     made = []
     for row, words in enumerate(lines.fields):
         if len(words) != width:

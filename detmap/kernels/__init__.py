@@ -122,7 +122,7 @@ def readonly(array: Any, dtype: DTypeLike) -> NDArray[Any]:
 #: A flag that is never set, for kernels that would stop early where one is.
 NEVER = readonly([0], np.uint8)
 
-#: From so many bytes on numpy asks the system for large pages.
+#: Bytes from which on numpy asks the system for large pages.
 _LARGE = 1 << 22
 
 #: Memory of more bytes than this always comes from the system by itself, and goes back to it at once (glibc).

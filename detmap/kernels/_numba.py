@@ -55,7 +55,7 @@ _SETTINGS = ("BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "OPT", "SLP_V
 _MAGIC = b"detmap kernel 2\n"
 _DIGEST = 32
 
-#: So many files of one kernel are kept: of other processors, versions and settings.
+#: Maximum number of cached files per kernel, for different processors, versions and settings.
 _MOST = 32
 
 #: The names of the files here, and of those that numba writes itself; each may end in ``.tmp`` while it is written.
@@ -509,7 +509,7 @@ def _folders(home: Path) -> tuple[Path, ...]:
         # pip leaves what it has not installed, and a folder of compiled kernels would leave a package that is empty. This
         # name is none that can be imported.
         folders = [home.parents[1] / f"{DISTRIBUTION}.cache"]
-    with suppress(RuntimeError):  # nobody's home
+    with suppress(RuntimeError):  # there is no home folder
         own = {"win32": Path.home() / "AppData" / "Local", "darwin": Path.home() / "Library" / "Caches"}
         given = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
         folders.append(Path(given or own.get(sys.platform, Path.home() / ".cache")) / "detmap" / name)

@@ -13,7 +13,7 @@ from detmap.kernels.words import _before
 Array = NDArray[Any]
 
 
-_BLOCK = 8  # so many words are looked at at once
+_BLOCK = 8  # words per step
 
 
 @helper

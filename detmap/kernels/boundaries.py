@@ -18,7 +18,7 @@ from detmap.kernels.words import ALL, NOTHING, _lowest_bit
 
 Array = NDArray[Any]
 
-#: About so many words are worked on at a time, so that large masks take little memory.
+#: Approximate number of words per step, which bounds the memory that large masks need.
 _WORDS = 1 << 16
 
 
@@ -109,7 +109,7 @@ def _deep_rows(
 
 @helper
 def _in_all(rows: Array, columns: int, size: int, reach: int) -> None:
-    """Keep of each column the rows that `reach` columns from it on have in common, where so many follow."""
+    """Keep of each column the rows set in it and in all of the next `reach` columns, where these exist."""
     common = 1
     while 2 * common <= reach:
         for k in range((columns - 2 * common + 1) * size):

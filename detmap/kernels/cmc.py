@@ -92,8 +92,8 @@ def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Ro
 
 @helper
 def _expect(row: Array, match: int, own: int, identities: Identities, merge: bool, room: Room) -> int:
-    """Write the chances that so many other identities are ahead of `match` besides those that are certain; return how many
-    are certain. With `merge` all with an item ahead are.
+    """Write the probability of each number of uncertain identities ahead of `match`, and return the number of certain ones,
+    with `merge` all identities with an item ahead.
     """
     people, size, ahead, chances, k = identities.people, room.size, room.ahead, room.chances, room.chances.size
     size[:] = 0

@@ -1,8 +1,8 @@
 """From compressed strings to sizes, overlaps and unions, and from bitmaps and polygons to strings, in one call each.
 
-`detmap.kernels.masks` does the same in steps. Here nothing is stored of a mask but its string: for whoever has a few masks
-and calls often, as those do who call pycocotools. Runs are as there; texts hold a string and a NUL for every mask, as
-bytes, which numba reads as fast as an array.
+`detmap.kernels.masks` does the same in steps. Here nothing is stored of a mask but its string, for frequent calls with a
+few masks, as through pycocotools' functions. Runs are as there; texts hold a string and a NUL for every mask, as bytes,
+which numba reads as fast as an array.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def strings_of_polygons(
 _LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
 _HIGH = np.uint64(0x8080808080808080)
 _ONES = np.uint64(0x0101010101010101)  # times a byte: eight of it
-_BLOCK = 8  # so many words are compared at once
+_BLOCK = 8  # words compared at a time
 
 
 @helper

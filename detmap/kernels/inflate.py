@@ -77,7 +77,7 @@ def _put(out: Array, i: int, word: int) -> None:
 
 @innermost
 def _bits(data: Array, at: Array, count: int) -> Any:
-    """Read so many bits, at most 32."""
+    """Read `count` bits, at most 32."""
     word = _load(data, at[0] >> 3) >> np.uint64(at[0] & 7)
     at[0] += count
     return np.int64(word & ((U1 << np.uint64(count)) - U1))

@@ -62,8 +62,8 @@ class Terms(NamedTuple):
 def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin: int, end: int, terms: Terms) -> None:
     """Write minus the exponents of pairs ``[begin, end)`` one after the other, and where each pair's stop.
 
-    Of a ground truth with visible points these count; of one without all do, by their distance to its doubled box. A pair
-    has no exponents where so many points are so far away that their mean must be below the lowest that is needed.
+    Of a ground truth with visible points these count; of one without all do, by their distance to its doubled box. The
+    exponents of a pair are left out where enough points are so far away that the mean must be below the lowest needed.
     """
     left, right, lowest = pairs.left, pairs.right, pairs.lowest
     out, stops = terms.values, terms.stops

@@ -15,19 +15,23 @@ from detmap.kernels.overlap import Candidates, Cells, longest_run
 
 Array = NDArray[Any]
 
-_NONE = readonly((), np.bool_)
+_NONE = readonly((), np.uint8)
+
+#: The roles of objects in matching: single objects, groups, and both without a shape, whose box is compared instead.
+SINGLE, GROUP, BOXED, BOXED_GROUP = range(4)
 
 
 class Objects(NamedTuple):
-    """What matching asks of the ground truth, by position: ``measures``, (n, M); flags ``ignored``, ``crowd``, ``group``.
+    """What matching asks of the ground truth, by position: ``measures``, (n, M); flags ``ignored``, ``crowd``; ``role``.
 
-    A group absorbs detections that hit no other object. ``group`` is empty where there is none.
+    A group absorbs detections that hit no other object, and a boxed object makes those ignored that match nothing else.
+    ``role`` is empty where all objects are single.
     """
 
     measures: Array
     ignored: Array
     crowd: Array
-    group: Array = _NONE
+    role: Array = _NONE
 
 
 class Ranges(NamedTuple):
@@ -170,27 +174,27 @@ def _free(objects: Objects, start: int, count: int, ranges: Ranges, inside: Arra
 
 
 @helper
-def _best_of(candidates: Candidates, first: int, last: int, groups: Array, start: int, group: bool) -> Any:
-    """Return which candidate overlaps most, of the groups or of all others; of equals the first ground truth, -1: none."""
-    found = np.int64(-1)
+def _best_by_role(candidates: Candidates, first: int, last: int, roles: Array, start: int, out: Array) -> None:
+    """Write which candidate of each role overlaps most; of equals the first ground truth, -1: none."""
+    for role in range(out.shape[0]):
+        out[role] = -1
     for i in range(first, last):
-        if groups.shape[0] and groups[start + candidates.ground_truth[i]] != group:
-            continue
+        role = np.int64(roles[start + candidates.ground_truth[i]]) if roles.shape[0] else np.int64(0)
+        found = out[role]
         if found < 0 or candidates.iou[i] > candidates.iou[found]:
-            found = i
+            out[role] = i
             continue
         earlier = candidates.ground_truth[i] < candidates.ground_truth[found]
         if candidates.iou[i] == candidates.iou[found] and earlier:
-            found = i
-    return found
+            out[role] = i
 
 
 @helper
-def _without_groups(candidates: Candidates, groups: Array, start: int, rising: Array, count: int) -> Any:
-    """Leave groups out of `count` candidates, which keep their order; return how many are left."""
+def _single_only(candidates: Candidates, roles: Array, start: int, rising: Array, count: int) -> Any:
+    """Leave groups and boxed objects out of `count` candidates, which keep their order; return how many are left."""
     kept = np.int64(0)
     for j in range(count):
-        if not groups[start + candidates.ground_truth[rising[j]]]:
+        if roles[start + candidates.ground_truth[rising[j]]] == SINGLE:
             rising[kept] = rising[j]
             kept += 1
     return kept
@@ -227,7 +231,8 @@ def match(
 
     All thresholds and area ranges are matched at once, a bit each: candidates are offered from the best down, and each
     takes the bits at which it is good enough and free and which no better one took. A detection that finds nothing falls to
-    the group that it overlaps most: the first one is its hit, which is marked by both bits, and others are ignored. Once
+    the group that it overlaps most: the first one is its hit, which is marked by both bits, and others are ignored. One that
+    falls to none is ignored if it takes the boxed object that its box overlaps most, or falls to a boxed group. Once
     `stop` is set the rest is left undone. `out` comes as `mark_misses` leaves it. The loop over thresholds is not a function
     of its own: even compiled into its place that takes 5 % longer.
     """
@@ -241,7 +246,7 @@ def match(
     _range_bits(thresholds.shape[0], inside)
     outside, taken = np.empty((widest, words), np.uint64), np.empty((widest, words), np.uint64)
     rising = np.empty(most, np.int64)  # a detection's candidates by ascending overlap, the first among equals first
-    row, grouped, group = 0, objects.group.shape[0] > 0, np.int64(-1)
+    row, roles, best = 0, objects.role.shape[0] > 0, np.empty(4, np.int64)
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
         _free(objects, start, cells.ground_truth_stops[c] - start, ranges, inside, Words(taken, outside))
@@ -253,15 +258,15 @@ def match(
             count = last - first
             if count == 0:
                 continue
+            if roles or levels.only_best:
+                _best_by_role(candidates, first, last, objects.role, start, best)
             if levels.only_best:
-                rising[0] = _best_of(candidates, first, last, objects.group, start, False)
+                rising[0] = best[SINGLE]
                 count = np.int64(rising[0] >= 0)
             else:
                 _rise(candidates, first, count, rising)
-            if grouped:
-                group = _best_of(candidates, first, last, objects.group, start, True)
-                if not levels.only_best:
-                    count = _without_groups(candidates, objects.group, start, rising, count)
+                if roles:
+                    count = _single_only(candidates, objects.role, start, rising, count)
             for w in range(words):
                 done, passed = np.uint64(0), np.uint64(0)
                 for real in (True, False):
@@ -287,12 +292,18 @@ def match(
                         else:
                             passed |= offered
                 out.ignored[d, w] &= ~done
-                if group >= 0:
-                    g = candidates.ground_truth[group]
-                    fallen = _reached(candidates.iou[group], thresholds, reaches, w) & ~(done | passed)
-                    first_in = fallen & ~(taken[g, w] | outside[g, w])
-                    taken[g, w] |= first_in
-                    done |= first_in
+                for role in range(GROUP, best.shape[0] if roles else GROUP):
+                    if best[role] < 0:
+                        continue
+                    g = candidates.ground_truth[best[role]]
+                    fallen = _reached(candidates.iou[best[role]], thresholds, reaches, w) & ~(done | passed)
+                    if role == GROUP:
+                        first_in = fallen & ~(taken[g, w] | outside[g, w])
+                        taken[g, w] |= first_in
+                        done |= first_in
+                    elif role == BOXED:
+                        fallen &= ~taken[g, w]
+                        taken[g, w] |= fallen
                     passed |= fallen
                 out.hit[d, w] = done
                 out.ignored[d, w] |= passed

@@ -50,7 +50,7 @@ _TENTHS, _TENTHS_SPACED = (
 )
 _THREE_BYTES, _FOUR_BYTES = np.uint64(0xFFFFFF00), np.uint64(0xFFFFFFFF00)
 
-#: After so many rows in a row that are unlike the one before no two are read side by side.
+#: Consecutive rows unlike the one before after which rows are no longer read two at a time.
 _MOST_MISSES = 16
 
 

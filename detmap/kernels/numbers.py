@@ -39,7 +39,7 @@ Array = NDArray[Any]
 
 LOWEST_POWER, HIGHEST_POWER = -342, 308
 POWERS_OF_FIVE = 20
-# So many bytes are there where a number is read without a look at the end of the document.
+# Bytes that must follow for a number to be read without checking for the end of the document.
 NUMBER_ROOM = 48
 
 DIGIT_ZEROS = np.uint64(0x3030303030303030)
@@ -163,8 +163,8 @@ def _plain_integer(data: Any, i: int) -> Any:
 def _plain_numbers(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
     """Read numbers of a list for as long as they are plain: where the first one begins that is not, and its place in `out`.
 
-    A plain one has up to seven bytes, digits and perhaps a point between them, and a comma behind it. Whoever waits for the
-    next number waits for nothing but the second byte of this one that is no digit.
+    A plain one has up to seven bytes, digits and perhaps a point between them, and a comma behind it. The place of the next
+    number depends on nothing but the second byte of this one that is no digit.
     """
     inside = len(data) - NUMBER_ROOM
     gap, looked_at, expected = 2, TWO_BYTES, SPACED

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
-from detmap.kernels.matching import Objects, _best_of
+from detmap.kernels.matching import BOXED, GROUP, SINGLE, Objects, _best_by_role
 from detmap.kernels.overlap import Candidates, Cells
 
 Array = NDArray[Any]
@@ -146,7 +146,7 @@ def assign(
     ``objects.ignored`` includes what lies outside of the area range. `out` comes with ``outcome`` as it is without a match,
     nothing in ``ground_truth`` (-1), and nothing ``taken``. Once `stop` is set the rest is left undone.
     """
-    row, grouped = 0, objects.group.shape[0] > 0
+    row, roles, best = 0, objects.role.shape[0] > 0, np.empty(4, np.int64)
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
         if rule.by_object:
@@ -156,13 +156,12 @@ def assign(
         for d in range(cells.detection_starts[c], cells.detection_stops[c]):
             if stop[0]:
                 return
-            chosen, group = -1, np.int64(-1)
-            if grouped:
-                span = candidates.first[row], candidates.last[row]
-                group = _best_of(candidates, span[0], span[1], objects.group, start, True)
+            chosen, fallen = -1, SINGLE
+            if roles:
+                _best_by_role(candidates, candidates.first[row], candidates.last[row], objects.role, start, best)
             for i in range(candidates.first[row], candidates.last[row]):
                 g = start + candidates.ground_truth[i]
-                if candidates.iou[i] < rule.overlap or (grouped and objects.group[g]):
+                if candidates.iou[i] < rule.overlap or (roles and objects.role[g] != SINGLE):
                     continue
                 if not rule.only_best and out.taken[g] and not objects.crowd[g]:
                     continue
@@ -179,13 +178,16 @@ def assign(
                 g = start + candidates.ground_truth[chosen]
                 if out.taken[g] and not (objects.crowd[g] or objects.ignored[g]):  # VOC: the best one was found before
                     chosen = -1
-            falls = chosen < 0 and group >= 0 and not candidates.iou[group] < rule.overlap
-            if falls:
-                chosen = group
+            for role in range(GROUP, best.shape[0] if roles else GROUP):
+                if chosen >= 0 or best[role] < 0 or candidates.iou[best[role]] < rule.overlap:
+                    continue
+                if role != BOXED or not out.taken[start + candidates.ground_truth[best[role]]]:
+                    chosen, fallen = best[role], role
             if chosen < 0:
                 continue
             g = start + candidates.ground_truth[chosen]
-            out.outcome[d] = IGNORED if objects.ignored[g] or (falls and out.taken[g]) else HIT
+            found_before = fallen == GROUP and out.taken[g]
+            out.outcome[d] = IGNORED if objects.ignored[g] or found_before or fallen >= BOXED else HIT
             out.taken[g] = True
             out.ground_truth[d] = g
             out.overlap[d] = candidates.iou[chosen]

@@ -22,13 +22,13 @@ Array = NDArray[Any]
 #: Vertices beyond this many fifths of a pixel are not drawn: differences must fit into 32 bits.
 FIFTHS_LIMIT = 2**30
 
-#: Up to so many fifths from 0 the sums below are so exact that nothing is rounded across a whole fifth.
+#: Maximum distance from 0, in fifths, up to which the sums below are exact enough not to be rounded across a whole fifth.
 _EXACT = 2**20
 
 #: No vertex lies in a row or column behind this one.
 _BEYOND = 2**28
 
-#: So many crossings of an edge are found at a time, as processors do.
+#: Crossings of an edge found at a time, in vector instructions.
 _LANES = 8
 
 

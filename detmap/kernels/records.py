@@ -64,9 +64,9 @@ GLUE_WORDS = 4
 KIND, PLACE, STEP, BEGIN, END, NOTES = range(6)
 LENGTH, WORDS, GLUE_NOTES = 0, 1, 1 + 2 * GLUE_WORDS
 SHORT_GLUE = np.uint64(16)  # most has no more bytes
-# So many bytes are there where glue is compared, and a number read after it, without a look at the end of the document.
+# Bytes that must follow where glue is compared, and a number read after it, without checking for the document's end.
 ROOM = 8 * GLUE_WORDS + NUMBER_ROOM
-# After so many records in a row that are unlike the first one, the others are not compared with it.
+# Records in a row that may be unlike the first one before the comparison is given up.
 MOST_MISSES = 64
 
 
@@ -169,7 +169,7 @@ def _scan_alike(
     """Scan records for as long as they have the glue that was learnt, between `count` values.
 
     Most writers put the same bytes between the values of all records: a few words that are compared stand for keys, colons
-    and blanks. What was written of a record that turns out to be another is written anew by whoever scans that.
+    and blanks. If a record turns out to differ, its rows are written again by the general scanner.
     """
     values, glue = likeness
     _, ids, words, doubts = columns
@@ -443,8 +443,8 @@ def scan_records(data: Any, stop: int, lines: bool, names: Any, powers: Any, col
         if state[DOUBTS] + MOST_NUMBERS > len(doubts):
             state[STATUS] = FULL
             break
-        # Braces were counted, and there are as many as records or more: so many rows are there. A file that changed since
-        # then may hold more records.
+        # As many rows are reserved as braces were counted, at least one per record. A file that has changed since then may
+        # hold more records.
         if row >= state[LIMIT] or _byte(data, start) != 123:
             break
         state[NOTED] = 0 if first_fields == 0 else MOST_VALUES  # no room for any other record's

@@ -302,7 +302,7 @@ class Sampled(NamedTuple):
 
 @helper
 def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
-    """Return whether hit `place` of so many is a score at which precision is read, next after `recall`."""
+    """Return whether precision is read at the score of hit `place` of `hits`, the next one after `recall`."""
     last = place == hits - 1
     low = (place + 1) / positives
     high = low if last else (place + 2) / positives

@@ -17,8 +17,7 @@ from detmap.kernels import helper, kernel
 Array = NDArray[Any]
 
 
-#: So many replicates are worked on side by side: their copies of an image are the bytes of one word, which are looked up and
-#: added up together.
+#: Replicates computed side by side: their numbers of copies of an image are the bytes of one word.
 LANES = 8
 
 
@@ -411,8 +410,8 @@ def _sum(values: Array, begin: int, count: int, stack: Array) -> Any:
         stack[depth - 1, 1] = done
 
 
-#: So many classes are brought together at a time: what they have at one threshold and recall lies far apart, but each one's
-#: own values follow each other, so that few are read by turns and all are written close together.
+#: Classes transposed at a time: a class's values are contiguous, those of one threshold and recall are far apart, so few
+#: classes are read by turns and their values are written close together.
 _TOGETHER = 8
 
 

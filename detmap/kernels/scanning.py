@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from detmap.kernels import helper
 
 # What a field holds; REPEATED, an id that the line before often has too, and INTEGER only in lines. Of a SPAN and of LISTS
-# it is kept where the value lies; of LISTS whoever reads them checks what stands between the brackets or braces. What else
-# the values of records may be that are alike: a string that is an id, and what nobody asked for.
+# the place of the value is kept; the contents of LISTS are checked by their reader. QUOTED and PASSED are used for records
+# alike: a string that is an id, and a value that is not read.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER, QUOTED, PASSED, LISTS = range(9)
 # Those whose columns lie apart from the others: they are looked up, or their values read, and then no longer needed.
 APART = (ID, REPEATED, LISTS)

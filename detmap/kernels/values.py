@@ -195,8 +195,8 @@ def _past_numbers(data: Any, i: int) -> int:
 def _lists_end(data: Any, i: int, lines: bool, powers: Any) -> int:
     """Where the value that begins at `i` ends, as `_value_end`, which it is left to unless it is lists of numbers or flat.
 
-    Of lists of numbers only brackets are looked at: ``[1 2]`` passes. Of an object without braces in it only the brace at
-    its end is looked at: whoever reads it has to find the same end, or it is no JSON.
+    Of lists of numbers only brackets are looked at: ``[1 2]`` passes. Of an object without inner braces only the closing
+    brace is looked for: its reader must check that it ends there.
     """
     begin, depth = i, 0
     if not lines and _byte(data, i) == 123:

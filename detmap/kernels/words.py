@@ -20,7 +20,7 @@ FROM_BRACES = np.uint64(0x0505050505050505)  # added to a byte: the highest bit 
 BYTE = np.uint64(0xFF)
 FIVE_BYTES = np.uint64(0xFFFFFFFFFF)
 COLON, SPACE, COMMA = (np.uint8(ord(c)) for c in ": ,")
-# So many bytes are looked at at once where they are counted.
+# Bytes per step where marks are counted.
 AT_ONCE = 128
 
 
@@ -85,7 +85,7 @@ def survey(data: Any, begin: int, end: int, mark: int, inner: bool) -> int:
     begins there.
     """
     count, joined, wanted = 0, np.uint8(0), np.uint8(mark)
-    # So many bytes that their number fits into one: a vector of them is looked at at once.
+    # Few enough bytes that a count of them fits into a byte, so that the loop becomes vector instructions.
     head = min(begin + 2, end)
     middle = head + (end - head) // AT_ONCE * AT_ONCE
     for start in range(head, middle, AT_ONCE):

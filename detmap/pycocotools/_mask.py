@@ -374,7 +374,7 @@ def frBbox(bb: Any, h: Any, w: Any) -> list[dict[str, Any]]:
 
 
 def _drawn(points: NDArray[Any], vertices: NDArray[Any], height: int, width: int) -> list[dict[str, Any]]:
-    """Return masks of polygons, of which each has so many of the points x, y."""
+    """Return masks of polygons, each of which has its number of `vertices` among the points x, y."""
     if max(height, width, height * width) <= WORD:
         points, ends = readonly(points, np.float64), readonly(np.cumsum(vertices), np.int64)
         strings = _written(

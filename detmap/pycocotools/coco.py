@@ -52,7 +52,7 @@ def _load_json(path: Any) -> Any:
 
 @dataclass(frozen=True)
 class Results:
-    """Records given to `loadRes` whose derived fields and indices nobody has asked for yet.
+    """Records given to `loadRes` whose derived fields and indices are computed lazily.
 
     ``held`` is what the first of them holds, and thus what all are taken for: "bbox", "segm" or "keypoints".
     """

@@ -1,4 +1,4 @@
-"""`COCOeval` and `Params`: pycocotools' evaluation, on detmap's kernels where nobody looks inside."""
+"""`COCOeval` and `Params`: pycocotools' evaluation, on detmap's kernels as long as its inner state is not used."""
 
 from __future__ import annotations
 

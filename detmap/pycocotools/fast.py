@@ -245,7 +245,7 @@ def _zeros(ids: list[Any]) -> NDArray[np.bool_]:
 
 
 def _waiting(coco: Any, kind: str) -> Results | None:
-    """Return results whose records nobody has looked at yet, if what they hold can be taken as it is."""
+    """Return results whose records are still unread, if they can be used unchanged."""
     if not type(coco).__module__.startswith("detmap.pycocotools."):  # another's class may select in its own way
         return None
     results: Results | None = coco.__dict__.get("_results")

@@ -86,7 +86,7 @@ class COCO(coco.COCO):
         super().createIndex()
         if 0 in self.anns:
             warnings.warn(
-                "an annotation has the id 0: whoever matches it counts as unmatched; number annotations from 1",
+                "an annotation has the id 0: a detection matched with it counts as unmatched; number annotations from 1",
                 UserWarning,
                 stacklevel=3,
             )
@@ -153,7 +153,7 @@ class COCO(coco.COCO):
         Parameters
         ----------
         separate_fn : bool
-            Give annotations that nobody found, marked ``fn``, categories of their own, named ``…_fn``.
+            Give annotations that were not found, marked ``fn``, categories of their own, named ``…_fn``.
         """
         cats = [dict(cat) for cat in self.cats.values()]
         anns = [dict(ann) for ann in self.anns.values()]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_SCORES = 1 << 12  # so many thresholds are looked at together
+_SCORES = 1 << 12  # thresholds computed at a time
 
 
 class Accumulated(dict[str, Any]):

@@ -67,7 +67,7 @@ def _unpacked(data: Any) -> int:
     while (place := whole.find(_ZSTD, place + 1)) >= 0:
         if place % 8 == 0:
             length = int.from_bytes(whole[place - 8 : place], "little")
-            total += length if length < 1 << 48 else 0  # nobody has room for more: that fails by itself
+            total += length if length < 1 << 48 else 0  # larger buffers fail to allocate anyway
     return total
 
 

@@ -23,8 +23,8 @@ from detmap.shapes.reading import powers
 # Bytes that a thread scans at a time, and those of a file that it has in memory. The outcome depends on neither.
 BLOCK = 1 << 20
 WINDOW = 1 << 23
-# So many bytes of a window lie behind the place where the last record begins that is scanned in it. If that is longer, the
-# window is made larger, by this factor, up to a limit; what is longer still is left to the library parser.
+# Bytes of a window after the start of its last record. For a longer record the window grows by this factor, up to a limit;
+# beyond the limit the library parser takes over.
 MARGIN = 1 << 16
 GROWTH, MOST_MARGIN = 4, 1 << 24
 

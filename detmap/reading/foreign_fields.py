@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
+from collections.abc import Sequence
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from detmap.data.benchmarks import VALUES, fields_of, has_field, noted
@@ -34,15 +36,21 @@ def foreign_fields(data: Buffer) -> dict[str, int]:
     document = decode(data[3:] if data[:3] == BOM_UTF8 else data)
     found: dict[str, int] = {}
     for section, none in plain.items():
-        records = [record for record in getattr(document, section) if record != none]
-        fields = [field for field in fields_of(section) if any(_has(record, field) for record in records)]
-        found |= noted(fields, section)
+        records = getattr(document, section)
+        found |= noted(
+            [field for field in fields_of(section) if _any_has(records, field, getattr(none, field))], section
+        )
     return found
 
 
-def _has(record: msgspec.Struct, field: str) -> bool:
-    """Return whether a record has a field; its value is decoded only where it is looked at."""
+def _any_has(records: Sequence[Any], field: str, absent: Any) -> bool:
+    """Return whether a record has a field; where one lacks it, its value is the object `absent`, the decoder's default."""
+    return any(_is_foreign(value, field) for value in map(attrgetter(field), records) if value is not absent)
+
+
+def _is_foreign(raw: msgspec.Raw, field: str) -> bool:
+    """Return whether a field has a value that is the benchmark's; it is decoded only where it is looked at."""
     import msgspec
 
-    raw = bytes(getattr(record, field))
-    return bool(raw) and (field not in VALUES or has_field({field: msgspec.json.decode(raw)}, field))
+    value = bytes(raw)
+    return bool(value) and (field not in VALUES or has_field({field: msgspec.json.decode(value)}, field))

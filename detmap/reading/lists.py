@@ -144,7 +144,7 @@ class List:
                 self.publish(block, count)
 
     def take_room(self, rows: int) -> None:
-        """Make room for so many rows. What is never written to takes no memory."""
+        """Reserve `rows` rows; pages that are never written take no memory."""
         self.capacity = rows
         self.places, *sizes = self.kind.fields.places(rows)
         self.ids, self.words = passing(sizes[0], np.uint64), np.empty(sizes[1], np.uint64)

@@ -1,6 +1,6 @@
 """Opening what is read: regular files by position, watched for changes; and streams, once and within bounds.
 
-No file is mapped: whoever truncates a mapped file ends the process that reads it (SIGBUS).
+Files are not memory-mapped: truncating a mapped file kills the process that reads it (SIGBUS).
 """
 
 from __future__ import annotations
@@ -65,9 +65,7 @@ def dangling(path: str | os.PathLike[str]) -> InputError:
 
 def changed(name: str) -> InputError:
     """Return the error that says that a file, or a folder's files, are being written."""
-    return InputError(
-        "changed while it was read", source=name, remedy="wait until whoever writes it is done, and try again"
-    )
+    return InputError("changed while it was read", source=name, remedy="wait until it is written, and try again")
 
 
 class Held(bytes):

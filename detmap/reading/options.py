@@ -44,7 +44,7 @@ class Option(Declared):
     some: str = ""
     #: Whether its value can be the path of a file, which is an input of its own then.
     is_path: bool = False
-    #: Where help lists it: "images", "formats", "records" or "clusters"; empty: it has no flag.
+    #: Where help lists it: "images", "subsets", "formats", "records" or "clusters"; empty: it has no flag.
     group: str = ""
 
     def flag_of(self, role: Role) -> Flag | None:
@@ -208,6 +208,27 @@ class Reading:
             "of the ground truth: repeat each box and verified label for every label above its own, by Open Images' JSON",
         ),
     )
+    images: Path | Sequence[Any] | None = option(
+        None,
+        "With ground truth: the images to score, by ids or names of their files: a sequence, a file with one on each line, "
+        "or text with commas between. Detections on the others are left out.",
+        "subsets",
+        concerns=_TRUTH,
+        is_path=True,
+        flag=_flag(
+            "--images",
+            "LIST|FILE",
+            "score these images alone: ids or names of files with commas between, or a file with one on each line",
+        ),
+    )
+    categories: Path | Sequence[Any] | None = option(
+        None,
+        "With ground truth: the categories to score, by ids or names, likewise.",
+        "subsets",
+        concerns=_TRUTH,
+        is_path=True,
+        flag=_flag("--categories", "LIST|FILE", "score these categories alone: ids or names, likewise"),
+    )
     clusters: Path | Mapping[Any, Any] | None = option(
         None,
         "With ground truth: which images depend on each other, as the frames of a video do. A CSV file with the columns "
@@ -305,6 +326,8 @@ class Options(FormatOptions, total=False):
     iou_type: str
     image_facts: bool
     fields: Sequence[str]
+    images: Path | Sequence[Any] | None
+    categories: Path | Sequence[Any] | None
     clusters: Path | Mapping[Any, Any] | None
     unknown_images: UnknownImages
     invalid_boxes: InvalidBoxes

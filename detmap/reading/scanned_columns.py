@@ -123,7 +123,7 @@ class Table:
             elif row != begin:
                 column[row : row + end - begin] = column[begin:end]
             row += end - begin
-        # What nobody can write to need not be copied: boxes and scores are used where they are. Ids are not, and lie apart.
+        # A read-only array need not be copied: boxes and scores are used in place; ids are stored apart.
         column.setflags(write=False)
         return column[:row]
 

@@ -82,6 +82,8 @@ class GroundTruthColumns(NamedTuple):
     notices: dict[str, int]
     #: The lists of images and categories as they stand, those with such fields.
     sections: dict[str, bytes]
+    #: The list of images as it stands; empty where it was not asked for.
+    listing: bytes
 
 
 class RunColumns(NamedTuple):
@@ -212,10 +214,10 @@ def scan_results(
 
 
 def scan_ground_truth(
-    data: Buffer | File, threads: int | None, *, reader: tuple[str, Reader] | None = None
+    data: Buffer | File, threads: int | None, *, reader: tuple[str, Reader] | None = None, listing: bool = False
 ) -> GroundTruthColumns | None:
     """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`; with a reader of
-    shapes, sizes of images too.
+    shapes, sizes of images too; with `listing` the list of images as it stands.
 
     Returns None where the document is not understood, as `scan_results` does: each list is there once, and where one
     record has an id of a kind, all have.
@@ -232,7 +234,8 @@ def scan_ground_truth(
         found = {name: _foreign(document, name, tables[name]) for name in _LISTS}
         notices = {code: n for codes in found.values() for code, n in codes.items()}
         sections = {name: bytes(document.slice(*tables[name].span)) for name in ("images", "categories") if found[name]}
-        return _ground_truth(tables["images"], tables["annotations"], tables["categories"], notices, sections)
+        columns = _ground_truth(tables["images"], tables["annotations"], tables["categories"], notices, sections)
+        return columns._replace(listing=document.slice(*tables["images"].span)) if listing else columns
     except NotUnderstood:
         return None
 
@@ -276,6 +279,7 @@ def _ground_truth(
         parts=annotations.read,
         notices=notices,
         sections=sections,
+        listing=b"",
     )
 
 

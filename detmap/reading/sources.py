@@ -7,6 +7,7 @@ import os
 import posixpath
 import stat
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -85,7 +86,7 @@ def compressed(data: bytes, name: str) -> bytes:
 
 
 def most_inflated(size: int) -> int:
-    """Return how many bytes may come out of so many that are compressed."""
+    """Return the maximum size to which `size` compressed bytes may expand."""
     return max(limits.INFLATED.value(), _FACTOR * size)
 
 
@@ -173,7 +174,7 @@ def _read(file: Any, name: str) -> bytes:
 
 
 def _content_of(content: Any, name: str) -> bytes:
-    """Return text or bytes that somebody hands over as bytes."""
+    """Return text or bytes as bytes."""
     if isinstance(content, bytes | bytearray | memoryview):
         return bytes(content)
     if not isinstance(content, str):
@@ -194,6 +195,12 @@ def read_bytes(source: Source, name: str) -> tuple[Buffer, str]:
     """
     with Opened(source, name) as opened:
         return opened.whole(), opened.name
+
+
+def unmarked(data: Buffer) -> memoryview:
+    """Return text without the byte order mark that some programs write before UTF-8."""
+    view = memoryview(data)
+    return view[3:] if bytes(view[:3]) == BOM_UTF8 else view
 
 
 def held(path: str | os.PathLike[str]) -> str | os.PathLike[str] | Held:

@@ -13,7 +13,7 @@ MAGIC = b"\x28\xb5\x2f\xfd"
 #: Windows larger than this are refused: zstd's own limit for files from anywhere.
 _LARGEST_WINDOW = 27
 
-#: So many bytes go in at a time: each four of them can become 128 KiB.
+#: Compressed bytes decoded at a time; each four of them can become 128 KiB.
 _STEP = 1 << 11
 
 #: Bytes that go in first, and again after more than `_LARGE` bytes came out, so that a bomb comes out by pieces.
@@ -68,7 +68,7 @@ def begin(data: bytes, size: int) -> bytes:
     """Return the first bytes of what some bytes, which may be cut off, decompress to; nothing where they cannot be read."""
     try:
         make, problem = _decompressor()
-    except MissingDependencyError:  # whoever reads the file says so
+    except MissingDependencyError:  # the file's reader raises it again
         return b""
     frame, out = make(), b""
     try:

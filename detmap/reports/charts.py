@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ LEFT, TOP, WIDTH, HEIGHT = 44.0, 12.0, 306.0, 240.0
 #: Where the grid of a plot has lines, unless it is said otherwise.
 _TENTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
-#: So many models have a colour of their own.
+#: Number of models with a colour of their own.
 _APART = 6
 
 #: A heat table with more columns has a page's width.
@@ -41,6 +41,11 @@ class Plot:
     bars: list[dict[str, Any]] = field(default_factory=list)
     #: What the thin lines are, where one of them can be chosen from a list.
     choose: str = ""
+    #: `variants_are`, `variants`, `variant`: what can be chosen besides, its names, and the name of what is drawn. Lines
+    #: then have ``levels``, their heights in each variant (`heights`), and ``labels``, a label for each, between tabs.
+    variants_are: str = ""
+    variants: list[str] = field(default_factory=list)
+    variant: str = ""
     #: `x_ticks` and `y_ticks`: where in the drawing the grid has lines, and what is said there.
     x_ticks: list[tuple[str, str]] = field(default_factory=lambda: across(_TENTHS, [f"{at:g}" for at in _TENTHS]))
     y_ticks: list[tuple[str, str]] = field(default_factory=lambda: up(_TENTHS, [f"{at:g}" for at in _TENTHS]))
@@ -71,7 +76,12 @@ def line(label: str, x: NDArray[np.float64], y: NDArray[np.float64], style: str)
             continue
         parts.append(f"{'L' if drawn else 'M'}{a:.1f} {b:.1f}")
         drawn = True
-    return {"label": printable(label), "path": "".join(parts), "style": style}
+    return {"label": printable(label), "path": "".join(parts), "style": style, "levels": ""}
+
+
+def heights(values: NDArray[np.float64]) -> str:
+    """Return heights from 0 to 1 as text, a letter each: U+0100 is 0 and U+01F0 is 1, a step a unit of the drawing."""
+    return "".join(map(chr, (256 + np.rint(values.clip(0, 1) * HEIGHT)).astype(int).tolist()))
 
 
 def area(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], style: str) -> dict[str, str]:
@@ -85,7 +95,7 @@ def area(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.floa
     for rows in runs:
         ring = [*zip(x[rows], high[rows], strict=True), *zip(x[rows][::-1], low[rows][::-1], strict=True)]
         parts.append("M" + "L".join(f"{LEFT + WIDTH * a:.1f} {TOP + HEIGHT * (1 - b):.1f}" for a, b in ring) + "Z")
-    return {"label": "", "path": "".join(parts), "style": f"band {style}"}
+    return {"label": "", "path": "".join(parts), "style": f"band {style}", "levels": ""}
 
 
 def bar(label: str, low: float, high: float, value: float) -> dict[str, Any]:
@@ -109,8 +119,8 @@ class Heat:
     columns_are: str
     #: Their names.
     columns: list[str]
-    #: The name of each row, and of its cells ``shown``, ``shade`` (0 to 9) and ``same`` (whether it is on the
-    #: diagonal).
+    #: The name of each row, and of its cells ``shown``, ``shade`` (0 to 9), ``same`` (whether it is on the diagonal), and
+    #: ``query`` and ``title``: which pictures it leads to, and which images are examples, "" for none.
     rows: list[tuple[str, list[dict[str, Any]]]]
     #: A sentence below it.
     note: str = ""
@@ -119,9 +129,17 @@ class Heat:
     kind: str = "heat"
 
 
-def heat(title: str, names: Sequence[str], matrix: NDArray[np.int64], most: int = 24) -> Heat:
+def heat(
+    title: str,
+    names: Sequence[str],
+    matrix: NDArray[np.int64],
+    most: int = 24,
+    pictured: Container[str] = (),
+    examples: Mapping[str, str] | None = None,
+) -> Heat:
     """Return a confusion matrix, whose last row and column are background, as a heat table.
 
+    Cells that are `pictured`, by the numbers of row and column as "3-7", lead to pictures; `examples` name images of others.
     Of more than `most` classes those that are confused most are shown; the others together are a row and a column.
     """
     size = len(names)
@@ -152,5 +170,10 @@ def heat(title: str, names: Sequence[str], matrix: NDArray[np.int64], most: int 
         )
         for i, name in enumerate([*labels, "nothing"])
     ]
+    codes = [*chosen.tolist(), *([None] if rest else []), size]
+    for i, (_, cells) in zip(codes, rows, strict=True):
+        for j, one in zip(codes, cells, strict=True):
+            cell = f"{i}-{j}" if one["shown"] and i != j else ""
+            one |= {"query": f"cell={cell}" if cell in pictured else "", "title": (examples or {}).get(cell, "")}
     note = f"The {most} of {size:,} classes that are confused most; the others are taken together." if rest else ""
     return Heat(title, "object", "found as", [*labels, "not found"], rows, note, count > _HALF)

@@ -9,8 +9,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from detmap.data.notices import describe
+from detmap.detection.metric_names import metric_table, scope
+from detmap.diagnostics._errors import ERRORS
 from detmap.reports import rules, sections
-from detmap.reports.blocks import Card, Section, page, side_by_side, summary
+from detmap.reports.blocks import Bar, Card, Section, metric_row, page, side_by_side, summary
+from detmap.reports.galleries import IN_SHORT
 from detmap.reports.tables import Table, table
 from detmap.results import cell, printable
 from detmap.statistics.clusters import independent
@@ -27,6 +30,12 @@ if TYPE_CHECKING:
 
 #: A gain in AP that is none but for rounding.
 _NOTHING = 1e-9
+
+#: Maximum number of metrics on the first screen, and number of the worst classes there.
+_METRICS, _WORST = 24, 6
+
+
+_OF_CLASSES = "Which classes to work on. A name leads to pictures."
 
 
 @dataclass
@@ -98,7 +107,12 @@ def html(
     metric = next(iter(models[0].result))
     most = max(sections.most_gained(model.diagnosis, model.options) for model in models)
     parts = [
-        sections.of(model.name, model.diagnosis, sections.Given(model.options, pictures, most), model.checked)
+        sections.of(
+            model.name,
+            model.diagnosis,
+            sections.Given(model.options, model.result, pictures, most, len(models)),
+            model.checked,
+        )
         for model in models
     ]
     if any(model.under for model in models):
@@ -112,12 +126,14 @@ def html(
     if comparison is not None:
         merged.insert(0, sections.compared(comparison))
     by_class = _classes(models)
-    at = next((i for i, one in enumerate(merged) if one.id == "classes"), len(merged))
-    merged.insert(at, Section("ap", "AP by class", "", [("", [by_class])]))
+    at = next((i for i, one in enumerate(merged) if one.id == "errors"), -1) + 1
+    merged.insert(at, Section("ap", "AP by class", _OF_CLASSES, [("", [by_class])]))
     return page(
         [model.name for model in models],
         first.protocol.iou_type,
         summaries=[_summary(model, metric, level) for model in models],
+        metrics=_metrics(models, level),
+        brief=_brief(first),
         inputs=inputs,
         facts=_facts(first),
         counts=[(printable(model.name), f"{len(model.diagnosis.detections):,} detections") for model in models],
@@ -126,6 +142,35 @@ def html(
         sections=merged,
         made=made,
     )
+
+
+def _brief(diagnosis: Diagnosis) -> str:
+    counted = int(diagnosis.positives.sum())
+    return (
+        f"{diagnosis.protocol.title} · {diagnosis.ground_truth.images.ids.size:,} images · "
+        f"{len(diagnosis.categories):,} classes · {counted:,} objects to find"
+    )
+
+
+def _metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]]:
+    """Return the metrics of all models for the first screen; those of single classes stand in a table of their own."""
+    first = models[0].result
+    rows = []
+    for name, row in metric_table(first.protocol, first.categories):
+        if isinstance(row[-1], int):
+            continue
+        ends = []
+        for model in models:
+            column = None if model.bootstrap is None else model.bootstrap.columns.get(name)
+            found = (math.nan, math.nan)
+            if model.bootstrap is not None and column is not None:
+                low, high = model.bootstrap.interval(level)[column].tolist()
+                found = low, high
+            ends.append(found)
+        rises = row[0] in ("AP", "AR", "pooled", "group", "published", "percent", "orientation", "score")
+        values = [float(model.result[name]) for model in models]
+        rows.append(metric_row(name, scope(row, first.protocol), values, ends, rises=rises))
+    return rows[:_METRICS]
 
 
 def _facts(diagnosis: Diagnosis) -> list[tuple[str, str]]:
@@ -158,12 +203,9 @@ def _summary(model: Model, metric: str, level: float) -> dict[str, Any]:
             f"{int(model.bootstrap.support[column]):,} {model.bootstrap.unit} with something to find; estimated bias "
             f"{float(model.bootstrap.bias()[column]):.4f}, not taken off; {independent(model.bootstrap.unit)}."
         )
-    named = ("AP50", "AP75", *(f"AP_{level}" for level, _ in model.diagnosis.protocol.levels))
-    others = [(name, cell(model.result[name])) for name in named if name in model.result]
-    cards = [_costs(model.diagnosis), Card("Where to cut", _threshold(model))]
+    cards = [_costs(model.diagnosis), _threshold(model), *_worst_classes(model)]
     about = "" if math.isnan(low) else printable(about)
-    shown = (model.name, metric, cell(value), value, (low, high), why, level)
-    return summary(*shown, others=others, about=about, cards=cards)
+    return summary(model.name, metric, cell(value), (low, high), why, level, about=about, cards=cards)
 
 
 def _costs(diagnosis: Diagnosis) -> Card:
@@ -183,21 +225,47 @@ def _costs(diagnosis: Diagnosis) -> Card:
         f"be {ap + worst['dAP']:.4f} instead of {ap:.4f}."
     )
     legend = (("fill", "AP now"), ("gain", f"without {worst['error']}"))
-    return Card(title, said, round(ap * 100, 2), round(min(worst["dAP"], 1 - ap) * 100, 2), legend)
+    largest = float(worst["dAP"])
+    bars = tuple(
+        Bar(
+            f"{row['error']}, {IN_SHORT[row['error']]}: {row['count']:,}",
+            f"+{row['dAP']:.4f}",
+            round(100 * max(row["dAP"], 0.0) / largest, 1),
+            f"error={row['error']}" if row["count"] else "",
+        )
+        for row in sorted(tide.rows(), key=lambda row: -(row["dAP"] if row["dAP"] == row["dAP"] else 0.0))
+    )
+    return Card(title, said, round(ap * 100, 2), round(min(worst["dAP"], 1 - ap) * 100, 2), legend, bars)
 
 
-def _threshold(model: Model) -> str:
+def _worst_classes(model: Model) -> list[Card]:
+    """Return the classes with the lowest AP, where there are more of them than are named."""
+    found = enumerate(zip(model.diagnosis.categories, model.result.rows(), strict=True))
+    known = [(float(row["AP"]), k, name) for k, (name, row) in found if not math.isnan(row["AP"])]
+    if len(known) <= _WORST:
+        return []
+    bars = tuple(
+        Bar(printable(name), f"{value:.4f}", round(100 * min(max(value, 0.0), 1.0), 1), f"class={k}")
+        for value, k, name in sorted(known)[:_WORST]
+    )
+    said = f"The lowest AP of {len(known):,} classes, by the protocol's own thresholds as AP above."
+    return [Card("Worst classes", said, bars=bars)]
+
+
+def _threshold(model: Model) -> Card:
+    title = "Where to cut"
     points = sections.part(model.diagnosis, "operating_points", model.options).rows()
     best = points[0]
     if math.isnan(best["score"]):
-        return "There is no score to cut at: nothing is found."
+        return Card(title, "There is no score to cut at: nothing is found.")
     between = ""
     if not math.isnan(best.get("score low", math.nan)):
         between = f" (on other images it might be {best['score low']:.3f} to {best['score high']:.3f})"
-    return (
+    said = (
         f"Keep detections of score {best['score']:.3f} or more{between}: there F1 of all classes together is best, with "
         f"precision {best['precision']:.3f} and recall {best['recall']:.3f} at {model.diagnosis.at}."
     )
+    return Card(title, said)
 
 
 def _classes(models: Sequence[Model]) -> Table:
@@ -213,16 +281,21 @@ def _classes(models: Sequence[Model]) -> Table:
         for name in ("AP50", "AP75")
         if any(not math.isnan(one.get(name, math.nan)) and one[name] != one["AP"] for one in of_model[0])
     ]
+    errors = sections.part(models[0].diagnosis, "tide", models[0].options).tables.get("categories", ())
     for k, name in enumerate(names):
         row: dict[str, Any] = {"category": name, "objects": int(counts[k])}
         for model, found in zip(models, of_model, strict=True):
             row[f"AP {printable(model.name)}" if several else "AP"] = float(found[k]["AP"])
         if not several:
             row |= {name: float(of_model[0][k][name]) for name in others}
+            row |= {name: errors[k][name] for name in ERRORS} if errors else {}
         if len(models) == 2:
             row["difference"] = float(of_model[1][k]["AP"] - of_model[0][k]["AP"])
         rows.append(row)
+    at = models[0].diagnosis.at
+    said = f"; Cls to Miss: errors at {at}, which the section above explains" if errors and not several else ""
     bars = {name: 1.0 for name in (rows[0] if rows else ()) if name.startswith("AP")}
+    of = scope(("AP", None, 0, len(models[0].result.protocol.max_dets) - 1, None), models[0].result.protocol)
     protocol = models[0].diagnosis.protocol
     if protocol.class_levels:
         note = "– where a class has no AP of its own by the protocol"
@@ -230,4 +303,12 @@ def _classes(models: Sequence[Model]) -> Table:
         note = f"{printable(metric)} is the mean over all classes; 0 where a class has no objects"
     else:
         note = f"{printable(metric)} is the mean over the classes with objects; – where a class has none"
-    return table("AP by class", rows, bars={"objects": None, **bars}, most=2000, note=note)
+    return table(
+        "AP by class, worst first",
+        rows,
+        bars={"objects": None, **bars},
+        most=2000,
+        note=f"AP: {of}; {note}{said}",
+        worst=next((name for name in rows[0] if name.startswith("AP")), "") if rows else "",
+        queries=sections.of_classes(models[0].diagnosis),
+    )

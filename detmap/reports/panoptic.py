@@ -22,6 +22,7 @@ from detmap.reports.blocks import (
     Text,
     differences,
     mark_doubts,
+    metric_row,
     page,
     side_by_side,
     summary,
@@ -78,6 +79,8 @@ def html(
         [model.name for model in models],
         "panoptic",
         summaries=[_summary(model, level) for model in models],
+        metrics=_first_metrics(models, level),
+        brief=_counts(models[0].result).partition(":")[0],
         inputs=inputs,
         facts=[("Rules", printable(models[0].result.rules.describe())), ("PQ", "SQ times RQ: the summed IoU of the "
                "matched segments, divided by matched + false / 2 + missed / 2")],
@@ -109,9 +112,24 @@ def _summary(model: Model, level: float) -> dict[str, Any]:
     value, why, (low, high) = model.result["PQ"], "no interval was asked for", _ends(model, level)[0].tolist()
     if model.bootstrap is not None:
         why = f"no interval: {model.bootstrap.reason(0)}"
-    others = [(name, cell(model.result[name])) for name in ("SQ", "RQ", "PQ_things", "PQ_stuff")]
     cards = [_outlines_card(model.result), _segments_card(model.result)]
-    return summary(model.name, "PQ", cell(value), value, (low, high), why, level, others=others, about="", cards=cards)
+    return summary(model.name, "PQ", cell(value), (low, high), why, level, cards=cards)
+
+
+def _first_metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]]:
+    """Return the metrics of all models for the first screen."""
+    ends = [_ends(model, level).tolist() for model in models]
+    rows = []
+    for at, name in enumerate(models[0].result):
+        of = {"things": "categories of things", "stuff": "categories of stuff"}.get(
+            name.partition("_")[2], "all categories"
+        )
+        rows.append(
+            metric_row(
+                name, of, [float(model.result[name]) for model in models], [(own[at][0], own[at][1]) for own in ends]
+            )
+        )
+    return rows
 
 
 def _outlines_card(result: PanopticResult) -> Card:

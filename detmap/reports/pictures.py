@@ -7,16 +7,13 @@ import io
 import math
 import os
 import warnings
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.detection.matches import HIT, MISS
 from detmap.errors import MissingDependencyError, OptionError, shorten
 from detmap.results import printable
 from detmap.shapes import Drawing, find
@@ -24,32 +21,14 @@ from detmap.shapes import Drawing, find
 if TYPE_CHECKING:
     from detmap.diagnostics import Diagnosis
 
-#: The longer side of a thumbnail, and how well it is kept.
-_SIDE, _QUALITY = 480, 70
+#: The longer side of a thumbnail in pixels, and JPEG's quality.
+_SIDE, _QUALITY = 440, 65
 
 #: What a name may lack, as an id of VOC does.
 _SUFFIXES = ("", ".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG", ".webp", ".bmp")
 
 #: The radius of a point of a pose, in pixels of the thumbnail.
 _RADIUS = 2.5
-
-#: So many boxes of a kind are drawn on an image: those of the best scores.
-_BOXES = 60
-
-
-@dataclass(frozen=True)
-class Gallery:
-    """Pictures of a page."""
-
-    #: Of each ``name``, ``uri``, ``size`` (of the thumbnail), ``view`` (the part of the image that it shows: x, y,
-    #: width, height), ``says``, and ``marks``, each with a ``path``, a ``style``, a ``shape`` ("dots" or nothing) and a
-    #: ``label``.
-    pictures: list[dict[str, Any]]
-    #: What the styles of the marks stand for.
-    legend: list[tuple[str, str]]
-    #: What is shown, and what could not be.
-    notes: list[str] = field(default_factory=list)
-    kind: str = "gallery"
 
 
 class Pictures:
@@ -88,51 +67,21 @@ class Pictures:
                     continue
         return None
 
-    def of(self, diagnosis: Diagnosis, rows: Sequence[Mapping[str, Any]]) -> Gallery:
-        """Return pictures of the images of some rows, which have ``image`` and ``image_id``."""
-        made, notes = [], _Notes()
-        for row in rows:
-            thumbnail = notes.counted(self.find(str(row["image"])))
-            if thumbnail is None:
-                continue
-            marks = _marks(diagnosis, row["image_id"], thumbnail.grain)
-            count = Counter(mark["style"] for mark in marks)
-            says = f"costs {row['dAP']:.4f} AP; found {count['hit']}, missed {count['missed']}, "
-            says += f"false positives {count['wrong']}"
-            made.append(_picture(str(row["image"]), thumbnail, marks, says))
-        legend = [("hit", "found"), ("wrong", "false positive"), ("missed", "missed")]
-        return Gallery(made, legend, [f"Detections of scores of {diagnosis.score:.3g} or more.", *notes.said()])
 
-    def of_suspects(self, diagnosis: Diagnosis, rows: Sequence[Mapping[str, Any]]) -> Gallery:
-        """Return pictures of suspicious labels, each with what is around it; `rows` are those of the part ``suspects``."""
-        made, notes = [], _Notes()
-        for row in rows:
-            shown = [("ground_truth", row[name], "missed", "label") for name in ("object", "other object")]
-            shown.append(("detections", row["detection"], "wrong", "detection"))
-            shown = [one for one in shown if one[1] >= 0]
-            ends = np.concatenate([_corners(diagnosis, side, at) for side, at, _, _ in shown])
-            around = (*ends.min(axis=0).tolist(), *ends.max(axis=0).tolist())
-            thumbnail = notes.counted(self.find(row["image"]), around)
-            if thumbnail is None:
-                continue
-            marks = [_mark(diagnosis, side, at, style, word, thumbnail.grain) for side, at, style, word in shown]
-            made.append(_picture(row["image"], thumbnail, marks, row["reason"]))
-        return Gallery(made, [("missed", "label"), ("wrong", "detection")], notes.said())
-
-
-class _Notes:
-    """Counts of what could not be shown."""
+class Notes:
+    """Counts of what could not be shown, and of the bytes of what is."""
 
     def __init__(self) -> None:
-        self.absent = self.broken = 0
+        self.absent = self.broken = self.bytes = 0
 
-    def counted(self, path: Path | None, box: tuple[float, ...] | None = None) -> _Thumbnail | None:
+    def counted(self, path: Path | None, box: tuple[float, ...] | None = None) -> Thumbnail | None:
         """Return a thumbnail of a file, or of what is around a box; None where there is none or it cannot be read."""
         if path is None:
             self.absent += 1
             return None
-        made = _thumbnail(path, box)
+        made = thumbnail(path, box)
         self.broken += made is None
+        self.bytes += 0 if made is None else len(made.uri)
         return made
 
     def said(self) -> list[str]:
@@ -141,12 +90,15 @@ class _Notes:
         return said + ([f"{self.broken:,} of these images cannot be read."] if self.broken else [])
 
 
-class _Thumbnail(NamedTuple):
-    """A small copy of a part of an image as an address of data, its size, and the part: x, y, width, height."""
+class Thumbnail(NamedTuple):
+    """A small copy of a part of an image as an address of data, its size, and the part: x, y, width, height.
+
+    Where there are no pixels the address is empty.
+    """
 
     uri: str
     size: tuple[int, int]
-    view: tuple[int, int, int, int]
+    view: tuple[float, float, float, float]
 
     @property
     def grain(self) -> float:
@@ -154,7 +106,7 @@ class _Thumbnail(NamedTuple):
         return max(self.view[2] / max(self.size[0], 1), 1.0)
 
 
-def _thumbnail(path: Path, box: tuple[float, ...] | None = None) -> _Thumbnail | None:
+def thumbnail(path: Path, box: tuple[float, ...] | None = None) -> Thumbnail | None:
     """Return a small copy of an image, or of what is around a box; None where it cannot be read."""
     from PIL import Image
 
@@ -175,7 +127,7 @@ def _thumbnail(path: Path, box: tuple[float, ...] | None = None) -> _Thumbnail |
                 small.save(file, "JPEG", quality=_QUALITY)
     except Exception:  # whatever a broken file makes of a decoder, the other images can be shown
         return None
-    return _Thumbnail("data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode(), small.size, view)
+    return Thumbnail("data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode(), small.size, view)
 
 
 def _around(box: tuple[float, ...], width: int, height: int) -> tuple[int, int, int, int]:
@@ -188,69 +140,56 @@ def _around(box: tuple[float, ...], width: int, height: int) -> tuple[int, int, 
     return parts[0][0], parts[1][0], parts[0][1], parts[1][1]
 
 
-def _picture(name: str, thumbnail: _Thumbnail, marks: list[dict[str, str]], says: str) -> dict[str, Any]:
+def picture(
+    name: str, shown: Thumbnail, marks: list[dict[str, Any]], says: str, cells: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return a picture of a `Gallery`; `cells` are those of the confusion matrix that it is an example of."""
     return {
         "name": printable(name),
-        "uri": thumbnail.uri,
-        "size": thumbnail.size,
-        "view": thumbnail.view,
+        "uri": shown.uri,
+        "size": shown.size,
+        "view": shown.view,
         "says": printable(says),
         "marks": marks,
+        "cells": " ".join(cells),
     }
 
 
-def _marks(diagnosis: Diagnosis, image_id: Any, grain: float) -> list[dict[str, str]]:
-    """Return what is found, wrong and missed on an image, of detections of the diagnosis's score or more."""
-    matches, names = diagnosis.matches, diagnosis.categories
-    at = int(np.flatnonzero(matches.image_ids == image_id)[0])
-    here = np.flatnonzero((matches.image == at) & (matches.score >= diagnosis.score))
-    here = here[np.argsort(-matches.score[here], kind="stable")]
-    marks = []
-    for outcome, style, word in ((HIT, "hit", "found"), (MISS, "wrong", "false positive")):
-        for row in here[matches.outcome[here] == outcome][:_BOXES].tolist():
-            label = f"{word}: {names[matches.category[row]]} {matches.score[row]:.3f}"
-            marks.append(_mark(diagnosis, "detections", int(matches.detection[row]), style, label, grain))
-    truth = diagnosis.ground_truth
-    hit = set(matches.ground_truth[here[matches.outcome[here] == HIT]].tolist())
-    places = diagnosis.places
-    own = np.flatnonzero((truth.images.codes == at) & (places >= 0))
-    for row in own[diagnosis.counted[places[own]]].tolist():
-        if row not in hit:
-            label = f"missed: {names[diagnosis.arranged.truth.category[places[row]]]}"
-            marks.append(_mark(diagnosis, "ground_truth", row, "missed", label, grain))
-    return marks
+class Shapes:
+    """The shapes of a diagnosis as they are drawn."""
 
+    def __init__(self, diagnosis: Diagnosis) -> None:
+        self.diagnosis = diagnosis
+        self.corners = {side: diagnosis.corners(side) for side in ("ground_truth", "detections")}
 
-def _drawing(diagnosis: Diagnosis, side: str, row: int) -> Drawing:
-    """Return how a shape is drawn: as its kind says, or as its box where that says nothing."""
-    kind = diagnosis.protocol.iou_type
-    draw = find(kind).draw
-    if draw is not None:
-        (made,) = draw(getattr(diagnosis, side).shape(kind).take(np.array([row])))
-        if made.outlines or len(made.points):
-            return made
-    x, y, right, bottom = diagnosis.corners(side)[row].tolist()
-    right, bottom = max(right, x), max(bottom, y)
-    return Drawing([np.array([[x, y], [right, y], [right, bottom], [x, bottom]])], np.empty((0, 2)))
+    def drawing(self, side: str, row: int) -> Drawing:
+        """Return how a shape is drawn: as its kind says, or as its box where that says nothing."""
+        kind = self.diagnosis.protocol.iou_type
+        draw = find(kind).draw
+        if draw is not None:
+            (made,) = draw(getattr(self.diagnosis, side).shape(kind).take(np.array([row])))
+            if made.outlines or len(made.points):
+                return made
+        x, y, right, bottom = self.corners[side][row].tolist()
+        right, bottom = max(right, x), max(bottom, y)
+        return Drawing([np.array([[x, y], [right, y], [right, bottom], [x, bottom]])], np.empty((0, 2)))
 
+    def points(self, side: str, row: int) -> NDArray[np.float64]:
+        """Return all points that a shape is drawn through, shape (n, 2)."""
+        made = self.drawing(side, row)
+        return np.concatenate([*made.outlines, made.points])
 
-def _corners(diagnosis: Diagnosis, side: str, row: int) -> NDArray[np.float64]:
-    """Return all points that a shape is drawn through, shape (n, 2)."""
-    made = _drawing(diagnosis, side, row)
-    return np.concatenate([*made.outlines, made.points])
-
-
-def _mark(diagnosis: Diagnosis, side: str, row: int, style: str, label: str, grain: float) -> dict[str, str]:
-    """Return a shape as a path of SVG."""
-    made, parts = _drawing(diagnosis, side, row), []
-    for outline in made.outlines:
-        corners = "L".join(f"{x:g} {y:g}" for x, y in np.round(_simpler(outline, grain), 1).tolist())
-        parts.append(f"M{corners}Z")
-    r = _RADIUS * grain
-    parts += [f"M{x - r:.1f} {y:.1f}a{r:.1f} {r:.1f} 0 1 0 {2 * r:.1f} 0a{r:.1f} {r:.1f} 0 1 0 {-2 * r:.1f} 0"
-              for x, y in made.points.tolist()]  # fmt: skip
-    shape = "dots" if len(made.points) else ""
-    return {"path": "".join(parts), "style": style, "shape": shape, "label": printable(label)}
+    def mark(self, side: str, row: int, style: str, label: str, grain: float, **facts: Any) -> dict[str, Any]:
+        """Return a shape as a path of SVG, with `facts` that filters ask for; `grain` pixels are one of the picture's."""
+        made, parts = self.drawing(side, row), []
+        for outline in made.outlines:
+            corners = "L".join(f"{x:g} {y:g}" for x, y in np.round(_simpler(outline, grain), 1).tolist())
+            parts.append(f"M{corners}Z")
+        r = _RADIUS * grain
+        parts += [f"M{x - r:.1f} {y:.1f}a{r:.1f} {r:.1f} 0 1 0 {2 * r:.1f} 0a{r:.1f} {r:.1f} 0 1 0 {-2 * r:.1f} 0"
+                  for x, y in made.points.tolist()]  # fmt: skip
+        shape = "dots" if len(made.points) else ""
+        return {"path": "".join(parts), "style": style, "shape": shape, "label": printable(label), "facts": facts}
 
 
 def _simpler(corners: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -24,6 +24,7 @@ from detmap.reports.blocks import (
     differences,
     found_by_check,
     mark_doubts,
+    metric_row,
     page,
     side_by_side,
     summary,
@@ -43,6 +44,7 @@ from detmap.statistics.queries import too_few_queries
 
 if TYPE_CHECKING:
     from detmap.checks.report import Report
+    from detmap.reports.documents import Documents
     from detmap.retrieval import RankingResult
     from detmap.statistics import Bootstrap, QueryComparison
 
@@ -51,8 +53,14 @@ Values = NDArray[np.float64]
 #: How names begin of metrics that stand beside the first.
 _FIRST = ("nDCG@10", "CMC@1", "MRR", "P@10", "R@", "mAP")
 
+#: Maximum number of metrics on the first screen.
+_METRICS = 16
+
 #: How many bars show the distribution of a metric, and how many queries are listed.
 _BARS, _WORST = 10, 100
+
+#: Number of the worst queries whose documents are listed.
+_SHOWN = 50
 
 #: Queries are taken together by their number of relevant items, up to these.
 _SIZES = (1, 3, 10, 30, 100)
@@ -78,6 +86,8 @@ class Model:
         What a check found, or why there is none.
     under : mapping of str to float
         Mean AP under every named convention that applies.
+    documents : callable, optional
+        Returns of each of some queries its `detmap.reports.documents.Documents`.
     """
 
     name: str
@@ -85,6 +95,7 @@ class Model:
     bootstrap: Bootstrap | None = None
     checked: Report | str | None = None
     under: Mapping[str, float] = field(default_factory=dict)
+    documents: Callable[[Sequence[str]], Mapping[str, Documents]] | None = None
 
     @cached_property
     def metrics(self) -> dict[str, str]:
@@ -180,6 +191,8 @@ def html(
     return page(
         [model.name for model in models],
         summaries=[_summary(model, level, *lacks) for model, lacks in zip(models, _lacking(models), strict=True)],
+        metrics=_first_metrics(models, level),
+        brief=f"{models[0].result.convention.name} · {models[0].result.queries['scored']:,} queries scored",
         inputs=inputs,
         facts=_facts(models[0].result),
         counts=[(printable(model.name), _counts(model.result)) for model in models],
@@ -223,19 +236,32 @@ def _summary(model: Model, level: float, lacks: int, total: int) -> dict[str, An
     if model.bootstrap is not None:
         low, high = _ends(model, level)[model.metric]
         why = "no interval: " + (model.bootstrap.reasons()[model.bootstrap.columns[model.metric]] or "too few queries")
-    given = [name for name in model.metrics if name != model.metric]
-    given.sort(key=lambda name: next((i for i, begins in enumerate(_FIRST) if name.startswith(begins)), len(_FIRST)))
-    others = [(printable(name), cell(model.result[name])) for name in given[:3]]
     cards = [_worst_card(model), _ties_card(model)]
-    shown = (model.name, model.metric, cell(value), value, (low, high), why, level)
+    shown = (model.name, model.metric, cell(value), (low, high), why, level)
     mark = (
         f"Mean over {total - lacks:,} of {total:,} queries: this model lacks {lacks:,}, so that its numbers "
         "cannot be compared with those of the others."
     )
     about = "Interval of the mean over all queries that might be asked like these."
-    return summary(
-        *shown, others=others, about="" if math.isnan(low) else about, cards=cards, mark=mark if lacks else ""
-    )
+    return summary(*shown, about="" if math.isnan(low) else about, cards=cards, mark=mark if lacks else "")
+
+
+def _first_metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]]:
+    """Return the means over queries of all models for the first screen, what it leads with first."""
+    first = models[0]
+    names = [first.metric, *(name for name in first.metrics if name != first.metric)]
+    names.sort(key=lambda name: (name != first.metric, *(not name.startswith(begins) for begins in _FIRST)))
+    ends = [_ends(model, level) for model in models]
+    none = math.nan, math.nan
+    return [
+        metric_row(
+            name,
+            "mean over queries",
+            [float(model.result[name]) if name in model.result else math.nan for model in models],
+            [own.get(name, none) for own in ends],
+        )
+        for name in names[:_METRICS]
+    ]
 
 
 def _ends(model: Model, level: float) -> dict[str, tuple[float, float]]:
@@ -308,7 +334,10 @@ def _metrics(models: Sequence[Model], level: float) -> Section:
     bars = {f"{model.name}: value" if several else "value": 1.0 for model in models}
     if any(lacks for lacks, _ in _lacking(models)):
         note = "Means are of each model's own queries, which are not the same for all" + (f"; {note}" if note else "")
-    blocks = [table("Means over queries", means, bars=bars, note=note)]
+    all_above = len(means) <= _METRICS  # on the first screen
+    blocks: list[Any] = (
+        [Text(sentence(note))] if all_above else [table("Means over queries", means, bars=bars, note=note)]
+    )
     blocks += [table("Other numbers", others)] if others else []
     return Section("metrics", "Metrics", "All that was evaluated.", [("", blocks)])
 
@@ -518,7 +547,20 @@ def _worst(model: Model) -> list[Any]:
     note = "found: relevant items that are ranked; first at, last at: the ranks of the first and the last of them"
     made = table("Queries with the lowest values", rows, bars={key: 1.0}, note=note if hits is not None else "")
     more = len(order) - len(rows)
-    return [made, *([Text(f"{more:,} queries more are better.")] if more > 0 else [])]
+    return [*_documents(model, rows, key), made, *([Text(f"{more:,} queries more are better.")] if more > 0 else [])]
+
+
+def _documents(model: Model, rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
+    """Return which documents the worst queries found first, what stands above them, and what they lack."""
+    hits = model.result.hits
+    if model.documents is None or hits is None or int(hits.items.sum()) > ITEMS:
+        return []
+    found = model.documents([row["query"] for row in rows[:_SHOWN]])
+    told = [
+        {"query": row["query"], key: row[key], **found[row["query"]].row()} for row in rows if row["query"] in found
+    ]
+    note = "first misses: documents that are not relevant, or not judged; not found: relevant documents without a rank"
+    return [table("What the worst queries found", told, bars={key: 1.0}, note=note)] if told else []
 
 
 def _ties(model: Model) -> list[Any]:

@@ -4,34 +4,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from detmap.diagnostics import PARTS, Confusion, Finding
+from detmap.diagnostics.tide import Tide
 from detmap.errors import OptionError
+from detmap.reports import galleries
 from detmap.reports.blocks import DIFFERENCES, Apart, Section, Text, differences, found_by_check, mark_doubts, picked
-from detmap.reports.charts import Plot, bar, heat, line
+from detmap.reports.charts import Plot, bar, heat, heights, line
+from detmap.reports.galleries import Errors, Gallery
 from detmap.reports.tables import sentence, table
 from detmap.results import cell, printable
 
 if TYPE_CHECKING:
     from detmap.checks.report import Report
+    from detmap.detection.result import DetectionResult
     from detmap.diagnostics import Diagnosis
     from detmap.reports.pictures import Pictures
     from detmap.statistics import Comparison
 
 Options = Mapping[str, Mapping[str, Any]]
 
-#: So many classes have a curve of their own: those with the most objects.
+#: Maximum number of classes with a curve: those with the most objects.
 _CURVES = 100
 
 #: Precision is shown at these recalls.
 _RECALLS = np.linspace(0, 1, 51)
 
-#: So many of the worst images are shown, and so many suspicious labels.
-_IMAGES, _SUSPECTS = 24, 12
+#: Maximum numbers of the worst images measured and listed, and of suspicious labels shown.
+_MEASURED, _IMAGES, _SUSPECTS = 200, 50, 12
+
+#: Number of images that are named as examples of a cell of the confusion matrix.
+_NAMED = 3
 
 
 def part(diagnosis: Diagnosis, name: str, options: Options) -> Finding:
@@ -39,12 +48,32 @@ def part(diagnosis: Diagnosis, name: str, options: Options) -> Finding:
     return diagnosis.part(name, **options.get(name, {}))
 
 
-class Given(NamedTuple):
-    """What sections are made with: options of parts, where the images are, and the largest gain in AP of all models."""
+@dataclass
+class Given:
+    """What sections are made with: options of parts, the metrics, where the images are, the largest gain in AP of all
+    models, and how many models the page is about.
+    """
 
     options: Options
+    result: DetectionResult | None = None
     pictures: Pictures | None = None
     most_gained: float = 1.0
+    models: int = 1
+    _gallery: Gallery | None = None
+
+    def worst(self, diagnosis: Diagnosis) -> Finding:
+        """Return the worst images, as many as there may be pictures."""
+        return part(diagnosis, "images", {"images": {"most": _MEASURED, **self.options.get("images", {})}})
+
+    def gallery(self, diagnosis: Diagnosis) -> Gallery:
+        """Return the pictures of the model, which are made once."""
+        if self._gallery is None:
+            tide, confusion = (part(diagnosis, name, self.options) for name in ("tide", "confusion"))
+            assert isinstance(tide, Tide)
+            assert isinstance(confusion, Confusion)
+            rows, errors = self.worst(diagnosis).rows(), Errors(tide, confusion)
+            self._gallery = galleries.images(diagnosis, errors, rows, self.pictures, self.models)
+        return self._gallery
 
 
 def most_gained(diagnosis: Diagnosis, options: Options) -> float:
@@ -63,7 +92,8 @@ def of(name: str, diagnosis: Diagnosis, given: Given, checked: Report | None) ->
             if given.options.get(anchor):  # what was asked for by name
                 raise
             blocks = [Text(printable(f"This cannot be told: {error}."))]
-        made.append(Section(anchor, title, lead, [(printable(name), blocks)]))
+        filters = next((block.filters for block in blocks if isinstance(block, Gallery)), None)
+        made.append(Section(anchor, title, lead, [(printable(name), blocks)], filters))
     if checked is not None:
         made.append(found_by_check(name, checked))
     return made
@@ -120,14 +150,27 @@ def _errors(diagnosis: Diagnosis, given: Given) -> list[Any]:
     special = picked(found.rows("special errors"), ("error", "dAP", "meaning"))
     blocks: list[Any] = [
         table(
-            "What AP would gain without each kind of error", both, bars={"dAP": given.most_gained}, note=found.notes[0]
+            f"What AP at {diagnosis.at} would gain without each kind of error",
+            both,
+            bars={"dAP": given.most_gained},
+            note=found.notes[0],
+            queries={"error": {row["error"]: f"error={row['error']}" for row in both if row["count"]}},
         ),
         table("All at once", special, bars={"dAP": given.most_gained}),
     ]
-    if "categories" in found.tables:
-        rows = found.rows("categories")
-        blocks.append(table("Errors by class", rows, bars={"AP": 1.0}))
+    if "categories" in found.tables and given.models > 1:
+        named = f"AP at {diagnosis.at}"
+        rows = [
+            {named if name == "AP" else name: value for name, value in row.items()} for row in found.rows("categories")
+        ]
+        queries = of_classes(diagnosis)
+        blocks.append(table("Errors by class, worst first", rows, bars={named: 1.0}, worst=named, queries=queries))
     return blocks
+
+
+def of_classes(diagnosis: Diagnosis) -> dict[str, dict[str, str]]:
+    """Return which pictures the names of classes lead to."""
+    return {"category": {name: f"class={k}" for k, name in enumerate(diagnosis.categories)}}
 
 
 def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
@@ -141,11 +184,13 @@ def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
     names = diagnosis.categories
     lines = [line(f"{names[k]}: AP {ranking.ap[k]:.3f}", _RECALLS, values[k], "thin") for k in chosen.tolist()]
     lines.append(line(f"mean: AP {diagnosis.ap:.3f}", _RECALLS, np.nan_to_num(values[averaged]).mean(axis=0), "main"))
-    title = f"Precision and recall at {diagnosis.at}"
-    says = f"{title}: the mean of {np.count_nonzero(averaged):,} classes, AP {diagnosis.ap:.3f}."
+    variants = _by_threshold(diagnosis, given, lines, chosen.tolist(), averaged)
+    title = "Precision and recall" if variants else f"Precision and recall at {diagnosis.at}"
+    says = f"Precision and recall at {diagnosis.at}: the mean of {np.count_nonzero(averaged):,} classes, "
+    says += f"AP {diagnosis.ap:.3f}."
     thin = f"the {_CURVES} classes with the most objects" if with_objects.size > _CURVES else "each class"
     curve = part(diagnosis, "operating_points", given.options).rows("curve")
-    blocks: list[Any] = [Plot(title, "recall", "precision", f"{says} Thin: {thin}.", lines, choose="class")]
+    blocks: list[Any] = [Plot(title, "recall", "precision", f"{says} Thin: {thin}.", lines, choose="class", **variants)]
     scores = np.array([row["score"] for row in curve])
     if scores.size and scores.min() >= 0 and scores.max() <= 1:
         columns = {name: np.array([row[name] for row in curve]) for name in ("precision", "recall", "f1")}
@@ -153,6 +198,33 @@ def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
         best = f"F1 is best at {diagnosis.score:.3f}."
         blocks.append(Plot("Precision, recall and F1 by least score", "least score", "", best, drawn))
     return blocks
+
+
+def _by_threshold(
+    diagnosis: Diagnosis, given: Given, lines: list[dict[str, str]], chosen: list[int], averaged: NDArray[np.bool_]
+) -> dict[str, Any]:
+    """Add to lines of classes, and of their mean, what they are at each other threshold; nothing where there is but one."""
+    result = given.result
+    if result is None or len(result.protocol.iou_thresholds) < 2:
+        return {}
+    here = result.protocol.find_threshold(diagnosis.iou)
+    if here is None or [name for _, name in result.categories] != [name for _, name in diagnosis.matches.categories]:
+        return {}
+    recalls = np.array(result.protocol.recall_thresholds)
+    nearest = np.searchsorted(recalls, _RECALLS - 1e-9).clip(0, recalls.size - 1)
+    names = [f"{round(iou, 9):g}" for iou in result.protocol.iou_thresholds]
+    of = [*chosen, None]
+    levels, labels = [[""] * len(of) for _ in range(2)]
+    for iou in result.protocol.iou_thresholds:
+        precision = np.nan_to_num(result.class_precision(iou))
+        for i, k in enumerate(of):
+            curve = precision[:, averaged].mean(axis=1) if k is None else precision[:, k]
+            name = "mean" if k is None else diagnosis.categories[k]
+            levels[i] += heights(curve[nearest])
+            labels[i] += f"{printable(name)}: AP {curve.mean():.3f}\t"
+    for one, level, label in zip(lines, levels, labels, strict=True):
+        one |= {"levels": level, "labels": label[:-1]}
+    return {"variants_are": "IoU", "variants": names, "variant": names[here]}
 
 
 def _classes(diagnosis: Diagnosis, given: Given) -> list[Any]:
@@ -171,8 +243,14 @@ def _classes(diagnosis: Diagnosis, given: Given) -> list[Any]:
     points = picked(found.rows(), [name for name in found.rows()[0] if name != "f1 low"], f1="F1")
     cuts = part(diagnosis, "cuts", given.options)
     return [
-        table("Scores to cut at, all classes together", points, note=found.notes[0]),
-        table("The best score of each class", rows, bars={"best F1": 1.0}),
+        table(f"Scores to cut at, all classes together, at {diagnosis.at}", points, note=found.notes[0]),
+        table(
+            f"The best score of each class at {diagnosis.at}",
+            rows,
+            bars={"best F1": 1.0},
+            worst="best F1",
+            queries=of_classes(diagnosis),
+        ),
         table("What a cut costs or gains in AP", cuts.rows(), note=cuts.notes[0]),
     ]
 
@@ -180,8 +258,21 @@ def _classes(diagnosis: Diagnosis, given: Given) -> list[Any]:
 def _confusion(diagnosis: Diagnosis, given: Given) -> list[Any]:
     found = part(diagnosis, "confusion", given.options)
     assert isinstance(found, Confusion)
+    pictured = {cell for one in given.gallery(diagnosis).pictures for cell in one["cells"].split()}
+    named: dict[str, list[str]] = {}
+    for row, column, image in sorted(set(zip(*(one.tolist() for one in found.entries), strict=True))):
+        names = named.setdefault(f"{row}-{column}", [])
+        if row != column and len(names) < _NAMED:
+            names.append(str(diagnosis.image_name(image)))
+    examples = {cell: printable(f"for example on {', '.join(names)}") for cell, names in named.items() if names}
     return [
-        heat("Which classes are taken for which", found.categories, found.matrix),
+        heat(
+            f"Which classes are taken for which, at {diagnosis.at}",
+            found.categories,
+            found.matrix,
+            pictured=pictured,
+            examples=examples,
+        ),
         table("Most confused", found.rows(), bars={"share": None}, note=found.notes[0]),
     ]
 
@@ -214,7 +305,8 @@ def _slices(diagnosis: Diagnosis, given: Given) -> list[Any]:
     columns = ("by", "slice", "objects", "AP", "difference", "recall", "false positives", "missed")
     rows = picked(found.rows(), (*columns, "AP low", "AP high", "low", "high", "p", "p (Holm)"))
     noted = [Text(sentence(note)) for note in found.notes]
-    return [table("AP by slice", rows, bars={"AP": 1.0}), *noted]
+    what = f"AP of slices is at {diagnosis.at} alone; AP_small and the like on the first screen are the protocol's"
+    return [table(f"AP at {diagnosis.at} by slice", rows, bars={"AP": 1.0}, note=what), *noted]
 
 
 def _suspects(diagnosis: Diagnosis, given: Given) -> list[Any]:
@@ -225,20 +317,18 @@ def _suspects(diagnosis: Diagnosis, given: Given) -> list[Any]:
     counts = ", ".join(f"{name}: {int(value):,}" for name, value in found.items())
     blocks: list[Any] = [Text(printable(counts))]
     if given.pictures is not None:
-        blocks.append(given.pictures.of_suspects(diagnosis, found.rows()[:_SUSPECTS]))
+        blocks.append(galleries.suspects(diagnosis, found.rows()[:_SUSPECTS], given.pictures))
     return [*blocks, table("Labels to look at", rows, bars={"suspicion": 1.0}, note=found.notes[0])]
 
 
 def _images(diagnosis: Diagnosis, given: Given) -> list[Any]:
-    found = part(diagnosis, "images", given.options)
+    found = given.worst(diagnosis)
     rows = found.rows()
     if not rows:
         return [Text("No image costs any AP.")]
-    blocks: list[Any] = []
-    if given.pictures is not None:
-        blocks.append(given.pictures.of(diagnosis, rows[:_IMAGES]))
-    shown = picked(rows, ("image", "dAP", "objects", "missed", "false positives"))
-    return [*blocks, table("Images that cost most", shown, bars={"dAP": None}, note="; ".join(found.notes))]
+    shown = picked(rows[:_IMAGES], ("image", "dAP", "objects", "missed", "false positives"))
+    listed = table("Images that cost most", shown, bars={"dAP": None}, note="; ".join(found.notes))
+    return [given.gallery(diagnosis), listed]
 
 
 _Fill = Callable[["Diagnosis", Given], list[Any]]
@@ -246,12 +336,16 @@ _Fill = Callable[["Diagnosis", Given], list[Any]]
 #: Title, what to look for, and what fills it.
 _SECTIONS: dict[str, tuple[str, str, _Fill]] = {
     "errors": ("Errors", "What kinds of errors there are, and what each of them costs.", _errors),
+    "images": ("Worst images", "What is found, wrong and missed, where it costs most.", _images),
     "curves": ("Curves", "How precision falls as more is found.", _curves),
     "classes": ("Scores to deploy at", "Where to cut detections off.", _classes),
-    "confusion": ("Confusion", "A row is what an object is, a column what it was found as.", _confusion),
+    "confusion": (
+        "Confusion",
+        "A row is what an object is, a column what it was found as. A cell leads to pictures.",
+        _confusion,
+    ),
     "calibration": ("Calibration", "Whether a score of 0.8 means that eight of ten are right.", _calibration),
     "slices": ("Sizes and slices", "Where it goes wrong: objects outside of a slice are ignored there.", _slices),
-    "images": ("Worst images", "The images whose errors cost most.", _images),
     "suspects": ("Suspicious labels", "Labels that may well be wrong: look at them first.", _suspects),
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from detmap.results import cell, is_words, p_value, printable, without_nan
 
-#: So many rows of a table are on a page, unless it is said otherwise.
+#: Default maximum number of rows shown.
 MOST = 500
 
 #: A table with lines of more characters has a page's width, and one with still longer lines that of a wide screen too.
@@ -33,8 +33,8 @@ class Table:
     title: str
     #: Of each column ``name`` and ``style``, the classes of its cells.
     columns: list[dict[str, Any]]
-    #: Of each cell ``shown``, ``value`` (what it is sorted by), ``title`` (all of a long text), and ``bar``: the length
-    #: of its bar from 0 to 100, None where it has none.
+    #: Of each cell ``shown``, ``value`` (what it is sorted by), ``title`` (all of a long text), ``bar`` (the length of its
+    #: bar from 0 to 100, None where it has none), and ``query``: which pictures it leads to, "" for none.
     rows: list[list[dict[str, Any]]]
     #: How many rows were left out.
     more: int = 0
@@ -43,6 +43,8 @@ class Table:
     #: `broad` and `vast`: whether it is too wide for half of a page, and for half of a wide screen.
     broad: bool = False
     vast: bool = False
+    #: Whether the rows come worst first.
+    worst: bool = False
     kind: str = "table"
 
 
@@ -53,12 +55,17 @@ def table(
     bars: Mapping[str, float | None] | None = None,
     most: int = MOST,
     note: str = "",
+    worst: str = "",
+    queries: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Table:
     """Return the first `most` of some rows, all with the same columns, as a table with a note below it.
 
     `bars` are the columns that have bars, each with the value of a full one; None is the largest value of the column.
-    Undefined numbers are NaN.
+    Rows stand by ascending values of the column `worst`, if one is named. `queries` are of some columns the pictures that
+    their values lead to. Undefined numbers are NaN.
     """
+    if worst:
+        rows = sorted(rows, key=lambda row: (math.isnan(row[worst]), row[worst]))
     header = list(rows[0]) if rows else []
     words = {name for name in header if is_words(rows, name)}
     full: dict[str, float] = {}
@@ -68,7 +75,12 @@ def table(
     cells = [
         [_cell(row[name], name in words, full.get(name), name in _CHANCE) for name in header] for row in rows[:most]
     ]
+    for name, of_value in (queries or {}).items():
+        for row, made in zip(rows, cells, strict=False):
+            if name in row:
+                made[header.index(name)]["query"] = of_value.get(str(row[name]), "")
     widths = [max([len(name), *(len(row[at]["shown"]) for row in cells)]) for at, name in enumerate(header)]
+    widths = [min(width, _PROSE) for width in widths]  # longer texts are wrapped
     length = sum(width + 3 for width in widths)
     return Table(
         printable(title),
@@ -81,12 +93,13 @@ def table(
         sentence(note),
         length > _HALF,
         length > _WHOLE,
+        bool(worst),
     )
 
 
 def _style(words: bool, width: int) -> str:
     """Return the classes of a column's cells."""
-    return "" if not words else "text long" if width > _PROSE else "text"
+    return "" if not words else "text long" if width >= _PROSE else "text"
 
 
 def sentence(text: str) -> str:
@@ -112,4 +125,5 @@ def _cell(value: Any, words: bool, full: float | None, chance: bool = False) -> 
         "value": "" if exact is None else f"{exact:.9g}" if number else shown,
         "title": shown if len(shown) > _LONG else "",
         "bar": bar,
+        "query": "",
     }

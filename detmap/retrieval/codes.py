@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 _BLOCK_ITEMS = 1 << 21
 #: And numbers about them where no hit is kept: enough queries to keep all threads busy.
 _PASSING_ITEMS = 1 << 22
-#: Up to so many comparisons of codes between two looks at whether the work was called off.
+#: Maximum comparisons of codes between two checks for cancellation.
 _STEP = 1 << 24
 
 #: Elements of a matrix that are looked at and packed at a time.
 _PART = 1 << 18
 
-#: Items are listed by label where labels are integers in a range of so many times as many.
+#: Maximum ratio of the range of integer labels to the number of items at which items are listed by label.
 _SPREAD = 4
 
 #: Metrics that at a depth read nothing of the hits beyond it.

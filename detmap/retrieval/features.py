@@ -32,7 +32,7 @@ DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
 #: Distances that a block of queries makes at a time, and the gallery rows multiplied at a time.
 _BLOCK_DISTANCES, _TILE = 1 << 24, 16384
 
-#: Products are of so many queries, items and features, or a multiple: whole steps of the inner loops of every BLAS that
+#: Products have this number of queries, items and features, or a multiple: whole steps of the inner loops of every BLAS that
 #: was tried, and parts of a long sum that do not depend on the threads.
 _QUERIES, _ITEMS, _FEATURES = 48, 64, 64
 

@@ -316,7 +316,7 @@ class RankingResult(Result):
         Parameters
         ----------
         path : path, optional
-            Write the picture there, as .svg or .png.
+            Write the picture there, as .svg, .pdf or .png.
         queries : sequence of int, optional
             Draw the curves of these queries (places in `query_ids`), raw and interpolated, instead of the mean.
 
@@ -348,7 +348,7 @@ def plot_rankings(results: Mapping[str, RankingResult], path: str | os.PathLike[
     results : mapping of str to RankingResult
         By name.
     path : path, optional
-        Write the picture there, as .svg or .png.
+        Write the picture there, as .svg, .pdf or .png.
 
     Returns
     -------

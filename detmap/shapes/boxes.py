@@ -184,7 +184,7 @@ def infinite(box: NDArray[np.float64], **place: Any) -> InputError:
 def inverted(
     box: NDArray[np.float64], count: int, among: int, box_format: BoxFormat | None, **place: Any
 ) -> InputError:
-    """Return the error about a box of negative size, the first of `count` `among` so many.
+    """Return the error about a box of negative size, the first of `count` among `among` boxes.
 
     `box_format` is what the caller gave; None where the format of the file leaves no choice.
     """

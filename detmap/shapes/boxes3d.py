@@ -170,12 +170,18 @@ def _draw(column: Boxes3D) -> list[Drawing]:
     return [Drawing([row.reshape(4, 2)], np.empty((0, 2))) for row in column.ground.corners]
 
 
+def _absent(column: Boxes3D) -> tuple[NDArray[np.bool_], None]:
+    """Return which objects have no box in space: KITTI's files say -1 for the sides of these."""
+    return np.asarray(~(column.table[:, :3] > 0).any(axis=1)), None
+
+
 KIND = Kind(
     name=BEV,
     column=Boxes3D,
     field=_ARGUMENT,
     refine=_ground,
     stored=BOX3D,
+    absent=_absent,
     argument=_ARGUMENT,
     given=_given,
     join=_join,

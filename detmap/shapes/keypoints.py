@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _HUNDREDTHS = (26, 25, 25, 35, 35, 79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89)
 SIGMAS: NDArray[np.float64] = np.array([n / 100 for n in _HUNDREDTHS]) / 10.0
 
-#: So many pairs are worked on at a time.
+#: Pairs computed at a time.
 _PAIRS = 1 << 13
 
 
@@ -149,7 +149,7 @@ def part(column: Keypoints, points: tuple[int, int] | None, counted: bool, sourc
 
 def records(column: Keypoints) -> list[dict[str, Any]]:
     """Return the fields of COCO's record that hold each pose."""
-    values, starts, stops = column.poses  # between poses there may be much that nobody wrote
+    values, starts, stops = column.poses  # rows between poses may be uninitialised
     rows = zip(starts.tolist(), stops.tolist(), column.labelled.tolist(), strict=True)
     return [{"keypoints": values[start:stop].tolist(), "num_keypoints": labelled} for start, stop, labelled in rows]
 

@@ -94,10 +94,10 @@ class Reader(Protocol):
     """
 
     def __init__(self, size: int) -> None:
-        """Begin with a document of so many bytes."""
+        """Begin with a document of `size` bytes."""
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> Any:
-        """Read values of JSON; None where one is none, which nobody has looked at between brackets and braces.
+        """Read values of JSON; None where one is invalid; what stands between brackets and braces is unchecked.
 
         Parameters
         ----------
@@ -208,6 +208,9 @@ class Kind:
     ignored : callable, or None
         Of a column of ground truth, which rows neither have to be found nor are wrong to find whatever their flags, as poses
         without a visible keypoint; an array of bool, shape (n,). None: none.
+    absent : callable, or None
+        Of a column of ground truth: which rows have no shape, bool, shape (n,), and the corners of their boxes as shares of
+        the image, shape (n, 4), where the file had such, else None; for `Protocol.without_shape`. None: every row has one.
     measure : callable, or None
         ``measure(column, order, pixel, begin, end)`` returns areas of detections ``order[begin:end]`` as area ranges look
         at them. None: ``column.take(order[begin:end]).areas()``.
@@ -285,6 +288,7 @@ class Kind:
     prepare: Callable[[Any, Any, Any], tuple[Any, Any, dict[str, int]]] | None = None
     reach: Callable[[Any, Any, float], tuple[Boxes, Boxes] | None] | None = None
     ignored: Callable[[Any], NDArray[np.bool_]] | None = None
+    absent: Callable[[Any], tuple[NDArray[np.bool_], NDArray[np.float64] | None]] | None = None
     measure: Callable[[Any, NDArray[np.int32], float, int, int], NDArray[np.float64]] | None = None
     areas: Callable[[Any, Any], NDArray[np.float64] | None] | None = None
     stored: str = ""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from detmap.data.tables import Detections, GroundTruth
     from detmap.detection.protocols import Protocol
 
-#: So many polygons are drawn at a time: what that takes is bounded by what it takes for these.
+#: Polygons drawn at a time, which bounds the memory for drawing.
 _POLYGONS = 1 << 11
 
 
@@ -34,6 +34,9 @@ class MaskColumn(Frozen):
 
     #: Read-only arrays.
     held: mask_pairs.Masks
+    #: Corners of boxes as shares of the image, shape (n, 4), of objects that have a box and no mask, NaN for others; None:
+    #: none is known to be of that kind.
+    shares: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, masks: library.Masks) -> MaskColumn:
@@ -69,7 +72,8 @@ class MaskColumn(Frozen):
     def take(self, rows: NDArray[Any]) -> MaskColumn:
         """Return some of the masks; they share the runs."""
         held = self.held
-        return self.made(held.text, held.ends, held.spans[rows], held.areas[rows], held.boxes[rows], held.regular[rows])
+        made = self.made(held.text, held.ends, held.spans[rows], held.areas[rows], held.boxes[rows], held.regular[rows])
+        return made if self.shares is None else replace(made, shares=readonly(self.shares[rows], np.float64))
 
     def bounds(self) -> Boxes:
         """Return the box around each mask; zeros where a mask has no pixel."""
@@ -89,7 +93,8 @@ class MaskColumn(Frozen):
         counts = held.spans[:, 1] - held.spans[:, 0]
         stops = np.cumsum(counts)
         places = np.repeat(held.spans[:, 0] - (stops - counts), counts) + np.arange(int(counts.sum()))
-        return {"ends": held.ends[places], "stops": stops, "sizes": held.spans[:, 2:]}
+        shares = {} if self.shares is None else {"shares": self.shares}
+        return {"ends": held.ends[places], "stops": stops, "sizes": held.spans[:, 2:], **shares}
 
     def masks(self) -> library.Masks:
         """Return the masks as users work with them."""
@@ -115,7 +120,8 @@ class MaskColumn(Frozen):
             task(0, len(spans))
         else:
             parallel.run(task, parallel.even(len(spans), threads if ends.nbytes > 1 << 16 else 1), threads)
-        return self.made(np.empty(0, np.uint8), ends, spans, held.areas, held.boxes, held.regular)
+        made = self.made(np.empty(0, np.uint8), ends, spans, held.areas, held.boxes, held.regular)
+        return made if self.shares is None else replace(made, shares=self.shares)
 
 
 def join(columns: Sequence[MaskColumn]) -> MaskColumn:
@@ -123,7 +129,7 @@ def join(columns: Sequence[MaskColumn]) -> MaskColumn:
     held = [column.unpacked().held for column in columns]
     before = np.cumsum([0, *(one.ends.size for one in held)])
     spans = [one.spans + np.array([start, start, 0, 0]) for one, start in zip(held, before, strict=False)]
-    return MaskColumn.made(
+    made = MaskColumn.made(
         np.empty(0, np.uint8),
         *(
             np.concatenate([*parts, empty])
@@ -136,6 +142,10 @@ def join(columns: Sequence[MaskColumn]) -> MaskColumn:
             )
         ),
     )
+    if all(column.shares is None for column in columns):
+        return made
+    shares = [np.full((len(one), 4), np.nan) if one.shares is None else one.shares for one in columns]
+    return replace(made, shares=readonly(np.concatenate(shares), np.float64))
 
 
 def records(column: MaskColumn) -> list[dict[str, Any]]:
@@ -333,7 +343,7 @@ def _seem_shares(points: NDArray[np.float64], starts: NDArray[np.int64], vertice
 
 
 def _rows(count: int) -> dict[str, NDArray[Any]]:
-    """Return the columns of so many records, in one piece of memory."""
+    """Return the columns of `count` records, in one piece of memory."""
     made = allocate(*(((count, *width), kind) for width, kind in _BY_ROW.values()))
     return dict(zip(_BY_ROW, made, strict=True))
 
@@ -491,6 +501,11 @@ def _covered(column: MaskColumn) -> NDArray[np.float64]:
     return areas if regular.all() else np.where(regular, areas, np.nan)
 
 
+def _absent(column: MaskColumn) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None]:
+    """Return which masks have no pixel, and the boxes that stand for them."""
+    return column.held.areas == 0, column.shares
+
+
 def _refine(detections: MaskColumn, ground_truth: MaskColumn, pairs: Pairs, out: NDArray[np.float64]) -> None:
     """Write the overlap of masks."""
     rows = pairs.detections, pairs.ground_truth, pairs.crowd
@@ -575,6 +590,7 @@ KIND = Kind(
     covered=_covered,
     prepare=_prepare,
     refine=_refine,
+    absent=_absent,
     reader=MaskReader,
     refused={**_REFUSED, "": "bad_polygons"},
     argument="masks",

@@ -16,13 +16,13 @@ from detmap.kernels import readonly
 from detmap.kernels.numbers import HIGHEST_POWER, LOWEST_POWER, POWERS_OF_FIVE
 from detmap.system import parallel
 
-#: So many doubtful numbers are handed to float() at a time.
+#: Numbers per block that are parsed by float() because the kernel is not sure of their last bit.
 _DOUBTS = 1 << 10
 
-#: So many elements are there behind those that are taken: who reads points by three may look at two too many.
+#: Spare elements after those taken: reading points by three may touch two more.
 _BEHIND = 64
 
-#: A thread is given so many elements of memory at a time, but at most its share of all, and at least an eighth of that.
+#: Elements that a thread reserves at a time: at most its share of all, and at least an eighth of that.
 _REGION, _SHARES = 1 << 22, 8
 
 # What float() reads beyond decimal numbers (inf, nan, 1_000) is not plain.
@@ -49,7 +49,7 @@ class Scratch:
         self._own = threading.local()
 
     def take(self, size: int, kind: type[Any]) -> NDArray[Any]:
-        """Return so many elements of this thread's; what was returned before is overwritten."""
+        """Return `size` elements of this thread's memory; what was returned before is overwritten."""
         own: NDArray[Any] | None = getattr(self._own, kind.__name__, None)
         if own is None or own.size < size:
             own = np.empty(size, kind)

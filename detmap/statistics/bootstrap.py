@@ -19,11 +19,12 @@ from detmap.statistics.draws import check_replicates, check_seed, drawn
 from detmap.statistics.intervals import Method
 from detmap.statistics.resampled import AnyTally, Copies, Resampled, ResampledDetections
 from detmap.statistics.segments import ResampledSegments
+from detmap.system import progress
 
 #: What the column of the bias says.
 BIAS = "bias: by how much the value is expected to exceed that of a data set without end, estimated; not taken off"
 
-#: A jackknife leaves out one image at a time, or where there are more than this, one of so many groups of them.
+#: Maximum number of groups of images that a jackknife leaves out in turn; up to this number, a group is an image.
 GROUPS = 200
 
 
@@ -345,7 +346,8 @@ def replicated(
     check_choice("interval", method, intervals.METHODS)
     data = resampled(scored, threads)
     count, copies = samples(data.units, replicates, seed)
-    values = data.score(count, copies, threads)
+    with progress.counting(("bootstrap", replicates), ("jackknife", count - replicates)):
+        values = data.score(count, copies, threads)
     return Bootstrap(
         metrics=data.metrics,
         by_category=data.by_category,

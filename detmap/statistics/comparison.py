@@ -34,6 +34,9 @@ from detmap.statistics.permutation import Permutations, check_alike, permutation
 from detmap.statistics.resampled import AnyTally, Columns
 from detmap.statistics.tests import CORRECTIONS, Correction, adjust, enough_drawn, promise
 
+#: Maximum number of categories without a test that a sentence names.
+_NAMED = 10
+
 
 def _counted(number: int, one: str, several: str = "") -> str:
     """Return a number with its noun, which is plural but for 1."""
@@ -252,7 +255,9 @@ class Comparison:
         if of_metric.untested:
             lines.append(f"{self.metric}: too few {unit} to tell (it takes {of_metric.fewest} with objects)")
         if of_category.untested:
-            lines.append(f"too few {unit} to tell ({len(of_category.untested)}): {', '.join(of_category.untested)}")
+            untested = of_category.untested
+            more = f" and {len(untested) - _NAMED:,} more" if len(untested) > _NAMED else ""
+            lines.append(f"too few {unit} to tell ({len(untested)}): {', '.join(untested[:_NAMED])}{more}")
         for many in sorted({one.drawn for one in self.permutations.values() if not one.exact.all()}):
             for name, family in ((self.metric, of_metric), ("the categories", of_category)):
                 lines += _too_few_drawn(many, family.size, name, self.correction, self.alpha)

@@ -80,7 +80,7 @@ def trials(estimate: float, error: float) -> float:
 
 
 def _logits(values: NDArray[np.float64], count: float) -> NDArray[np.float64]:
-    """Return values on the logit scale, as proportions of so many trials: at least half a success, and half a failure."""
+    """Return the logits of proportions of `count` trials, with at least half a success and half a failure."""
     # Haldane, J., The estimation and significance of the logarithm of a ratio of frequencies (1956).
     half = min(0.5 / count, 0.5)
     values = np.clip(values, half, 1 - half)

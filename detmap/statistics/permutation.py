@@ -20,6 +20,7 @@ from detmap.statistics.draws import check_seed, exchanged
 from detmap.statistics.intervals import FEWEST
 from detmap.statistics.resampled import MOST_CHANGING, AnyTally, Paired, PairedDetections
 from detmap.statistics.segments import PairedSegments
+from detmap.system import progress
 
 #: How many permutations are drawn where the number of hypotheses asks for no more.
 PERMUTATIONS = 5000
@@ -192,7 +193,8 @@ def permute(
             return none
         return _chosen(r - 1, anywhere, units.number) if every else exchanged(units.number, seed, r - 1)
 
-    made = pair.differences(1 + count, swaps, threads)
+    with progress.counting(("permutation", count)):
+        made = pair.differences(1 + count, swaps, threads)
     estimate, drawn = made[0], made[1:]
     extreme, whole = _count(drawn, estimate), {}
     total, exact = np.full(estimate.size, count), np.full(estimate.size, every)

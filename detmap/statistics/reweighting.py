@@ -20,10 +20,10 @@ from detmap.hits import SAMPLED, WITH_TAIL, Hits
 from detmap.kernels import readonly, resampling
 from detmap.statistics.clusters import Units, balanced, units_of
 from detmap.statistics.sampled_curves import sampled_scores
-from detmap.system import parallel
+from detmap.system import parallel, progress
 
-#: A block of replicates has about so many precisions, few enough for Ctrl-C to be heard soon; the classes that are worked on
-#: together have about so many hits in it, few enough for a cache. Both are enough that calling the kernels does not count,
+#: Precisions in a block of replicates, few enough for Ctrl-C to be heard soon, and hits of the classes that are worked on
+#: together, few enough for a cache. Both are large enough that calling the kernels does not count,
 #: and the former for all `resampling.LANES` of COCO's 80 classes.
 _BLOCK, _HITS = 2_600_000, 500_000
 
@@ -232,20 +232,23 @@ class Reweighted:
             room = spare.pop() if spare else _Room()
             self._score_block(np.stack([codes(r) for r in range(begin, end)]), recalls, room, out[begin:end])
             spare.append(room)
+            progress.advance(end - begin)
 
         parallel.run(work, [(begin, min(begin + size, count)) for begin in range(0, count, size)], threads)
         if self.pools is not None:  # whose columns come here as those of all categories, or of a group
-            made = self.pools.score(count, codes, threads)
+            with progress.counting(("pooled classes", count)):
+                made = self.pools.score(count, codes, threads)
             out[:, :, list(self.pooled)] = made[:, :, list(self.pooled.values())]
         for crowd in self.crowds:
-            crowd.fill(out, count, codes, threads)
+            with progress.counting(("groups of images", count)):
+                crowd.fill(out, count, codes, threads)
         return out
 
     def _score_block(self, codes: NDArray[np.int32], recalls: int, room: _Room, out: NDArray[np.float64]) -> None:
         """Fill the rows of a block of replicates."""
         protocol, classes = self.tally.protocol, len(self.tally.categories)
         thresholds, rows = len(protocol.iou_thresholds), len(codes) * self.sides
-        # Few bytes an image, which fit into the fastest cache: nobody draws one of so many images 256 times.
+        # Small counts, which fit into the fastest cache: an image is practically never drawn 256 times.
         given = readonly(codes, np.int16)
         words = self._words(given)
         positives = self._positives(given)
@@ -408,7 +411,7 @@ class _Crowd:
 
 
 def _groups(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Split classes with so many hits each into groups of neighbours."""
+    """Split classes with `sizes` hits into groups of neighbours."""
     groups, begin, total = [], 0, 0
     for k, size in enumerate(sizes.tolist()):
         total += size
@@ -465,7 +468,7 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
 
     starts_run = np.ones(kept.size, np.bool_)
     if protocol.ties not in BY_FILE:
-        # An image's detections of one score change places with nobody: the copies of such a run follow each other whole.
+        # Detections of equal score on one image keep their order: copies of such a run follow each other as a whole.
         starts_run[1:] = (category[1:] != category[:-1]) | (image[1:] != image[:-1]) | (score[1:] != score[:-1])
     run = np.cumsum(starts_run) - 1
     in_special = np.bincount(run[special], minlength=int(starts_run.sum())).astype(np.bool_)[run]

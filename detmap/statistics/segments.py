@@ -11,8 +11,9 @@ from detmap.errors import OptionError, shorten
 from detmap.panoptic.tally import GROUPS, METRICS, QUALITIES, PanopticTally, Sums
 from detmap.statistics.clusters import Units, balanced, units_of
 from detmap.statistics.resampled import Copies, Swaps
+from detmap.system import progress
 
-#: Scores of so many samples are computed together.
+#: Samples whose scores are computed together.
 _BLOCK = 64
 
 
@@ -37,6 +38,7 @@ class ResampledSegments:
         for begin in range(0, count, _BLOCK):
             made = [self._tally.weighted(copies(r) / 2) for r in range(begin, min(begin + _BLOCK, count))]
             blocks.append(_columns(_stacked(made), self._tally.classes.things))
+            progress.advance(len(made))
         return np.concatenate(blocks)
 
 
@@ -93,6 +95,7 @@ class PairedSegments:
             one = _columns(Sums(*(a + b for a, b in zip(own, change, strict=True))), things)
             two = _columns(Sums(*(a - b for a, b in zip(other, change, strict=True))), things)
             blocks.append(two - one)
+            progress.advance(len(moved))
         values = np.concatenate(blocks)
         return values[:, self._wanted if category is None else [len(METRICS) + category]]
 

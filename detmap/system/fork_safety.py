@@ -54,7 +54,7 @@ def _before() -> None:
         names = _imported_elsewhere()
         if not names:
             return
-        _release()  # whoever imports may need them
+        _release()  # the import may need them
         for name in names:
             with suppress(ImportError):
                 importlib.import_module(name)  # ends when the other thread has imported it

@@ -23,7 +23,7 @@ class Limit(NamedTuple):
         return size(given, self.variable) if given else self.default
 
     def advice(self) -> str:
-        """Return what a message says to whoever wants another limit."""
+        """Return the remedy of a message about this limit."""
         return f"the environment variable {self.variable} sets another limit"
 
 

@@ -42,7 +42,7 @@ def thread_count(threads: int | None) -> int:
 
 
 class Stopped(BaseException):
-    """The work of this thread was cancelled: nobody waits for the result."""
+    """The work of this thread was cancelled; its result is not used."""
 
 
 class _Flag:
@@ -141,7 +141,7 @@ def run(
 
 
 def _pool(workers: int) -> ThreadPoolExecutor:
-    """Return the pool of so many threads. It is kept, since starting threads takes longer than many a task."""
+    """Return the pool of `workers` threads, which is kept because starting threads takes longer than most tasks."""
     with _lock:
         if workers not in _pools:
             _pools[workers] = ThreadPoolExecutor(workers, "detmap", _enter_worker)
@@ -149,7 +149,7 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 
 def _forget_pools() -> None:
-    """A forked process has none of its parent's threads, nor whoever may have held the lock."""
+    """Replace pools and lock in a forked process, which has none of its parent's threads."""
     global _lock
     _pools.clear()
     _lock = threading.Lock()
@@ -175,7 +175,7 @@ class Workers(ThreadPoolExecutor):
         return future
 
     def stop(self, patience: float | None) -> None:
-        """Cancel what has not begun, tell the rest to stop, and wait for it so many seconds (None: until it has)."""
+        """Cancel pending tasks, tell running ones to stop, and wait `patience` seconds for them (None: until they have)."""
         self._flag.set()
         self.shutdown(wait=False, cancel_futures=True)
         wait(list(self._futures), patience)

@@ -25,8 +25,8 @@ _over: list[bool] = []
 #: The name of a file that is being written: machine, process, and what makes it one of its own.
 _NAME = r"\.detmap-([0-9a-f]{8})-([0-9]{1,9})-[0-9a-f]{16}\.tmp"
 
-#: So many seconds after it was last written to, a file is given up whatever is said of its process: another machine's may
-#: have ended, and another process may have its number.
+#: Seconds after which an unfinished temporary file is deleted, even if its process seems alive: that may have run on another
+#: machine, or another process may have its number.
 _GIVEN_UP = 86400.0
 
 
@@ -56,7 +56,7 @@ def remove_unfinished(folder: Path) -> None:
             name = re.fullmatch(_NAME, entry.name)
             if name is None:
                 continue
-            with contextlib.suppress(OSError):  # somebody else removes it, or it is another user's
+            with contextlib.suppress(OSError):  # another process removes it, or it belongs to another user
                 runs = _runs(int(name[2])) if name[1] == _machine() else None
                 age = time.time() - entry.stat(follow_symlinks=False).st_mtime
                 if runs is False or age > _GIVEN_UP:

@@ -48,6 +48,11 @@ TARGETS = {
 }
 
 
+#: What a level is compiled for besides, as LLVM names it; `detmap_level` of the runtime asks for it too. Ice Lake and Zen 4
+#: have it, which count the bits of codes by vectors.
+FEATURES = {"x86-64-v4": "+avx512vpopcntdq"}
+
+
 class Compiled(NamedTuple):
     """A kernel: its label, the types of its arguments and result, the name of its code, and the code."""
 
@@ -60,7 +65,9 @@ class Compiled(NamedTuple):
 def main() -> None:
     options = _options()
     started = time.perf_counter()
-    os.environ.update(NUMBA_CPU_NAME=options.cpu, NUMBA_CPU_FEATURES="", DETMAP_KERNELS="jit")
+    os.environ.update(
+        NUMBA_CPU_NAME=options.cpu, NUMBA_CPU_FEATURES=FEATURES.get(options.cpu, ""), DETMAP_KERNELS="jit"
+    )
     from detmap.cli import compiling
 
     _, tasks, costs = compiling.compile_all(options.cpu)
@@ -138,7 +145,7 @@ def _description(content: bytes, target: Target, cpu: str, linker: str) -> list[
     return [
         *_ahead.describe(_numba._HOME, len(content), zlib.crc32(content)),
         f"target {target.zig if linker == 'zig' else target.triple}",
-        f"processor {cpu}",
+        f"processor {cpu}{FEATURES.get(cpu, '')}",
         f"numba {numba.__version__}",
         f"llvmlite {llvmlite.__version__} with LLVM {llvm}",
     ]
@@ -170,7 +177,7 @@ def _emitted(number: int, kernel: Compiled, target: Target, cpu: str, work: Path
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     machine = binding.Target.from_triple(target.triple).create_target_machine(
-        cpu=cpu, features="", opt=3, reloc="pic", codemodel="default"
+        cpu=cpu, features=FEATURES.get(cpu, ""), opt=3, reloc="pic", codemodel="default"
     )
     module = kernel.module.clone()
     module.triple, module.data_layout = target.triple, str(machine.target_data)

@@ -104,9 +104,9 @@ int numba_attempt_nocopy_reshape(intptr_t count, const intptr_t *shape, const in
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* The highest level of x86-64, 1 to 4, whose instructions this processor and its system offer. */
+/* The highest level of x86-64, 1 to 4, whose instructions this processor and its system offer; 4 is with VPOPCNTDQ. */
 EXPORT int detmap_level(void) {
-    unsigned a, b, c, d, extended_c = 0, seven_b = 0, low = 0, high = 0;
+    unsigned a, b, c, d, extended_c = 0, seven_b = 0, seven_c = 0, low = 0, high = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d))
         return 1;
     const unsigned second = 1u << 0 | 1u << 9 | 1u << 13 | 1u << 19 | 1u << 20 | 1u << 23; /* SSE3 … SSE4.2, CX16, POPCNT */
@@ -115,7 +115,7 @@ EXPORT int detmap_level(void) {
     if (__get_cpuid(0x80000001u, &a, &b, &c, &d))
         extended_c = c;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
-        seven_b = b;
+        seven_b = b, seven_c = c;
     if ((first_c & second) != second || !(extended_c & 1u)) /* LAHF */
         return 1;
     if ((first_c & third) != third || !(extended_c & 1u << 5)) /* LZCNT */
@@ -125,7 +125,7 @@ EXPORT int detmap_level(void) {
     if ((seven_b & vectors) != vectors || (low & 6u) != 6u)
         return 2;
     const unsigned wide = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31; /* AVX-512 F, DQ, CD, BW, VL */
-    return (seven_b & wide) == wide && (low & 0xe6u) == 0xe6u ? 4 : 3;
+    return (seven_b & wide) == wide && seven_c & 1u << 14 && (low & 0xe6u) == 0xe6u ? 4 : 3;
 }
 #else
 EXPORT int detmap_level(void) { return 1; }

@@ -107,9 +107,13 @@ def test_caps_and_thresholds(capsys):
 def test_quiet_and_notes(capsys, tmp_path):
     path = tmp_path / "d.json"
     path.write_text('[{"image_id":1,"category_id":4242,"bbox":[1,2,3,4],"score":1}]')
-    err = run(capsys, "eval", TRUTH, path, "--unknown-images", "ignore")[2]
-    assert "note: " in err
-    assert run(capsys, "eval", TRUTH, path, "--unknown-images", "ignore", "--quiet")[2] == ""
+    said = "1 detection on images that the ground truth does not have: dropped"
+    words = ("eval", TRUTH, path, "--unknown-images", "ignore")
+    for form in ("table", "markdown", "csv", "json", "latex"):  # once, where tables do not hold them on stderr
+        _, out, err = run(capsys, *words, "--format", form)
+        assert (said in out, said in err) == (form in ("table", "markdown"), form not in ("table", "markdown"))
+    _, _, err = run(capsys, *words, "--quiet")
+    assert "note" not in err
 
 
 @pytest.mark.parametrize(

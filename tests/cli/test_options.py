@@ -159,7 +159,7 @@ def test_a_class_map_calls_classes_of_coco_as_the_ground_truth_does(pair):
 def test_a_class_map_that_maps_nothing_is_noticed(pair, capsys):
     (pair / "map.csv").write_text("hen,cat\n")
     assert main(["eval", "truth.json", "found.json", "--class-map", "map.csv"]) == 0
-    assert "no class of the class map (1 in all) is among those of the detections" in capsys.readouterr().err
+    assert "no class of the class map (1 in all) is among those of the detections" in capsys.readouterr().out
 
 
 def test_check_takes_a_class_map(pair, capsys):

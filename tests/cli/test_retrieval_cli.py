@@ -99,7 +99,7 @@ def test_conventions_are_all_listed(capsys):
         (["reid", "pickled.npz"], "pickled objects"),
         (["reid", "run"], "not an .npz file"),
         (["reid", "few.npz"], "has no array query_ids"),
-        (["reid", "reid.npz", "--plot", "x.pdf"], "as .svg or .png"),
+        (["reid", "reid.npz", "--plot", "x.gif"], "as .svg, .pdf or .png"),
         (["hashing", "reid.npz"], "has no array query_codes"),
     ],
 )

@@ -80,19 +80,19 @@ def test_a_terminal_without_the_rule_s_character_shows_another(monkeypatch):
     assert set(terminal.table(ROWS).splitlines()[1].strip()) == {"-"}
 
 
-def test_progress_says_how_much_is_done_how_fast_and_how_long_it_takes(monkeypatch):
+def test_progress_says_how_much_is_done_and_how_long_it_takes(monkeypatch):
     terminal_as_stderr(monkeypatch)
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     done = terminal.Progress(4, "files")
-    assert done.text() == "╌" * 40 + " 0/4"
+    assert done.text() == "╌" * 30 + " 0 of 4 files (0 %)"
     now[0] += 7322
     done.advance()
     done.advance()
-    assert done.text() == "━" * 20 + "╌" * 20 + " 2/4 0.00 files/s 2:02:02"
+    assert done.text() == "━" * 15 + "╌" * 15 + " 2 of 4 files (50 %), 2:02:02 left"
     done.advance()
     done.advance()
-    assert done.text() == "━" * 40 + " 4/4 finishing"
+    assert done.text() == "━" * 30 + " 4 of 4 files (100 %) finishing"
 
 
 def test_a_line_is_cut_to_the_terminal_and_leaves_nothing_behind(monkeypatch):

@@ -189,12 +189,12 @@ def test_rankings_have_them_too(tmp_path, capsys):
     code, table, err = run(capsys, "trec", tmp_path / "q", tmp_path / "one")
     assert code == 0
     for text in (table, err):
-        assert "1 query of the run that nobody judged" in text
+        assert "1 query of the run without judgements" in text
     paths = (tmp_path / "one", tmp_path / "two")
     for more in ((), ("--compare",)):
         _, table, err = run(capsys, "trec", tmp_path / "q", *paths, *more)
         for text in (table, err):
-            assert text.count("1 query of the run that nobody judged") == 1
+            assert text.count("1 query of the run without judgements") == 1
         shown = json.loads(run(capsys, "trec", tmp_path / "q", *paths, *more, "--format", "json", "--quiet")[1])
         shown = shown.get("runs", shown)
         assert [shown[str(path)]["notices"] for path in paths] == [expected, {"missing_queries": 1}]

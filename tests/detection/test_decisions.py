@@ -139,6 +139,7 @@ GIVEN = {
     "crowd_groups": (["--crowd-groups", "few:0.5,many:10"], (("few", 0.5), ("many", 10.0))),
     "crowd_means": (["--crowd-means", "published"], "published"),
     "group_of": (["--group-of", "found"], "found"),
+    "without_shape": (["--without-shape", "boxed"], "boxed"),
     "class_thresholds": (["--class-thresholds", "car:0.7, cyclist:0.5"], (("car", 0.7), ("cyclist", 0.5))),
     "neighbours": (["--neighbours", "car:van"], (("car", "van"),)),
     "absorbing": (["--absorbing"], True),

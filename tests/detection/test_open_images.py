@@ -87,37 +87,53 @@ def test_every_bit_of_drawn_scenes(seed, kind):
         assert same_bits(ap(result, categories), list(expected.values()))
 
 
+@pytest.mark.parametrize("absent", [0.0, 0.5])
 @pytest.mark.parametrize("seed", range(examples(6)))
-def test_masks(seed):
-    scene = open_images_scenes.scene(seed, masks=True)
+def test_masks(seed, absent):
+    scene = open_images_scenes.scene(seed, masks=True, fine=absent > 0, absent=absent)
     objects, detections, labels, categories, _ = scene
     expected = naive_open_images.evaluate(objects, detections, labels, categories, masks=True)
     result = detmap.evaluate(*open_images_scenes.tables(*scene), "openimages", iou_type="segm")
     assert same_bits(ap(result, categories), list(expected.values()))
 
 
+@pytest.mark.parametrize("absent", [None, 0.5])
 @pytest.mark.parametrize("seed", range(examples(4)))
-def test_tallies_of_parts_and_saved_ones(seed):
-    truth, found = open_images_scenes.tables(*open_images_scenes.scene(seed, many=20))
-    whole = detmap.match(truth, found, "openimages")
+def test_tallies_of_parts_and_saved_ones(seed, absent):
+    scene = open_images_scenes.scene(seed, many=20, masks=absent is not None, absent=absent or 0.0)
+    truth, found = open_images_scenes.tables(*scene)
+    kind = "bbox" if absent is None else "segm"
+    whole = detmap.match(truth, found, "openimages", iou_type=kind)
     result = detmap.DetectionResult(whole)
     assert_same_result(detmap.DetectionResult(detmap.Tally.from_bytes(whole.to_bytes())), result)
     side = np.arange(truth.images.ids.size) % 2 == 0
-    parts = [detmap.match(truth, found, "openimages", image_ids=truth.images.ids[rows]) for rows in (side, ~side)]
+    parts = [
+        detmap.match(truth, found, "openimages", iou_type=kind, image_ids=truth.images.ids[rows])
+        for rows in (side, ~side)
+    ]
     assert_same_result(detmap.DetectionResult(parts[1].merge(parts[0])), result)
 
 
+@pytest.mark.parametrize("absent", [None, 0.5])
+@pytest.mark.parametrize("protocol", ["openimages", "coco"])
 @pytest.mark.parametrize("seed", range(examples(4)))
-def test_matches_have_the_bits_of_the_tally(seed):
-    truth, found = open_images_scenes.tables(*open_images_scenes.scene(seed, many=20))
-    tally = detmap.match(truth, found, "openimages")
-    matches = detmap.match_pairs(truth, found, "openimages")
+def test_matches_have_the_bits_of_the_tally(seed, protocol, absent):
+    scene = open_images_scenes.scene(seed, many=20, masks=absent is not None, absent=absent or 0.0)
+    truth, found = open_images_scenes.tables(*scene)
+    given = {"iou_type": "bbox" if absent is None else "segm"}
+    if protocol == "coco":
+        given |= {"without_shape": "boxed", "group_of": "found", "ties": "reversed", "area_ranges": [("all", 0, 1e10)]}
+        given |= {"iou_thresholds": [0.5], "max_dets": [100]}
+    tally = detmap.match(truth, found, protocol, **given)
+    matches = detmap.match_pairs(truth, found, protocol, iou=0.5, **given)
     order = np.lexsort((matches.tie_keys(), -matches.score, matches.category))
     assert same_bits(matches.score[order], tally.scores)
     assert np.array_equal(matches.outcome[order], tally.hit[:, 0] + 2 * tally.ignored[:, 0])
     assert matches.missed.size == tally.positives.sum() - tally.hit.sum()
-    diagnosis = detmap.diagnose(truth, found, "openimages")
-    assert diagnosis.tide()["AP"] == pytest.approx(detmap.evaluate(truth, found, "openimages")["mAP"], abs=1e-12)
+    if protocol == "openimages":
+        diagnosis = detmap.diagnose(truth, found, "openimages", **given)
+        expected = detmap.evaluate(truth, found, "openimages", **given)["mAP"]
+        assert diagnosis.tide()["AP"] == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(examples(4)))

@@ -155,16 +155,24 @@ def test_objects_choose_under_thumos():
     ("truth", "found", "expected"),
     [
         ({"database": {"v": {"subset": "training"}}}, {}, "no videos of the subset 'validation', only of: 'training'"),
-        ({"database": []}, {}, "Expected `object`"),
-        ({"database": {"v": {"subset": "validation", "annotations": [{"label": "a", "segment": [2]}]}}}, {}, "v', 0:"),
+        ({"database": []}, {}, "database: expected `object`"),
+        (
+            {"database": {"v": {"subset": "validation", "annotations": [{"label": "a", "segment": [2]}]}}},
+            {},
+            "v', annotations[0], field 'segment'",
+        ),
         (
             {"database": {"v": {"subset": "validation", "annotations": [{"label": "a", "segment": [2, 1]}]}}},
             {},
             "lies before",
         ),
-        (None, {"results": {"v": [{"label": "a", "segment": [1, 2]}]}}, "v', 0: Object missing required field `score`"),
+        (
+            None,
+            {"results": {"v": [{"label": "a", "segment": [1, 2]}]}},
+            "v', record 0: object missing required field `score`",
+        ),
         (None, {"results": {"v": [{"label": "a", "segment": [1, 1e400], "score": 1}]}}, "JSON"),
-        (None, {"results": {"v": [{"label": "a", "segment": [1, "2"], "score": 1}]}}, "Expected `float`, got `str`"),
+        (None, {"results": {"v": [{"label": "a", "segment": [1, "2"], "score": 1}]}}, "expected `float`, got `str`"),
     ],
 )
 def test_bad_json(truth, found, expected, tmp_path):

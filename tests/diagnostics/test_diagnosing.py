@@ -74,7 +74,7 @@ def test_a_part_that_cannot_be_made_is_left_out_unless_it_was_asked_for(capsys, 
     rows = json.loads(FILES[1].read_text())
     loud = tmp_path / "loud.json"
     loud.write_text(json.dumps([{**row, "score": 100 * row["score"]} for row in rows]))
-    code, out, err = run(capsys, FILES[0], loud)
+    code, out, err = run(capsys, FILES[0], loud, "--all")
     assert code == 0
     assert "note: calibration is left out: only scores between 0 and 1" in err
     assert "lrp" in out

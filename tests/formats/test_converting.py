@@ -16,7 +16,7 @@ from detmap.cli import main
 from detmap.errors import InputError, OptionError
 from detmap.formats import FORMATS, LOST, files
 
-BOXES = ("coco", "voc", "yolo", "csv", "text", "parquet", "feather")
+BOXES = ("coco", "voc", "yolo", "csv", "text", "parquet", "feather", "dota", "kitti")
 ENDING = {"coco": ".json", "csv": ".csv", "parquet": ".parquet", "feather": ".feather"}
 
 
@@ -68,11 +68,20 @@ def test_the_same_detections_give_the_same_bits_in_every_format(format, world, t
 def test_every_format_into_every_other(first, second, world, tmp_path):
     """Ground truth and detections are told apart by their content, and arrive with every bit of their boxes and scores."""
     paths = write_both(world, tmp_path, first)
-    more = {"image_sizes": "1024x512"} if first in ("voc", "text") and second == "yolo" else {}
+    more = {"image_sizes": "1024x512"} if first in ("voc", "text", "dota", "kitti") and second == "yolo" else {}
     targets = [tmp_path / f"out-{what}{ENDING.get(second, '')}" for what in ("truth", "found")]
     made = detmap.convert(paths[0], targets[0], to=second, **more)
     assert (made.role, made.format, made.written, made.images) == ("ground_truth", second, 40, 6)
-    assert set(made.lost) <= {"category_ids", "image_sizes", "areas", "corners", "category_names", "image_names"}
+    assert set(made.lost) <= {
+        "category_ids",
+        "image_sizes",
+        "areas",
+        "corners",
+        "category_names",
+        "image_names",
+        "sizes",
+        "shapes",
+    }
     assert set(made.lost) <= set(LOST)
     dets = detmap.convert(paths[1], targets[1], to=second, ground_truth=paths[0] if not more else world[0])
     assert (dets.role, dets.written) == ("detections", 100)

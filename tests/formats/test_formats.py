@@ -14,6 +14,7 @@ import pytest
 import detmap
 from detmap.errors import InputError, OptionError
 from detmap.formats.coco import read as coco
+from detmap.reading.sources import Opened
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 TRUTH, FOUND = FIXTURES / "coco/ground_truth.json", FIXTURES / "coco/detections.json"
@@ -483,3 +484,48 @@ def test_a_record_that_goes_on_in_the_next_line_is_refused(worth, monkeypatch, t
             detmap.read_coco_results(path)
         path.write_text(text.replace(":\n", ":").replace(",\n", ","))
         assert len(detmap.read_coco_results(path)) in (1, 2)
+
+
+def test_names_and_sizes_of_images_are_those_of_the_list_of_images_alone(tmp_path, monkeypatch):
+    """Of a file that is scanned nothing else is decoded; the outcome is the parser's, with a mark of the byte order too."""
+    images = [
+        {"id": 9, "file_name": "a.jpg", "height": 4, "width": 5.0, "neg_category_ids": [1], "crowdIndex": 0.5},
+        {"id": 3, "file_name": 7, "height": 0, "width": 5},
+        {"id": 5, "height": 2**40, "width": 5, "not_exhaustive_category_ids": []},
+    ]
+    box = {"image_id": 9, "category_id": 1, "bbox": [0, 0, 2, 2], "area": 4, "iscrowd": 0}
+    document = {
+        "images": images,
+        "annotations": [{**box, "id": k, "note": '"images": [', "is_group_of": k} for k in (0, 1)],
+        "categories": [{"id": 1, "name": "c", "frequency": "r"}],
+    }
+    found = []
+    for mark, worth in ((b"", 0), (b"", 1 << 60), (b"\xef\xbb\xbf", 1 << 60)):
+        monkeypatch.setattr("detmap.formats.coco.read._WORTH_SCANNING", worth)
+        path = tmp_path / "truth.json"
+        path.write_bytes(mark + json.dumps(document).encode())
+        found.append(detmap.read(path, "ground_truth"))
+    for table in found:
+        assert table.images.values.tolist() == [3, 5, 9]
+        assert table.images.names == ("", "", "a.jpg")
+        assert table.images.sizes.tolist() == [[0, 0], [0, 0], [4, 5]]
+        assert table.group_of.tolist() == [False, True]
+        assert table.negatives.by_image(table.images.ids, table.categories.ids) == {9: [1]}
+        assert table.not_exhaustive.listed.tolist() == [False, True, False]
+        assert table.images.crowd_index[2] == 0.5
+        assert table.categories.frequencies == ("r",)
+        assert {code for code in table.notices if code.startswith("foreign_fields:")} == {
+            "foreign_fields:neg_category_ids (LVIS)",
+            "foreign_fields:not_exhaustive_category_ids (LVIS)",
+            "foreign_fields:frequency (LVIS)",
+            "foreign_fields:crowdIndex (CrowdPose)",
+            "foreign_fields:is_group_of (Open Images)",
+        }
+
+
+def test_a_file_that_is_scanned_is_not_read_as_a_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr("detmap.formats.coco.read._WORTH_SCANNING", 0)
+    path = tmp_path / "truth.json"
+    path.write_text(json.dumps(DOCUMENT | {"images": [{"id": 1, "file_name": "a", "neg_category_ids": [1]}]}))
+    monkeypatch.setattr(Opened, "whole", lambda opened: pytest.fail("read as a whole"))
+    assert detmap.read(path, "ground_truth").images.names == ("a",)

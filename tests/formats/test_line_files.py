@@ -107,7 +107,15 @@ def test_scores_are_those_of_the_same_boxes_in_json(tmp_path, monkeypatch):
         detections="{score} {class} {cx} {cy} {width} {height}",
     )
     lost = detmap.write(truth, tmp_path / "lines", format="made")
-    assert set(lost) <= {"areas", "category_ids", "image_ids", "image_sizes", "empty_categories"}
+    assert set(lost) <= {
+        "areas",
+        "category_ids",
+        "image_ids",
+        "image_sizes",
+        "empty_categories",
+        "category_order",
+        "sizes",
+    }
     again = detmap.read(tmp_path / "lines", "ground_truth", format="made")
     assert sorted(map(tuple, again.boxes.tolist())) == sorted(map(tuple, truth.boxes.tolist()))
     lost = detmap.write(found, tmp_path / "results", format="made", ground_truth=truth)

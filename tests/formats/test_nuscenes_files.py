@@ -133,7 +133,7 @@ def test_nan_as_python_writes_it(scene, tmp_path):
     assert_same_result(*(detmap.evaluate(samples, one, "nuscenes") for one in (tmp_path / "nan.json", results)))
     boxes[0]["translation"][0] = float("nan")
     results.write_text(json.dumps(document))
-    with pytest.raises(detmap.InputError, match=r"sample '.*': Expected `float`, got `null` - at `\$\[0\].translation"):
+    with pytest.raises(detmap.InputError, match=r"sample '.*', \[0\]\.translation\[0\]: expected `float`, got `null`"):
         detmap.evaluate(samples, results, "nuscenes")
 
 
@@ -162,12 +162,12 @@ BOX |= {"detection_name": "car", "detection_score": 0.5, "attribute_name": "", "
         ({"attribute_name": "vehicle.flying"}, "field 'attribute_name': is no attribute (got 'vehicle.flying')"),
         ({"sample_token": "b"}, "field 'sample_token': is another sample (got 'b'); it is 'a'"),
         ({"detection_score": None}, "sample 'a', box 1, field 'detection_score': is missing"),
-        ({"detection_score": "high"}, "Expected `float | null`, got `str`"),
-        ({"size": [1.0, 2.0]}, "Expected `array` of length 3"),
+        ({"detection_score": "high"}, "expected `float | null`, got `str`"),
+        ({"size": [1.0, 2.0]}, "expected `array` of length 3"),
         ({"size": [1.0, 2.0, 0.0]}, "box 1, field 'size': width, length and height must be above 0"),
         ({"rotation": [0.0, 0.0, 0.0, 0.0]}, "box 1, field 'rotation': a quaternion must have a length"),
         ({"translation": [1e200, 0.0, 0.0]}, "box 1, field 'translation': must be finite numbers of at most 1e+150"),
-        ({"velocity": [1.0]}, "Expected `array` of length 2"),
+        ({"velocity": [1.0]}, "expected `array` of length 2"),
     ],
 )
 def test_a_box_that_cannot_be_is_named(change, says, tmp_path):
@@ -183,7 +183,7 @@ def test_a_box_that_cannot_be_is_named(change, says, tmp_path):
     ("text", "says"),
     [
         ('{"results": {"a": [', "is not valid JSON"),
-        ('{"meta": {}, "results": {"a": 5}}', "sample 'a': Expected `array`, got `int`"),
+        ('{"meta": {}, "results": {"a": 5}}', "sample 'a': expected `array`, got `int`"),
         ('{"results": {"a": ' + "[" * 100_000 + "]" * 100_000 + "}}", "results.json"),
     ],
 )
@@ -218,7 +218,11 @@ def test_more_boxes_than_a_submission_may_have(tmp_path):
             "has more than one attribute",
         ),
         ("sample_data", {"ego_pose_token": "x"}, "sample_data.json: record 0, field 'ego_pose_token'"),
-        ("sample_annotation", {"size": "big"}, "sample_annotation.json: Expected `array`, got `str` - at `$[0].size`"),
+        (
+            "sample_annotation",
+            {"size": "big"},
+            "sample_annotation.json: record 0, field 'size': expected `array`, got `str`",
+        ),
     ],
 )
 def test_a_row_of_the_tables_that_cannot_be_is_named(table, change, says, scene):

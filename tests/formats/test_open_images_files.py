@@ -31,6 +31,8 @@ FOUND = "ImageID,LabelName,Score,XMin,XMax,YMin,YMax"
 def packed(mask):
     import pycocotools.mask
 
+    if mask is None:
+        return ""
     counts = pycocotools.mask.encode(np.asfortranarray(mask.astype(np.uint8)))["counts"]
     return base64.b64encode(zlib.compress(counts)).decode()
 
@@ -45,6 +47,8 @@ def write(folder, objects, detections, labels, masks=False):
         x1, y1, x2, y2 = one["box"]
         row = f"{one['image']},xclick,{one['label']},1,{x1!r},{x2!r},{y1!r},{y2!r},0,0,{int(one['group'])},0,-1"
         more = f",{packed(one['mask'])},{open_images_scenes.SIDE},{open_images_scenes.SIDE}" if masks else ""
+        if masks and one["mask"] is None:  # as the tables of boxes and masks are joined for TensorFlow's tool
+            more = ",,,"
         lines["boxes.csv"].append(row + more)
     lines["labels.csv"] += [f"{image},verification,{label},{confidence}" for image, label, confidence in labels]
     strings = {}
@@ -65,8 +69,9 @@ def write(folder, objects, detections, labels, masks=False):
     return [str(folder / name) for name in ("boxes.csv", "found.csv", "submission.csv", "labels.csv")]
 
 
-def drawn(seed, masks=False):
-    objects, detections, labels, categories, ids = open_images_scenes.scene(seed, strings=True, masks=masks)
+def drawn(seed, masks=False, absent=0.0):
+    scene = open_images_scenes.scene(seed, strings=True, masks=masks, absent=absent)
+    objects, detections, labels, categories, ids = scene
     boxed = {one["image"] for one in objects} | {image for image, _, _ in labels}
     detections = [one for one in detections if one["image"] in boxed and one["box"][0] <= one["box"][2]]
     return objects, detections, labels, categories, ids
@@ -76,10 +81,10 @@ def by_name(result, expected):
     return [result[f"AP_{one}"] for one in expected if f"AP_{one}" in result]
 
 
-@pytest.mark.parametrize("masks", [False, True])
+@pytest.mark.parametrize(("masks", "absent"), [(False, 0), (True, 0), (True, 0.4), (True, 1)])
 @pytest.mark.parametrize("seed", range(examples(4)))
-def test_published_files_give_the_numbers_of_the_twin(seed, masks, tmp_path):
-    objects, detections, labels, categories, _ = drawn(seed, masks)
+def test_published_files_give_the_numbers_of_the_twin(seed, masks, absent, tmp_path):
+    objects, detections, labels, categories, _ = drawn(seed, masks, absent)
     paths = write(tmp_path, objects, detections, labels, masks)
     expected = naive_open_images.evaluate(objects, detections, labels, categories, masks=masks)
     kind = "segm" if masks else "bbox"
@@ -327,7 +332,8 @@ WRONG = [
     ("classes", "/m/0\n", "a label and its name"),
     ("masks", f"{BOXES},Mask,ImageWidth,ImageHeight\na,x,/m/0,1,0,1,0,1,0,0,0,0,0,*,4,4\n", "is not base64"),
     ("masks", f"{BOXES},Mask,ImageWidth,ImageHeight\na,x,/m/0,1,0,1,0,1,0,0,0,0,0,aaaa,4,4\n", "is not base64"),
-    ("masks", f"{BOXES},Mask,ImageWidth,ImageHeight\na,x,/m/0,1,0,1,0,1,0,0,0,0,0,,4,4\n", "is missing"),
+    ("masks", "ImageID,LabelName,Mask,ImageWidth,ImageHeight\na,/m/0,,4,4\n", "line 2, field 'Mask': is missing"),
+    ("masks", f"{BOXES},Mask,ImageWidth,ImageHeight\na,x,/m/0,1,,1,0,1,0,0,0,0,0,,4,4\n", "'XMin': is missing"),
     ("masks", f"{BOXES},Mask,ImageWidth,ImageHeight\na,x,/m/0,1,0,1,0,1,0,0,0,0,0,{MASK},0,4\n", "no size"),
     ("masks", f"{BOXES}\na,x,/m/0,1,0,1,0,1,0,0,0,0,0\n", "no such column"),
     (
@@ -390,11 +396,11 @@ def test_the_notice_of_one_group():
     assert describe({"group_boxes": 1})[0].startswith("1 box stands for groups")
 
 
-@pytest.mark.parametrize("masks", [False, True])
+@pytest.mark.parametrize(("masks", "absent"), [(False, 0), (True, 0), (True, 0.4)])
 @pytest.mark.parametrize("seed", range(examples(3)))
-def test_what_is_written_is_read_with_the_same_bits(seed, masks, tmp_path):
+def test_what_is_written_is_read_with_the_same_bits(seed, masks, absent, tmp_path):
     kind = "segm" if masks else "bbox"
-    *paths, _, labels = write(tmp_path, *drawn(seed, masks)[:3], masks=masks)
+    *paths, _, labels = write(tmp_path, *drawn(seed, masks, absent)[:3], masks=masks)
     truth = detmap.read(paths[0], "ground_truth", iou_type=kind, image_labels=labels)
     found = detmap.read(paths[1], ground_truth=truth, iou_type=kind)
     lost = detmap.write(truth, tmp_path / "again.csv", format="openimages")
@@ -415,7 +421,7 @@ def test_boxes_in_pixels_become_shares_where_sizes_are_known(tmp_path):
         **given, images=[7, 9], image_sizes=[[32, 16], [8, 8]], category_names={1: "cat"}, crowd=[True, False]
     )
     lost = detmap.write(truth, tmp_path / "truth.csv", format="openimages")
-    assert lost == {"crowd": 1, "category_ids": 1, "image_ids": 2, "image_sizes": 2}
+    assert lost == {"crowd": 1, "category_ids": 1, "image_ids": 2, "image_sizes": 2, "sizes": 2}
     lines = (tmp_path / "truth.csv").read_text().splitlines()
     assert lines == ["ImageID,LabelName,XMin,YMin,XMax,YMax,IsGroupOf", "7,cat,0.125,0.125,0.375,0.375,0",
                      "7,cat,0.0,0.0,1.0,1.0,0", "9,,,,,,"]  # fmt: skip
@@ -431,3 +437,31 @@ def test_boxes_in_pixels_become_shares_where_sizes_are_known(tmp_path):
     )
     with pytest.raises(InputError, match="score must be finite"):
         detmap.write(infinite, tmp_path / "infinite.csv", format="openimages")
+
+
+def test_objects_with_a_box_and_no_mask_count_as_boxes(tmp_path):
+    """By hand: of 2 objects with masks one is found; the third, of a box alone, takes its detection out of the ranking."""
+    square = np.zeros((8, 8), bool)
+    square[:4, :4] = True
+    other = np.roll(square, 4, axis=1)
+    rows = [("0", "0.5", "0", "0.5", square), ("0.5", "1", "0", "0.5", None), ("0", "0.5", "0.5", "1", square.T)]
+    lines = [BOXES + ",Mask,ImageWidth,ImageHeight"]
+    for x1, x2, y1, y2, mask in rows:
+        own = f"{packed(mask)},8,8" if mask is not None else ",,"
+        lines.append(f"a,x,/m/0,1,{x1},{x2},{y1},{y2},0,0,0,0,0,{own}")
+    (tmp_path / "boxes.csv").write_text("\n".join(lines) + "\n")
+    found = [FOUND + ",Mask,ImageWidth,ImageHeight"]
+    for score, mask in ((0.9, other), (0.8, square), (0.7, other)):
+        found.append(f"a,/m/0,{score},0,1,0,1,{packed(mask)},8,8")
+    (tmp_path / "found.csv").write_text("\n".join(found) + "\n")
+    truth = detmap.read(tmp_path / "boxes.csv", "ground_truth", iou_type="segm")
+    dets = detmap.read(tmp_path / "found.csv", ground_truth=truth, iou_type="segm")
+    result = detmap.evaluate(truth, dets, "openimages")
+    assert result["mAP"] == 1 / 3  # the first is ignored, the second a hit, the third wrong: the box is taken by then
+    assert result.notices["boxed_objects"] == 1
+    tally = detmap.match(truth, dets, "openimages")
+    assert (tally.ignored[:, 0].tolist(), tally.hit[:, 0].tolist()) == ([1, 0, 0], [0, 1, 0])
+    assert tally.positive_counts.sum() == 3
+    result = detmap.evaluate(truth, dets, "openimages", without_shape="unmatched")
+    assert result["mAP"] == (1 / 3) * 0.5
+    assert result.notices["absent_masks"] == 1

@@ -248,7 +248,7 @@ def test_the_level_of_the_processor_is_that_of_the_system():
     needed = {
         2: "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3",
         3: "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave",
-        4: "avx512f avx512bw avx512cd avx512dq avx512vl",
+        4: "avx512f avx512bw avx512cd avx512dq avx512vl avx512_vpopcntdq",
     }
     level = 1
     while level < 4 and set(needed[level + 1].split()) <= words:

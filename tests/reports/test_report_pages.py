@@ -9,6 +9,7 @@ import browser
 import pytest
 from pages import HOSTILE, hostile_files, hostile_runs
 
+import detmap
 from detmap import cli
 
 #: The files of each kind of page, and the words of the command that come first.
@@ -61,7 +62,7 @@ def test_the_check_of_overflow_finds_a_planted_one(page):
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_axe_finds_no_barrier(page, written, width, scheme):
-    """Nothing serious or critical, such as text that is hard to read against what is behind it."""
+    """Nothing at all, such as text that is hard to read against what is behind it."""
     pytest.importorskip("axe_core_python")
     page.look(width, scheme)
     assert page.barriers(f"{written.stem}-{width}-{scheme}") == []
@@ -130,13 +131,101 @@ def test_a_curve_is_chosen_from_a_list_and_by_pointing(page, written):
     figure = "document.querySelector('#curves figure')"
     assert page.evaluate(f"{figure}.querySelectorAll('path.chosen').length") == 0
     page.evaluate(
-        f"{{ const s = {figure}.querySelector('select'); s.selectedIndex = 1; s.dispatchEvent(new Event('change')); }}"
+        f"{{ const s = {figure}.querySelector('select.one'); s.selectedIndex = 1; s.dispatchEvent(new Event('change')); }}"
     )
     label = page.evaluate(f"{figure}.querySelector('path.chosen title').textContent")
     assert ": AP 0." in label
     assert page.evaluate(f"{figure}.querySelector('output').textContent") == label
     page.evaluate(f"{figure}.querySelector('path.thin:not(.chosen)').dispatchEvent(new Event('pointerenter'))")
     assert page.evaluate(f"{figure}.querySelector('output').textContent") not in ("", label)
+
+
+def show(page, selector):
+    """Follow a link to pictures, and return how many are shown and what is drawn in front on each."""
+    page.evaluate(f"document.querySelector({selector!r}).click()")
+    figures = "[...document.querySelectorAll('.gallery.filtered figure:not([hidden])')]"
+    marks = "[...one.querySelectorAll('path.box:not(.dim)')].map((mark) => ({...mark.dataset}))"
+    return page.evaluate(f"{figures}.map((one) => ({{cells: (one.dataset.cells || '').split(' '), marks: {marks}}}))")
+
+
+def test_links_lead_to_the_pictures_of_an_error_a_class_and_a_cell(page, written):
+    """Each picture that is left is an example, and there are fewer than before."""
+    if written.stem != "report":
+        return
+    page.look(1280, "light")
+    every = page.evaluate("document.querySelectorAll('.gallery.filtered figure').length")
+    found = show(page, "#errors a[data-show='error=Loc']")
+    assert 0 < len(found) < every
+    assert all(one["marks"] and {mark["e"] for mark in one["marks"]} == {"Loc"} for one in found)
+    found = show(page, "#ap a[data-show='class=2']")
+    assert 0 < len(found) < every
+    assert all(one["marks"] and all("2" in (mark["o"], mark["f"]) for mark in one["marks"]) for one in found)
+    cell = page.evaluate("document.querySelector('#confusion .heat a').dataset.show").partition("=")[2]
+    found = show(page, f"#confusion a[data-show='cell={cell}']")
+    assert all(cell in one["cells"] for one in found)
+    assert found
+    said = page.evaluate("document.querySelector('form.filters output').textContent")
+    assert " of " in said
+    page.evaluate("document.querySelector('form.filters [type=reset]').click()")
+    page.evaluate("new Promise((done) => setTimeout(done, 50))")
+    assert page.evaluate("document.querySelector('form.filters output').textContent") == f"{every} pictures"
+
+
+def test_pictures_are_filtered_by_score_and_size_and_enlarged(page, written):
+    if written.stem != "report":
+        return
+    field = "document.querySelector('form.filters').elements"
+    change = "dispatchEvent(new Event('input', {bubbles: true}))"
+    page.evaluate(f"{{ const s = {field}.score; s.value = 0.5; s.{change}; }}")
+    marks = "[...document.querySelectorAll('.filtered figure:not([hidden]) path.box:not(.dim)')]"
+    assert page.evaluate(f"{marks}.length > 0 && {marks}.every((one) => Number(one.dataset.s) >= 0.5)")
+    page.evaluate(f"{{ const s = {field}.size; s.value = 's'; s.{change}; }}")
+    assert page.evaluate(f"{marks}.every((one) => one.dataset.z === 's' && Number(one.dataset.s) >= 0.5)")
+    page.evaluate("document.querySelector('form.filters [type=reset]').click()")
+    figure = "document.querySelector('.gallery figure')"
+    page.evaluate(f"{figure}.querySelector('button').click()")
+    assert page.evaluate(
+        f"{figure}.querySelectorAll('.marks li').length === {figure}.querySelectorAll('path.box').length"
+    )
+    page.evaluate(f"{figure}.querySelector('button').click()")
+    assert page.evaluate(f"{figure}.querySelector('.marks')") is None
+
+
+def test_curves_at_another_threshold(page, written):
+    if written.stem != "report":
+        return
+    figure = "document.querySelector('#curves figure')"
+    before = page.evaluate(f"{figure}.querySelector('path.main').getAttribute('d')")
+    choose = "s.dispatchEvent(new Event('change'))"
+    page.evaluate(f"{{ const s = {figure}.querySelector('.variant'); s.value = '0.75'; {choose}; }}")
+    result = detmap.evaluate(written.parent / "truth.json", written.parent / "<i>before&.json")
+    label = page.evaluate(f"{figure}.querySelector('path.main title').textContent")
+    assert label == f"mean: AP {result['AP75']:.3f}"
+    assert page.evaluate(f"{figure}.querySelector('path.main').getAttribute('d')") != before
+    page.evaluate(f"{{ const s = {figure}.querySelector('.variant'); s.value = '0.5'; {choose}; }}")
+
+
+def test_tables_are_searched(page, written):
+    tools = "document.querySelector('.tools:has(input[type=search])')"
+    if not page.evaluate(f"{tools} !== null"):
+        assert written.stem == "report"
+        return
+    rows = f"[...{tools}.parentNode.querySelectorAll('tbody tr')]"
+    search = f"{{ const s = {tools}.querySelector('input'); s.value = WORD; s.dispatchEvent(new Event('input')); }}"
+    page.evaluate(search.replace("WORD", f"{rows}[0].cells[0].textContent"))
+    shown = page.evaluate(f"{rows}.filter((row) => !row.hidden).length")
+    assert 0 < shown < page.evaluate(f"{rows}.length")
+    page.evaluate(search.replace("WORD", "''"))
+    assert page.evaluate(f"{rows}.every((row) => !row.hidden)")
+
+
+def test_navigation_stays_in_sight(page):
+    seen = "(({top, bottom}) => top >= 0 && bottom <= innerHeight + 1)"
+    for width in (1440, 390):
+        page.look(width, "light")
+        page.evaluate("scrollTo(0, 3000)")
+        assert page.evaluate(f"{seen}(document.querySelector('nav').getBoundingClientRect())")
+    page.evaluate("scrollTo(0, 0)")
 
 
 def test_what_readers_of_screens_and_keyboards_need(page):

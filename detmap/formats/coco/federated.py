@@ -4,9 +4,9 @@ categories are, which boxes stand for groups, and how crowded images are.
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from detmap.data.benchmarks import NO_FLAG, has_field, is_flag, is_no_flag
 from detmap.data.crowding import crowd_index_of
 from detmap.errors import InputError
-from detmap.reading.sources import Buffer
+from detmap.reading.sources import Buffer, unmarked
 
 #: The fields of an image that list categories.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids", "pos_category_ids")
@@ -44,16 +44,21 @@ def _decoders() -> tuple[Callable[[Buffer], Any], Callable[[Buffer], Any]]:
 
 def federated_columns(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return what a parsed document says, as arguments of `GroundTruth.from_arrays`."""
-    annotations = document["annotations"]
+    annotations, images = document["annotations"], document["images"]
     groups = [[one.get(field) for field in GROUPS] for one in annotations]
-    return {**_columns(document["images"], document["categories"], name), **_groups(groups, name)}
+    columns = {field: [one.get(field) for one in images] for field in (*LISTS, "crowdIndex")}
+    ids = [one["id"] for one in images]
+    return {**_columns(ids, columns, document["categories"], name), **_groups(groups, name)}
 
 
-def groups_in(data: Buffer, notices: Mapping[str, int], name: str) -> dict[str, Any]:
-    """Return which annotations of a valid document stand for groups; it is looked at only where the `notices` say so."""
-    if not any(code.startswith(_NOTED_GROUPS) and count for code, count in notices.items()):
-        return {}
-    found = _decoders()[1](data[3:] if data[:3] == BOM_UTF8 else data).annotations
+def has_groups(notices: Mapping[str, int]) -> bool:
+    """Return whether the notices on a document say that annotations have a field that marks a group."""
+    return any(code.startswith(_NOTED_GROUPS) and count for code, count in notices.items())
+
+
+def groups_in(data: Buffer, name: str) -> dict[str, Any]:
+    """Return which annotations of a valid document stand for groups."""
+    found = _decoders()[1](unmarked(data)).annotations
     return _groups([[getattr(one, field) for field in GROUPS] for one in found], name)
 
 
@@ -70,37 +75,42 @@ def federated_columns_in(data: Buffer, notices: Mapping[str, int], name: str) ->
     """Return what a valid document says; it is looked at only where the `notices` say that it has such fields."""
     if not any(code.startswith(_NOTED) and count for code, count in notices.items()):
         return {}
-    return _decoded(data[3:] if data[:3] == BOM_UTF8 else data, name)
+    return _decoded(unmarked(data), name)
 
 
 def federated_columns_of(sections: Mapping[str, bytes], name: str) -> dict[str, Any]:
     """Return what the lists of images and categories of a valid document say, as they stand in it."""
     if not sections:
-        return _columns((), (), name)
+        return _columns((), {}, (), name)
     return _decoded(b"{%b}" % b",".join(b'"%b":%b' % (key.encode(), text) for key, text in sections.items()), name)
 
 
 def _decoded(document: Buffer, name: str) -> dict[str, Any]:
     found = _decoders()[0](document)
-    images = [{field: getattr(one, field) for field in ("id", *LISTS, "crowdIndex")} for one in found.images]
-    return _columns(images, [{"id": one.id, "frequency": one.frequency} for one in found.categories], name)
+    ids = [one.id for one in found.images]
+    columns = {field: list(map(attrgetter(field), found.images)) for field in (*LISTS, "crowdIndex")}
+    return _columns(ids, columns, [{"id": one.id, "frequency": one.frequency} for one in found.categories], name)
 
 
-def _columns(images: Iterable[Mapping[str, Any]], categories: Iterable[Mapping[str, Any]], name: str) -> dict[str, Any]:
-    lists: dict[str, dict[Any, Any]] = {field: {} for field in LISTS}
-    crowding: dict[Any, float] = {}
-    for row, image in enumerate(images):
-        if image.get("crowdIndex") is not None:
-            crowding.setdefault(image["id"], crowd_index_of(image["crowdIndex"], name, f"image {row}"))
-        for field, made in lists.items():
-            value = image.get(field)
+def _columns(
+    ids: Sequence[Any], columns: Mapping[str, Sequence[Any]], categories: Iterable[Mapping[str, Any]], name: str
+) -> dict[str, Any]:
+    """Return the arguments of `GroundTruth.from_arrays`; of images that have the same id the first counts."""
+    lists: dict[str, dict[Any, Any]] = {}
+    for field in LISTS:
+        made = lists[field] = {}
+        for row, value in enumerate(columns.get(field, ())):
             if value is None:
                 continue
             if not isinstance(value, list | tuple):
                 raise InputError(
                     "must be a list of category ids", source=name, record=f"image {row}", field=field, value=value
                 )
-            made.setdefault(image["id"], value)
+            made.setdefault(ids[row], value)
+    crowding: dict[Any, float] = {}
+    for row, value in enumerate(columns.get("crowdIndex", ())):
+        if value is not None:
+            crowding.setdefault(ids[row], crowd_index_of(value, name, f"image {row}"))
     frequencies = {one["id"]: one["frequency"] for one in categories if has_field(one, "frequency")}
     return {
         **{field: made or None for field, made in lists.items()},

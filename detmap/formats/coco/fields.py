@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError, shorten
-from detmap.reading.sources import Buffer
+from detmap.reading.sources import Buffer, unmarked
+from detmap.reading.typed_json import UNREADABLE
 
 
 def annotation_fields(
@@ -29,7 +30,7 @@ def annotation_fields(
 
 def _records(document: Buffer, names: Sequence[str], source: str) -> list[dict[str, Any]]:
     """Return the annotations with the given fields alone; none: with all of their fields."""
-    text = memoryview(document)[3 if document[:3] == b"\xef\xbb\xbf" else 0 :]
+    text = unmarked(document)
     heads = list(dict.fromkeys(name.partition(".")[0] for name in names))
     record: Any = dict[str, Any]
     if heads:
@@ -38,7 +39,7 @@ def _records(document: Buffer, names: Sequence[str], source: str) -> list[dict[s
         record = msgspec.defstruct("_Record", types, rename=dict(zip(plain, heads, strict=True)), gc=False)
     try:
         found: Any = msgspec.json.decode(text, type=msgspec.defstruct("_Document", [("annotations", list[record])]))
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise InputError(f"fields of annotations cannot be read: {error}", source=source) from None
     if not heads:
         return list(found.annotations)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from codecs import BOM_UTF8
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -19,7 +19,8 @@ from detmap.errors import InputError
 from detmap.formats.coco.lines import holds_lines
 from detmap.formats.registry import Inspection, Outlines
 from detmap.kernels import readonly
-from detmap.reading.sources import Buffer, Opened, Source, read_bytes
+from detmap.reading.sources import Buffer, Opened, Source, read_bytes, unmarked
+from detmap.reading.typed_json import UNREADABLE
 from detmap.shapes import fields as kinds_by_field
 from detmap.shapes.kinds import MASKS, SHIPPED_FIELDS, SHIPPED_LISTS
 
@@ -49,18 +50,21 @@ def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
     What is no name or no size is left out: a size is two whole numbers of 1 or more.
     """
     try:
-        images = _decode(data[3:] if data[:3] == b"\xef\xbb\xbf" else data).images
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        images = _decode(unmarked(data)).images
+    except UNREADABLE as error:
         raise InputError(f"names and sizes of images cannot be read: {error}", source=table.source) from None
     count = table.images.values.size
-    place = locate(np.array([one.id for one in images]), table.images.values).tolist()
-    names, sizes = [""] * count, np.zeros((count, 2), np.int64)
-    for row, one in zip(place, images, strict=True):
-        if isinstance(one.file_name, str):
-            names[row] = one.file_name
-        if all(_is_side(side) for side in (one.height, one.width)):
-            sizes[row] = int(one.height), int(one.width)
-    known = readonly(sizes, np.int64) if table.images.sizes is None and sizes.any() else table.images.sizes
+    place = locate(np.array([one.id for one in images]), table.images.values)
+    names, known = [""] * count, table.images.sizes
+    for row, name in zip(place.tolist(), map(attrgetter("file_name"), images), strict=True):
+        if isinstance(name, str):
+            names[row] = name
+    if known is None:
+        sizes = np.zeros((count, 2), np.int64)
+        for row, one in zip(place.tolist(), images, strict=True):
+            if _is_side(one.height) and _is_side(one.width):
+                sizes[row] = int(one.height), int(one.width)
+        known = readonly(sizes, np.int64) if sizes.any() else None
     return replace(table, images=replace(table.images, sizes=known, names=tuple(names) if any(names) else None))
 
 
@@ -70,12 +74,12 @@ def image_field(source: Source, name: str) -> dict[Any, Any]:
     Of a document that cannot be read nothing is said: its reader says what is wrong.
     """
     data, _ = read_bytes(source, "ground truth")
-    text = memoryview(data)[3 if data[:3] == BOM_UTF8 else 0 :]
+    text = unmarked(data)
     if name.isascii() and name.isidentifier() and not has_key(text, name):
         return {}
     try:
         images = msgspec.json.decode(text, type=_Fields).images
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except UNREADABLE:
         return {}
     return {one.get("id"): one.get(name) for one in images}
 
@@ -92,7 +96,7 @@ def kinds_in(source: Source) -> dict[str, int]:
         if not fields:
             return {}
         data, name = opened.whole(), opened.name
-    text = memoryview(data)[3 if data[:3] == b"\xef\xbb\xbf" else 0 :]
+    text = unmarked(data)
     fields = {field: kind for field, kind in fields.items() if has_key(text, field)}
     if not fields:
         return {}
@@ -106,7 +110,7 @@ def kinds_in(source: Source) -> dict[str, int]:
             lists: Any = [(key, list[record], []) for key in ("annotations", "predictions")]  # type: ignore[valid-type]
             document = msgspec.json.decode(text, type=msgspec.defstruct("_Records", lists, gc=False))
             records = document.annotations or document.predictions  # type: ignore[attr-defined]
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except UNREADABLE:
         return {}
     found = {"": len(records)}
     for kind in dict.fromkeys(fields.values()):
@@ -164,15 +168,14 @@ class _Shapes(msgspec.Struct, gc=False):
 def inspect(source: Source) -> Inspection | None:
     """Return what a file of ground truth says besides; None where it cannot be read so."""
     data, _ = read_bytes(source, "ground truth")
-    text = memoryview(data)[3:] if bytes(data[:3]) == b"\xef\xbb\xbf" else data
-    unreadable = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+    text = unmarked(data)
     try:
         lists = msgspec.json.decode(text, type=_Lists)
-    except unreadable:
+    except UNREADABLE:
         return None
     outlines = None
     if has_key(text, SHIPPED_FIELDS[MASKS]):
-        with suppress(*unreadable):  # a segmentation that is none: reading says so
+        with suppress(*UNREADABLE):  # a segmentation that is none: reading says so
             drawn = msgspec.json.decode(text, type=_Shapes).annotations
             outlines = _outlines([one.polygons for one in drawn])
     images, categories = ([one.id for one in part if one.id is not None] for part in (lists.images, lists.categories))

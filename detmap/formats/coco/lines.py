@@ -8,6 +8,7 @@ from codecs import BOM_UTF8
 from detmap.formats.registry import unpacked_name
 from detmap.reading.opening import Held
 from detmap.reading.sources import HEAD, head
+from detmap.reading.typed_json import UNREADABLE
 
 #: A first line that is longer is not looked at.
 _LONGEST_LINE = 1 << 22
@@ -36,6 +37,6 @@ def _begins_with_record(data: bytes, alone: bool) -> bool:
 
     try:
         msgspec.json.decode(line, type=msgspec.defstruct("_Line", [("image_id", msgspec.Raw)], gc=False))
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except UNREADABLE:
         return False
     return True

@@ -18,7 +18,8 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.image_clusters import clusters_of
 from detmap.reading.options import Path
 from detmap.reading.png import label_map
-from detmap.reading.sources import Buffer, name_of, read_bytes
+from detmap.reading.sources import name_of, read_bytes
+from detmap.reading.typed_json import UNREADABLE, read_json, refused
 
 #: Where label maps are: a folder of PNG files, or arrays by image id.
 Maps = str | os.PathLike[str] | Mapping[Any, Any]
@@ -106,10 +107,20 @@ def read_panoptic(source: Any, maps: Maps | None = None, *, predictions: bool = 
         category_ids=tuple(one.category_id for one in flat),
         areas=_areas(flat, segments, rows, name) if not predictions else np.full(len(flat), np.nan),
         crowd=crowd,
-        label_map=_Arrays(files, ids, role) if isinstance(files, Mapping) else _Files(files),
+        label_map=_Arrays(files, ids, role) if isinstance(files, Mapping) else _Files(files, role),
         classes=None if predictions else _classes(document.categories, name),
         notices=notices,
     )
+
+
+def is_panoptic(path: Path) -> bool:
+    """Return whether a file begins like COCO's panoptic JSON; one that cannot be read does not."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(1 << 20)
+    except OSError:
+        return False
+    return b'"segments_info"' in head and head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{"
 
 
 def with_clusters(images: SegmentedImages, clusters: Path | Mapping[Any, Any]) -> SegmentedImages:
@@ -122,13 +133,20 @@ def with_clusters(images: SegmentedImages, clusters: Path | Mapping[Any, Any]) -
 class _Files:
     """Label maps from PNG files."""
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self.paths = paths
+    def __init__(self, paths: Sequence[str], role: str) -> None:
+        self.paths, self.role = paths, role
 
     def __call__(self, image: int) -> tuple[LabelMap, str]:
         path = self.paths[image]
         if os.path.exists(path) and not os.path.isfile(path):  # a pipe would never end
             raise InputError("is not a file", source=path, remedy="label maps are PNG files")
+        if not os.path.exists(path):
+            flag = "--gt-folder" if self.role == "ground truth" else "--pred-folder"
+            raise InputError(
+                f"no such label map of the {self.role}",
+                source=path,
+                remedy=f"is this their folder? Else name it ({flag})",
+            )
         data, name = read_bytes(path, "label map")
         return label_map(bytes(data), name), name
 
@@ -148,19 +166,15 @@ class _Arrays:
 
 def _document(source: Any, name: str, of: Any) -> Any:
     """Return what the JSON holds."""
+    remedy = "see COCO's panoptic format"
+    if of is _GroundTruth:
+        remedy += "; predictions alone have no categories: are the arguments swapped?"
+    if not isinstance(source, Mapping):
+        return read_json(source, of, name, remedy)[0]
     try:
-        if isinstance(source, Mapping):
-            return msgspec.convert(source, of)
-        data: Buffer = read_bytes(source, name)[0]
-        return msgspec.json.decode(memoryview(data)[3 if bytes(data[:3]) == b"\xef\xbb\xbf" else 0 :], type=of)
-    except msgspec.ValidationError as error:
-        problem, _, where = str(error).partition(" - at ")
-        place = where.strip("`").removeprefix("$.")
-        raise InputError(
-            problem[:1].lower() + problem[1:], source=name, record=place or None, remedy="see COCO's panoptic format"
-        ) from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise InputError(f"is not valid JSON: {' '.join(str(error).split())}", source=name) from None
+        return msgspec.convert(source, of)
+    except UNREADABLE as error:
+        raise refused(error, name, remedy=remedy) from None
 
 
 def _by_image(

@@ -21,7 +21,13 @@ from detmap.data.ids import Ids, index_ids, zeros
 from detmap.data.tables import Detections, GroundTruth, complete
 from detmap.errors import InputError
 from detmap.formats.coco.check import LONGEST_ID, BoxlessError
-from detmap.formats.coco.federated import federated_columns, federated_columns_in, federated_columns_of, groups_in
+from detmap.formats.coco.federated import (
+    federated_columns,
+    federated_columns_in,
+    federated_columns_of,
+    groups_in,
+    has_groups,
+)
 from detmap.formats.coco.lines import holds_lines
 from detmap.formats.coco.shapes import boxes_around, reader_of, result_shapes, truth_shapes
 from detmap.formats.file_names import recoded, resolve_images
@@ -33,7 +39,7 @@ from detmap.reading.opening import Held
 from detmap.reading.options import Reading, Role
 from detmap.reading.scanned_columns import Strings
 from detmap.reading.scanner import RESULT_LISTS, scan_ground_truth, scan_results
-from detmap.reading.sources import Opened, Source, read_bytes
+from detmap.reading.sources import Opened, Source
 from detmap.shapes import Kind
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.shapes.kinds import BOXES
@@ -80,6 +86,18 @@ def read_coco(
     InputError
         Where the file is not such a document; names file, record, field and value.
     """
+    return _ground_truth(source, iou_type, invalid_boxes, fields, facts=False)
+
+
+def _ground_truth(
+    source: Source | Mapping[str, Any],
+    iou_type: str,
+    invalid_boxes: InvalidBoxes,
+    fields: Sequence[str],
+    *,
+    facts: bool,
+) -> GroundTruth:
+    """Read ground truth; with `facts` of a file, names and sizes of its images too."""
     kind, _ = reader_of(iou_type, 0)
     if isinstance(source, Mapping):
         name = "ground truth"
@@ -99,7 +117,7 @@ def read_coco(
     else:
         with Opened(source, "ground truth") as opened:
             name = opened.name
-            scanned = _scanned_ground_truth(opened, iou_type)
+            scanned = _scanned_ground_truth(opened, iou_type, facts)
             if scanned is not None:
                 columns = scanned
             else:
@@ -109,8 +127,8 @@ def read_coco(
                 columns = truth_in(opened.whole(), kind, name)
                 columns["notices"] = columns["notices"] | foreign_fields(opened.whole())
                 columns |= federated_columns_in(opened.whole(), columns["notices"], name)
-            if any(code.startswith("foreign_fields:") for code in columns["notices"]):
-                columns |= groups_in(opened.whole(), columns["notices"], name)
+            if has_groups(columns["notices"]):
+                columns |= groups_in(opened.whole(), name)
             if kind.lists:
                 from detmap.formats.coco.parts import parts_of_document, with_parts
 
@@ -119,7 +137,13 @@ def read_coco(
                 from detmap.formats.coco.fields import annotation_fields
 
                 columns["fields"] = annotation_fields(opened.whole(), fields, name)
-    return GroundTruth.from_arrays(**columns, kinds=(kind.name,), invalid_boxes=invalid_boxes, source=name)
+            listed = columns.pop("listed", b"") or opened.whole() if facts else b""
+    table = GroundTruth.from_arrays(**columns, kinds=(kind.name,), invalid_boxes=invalid_boxes, source=name)
+    if not facts or isinstance(source, Mapping):
+        return table
+    from detmap.formats.coco.inspection import with_facts
+
+    return with_facts(table, listed)
 
 
 def read_coco_results(
@@ -253,12 +277,12 @@ def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTr
     return columns if reader is None else result_shapes(kind, reader[1], found.parts, columns, truth, opened.name)
 
 
-def _scanned_ground_truth(opened: Opened, iou_type: str) -> dict[str, Any] | None:
-    """Return the columns of a large file that the scanner understands."""
+def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[str, Any] | None:
+    """Return the columns of a large file that the scanner understands; with `facts` its list of images too, as `listed`."""
     kind, reader = reader_of(iou_type, len(opened))
     if len(opened) < (_WORTH_SCANNING if reader is None else _WORTH_SCANNING >> 3):
         return None
-    found = scan_ground_truth(opened.data, None, reader=reader)
+    found = scan_ground_truth(opened.data, None, reader=reader, listing=facts)
     if found is None or not (reader or (_complete(found.bbox) and _complete(found.area))):
         return None
     if not _short(found.image_id, found.category_id, found.images, found.categories):
@@ -289,6 +313,7 @@ def _scanned_ground_truth(opened: Opened, iou_type: str) -> dict[str, Any] | Non
         },
         "zero_ids": zero,
         **federated_columns_of(found.sections, opened.name),
+        **({"listed": b'{"images":%b}' % found.listing} if facts else {}),
     }
     if reader is None:
         return columns
@@ -347,14 +372,8 @@ def _tell(given: Given) -> Role:
 
 
 def _read_ground_truth(source: Source | Mapping[str, Any], reading: Reading) -> GroundTruth:
-    how: dict[str, Any] = {name: getattr(reading, name) for name in ("iou_type", "invalid_boxes", "fields")}
-    if not reading.image_facts or isinstance(source, Mapping):
-        return read_coco(source, **how)
-    data, name = read_bytes(source, "ground truth")
-    held = Held.of(bytes(data), name)
-    from detmap.formats.coco.inspection import with_facts
-
-    return with_facts(read_coco(held, **how), held)
+    facts = reading.image_facts and not isinstance(source, Mapping)
+    return _ground_truth(source, reading.iou_type, reading.invalid_boxes, reading.fields, facts=facts)
 
 
 def _read_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
@@ -388,6 +407,7 @@ FORMAT = register(
         holds=None,  # whatever kind has a reader
         federated=True,
         grouped=True,
+        fields=None,
         words=("COCO JSON", "COCO result JSON"),
     )
 )

@@ -25,7 +25,8 @@ from detmap.formats.coco.shapes import read_values, result_shapes, truth_shapes
 from detmap.reading.documents import misplaced
 from detmap.reading.record_walk import crowded, holds_long_list, holds_long_value, walked
 from detmap.reading.scanner import RESULT_LISTS
-from detmap.reading.sources import Buffer
+from detmap.reading.sources import Buffer, unmarked
+from detmap.reading.typed_json import UNREADABLE
 from detmap.shapes import Kind
 from detmap.shapes.kinds import BOX_FIELD
 
@@ -230,7 +231,7 @@ def _decode_truth(data: Buffer, name: str) -> _GroundTruth:
 def check_once(data: Buffer, keys: Iterable[str], name: str) -> None:
     """Refuse a document, which is valid, whose outermost object has one of the keys twice: the decoder takes the last."""
     text = bytes(data)
-    # Only then is it parsed again. Whoever writes JSON escapes no letter; who does may write a key in two ways.
+    # JSON writers never escape ASCII letters; if one does, a key can be spelled in two ways, so the text is parsed again.
     if all(text.count(b'"%b"' % key.encode()) < 2 for key in keys) and not _ESCAPED_LETTER.search(text):
         return
     names: list[str] = []
@@ -248,13 +249,12 @@ def _parse(
     data: Buffer, name: str, decode: Callable[[Buffer], Any], check: Callable[[Any, str], Any], lines: bool = False
 ) -> Any:
     """Decode `data`, or raise the error that says what is wrong with it."""
-    if data[:3] == b"\xef\xbb\xbf":  # the mark that some programs write before UTF-8
-        data = data[3:]
+    data = unmarked(data)
     try:
         found = decode(data)
         _check_encoding(data, name)  # the decoder passes over what is not read
         return found
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         reason = str(error)  # the error itself would hold this frame, with all that is read here, in a circle
     try:
         if crowded(data) or holds_long_list(data):

@@ -1,6 +1,6 @@
 """COCO's files that strict reading refuses, record by record; and what files say besides what tables keep.
 
-Only ``detmap check`` asks: whoever scores gets an error that names the first record that is wrong.
+Only ``detmap check`` uses it: an evaluation raises an error that names the first invalid record.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from detmap.shapes import KINDS, Kind, Place
 from detmap.shapes.boxes import FARTHEST
 from detmap.shapes.kinds import BOX_FIELD, BOXES
 
-#: So many records are read at a time; where one of them is wrong, halves are.
+#: Records read at a time; a block with an invalid one is halved.
 _BLOCK = 256
 
 #: The findings that ids of two types are.

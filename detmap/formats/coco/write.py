@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
 from detmap.formats.coco.federated import LISTS
-from detmap.formats.registry import Writing, packed
+from detmap.formats.file_names import shapes_lost
+from detmap.formats.registry import FORMATS, Writing, packed
 from detmap.reading.options import Path
 from detmap.reading.sources import compressed
-from detmap.shapes import Boxes, Column, find
+from detmap.shapes import Boxes, Column, Kind, find
 from detmap.shapes.kinds import BOX_FIELD, BOXES
 from detmap.system.whole_files import write
 
@@ -41,7 +42,8 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
         b"]}\n",
     ]
     _write(path, b"".join(parts))
-    return {"corners": 0 if table.box_sizes else len(table), "rounded_boxes": rounded}
+    lost = {"corners": 0 if table.box_sizes else len(table), "rounded_boxes": rounded}
+    return {**lost, "shapes": _unwritable(table)}
 
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
@@ -63,7 +65,28 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
     else:
         whole = b"[" + b",\n".join(records) + b"]\n"
     _write(path, whole)
-    return {"corners": 0 if table.box_sizes else len(table), "rounded_boxes": rounded, "areas": differing}
+    lost = {"corners": 0 if table.box_sizes else len(table), "rounded_boxes": rounded, "areas": differing}
+    return {**lost, "shapes": _unwritable(table)}
+
+
+def _unwritable(table: GroundTruth | Detections) -> int:
+    """Return how many records have shapes for which COCO's have no field; raises `InputError` where these are no shapes in
+    the image, so that there are no boxes to write.
+    """
+    names = [name for name in table.shapes if name != BOXES and _kind_of(table, name).records is None]
+    if names and BOXES not in table.kinds:
+        able = [one.name for one in FORMATS.values() if one.holds and names[0] in one.holds and one.write_ground_truth]
+        raise InputError(
+            f"COCO's records have no field for shapes of the kind {names[0]!r}, and there are no boxes besides",
+            source=table.source,
+            remedy=f"formats that hold them and can be written: {', '.join(able) or 'none'}",
+        )
+    return shapes_lost(table, [name for name in table.shapes if name not in names])
+
+
+def _kind_of(table: GroundTruth | Detections, name: str) -> Kind:
+    """Return the kind of a column, of those that read it the one that the table is for."""
+    return next((own for own in map(find, table.kinds) if own.stored == name), find(name))
 
 
 def sized(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
@@ -166,7 +189,9 @@ def _annotations(table: GroundTruth, boxes: NDArray[np.float64]) -> Iterator[lis
         ]
         for row in np.flatnonzero(table.difficult[rows]).tolist():
             records[row]["ignore"] = 1
-        _with_named(records, {name: values[rows] for name, values in table.part_flags.items()})
+        _with_named(
+            records, {name: values[rows] for name, values in (*table.part_flags.items(), *table.fields.items())}
+        )
         if table.group_of is not None:
             for record, flag in zip(records, table.group_of[rows].tolist(), strict=True):
                 record["is_group_of"] = int(flag)
@@ -209,11 +234,9 @@ def _with_named(records: list[dict[str, Any]], columns: Mapping[str, NDArray[Any
 def _with_shapes(records: list[dict[str, Any]], table: GroundTruth | Detections, rows: slice) -> list[dict[str, Any]]:
     """Add the fields of all shapes but boxes to records."""
     for name, column in table.shapes.items():
-        kind = next((own for own in map(find, table.kinds) if own.stored == name), find(name))
-        if name == BOXES:
+        kind = _kind_of(table, name)
+        if name == BOXES or kind.records is None:
             continue
-        if kind.records is None:
-            raise InputError(f"COCO's records have no field for shapes of the kind {name!r}", source=table.source)
         for record, fields in zip(records, kind.records(column.take(np.arange(rows.start, rows.stop))), strict=True):
             record.update(fields)
     return records

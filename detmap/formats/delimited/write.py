@@ -13,7 +13,7 @@ import numpy as np
 from detmap.data.ids import Ids
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
-from detmap.formats.file_names import check_scores, shapes_lost
+from detmap.formats.file_names import check_scores, lost_names, shapes_lost
 from detmap.formats.registry import Writing, unpacked_name
 from detmap.reading.options import Path
 from detmap.reading.sources import compressed
@@ -41,6 +41,11 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
     for name, flags in (("crowd", table.crowd), ("difficult", table.difficult), ("IsGroupOf", groups)):
         if flags.any():
             columns[name] = [*flags.astype(int).tolist(), *empty]
+    for name, values in table.fields.items():
+        _check([name], table.source, "fields", least=1)
+        if name in columns:
+            raise InputError("is the name of another column", source=table.source, field=name)
+        columns[name] = [*("" if value != value else repr(value) for value in values.tolist()), *empty]
     if table.images.sizes is not None:
         for name, place in (("image_width", 1), ("image_height", 0)):
             columns[name] = [side or "" for side in table.images.sizes[codes, place].tolist()]
@@ -50,7 +55,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
     return {
         "empty_categories": int(np.count_nonzero(used == 0)),
         "category_names": len(table.category_names) if renamed else 0,
-        "image_names": count if table.images.names is not None and "image_id" not in columns else 0,
+        "image_names": 0 if "image_id" in columns else lost_names(table),
         "shapes": shapes_lost(table, ()),
     }
 

@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 
 from detmap.data.tables import Detections, GroundTruth
-from detmap.formats.tools.collected import Collected, decoded
+from detmap.formats.tools.collected import Collected
 from detmap.reading.options import Reading
 from detmap.reading.sources import Source
+from detmap.reading.typed_json import read_json
 
 
 class _Box(msgspec.Struct, gc=False):
@@ -44,7 +45,7 @@ _Document: Any = list[_Frame] | _Frames
 
 
 def _collected(source: Source, what: str) -> Collected:
-    document, name = decoded(source, _Document, what)
+    document, name = read_json(source, _Document, what)
     found = Collected(name, "xywh")
     for i, frame in enumerate(document.frames if isinstance(document, _Frames) else document):
         image = found.image(frame.name, f"frame {i}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from detmap.data.tables import GroundTruth
-from detmap.formats.tools.collected import Collected, decoded
+from detmap.formats.tools.collected import Collected
 from detmap.reading.options import Reading
 from detmap.reading.sources import Source
+from detmap.reading.typed_json import read_json
 
 
 class _Box(msgspec.Struct, gc=False):
@@ -31,7 +32,7 @@ class _Image(msgspec.Struct, gc=False):
 
 def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     """Read images and their objects."""
-    images, name = decoded(source, list[_Image], "ground truth")
+    images, name = read_json(source, list[_Image], "ground truth")
     found = Collected(name, "cxcywh")
     for i, one in enumerate(images):
         image = found.image(one.image or one.imagefilename, f"image {i}")

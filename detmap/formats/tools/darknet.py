@@ -7,10 +7,10 @@ import re
 import msgspec
 
 from detmap.data.tables import Detections, GroundTruth
-from detmap.formats.tools.collected import Collected, decoded
-from detmap.reading.opening import Held
+from detmap.formats.tools.collected import Collected
 from detmap.reading.options import Reading
 from detmap.reading.sources import Source, read_bytes
+from detmap.reading.typed_json import decoded
 
 #: A backslash of a Windows path, which darknet writes without escaping it.
 _BACKSLASH = re.compile(rb'(?<=")filename":\s*"([^"\n]*)"')
@@ -39,7 +39,7 @@ def read_detections(source: Source, ground_truth: GroundTruth | None, reading: R
     """Read images and what was detected on them; a class is its name, or its number where it has none."""
     data, name = read_bytes(source, "detections")
     plain = _BACKSLASH.sub(lambda match: match[0].replace(b"\\", b"/"), bytes(data))
-    images, name = decoded(Held.of(plain, name), list[_Image], "detections")
+    images = decoded(plain, list[_Image], name)
     found = Collected(name, "cxcywh", shares=True)
     for i, one in enumerate(images):
         image = found.image(one.filename, f"image {i}")

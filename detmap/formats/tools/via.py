@@ -16,9 +16,10 @@ import msgspec
 from detmap.data.tables import GroundTruth
 from detmap.errors import InputError
 from detmap.formats.delimited.read import UNNAMED
-from detmap.formats.tools.collected import Collected, decoded
+from detmap.formats.tools.collected import Collected
 from detmap.reading.options import Reading
 from detmap.reading.sources import Source, read_bytes
+from detmap.reading.typed_json import decoded
 
 _CLASS = ("label", "class", "name", "type", "category")
 
@@ -67,9 +68,9 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 def _of_json(data: bytes, name: str) -> Iterator[tuple[str, str, _Region | None]]:
     """Yield place, image and region; no region where an image has none."""
     if b'"_via_img_metadata"' in data:
-        images = decoded(data, _Project, name)[0].images
+        images = decoded(data, _Project, name).images
     else:
-        images = decoded(data, dict[str, _File], name)[0]
+        images = decoded(data, dict[str, _File], name)
     for key, one in images.items():
         regions = list(one.regions.values()) if isinstance(one.regions, dict) else one.regions
         yield from ((f"image {key!r} region {k}", one.filename, region) for k, region in enumerate(regions))
@@ -88,11 +89,10 @@ def _of_csv(data: bytes, name: str) -> Iterator[tuple[str, str, _Region | None]]
         place, cell = f"line {number}", row.get("region_shape_attributes") or "{}"
         region = None
         if cell.strip() != "{}":
-            try:
-                shape = msgspec.json.decode(cell, type=_Shape)
-                region = _Region(shape, msgspec.json.decode(row.get("region_attributes") or "{}", type=dict[str, Any]))
-            except (msgspec.MsgspecError, RecursionError) as error:
-                raise InputError(f"a cell is not JSON of a region: {error}", source=name, record=place) from None
+            shape = decoded(cell.encode(), _Shape, name, place)
+            region = _Region(
+                shape, decoded((row.get("region_attributes") or "{}").encode(), dict[str, Any], name, place)
+            )
         yield place, row.get("filename") or "", region
 
 

@@ -17,6 +17,8 @@ from detmap.formats.file_names import (
     corners,
     lost_areas,
     lost_ids,
+    lost_order,
+    moved,
     shapes_lost,
     stems_of,
     write_folder,
@@ -63,14 +65,16 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
         "shapes": shapes_lost(table, ()),
         "empty_categories": int(np.count_nonzero(used == 0)),
         "category_ids": lost_ids(table.categories.values, names),
+        "category_order": lost_order(names, table.categories.codes),
         "image_ids": lost_ids(table.images.values, stems),
+        "sizes": len(table) if table.box_sizes else 0,
     }
 
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
     """Write ``comp4_det_test_{class}.txt``, with ground truth also for classes without any."""
     boxes, rounded = corners(table)
-    lost = {"rounded_boxes": rounded, "shapes": shapes_lost(table, ())}
+    lost = {"rounded_boxes": rounded, "shapes": shapes_lost(table, ()), "sizes": len(table) if table.box_sizes else 0}
     return {**lost, **write_results(table, path, writing, "comp4_det_test_{}.txt", boxes)}
 
 
@@ -96,6 +100,7 @@ def write_results(
     return {
         "category_ids": lost_ids(table.categories.values, names),
         "image_ids": lost_ids(table.images.values, stems),
+        "order": moved(codes, names),
     }
 
 

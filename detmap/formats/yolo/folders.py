@@ -272,7 +272,7 @@ def results_in(path: str) -> str:
 def beside_results(path: Path) -> list[str]:
     """Return the path of the file that says the names of classes of a folder of predictions, where there is one."""
     found = None
-    with suppress(InputError):  # of two files; whoever reads the predictions says so
+    with suppress(InputError):  # of two files; the predictions' reader raises it again
         found = settings_near(results_in(os.fspath(path))) if os.path.isdir(path) else None
     return [] if found is None else [found]
 

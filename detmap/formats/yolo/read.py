@@ -37,7 +37,7 @@ from detmap.shapes.kinds import BOUNDARIES, BOXES, KEYPOINTS, MASKS, PROBIOU, RO
 _FARTHEST = 2.0
 
 
-#: So many boxes beyond their images make one ask whether they are read in the right order.
+#: Minimum number of boxes beyond their images that suggests another order of their numbers.
 _FEWEST_OUTSIDE = 2
 
 #: Of fewer lines it is not asked whether they are poses or polygons.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
-from detmap.formats.file_names import by_image, lost_ids, shapes_lost, stems_of, write_folder
+from detmap.formats.file_names import by_image, lost_ids, moved, shapes_lost, stems_of, write_folder
 from detmap.formats.registry import Writing
 from detmap.formats.yolo.folders import check_names
 from detmap.formats.yolo.outlines import outlines
@@ -89,6 +89,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
         "shapes": made.others,
         "category_ids": sum(one != place[one] for one in ids),
         "image_ids": lost_ids(table.images.values, stems),
+        "order": moved(table.images.codes, stems),
     }
 
 

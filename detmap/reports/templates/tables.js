@@ -25,3 +25,19 @@ for (const table of document.querySelectorAll("table.sortable")) {
     sortBy(table, i, now ? now === "ascending" : !text && cell.textContent !== "rank");
   }));
 }
+// A search hides rows, and a button brings back the order in which they came.
+for (const tools of document.querySelectorAll(".tools:has(input[type=search])")) {
+  const table = tools.parentNode.querySelector("table");
+  const [search, said, rows] = [tools.querySelector("input"), tools.querySelector("output"), [...table.tBodies[0].rows]];
+  search.addEventListener("input", () => {
+    const sought = search.value.trim().toLowerCase();
+    let count = 0;
+    for (const row of rows) count += !(row.hidden = !row.textContent.toLowerCase().includes(sought));
+    said.textContent = sought ? `${count} of ${rows.length}` : "";
+  });
+  tools.querySelector(".worst")?.addEventListener("click", () => {
+    table.tBodies[0].append(...rows);
+    for (const cell of table.tHead.rows[0].cells) cell.removeAttribute("aria-sort");
+  });
+  tools.hidden = false;
+}

@@ -1,0 +1,91 @@
+"""Objects that have a box and no shape of the kind that is scored, as Open Images' boxes without a mask.
+
+The rules are those of TensorFlow's Object Detection API: such objects are to be found, but a detection that matches one, by
+the box around its own shape, is neither right nor wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.tables import GroundTruth
+from detmap.detection.preparation import boxes_of, corners_of
+from detmap.kernels import matching, overlap, readonly
+from detmap.shapes import Column, Kind, Pairs
+from detmap.shapes.boxes import Boxes
+
+if TYPE_CHECKING:
+    from detmap.detection.protocols import Protocol
+
+#: A box that meets all others, in any unit: x, y, width, height.
+_ANYWHERE = (-1e12, -1e12, 2e12, 2e12)
+
+
+@dataclass(frozen=True, eq=False)
+class BoxedObjects:
+    """Which rows of the ground truth are boxed, and the corners by which these are compared, perhaps as shares of images."""
+
+    rows: NDArray[np.bool_]
+    corners: NDArray[np.float64]
+    shares: bool
+
+    @classmethod
+    def of(cls, ground_truth: GroundTruth, kind: Kind, protocol: Protocol) -> BoxedObjects | None:
+        """Return the objects that the protocol takes by their boxes; None: none."""
+        if protocol.without_shape != "boxed" or kind.absent is None:
+            return None
+        rows, shares = kind.absent(ground_truth.shape(kind.name))
+        if not rows.any():
+            return None
+        corners = corners_of(boxes_of(ground_truth)) if shares is None else shares
+        rows = rows & (corners[:, 2] > corners[:, 0]) & (corners[:, 3] > corners[:, 1])
+        return cls(rows, corners, shares is not None or ground_truth.within_unit) if rows.any() else None
+
+    def proposed(self, bounds: overlap.Boxes) -> overlap.Boxes:
+        """Return the bounds of objects, by which pairs are proposed: those of boxed ones meet every detection."""
+        coordinates, areas = bounds.coordinates.copy(), bounds.areas.copy()
+        far = np.array(_ANYWHERE)
+        coordinates[self.rows] = far if bounds.sizes else np.append(far[:2], far[:2] + far[2:])
+        areas[self.rows if areas.size else []] = np.nan
+        return bounds._replace(coordinates=readonly(coordinates, np.float64), areas=readonly(areas, np.float64))
+
+    def refine(self, detections: Column, kind: Kind, pairs: Pairs, out: NDArray[np.float64]) -> None:
+        """Write the overlaps of the pairs whose object is boxed: of boxes, over the detection's own area for a group."""
+        at = np.flatnonzero(self.rows[pairs.ground_truth])
+        bounds = detections.bounds()
+        assert isinstance(bounds, Boxes)
+        rows = pairs.detections[at]
+        found = corners_of(Boxes(bounds.table[rows], bounds.sizes))
+        if self.shares and kind.image_sizes is not None:
+            found = found / np.tile(kind.image_sizes(detections)[rows][:, ::-1], 2)
+        truth = self.corners[pairs.ground_truth[at]]
+        height, width = (
+            np.maximum(np.minimum(found[:, k + 2], truth[:, k + 2]) - np.maximum(found[:, k], truth[:, k]), 0.0)
+            for k in (1, 0)
+        )
+        shared = height * width
+        areas = [(one[:, 3] - one[:, 1]) * (one[:, 2] - one[:, 0]) for one in (found, truth)]
+        whole = np.where(pairs.crowd[at], areas[0], areas[0] + areas[1] - shared)
+        out[at] = np.divide(shared, whole, out=np.zeros(at.size), where=whole > 0)
+
+
+def roles_of(group: NDArray[np.bool_] | None, boxed: BoxedObjects | None) -> NDArray[np.uint8] | None:
+    """Return the role of each object in matching; None: all are single objects."""
+    if group is None and boxed is None:
+        return None
+    role = np.uint8(0) if group is None else np.where(group, np.uint8(matching.GROUP), np.uint8(0))
+    if boxed is not None:
+        role = role + np.where(boxed.rows, np.uint8(matching.BOXED), np.uint8(0))
+    return np.asarray(role, np.uint8)
+
+
+def notices_of(boxed: BoxedObjects | None, notices: dict[str, Any], rows: NDArray[np.int32]) -> dict[str, Any]:
+    """Return notices, with the boxed objects among the evaluated `rows` counted in place of those that nothing finds."""
+    if boxed is None:
+        return notices
+    left = {code: count for code, count in notices.items() if code != "absent_masks"}
+    return {**left, "boxed_objects": int(np.count_nonzero(boxed.rows[rows]))}

@@ -1,0 +1,275 @@
+"""Galleries: images with what is found, wrong and missed drawn on them, and what they can be filtered by."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.detection.matches import HIT, IGNORED
+from detmap.diagnostics import Confusion
+from detmap.diagnostics.tide import Tide
+from detmap.reports.pictures import Notes, Pictures, Shapes, Thumbnail, picture
+from detmap.results import printable
+
+if TYPE_CHECKING:
+    from detmap.diagnostics import Diagnosis
+
+#: Maximum number of images on a page, with pixels and without.
+MOST, MOST_BARE = 200, 60
+
+#: Maximum size in bytes of all thumbnails on a page, and of all outlines.
+_PIXELS, _OUTLINES = 7_500_000, 1_200_000
+
+#: How many images each error, each pair of confused classes and each class is to be on, as far as there is room.
+_EXAMPLES = (12, 1, 3)
+
+#: Maximum number of errors, pairs or classes for which examples are sought: the most frequent ones.
+_KEYS = 1000
+
+#: Maximum number of hits drawn on an image, and of wrong detections: those of the highest scores.
+_BOXES = 60
+
+#: The errors in a word or two.
+IN_SHORT = {
+    "Cls": "wrong class",
+    "Loc": "badly placed",
+    "Both": "class and place",
+    "Dupe": "found twice",
+    "Bkg": "background",
+    "Miss": "missed",
+}
+
+#: What is taken for small and large, by the area of the box in pixels.
+_SIZES = (("s", "under 32²", 0.0), ("m", "32² to 96²", 32.0**2), ("l", "over 96²", 96.0**2))
+
+#: The longer side of a drawing without pixels, and how much wider than high one may be.
+_SIDE, _FLATTEST = 440, 6.0
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Pictures of a page."""
+
+    #: As `detmap.reports.pictures.picture` makes them.
+    pictures: list[dict[str, Any]]
+    #: What the styles of the marks stand for.
+    legend: list[tuple[str, str]]
+    #: What is shown, and what could not be.
+    notes: list[str] = field(default_factory=list)
+    #: What the pictures can be filtered by: the choices of ``errors``, ``classes``, ``found`` and ``sizes``, each a value
+    #: and its name.
+    filters: dict[str, list[tuple[Any, str]]] | None = None
+    kind: str = "gallery"
+
+    @property
+    def filtered(self) -> bool:
+        """Whether the section's filters are about it."""
+        return self.filters is not None
+
+
+class Errors(NamedTuple):
+    """What the parts of a diagnosis say of its detections: the errors, and the confusion matrix."""
+
+    tide: Tide
+    confusion: Confusion
+
+    def cells(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return row, column and image of all entries of the confusion matrix that are not on its diagonal."""
+        rows, columns, images = self.confusion.entries
+        wrong = rows != columns
+        return rows[wrong], columns[wrong], images[wrong]
+
+
+def images(
+    diagnosis: Diagnosis, errors: Errors, worst: Sequence[Mapping[str, Any]], pictures: Pictures | None, share: int
+) -> Gallery:
+    """Return the worst images, and examples of each error, class and confusion, as one of `share` galleries of a page.
+
+    `worst` are the rows of the part ``images``. Without `pictures` there are outlines alone.
+    """
+    most = max((MOST_BARE if pictures is None else MOST) // share, 1)
+    costs = {row["image_id"]: float(row["dAP"]) for row in worst}
+    ids = diagnosis.matches.image_ids.tolist()
+    place = {identity: at for at, identity in enumerate(ids)}
+    shapes, notes, outlines = Shapes(diagnosis), Notes(), 0
+    made: list[dict[str, Any]] = []
+    of_image: dict[int, list[str]] = {}
+    for row, column, image in zip(*(one.tolist() for one in errors.cells()), strict=True):
+        of_image.setdefault(image, []).append(f"{row}-{column}")
+    for at in _chosen(diagnosis, errors, [place[one] for one in costs], most):
+        name = str(diagnosis.image_name(at))
+        path = None if pictures is None or notes.bytes > _PIXELS / share else pictures.find(name)
+        shown = None if path is None and (pictures is None or notes.bytes) else notes.counted(path)
+        marks = _marks(shapes, errors, at, 1.0 if shown is None else shown.grain)
+        outlines += sum(len(mark["path"]) + 150 for mark in marks)
+        if outlines > _OUTLINES / share and made:
+            break
+        view = _bare(diagnosis, shapes, at) if shown is None else shown
+        made.append(picture(name, view, marks, _said(marks, costs.get(ids[at])), dict.fromkeys(of_image.get(at, ()))))
+    legend = [("hit", "found"), ("wrong", "false positive"), ("missed", "missed")]
+    what = f"{len(made):,} images: those that cost most AP, then examples of each error, class and confusion."
+    told = [f"{what} Detections of scores of {diagnosis.score:.3g} or more; errors at {diagnosis.at}."]
+    told += [] if pictures is not None else ["Outlines alone: --images names the folder of the images."]
+    return Gallery(made, legend, [*told, *notes.said()], _filters(diagnosis, made))
+
+
+def suspects(diagnosis: Diagnosis, rows: Sequence[Mapping[str, Any]], pictures: Pictures) -> Gallery:
+    """Return pictures of suspicious labels, each with what is around it; `rows` are those of the part ``suspects``."""
+    made, notes, shapes = [], Notes(), Shapes(diagnosis)
+    for row in rows:
+        drawn = [("ground_truth", row[name], "missed", "label") for name in ("object", "other object")]
+        drawn.append(("detections", row["detection"], "wrong", "detection"))
+        drawn = [one for one in drawn if one[1] >= 0]
+        ends = np.concatenate([shapes.points(side, at) for side, at, _, _ in drawn])
+        around = (*ends.min(axis=0).tolist(), *ends.max(axis=0).tolist())
+        shown = notes.counted(pictures.find(row["image"]), around)
+        if shown is None:
+            continue
+        marks = [shapes.mark(side, at, style, word, shown.grain) for side, at, style, word in drawn]
+        made.append(picture(row["image"], shown, marks, row["reason"]))
+    return Gallery(made, [("missed", "label"), ("wrong", "detection")], notes.said())
+
+
+def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: int) -> list[int]:
+    """Return indices of images: half of them the worst ones, the others examples of errors, confusions and classes that
+    these do not have.
+    """
+    matches, truth = diagnosis.matches, diagnosis.arranged.truth
+    shown = np.flatnonzero((errors.tide.error > 0) & (matches.score >= diagnosis.score))
+    lost = diagnosis.places[errors.tide.missed]
+    image = np.concatenate((matches.image[shown], truth.image[lost]))
+    category = np.concatenate((matches.category[shown], truth.category[lost]))
+    error = np.concatenate((errors.tide.error[shown], np.full(lost.size, 6)))
+    rows, columns, images = errors.cells()
+    pair = rows * (len(diagnosis.categories) + 1) + columns
+    chosen = dict.fromkeys(worst[: most // 2])
+    kinds: list[tuple[NDArray[Any], NDArray[Any]]] = [(error, image), (pair, images), (category, image)]
+    for (key, of), enough in zip(kinds, _EXAMPLES, strict=True):
+        for at in _examples(key, of, enough, set(chosen)):
+            if len(chosen) == most:
+                break
+            chosen[at] = None
+    for at in worst:
+        if len(chosen) < most:
+            chosen[at] = None
+    rank = {at: place for place, at in enumerate(worst)}
+    return sorted(chosen, key=lambda at: rank.get(at, len(rank)))
+
+
+def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[int]) -> Iterator[int]:
+    """Yield images until each key, the most frequent first, is on `enough` of them, those with most keys first."""
+    values, code, counts = np.unique(key, return_inverse=True, return_counts=True)
+    both = np.unique(np.column_stack((code, images)), axis=0)
+    holds = Counter[int](both[:, 1].tolist())
+    on: dict[int, list[int]] = {}
+    of: dict[int, list[int]] = {}
+    for k, at in both.tolist():
+        on.setdefault(k, []).append(at)
+        of.setdefault(at, []).append(k)
+    had = Counter[int](k for at in there for k in of.get(at, ()))
+    for k in np.argsort(-counts[: values.size], kind="stable")[:_KEYS].tolist():
+        for at in sorted(on[k], key=lambda one: -holds[one])[: enough + len(there)]:
+            if had[k] >= enough:
+                break
+            if at not in there:
+                there.add(at)
+                had.update(of[at])
+                yield at
+
+
+def _marks(shapes: Shapes, errors: Errors, at: int, grain: float) -> list[dict[str, Any]]:
+    """Return what is found, wrong and missed on an image, of detections of the diagnosis's score or more."""
+    diagnosis = shapes.diagnosis
+    matches, names, tide = diagnosis.matches, diagnosis.categories, errors.tide
+    assert matches.other_category is not None
+    none = len(names)
+    here = np.flatnonzero((matches.image == at) & (matches.score >= diagnosis.score) & (matches.outcome != IGNORED))
+    here = here[np.argsort(-matches.score[here], kind="stable")]
+    hits, wrong = (here[(matches.outcome[here] == HIT) == hit][:_BOXES].tolist() for hit in (True, False))
+    marks = []
+    for row in [*hits, *wrong]:
+        k, code, score = int(matches.category[row]), int(tide.error[row]), float(matches.score[row])
+        error = _ERRORS[code]
+        of = int(matches.other_category[row]) if error in ("Cls", "Both") else none if error == "Bkg" else k
+        also = f" ({names[of]})" if error in ("Cls", "Both") else ""
+        label = f"{_WORDS.get(error, error)}: {names[k]} {score:.3f}{also}"
+        facts = {"e": error, "o": of, "f": k, "s": f"{score:.4g}"}
+        detection = int(matches.detection[row])
+        size = _size(shapes.corners["detections"][detection])
+        style = "hit" if error == "hit" else "wrong"
+        marks.append(shapes.mark("detections", detection, style, label, grain, **facts, z=size))
+    taken = set(matches.ground_truth[here[matches.outcome[here] == HIT]].tolist())
+    codes, places = diagnosis.ground_truth.images.codes, diagnosis.places
+    own = np.flatnonzero((codes == at) & (places >= 0))
+    lost = set(tide.missed.tolist())
+    for row in own[diagnosis.counted[places[own]]].tolist():
+        if row not in taken:
+            k = int(diagnosis.arranged.truth.category[places[row]])
+            facts = {"e": "Miss" if row in lost else "", "o": k, "f": none}
+            size = _size(shapes.corners["ground_truth"][row])
+            marks.append(shapes.mark("ground_truth", row, "missed", f"missed: {names[k]}", grain, **facts, z=size))
+    return marks
+
+
+#: The error of each code of `Tide.error`, and how marks of no error are called.
+_ERRORS = ("hit", *IN_SHORT)
+_WORDS = {"hit": "found"}
+
+
+def _size(corners: NDArray[np.float64]) -> str:
+    area = float(np.prod(np.maximum(corners[2:] - corners[:2], 0)))
+    return next(name for name, _, least in reversed(_SIZES) if area >= least)
+
+
+def _said(marks: Sequence[Mapping[str, Any]], cost: float | None) -> str:
+    """Return what is on an image in words."""
+    style, error = Counter(mark["style"] for mark in marks), Counter(mark["facts"]["e"] for mark in marks)
+    said = f"found {style['hit']}, missed {style['missed']}, false positives {style['wrong']}"
+    kinds = ", ".join(f"{error[name]} {name}" for name in _ERRORS[1:6] if error[name])
+    said += f" ({kinds})" if kinds else ""
+    return said if cost is None else f"costs {cost:.4f} AP; {said}"
+
+
+def _bare(diagnosis: Diagnosis, shapes: Shapes, at: int) -> Thumbnail:
+    """Return a picture without pixels, of the image's size, or else of what is drawn on it."""
+    sizes = diagnosis.ground_truth.images.sizes
+    height, width = (0.0, 0.0) if sizes is None else sizes[at].tolist()
+    x = y = 0.0
+    if not (height > 0 and width > 0):
+        own = shapes.corners["ground_truth"][diagnosis.ground_truth.images.codes == at]
+        found = shapes.corners["detections"][diagnosis.matches.detection[diagnosis.matches.image == at]]
+        both = np.concatenate((own, found))
+        both = both[np.isfinite(both).all(axis=1)]
+        if both.size:
+            x, y = both[:, :2].min(axis=0).tolist()
+            width, height = (both[:, 2:].max(axis=0) - (x, y)).tolist()
+    width, height = max(width, 1e-3), max(height, 1e-3)
+    flat = min(max(height / width, 1 / _FLATTEST), _FLATTEST)
+    side = _SIDE / max(flat, 1.0)
+    return Thumbnail(
+        "", (round(side), round(side * flat)), (round(x, 1), round(y, 1), round(width, 3), round(height, 3))
+    )
+
+
+def _filters(diagnosis: Diagnosis, made: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[Any, str]]]:
+    """Return what a gallery can be filtered by: the errors, classes and sizes that are there."""
+    facts = [mark["facts"] for one in made for mark in one["marks"]]
+    there = {name: {one.get(name) for one in facts} for name in ("e", "o", "f", "z")}
+    cells = {int(end) for one in made for cell in one["cells"].split() for end in cell.split("-")}
+    names = [*map(printable, diagnosis.categories)]
+    errors = [
+        (name, "found" if name == "hit" else f"{name}, {IN_SHORT[name]}") for name in _ERRORS if name in there["e"]
+    ]
+    known = sorted({k for k in there["o"] | there["f"] | cells if k is not None and k < len(names)})
+    classes = sorted(((k, names[k]) for k in known), key=lambda one: one[1].casefold())
+    return {
+        "errors": errors,
+        "classes": [*classes, (len(names), "(nothing)")],
+        "found": [*classes, (len(names), "(not found)")],
+        "sizes": [(name, text) for name, text, _ in _SIZES if name in there["z"]],
+    }

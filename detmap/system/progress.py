@@ -1,0 +1,82 @@
+"""How far a long computation is: computations count their steps, and commands show the count."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
+
+#: What is called with a text such as "bootstrap 120 of 200 (60 %)", and with "" once nothing is counted any more.
+Listener = Callable[[str], None]
+
+_listeners: list[Listener] = []
+_counted: list[_Counted] = []
+_lock = threading.Lock()
+
+
+class _Counted:
+    """A computation of parts that follow each other, each with a name and a number of steps."""
+
+    def __init__(self, parts: tuple[tuple[str, int], ...]) -> None:
+        self.parts, self.done = parts, 0
+
+    def text(self) -> str:
+        """Return how much of the present part is done."""
+        before = 0
+        for name, total in self.parts:
+            if total and self.done < before + total:
+                done = self.done - before
+                return f"{name} {done:,} of {total:,} ({100 * done // total} %)"
+            before += total
+        return ""
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Within this context, tell a listener how far computations are."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+@contextmanager
+def counting(*parts: tuple[str, int]) -> Iterator[None]:
+    """Within this context `advance` counts the steps of these parts, each a name and its number of steps."""
+    if not _listeners:
+        yield
+        return
+    _counted.append(_Counted(parts))
+    _tell()
+    try:
+        yield
+    finally:
+        _counted.pop()
+        _tell()
+
+
+def counted(name: str, items: Sequence[T]) -> Iterator[T]:
+    """Yield the items of a sequence, and count each that is done."""
+    with counting((name, len(items))):
+        for item in items:
+            yield item
+            advance(1)
+
+
+def advance(steps: int) -> None:
+    """Count steps of the innermost computation, in any thread."""
+    if not _listeners or not _counted:
+        return
+    with _lock:
+        _counted[-1].done += steps
+    _tell()
+
+
+def _tell() -> None:
+    text = _counted[-1].text() if _counted else ""
+    for listener in tuple(_listeners):
+        listener(text)

@@ -349,7 +349,9 @@ class Agreement:
         image, count = self.image[self.astray], self.truth.on.images.ids.size
         for step in (1, -1, 2, -2):
             place = np.where((image >= 0) & (image + step >= 0) & (image + step < count), image + step, -1)
-            says = f"each is meant to be the {'next' if step > 0 else 'previous'} image" + (" but one" if abs(step) > 1 else "")
+            says = f"each is meant to be the {'next' if step > 0 else 'previous'} image" + (
+                " but one" if abs(step) > 1 else ""
+            )
             made = self.gain("image_ids_rotated", "detections", place, boxes)
             if made is not None and (self.part is not None or made.gained.size >= _ROTATED * self.rows.size):
                 yield self._named(made, says)

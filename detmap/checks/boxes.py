@@ -186,9 +186,8 @@ def _fits(change: Change | None, boxes: Array, sizes: Array) -> NDArray[np.bool_
 
 
 def _rather(far: Array, fits: Array, sizes: Array, code: str) -> bool:
-    """Return whether so many fit only if they are read in another way."""
-    # Boxes that were moved or enlarged at random fit so by chance. That is measured by what fits of those that are
-    # within.
+    """Return whether boxes beyond their images fit by the other reading more often than chance explains."""
+    # Chance is the share of the boxes within their images that also fit by the other reading.
     within = ~far & np.isfinite(sizes[:, 0] + sizes[:, 1])
     others = np.count_nonzero(within)
     by_chance = np.count_nonzero(within & fits) / others if others else 0.0

@@ -1,7 +1,7 @@
 """Categories that are unlike all others: lost or unlabelled on images anywhere, mixed with another, or not suppressed.
 
-A category that is hard to find is no defect. Where records are missing or wrong at random, this concerns large objects as small
-ones, and the highest scores as lower ones: that is asked in each case.
+A category that is hard to find is no defect. Records that are missing or wrong at random are so for large objects as for
+small ones, and at the highest scores as at lower ones: that is asked in each case.
 """
 
 from __future__ import annotations
@@ -30,15 +30,20 @@ LOST = 0.3
 #: Least share of the objects of the larger half that are so, relative to that of the smaller half.
 EVEN = 0.6
 
-#: Least share of the best quarter of a category's confident detections that lie on nothing: in one of several categories, and
-#: where no other category is there to compare with.
-UNLABELLED, ALONE = 0.06, 0.08
+#: Least share of the objects, on images with detections of their category, that none of these finds.
+MISSED = 0.7
+
+#: Least share of the best quarter of the confident detections that lie on nothing: of a category among others, and of all.
+UNLABELLED, ALONE = 0.06, 0.06
 
 #: That share relative to the one of the lower half of the confident detections, likewise.
-FLAT, FLAT_ALONE = 0.2, 0.4
+FLAT, FLAT_ALONE = 0.2, 0.2
 
 #: Least share of a category's objects, or of another's detections, that are mixed.
 MIXED = 0.1
+
+#: Least share of all objects that are taken for other categories at high scores.
+WRONG = 0.06
 
 #: Least share of the confident detections of a category that overlap a better one: of one category, and of all.
 TWINS, ALL_TWINS = 0.08, 0.2
@@ -52,9 +57,11 @@ def check(facts: Facts) -> Iterator[Finding]:
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
+    yield from _missed(facts, evidence)
     yield from _lost(facts, evidence)
     yield from _unlabelled(facts, evidence)
-    yield from _mixed(facts, evidence)
+    if not facts.caused("detections", "classes_disagree"):
+        yield from _mixed(facts, evidence)
     yield from _unsuppressed(facts, evidence)
 
 
@@ -108,26 +115,62 @@ def _lost(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         yield _said("rarely_detected", evidence, evidence.object_image[at[lost & (label == one)]], "object", more)
 
 
+def _missed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
+    """Categories of which the detections find hardly an object on their images."""
+    count = evidence.classes
+    label = evidence.object_label
+    at = np.flatnonzero(evidence.seen & (evidence.held > 0) & _unknown(facts, evidence.object_image, label))
+    label, missed = label[at], ~evidence.hit[at]
+    total, gone = np.bincount(label, minlength=count), np.bincount(label[missed], minlength=count)
+    rate = _others(gone, total)
+    for one in np.flatnonzero(gone >= FEWEST).tolist() if count > 1 else ():
+        if gone[one] >= MISSED * total[one] and _beyond(int(gone[one]), int(total[one]), float(rate[one]), count):
+            more = (
+                f"category {_name(evidence, one)}, {share(int(gone[one]), int(total[one]))} of its objects on images with "
+                f"such detections; of the others {share(int(gone.sum() - gone[one]), int(total.sum() - total[one]))}"
+            )
+            yield _said("rarely_found", evidence, evidence.object_image[at[missed & (label == one)]], "object", more)
+
+
 def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Categories of which the best detections lie on nothing, hardly less than those of lower scores."""
+    """Categories, or all, of which the best detections lie on nothing, far more than of others."""
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = _unknown(facts, image, label) & evidence.sure_looked_at[image]
     top, low = known & (evidence.sure_rank < 0.25), known & (evidence.sure_rank >= 0.5)
+    # Of equal scores no detection is among the best: where the best quarter is tied with the lower half, nothing is said.
+    scores = evidence.scores[evidence.sure]
+    least, most = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(least, label[top], scores[top])
+    np.maximum.at(most, label[low], scores[low])
+    top, low = (which & (least > most)[label] for which in (top, low))
     total, gone = (np.bincount(label[which], minlength=count) for which in (top, top & evidence.alone))
     below, empty = (np.bincount(label[which], minlength=count) for which in (low, low & evidence.alone))
-    rate = _others(gone, total) if count > 1 else np.full(1, ALONE / TIMES / 2)
-    least, flat = (UNLABELLED, FLAT) if count > 1 else (ALONE, FLAT_ALONE)
+    every, part = int(gone.sum()), gone.sum() / max(total.sum(), 1)
+    flat = FLAT_ALONE * empty.sum() / max(below.sum(), 1)
+    spread = (gone >= 0.3 * part * total)[total >= 20]
+    if every >= FEWEST and part >= max(ALONE, flat) and spread.all():
+        bare = np.bincount(evidence.truth.image, minlength=evidence.images) == 0
+        there = image[top & evidence.alone]
+        more = (
+            f"{share(every, int(total.sum()))} of the best quarter of the confident detections; {int(bare[there].sum()):,} "
+            f"of them on images without an object"
+        )
+        yield _said("missing_labels", evidence, there, "detection", more)
+        return
+    if count < 2:
+        return
+    rate = _others(gone, total)
     for one in np.flatnonzero(gone >= FEWEST).tolist():
         part = gone[one] / total[one]
-        if part < least or not _beyond(int(gone[one]), int(total[one]), float(rate[one]), count):
+        if part < UNLABELLED or not _beyond(int(gone[one]), int(total[one]), float(rate[one]), count):
             continue
-        if part < flat * empty[one] / max(below[one], 1):
+        if part < FLAT * empty[one] / max(below[one], 1):
             continue
         rest = share(int(gone.sum() - gone[one]), int(total.sum() - total[one]))
         more = (
-            f"category {_name(evidence, one)}, {share(int(gone[one]), int(total[one]))} of the best quarter of its confident "
-            f"detections" + (f"; of the other categories {rest}" if count > 1 else "")
+            f"category {_name(evidence, one)}, {share(int(gone[one]), int(total[one]))} of the best quarter of its "
+            f"confident detections; of the other categories {rest}"
         )
         yield _said("rarely_labelled", evidence, image[top & evidence.alone & (label == one)], "detection", more)
 
@@ -145,6 +188,14 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     wrong = high & (other != label)
     if np.count_nonzero(wrong) < FEWEST:
         return
+    every, among = int(np.count_nonzero(wrong)), int(np.count_nonzero(high))
+    beneath = int(np.count_nonzero(low & (other != label))) / max(int(np.count_nonzero(low)), 1)
+    found_of = np.bincount(label[high], minlength=count)
+    spread = np.bincount(label[wrong], minlength=count) >= 0.3 * every / among * found_of
+    if every >= max(FEWEST, WRONG * among) and every / among >= 0.5 * beneath and spread[found_of >= 20].all():
+        more = f"of {among:,} objects on which a detection of the better half of its category lies"
+        yield _said("wrong_labels", evidence, evidence.object_image[wrong], "object", more)
+        return
     pairs, held = np.unique(label[wrong] * count + other[wrong], return_counts=True)
     objects, detections = (np.bincount(codes[high], minlength=count) for codes in (label, other))
     lower = np.bincount(other[low], minlength=count)
@@ -152,8 +203,8 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     for pair, many in zip(pairs.tolist(), held.tolist(), strict=True):
         one, taken = divmod(pair, count)
         rest = (held.sum() - many + 1) / (np.count_nonzero(high) + 1)
-        least = min(objects[one], detections[taken])
-        part = many / least
+        least = int(min(objects[one], detections[taken]))
+        part = float(many / least)
         if many < FEWEST or part < MIXED or part < TIMES * rest:
             continue
         if tail(many, 1.5 * rest * least + 1) * len(pairs) >= CHANCE:
@@ -199,4 +250,4 @@ def _said(code: str, evidence: Evidence, image: Array, unit: str, more: str) -> 
 
 
 def _name(evidence: Evidence, label: int) -> str:
-    return names([str(evidence.truth.table.categories.names[label])])
+    return names([str(evidence.truth.on.categories.names[label])])

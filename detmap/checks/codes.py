@@ -257,7 +257,7 @@ warning classes_disagree
     They are false, however well they lie.
     Look at some: are labels of one side wrong?
 warning unlabelled
-    {many} of high score on nothing, in a part where hardly any object is labelled
+    {many} of high score on nothing, in a part where most lie so
     They count as false, though what they show may be there.
     Look at some: label what is missing, or leave these images out for this category.
 warning relabelled
@@ -276,6 +276,30 @@ warning labels_mixed
     {many} of one category that are taken for another at high scores
     They count as missed, and the detections on them as false.
     Look at some: are labels of one category under the name of the other, or do both look alike?
+warning rarely_found
+    {many} not found by the detections of their category on their image, as most of this category
+    Detections of this category count as false, and its objects as missed.
+    Look at some: are boxes and labels of this category made in the same way on both sides?
+warning missing_labels
+    {many} of the highest scores of their category that lie on nothing
+    They count as false, though what they show may be there.
+    Look at some: label what is missing, or leave these images out.
+warning wrong_labels
+    {many} taken for other categories at high scores
+    They count as missed, and the detections on them as false.
+    Look at some: are the labels of one side wrong?
+warning scores_rank_nothing
+    {many} that find objects, with scores no higher than those of others
+    The ranking says nothing: AP is that of a random order.
+    Write each detection's own score: were scores and boxes sorted apart?
+warning piled_scores
+    {many} with one and the same score
+    Their order depends on the file and on the tool, and AP with it.
+    Write scores as they are: were they clipped, or filled in where there was none?
+warning strict_suppression
+    {many} overlapping another of their category by more than any two confident detections do
+    One of the two cannot be found.
+    Raise the threshold of overlap of the suppression (NMS), or suppress less.
 warning uneven_scores
     {many} that find objects, with other scores than those elsewhere
     The ranking mixes two scales: one part stands above the other whatever it is worth.
@@ -366,7 +390,7 @@ warning area_misfits
     Give areas in square pixels, of the mask where there is one, else of the box.
 warning crowds_misplaced
     {many} flagged as a crowd, and of the form of a single object
-    Nobody need find them, and what is found there does not count.
+    Crowds count neither as missed nor, where they are detected, as found.
     Flag regions of many objects alone as iscrowd.
 warning missing_shapes
     {many} without the mask or the pose that others have

@@ -14,6 +14,9 @@ from detmap.checks.evidence import Evidence, evidence_of
 from detmap.checks.inputs import Side
 from detmap.data.tables import Detections
 
+#: Causes with which objects and detections can be compared all the same.
+_BESIDE = {"classes_disagree", "sizes_cut", "category_cap"}
+
 
 @dataclass(eq=False)
 class Facts:
@@ -56,7 +59,7 @@ class Facts:
     @cached_property
     def evidence(self) -> Evidence | None:
         """What is found and missed, where there are objects and detections that mean the same images and categories."""
-        if self.agreement is None or self.causes:
+        if self.agreement is None or {code for _, code in self.causes} - _BESIDE:
             return None
         assert self.found is not None
         return evidence_of(self.truth, self.found, self.agreement.upside_down)

@@ -77,7 +77,8 @@ def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64
     if tail(count, expected) < 1e-3:
         return chance
     together = _longest(empty[there])
-    among = int(np.count_nonzero(there))  # at random, so many runs of that length are expected at most
+    among = int(np.count_nonzero(there))
+    # Upper bound of the expected number of runs of at least `together` under random placement of `count` empty images.
     runs = float(among * (count / among) ** together) if count < among else 1.0
     if together >= 5 and runs < 1e-4:
         return f"{together:,} of them follow one another in the order of ids; {runs:.1g} such runs would be expected"

@@ -6,6 +6,7 @@ there are objects of it: a cut that depends on no scale of scores.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,8 +35,13 @@ _AT_ONCE, PAIRS = 250_000, 3_000_000
 _GROUPS = 40
 
 
-def best_of_pairs(one: Array, starts: Array, stops: Array, others: Array) -> tuple[Array, Array]:
-    """Return for each box the largest IoU with the others in its range, and which of them that is (-1: none)."""
+def best_of_pairs(
+    one: Array, starts: Array, stops: Array, others: Array, touched: Array | None = None
+) -> tuple[Array, Array]:
+    """Return for each box the largest IoU with the others in its range, and which of them that is (-1: none).
+
+    `touched`: flags of the others, set for those that some box overlaps by `FOUND`.
+    """
     held = np.maximum(stops - starts, 0)
     best, which = np.zeros(len(one)), np.full(len(one), -1)
     ends = np.cumsum(held)
@@ -50,11 +56,23 @@ def best_of_pairs(one: Array, starts: Array, stops: Array, others: Array) -> tup
             at = np.arange(owner.size) - first[owner - row] + starts[owner]
             values = overlaps(one[owner], others[at])
             some = np.flatnonzero(count)
+            if touched is not None:
+                touched[at[values >= FOUND]] = True
             best[row + some] = np.maximum.reduceat(values, first[some])
             top = np.flatnonzero((values == best[owner]) & (values > 0))[::-1]
             which[owner[top]] = at[top]
         row = last
     return best, which
+
+
+def _with_earlier(cell: Array, boxes: Array) -> NDArray[np.float64]:
+    """Return the largest IoU of each box with an earlier one of its cell; cells ascend."""
+    starts = np.searchsorted(cell, cell)
+    stops = np.arange(cell.size)
+    chosen = np.cumsum(stops - starts) <= PAIRS
+    out = np.zeros(cell.size)
+    out[chosen] = best_of_pairs(boxes[chosen], starts[chosen], stops[chosen], boxes)[0]
+    return out
 
 
 @dataclass(eq=False)
@@ -82,7 +100,7 @@ class Evidence:
     def label(self) -> NDArray[np.int64]:
         """The category of each detection as a place among those of the ground truth, -1 where it has none."""
         table = self.found.table.categories
-        return locate(table.ids, self.truth.table.categories.ids)[table.codes]
+        return np.asarray(locate(table.ids, self.truth.table.categories.ids)[table.codes], np.int64)
 
     def _cell(self, image: Array, label: Array) -> NDArray[np.int64]:
         return np.asarray(image.astype(np.int64) * max(self.classes, 1) + label)
@@ -138,13 +156,13 @@ class Evidence:
     def band(self) -> NDArray[np.int64]:
         """The band of each object's size: by the octave of its root of the area."""
         side = np.sqrt(self.object_box[:, 2] * self.object_box[:, 3])
-        return np.clip(np.log2(np.maximum(side, 1)), 0, 11).astype(np.int64)
+        return np.asarray(np.clip(np.log2(np.maximum(side, 1)), 0, 11), np.int64)
 
     # ---------------------------------------------------------------------------------------------------------- own category
 
     @cached_property
     def _own(self) -> tuple[Array, Array, Array, Array]:
-        """Rows of detections in a cell with objects, what they overlap there, and by how much; and which were compared."""
+        """Rows of detections in a cell with objects, what they overlap most there, and by how much; the objects found."""
         starts = np.searchsorted(self.object_cell, self.cell)
         inside = starts < self.object_cell.size
         inside[inside] = self.object_cell[starts[inside]] == self.cell[inside]
@@ -153,8 +171,9 @@ class Evidence:
         chosen = self._thinned(self.found.image[self.detections[rows]], stops - starts)
         rows, starts, stops = rows[chosen], starts[chosen], stops[chosen]
         boxes = self.found.boxes[self.detections[rows]]
-        best, which = best_of_pairs(boxes, starts, stops, self.object_box)
-        return self.detections[rows], which, best, chosen
+        found = np.zeros(self.objects.size, np.bool_)
+        best, which = best_of_pairs(boxes, starts, stops, self.object_box, found)
+        return self.detections[rows], which, best, found
 
     def _thinned(self, image: Array, held: Array) -> NDArray[np.bool_]:
         """Return which rows to compare: those of random images, as many as the limit of pairs allows."""
@@ -186,7 +205,7 @@ class Evidence:
     @cached_property
     def hit(self) -> NDArray[np.bool_]:
         """Which objects a detection of their category finds."""
-        return np.asarray(self.matched[0] >= FOUND)
+        return np.asarray(self._own[3])
 
     @cached_property
     def finders(self) -> tuple[Array, Array]:
@@ -212,7 +231,9 @@ class Evidence:
         objects = np.bincount(self.object_label, minlength=self.classes)
         held = np.bincount(label, minlength=self.classes)
         scores = self.scores[self.detections]
-        order = np.lexsort((-scores, label))
+        order = np.argsort(-scores, kind="stable")
+        small = np.min_scalar_type(max(self.classes, 1))  # integers of 16 bits or fewer are sorted by their digits
+        order = order[np.argsort(label[order].astype(small), kind="stable")]
         rank = np.arange(order.size) - np.repeat(np.cumsum(held) - held, held)
         return self.detections[order[rank < objects[label[order]]]]
 
@@ -221,7 +242,9 @@ class Evidence:
         """The place of each confident detection among those of its category, from 0, the best, up to 1."""
         label = self.label[self.sure]
         held = np.bincount(label, minlength=self.classes)
-        return np.asarray((np.arange(label.size) - np.repeat(np.cumsum(held) - held, held)) / np.maximum(held, 1)[label])
+        return np.asarray(
+            (np.arange(label.size) - np.repeat(np.cumsum(held) - held, held)) / np.maximum(held, 1)[label]
+        )
 
     @cached_property
     def _any(self) -> tuple[Array, Array]:
@@ -295,19 +318,26 @@ class Evidence:
         return label, by
 
     @cached_property
-    def twins(self) -> NDArray[np.bool_]:
-        """Which confident detections overlap a better one of their image and category by 0.7 or more."""
+    def between_detections(self) -> NDArray[np.float64]:
+        """The largest IoU of each confident detection with a better one of its image and category."""
         cell = self._cell(self.found.image[self.sure], self.label[self.sure])
         order = np.argsort(cell, kind="stable")  # within a cell from the best score
-        ascending = cell[order]
-        starts = np.searchsorted(ascending, ascending)
-        stops = np.arange(order.size)
-        chosen = np.cumsum(stops - starts) <= PAIRS
-        boxes = self.found.boxes[self.sure[order]]
-        best, _ = best_of_pairs(boxes[chosen], starts[chosen], stops[chosen], boxes)
-        out = np.zeros(order.size, np.bool_)
-        out[order[np.flatnonzero(chosen)[best >= SUPPRESSED]]] = True
+        out = np.zeros(order.size)
+        out[order] = _with_earlier(cell[order], self.found.boxes[self.sure[order]])
         return out
+
+    @property
+    def twins(self) -> NDArray[np.bool_]:
+        """Which confident detections overlap a better one of their image and category as suppression does not leave it.
+
+        Those with the same box are duplicates, which is another finding.
+        """
+        return np.asarray((self.between_detections >= SUPPRESSED) & (self.between_detections < 0.9999))
+
+    @cached_property
+    def between_objects(self) -> NDArray[np.float64]:
+        """The largest IoU of each object with an earlier one of its image and category."""
+        return _with_earlier(self.object_cell, self.object_box)
 
     # ---------------------------------------------------------------------------------------------------------------- parts
 
@@ -323,6 +353,8 @@ class Evidence:
         if on.names is not None:
             folders = [name.replace("\\", "/").rpartition("/")[0] for name in on.names]
             groupings += _grouped("the images in the folder {}", folders)
+            heads = [re.match(r"\D*", name.replace("\\", "/").rpartition("/")[2])[0] for name in on.names]  # type: ignore[index]
+            groupings += _grouped("the images whose names begin with {}", heads)
         if on.sizes is not None:
             groupings += _grouped("the images of {}", [f"{w} x {h}" for h, w in on.sizes.astype(int).tolist()])
         return Division(on.ids, orders, groupings)
@@ -343,7 +375,8 @@ class Evidence:
         images = self.found.image[self.found.image >= 0]
         first = np.full(self.images, images.size)
         np.minimum.at(first, images, np.arange(images.size))
-        if np.count_nonzero(np.diff(images) != 0) < 3 * self.images:  # records of an image stand together
+        runs = np.count_nonzero(np.diff(images) != 0) + 1
+        if runs <= 1.02 * np.unique(images).size:  # else an image's first record says where its best one stands
             there = first < images.size  # images without detections stand behind the one before
             filled = np.maximum.accumulate(np.where(there, np.arange(self.images), -1))
             key = np.where(filled >= 0, first[np.maximum(filled, 0)], -1)

@@ -134,6 +134,7 @@ def _canonical(value: Any) -> str:
 
 
 def base_name(value: Any) -> str:
+    """Return a path without its folders."""
     return str(value).replace("\\", "/").rpartition("/")[2]
 
 

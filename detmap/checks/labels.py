@@ -207,8 +207,8 @@ def _settled(agreement: Agreement | None, own: NDArray[np.int64]) -> NDArray[np.
 
 def _beyond_chance(matrix: Counts, moved: NDArray[np.bool_], best: NDArray[np.int64]) -> list[int]:
     """Return the rows that are moved, where labels that say nothing of what is there would not make them so."""
-    # By Chernoff's bound on the chance of so many on one class, times the number of classes, and of choices of the
-    # rows.
+    # Chernoff's bound on the chance that a row has its count in one column, multiplied by the number of columns and by the
+    # number of ways to choose the rows.
     held, share = matrix.of_rows, matrix.of_columns / max(matrix.total, 1)
     at = np.flatnonzero(moved & (held > 0))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -262,4 +262,5 @@ def _disagreeing(facts: Facts, own: NDArray[np.int64]) -> Iterator[Finding]:
     right = int(matrix.at(np.arange(own.size), own).sum())
     if 2 * right < total:
         more = f"of {total:,} that were looked at, {right:,} have the category of the object that they lie on"
+        facts.causes.add(("detections", "classes_disagree"))
         yield found("classes_disagree", total - right, "detection", more=more, words=AT_LEAST)

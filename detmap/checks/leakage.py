@@ -19,8 +19,8 @@ Array = NDArray[Any]
 #: rounded to pixels of the smaller one, 100 or more in number.
 CLOSE = 0.01
 
-#: Objects that images must share to be one: of n random boxes all agree with a chance of about (2 * CLOSE) ** (4 * n), so that
-#: three do not among 10 ** 12 pairs of images.
+#: Objects that images must share to be one: of n random boxes all agree with a chance of about (2 * CLOSE) ** (4 * n), so
+#: that three do not among 10 ** 12 pairs of images.
 SHARED = 3
 
 #: Images of one name, other sizes and equal aspects that are the same although no object can say so, and their aspects.
@@ -95,7 +95,13 @@ def _by_name(truth: Side, train: Side, layouts: tuple[Layout, Layout] | None) ->
         other = known.get(name if folders else base_name(name))
         if other is None:
             continue
-        if own is None or others is None or not own[place].all() or not others[other].all() or (own[place] == others[other]).all():
+        if (
+            own is None
+            or others is None
+            or not own[place].all()
+            or not others[other].all()
+            or (own[place] == others[other]).all()
+        ):
             yield place, name
         else:
             resized.append((place, other, name))
@@ -136,14 +142,18 @@ def _layouts(truth: Side, train: Side) -> tuple[Layout, Layout] | None:
     """Return where the objects of both sides lie; None where sizes of images are not known."""
     if not (len(truth) and len(train)):
         return None
-    labels = {name: at for at, name in enumerate(dict.fromkeys([*truth.on.categories.names, *train.on.categories.names]))}
+    labels = {
+        name: at for at, name in enumerate(dict.fromkeys([*truth.on.categories.names, *train.on.categories.names]))
+    }
     out = []
     for side in (truth, train):
         good = side.sized & np.isfinite(side.sizes).all(axis=1)
         rows = np.flatnonzero(good)
         rows = rows[np.argsort(side.image[rows], kind="stable")]
         boxes, sizes = side.boxes[rows], side.sizes[rows]
-        corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1) / np.concatenate([sizes] * 2, axis=1)
+        corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1) / np.concatenate(
+            [sizes] * 2, axis=1
+        )
         of = np.array([labels[name] for name in side.on.categories.names], np.int64)[side.table.categories.codes[rows]]
         places = np.arange(side.on.images.ids.size)
         starts, stops = (np.searchsorted(side.image[rows], places, way) for way in ("left", "right"))

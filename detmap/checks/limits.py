@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
-from detmap.checks.evidence import Evidence
+from detmap.checks.evidence import SUPPRESSED, Evidence
 from detmap.checks.findings import Finding, found, many, names
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
@@ -27,8 +27,8 @@ EXPECTED = 14.0
 #: Share of the rate of detections next to the limit that is expected beyond it: small objects are found less often.
 BEYOND = 0.3
 
-#: Width of the band next to a limit, as a factor; detections in it, and those in it relative to the next band. Without a limit
-#: sizes thin out by more than a half within it.
+#: Width of the band next to a limit, as a factor; detections in it, and those in it relative to the next band. Without a
+#: limit sizes thin out by more than a half within it.
 BAND, FEWEST_NEXT, SHARP = 1.15, 12, 0.5
 
 #: Fewest objects beyond a limit.
@@ -37,8 +37,11 @@ FEWEST = 10
 #: Detections of an image and category that the protocol coco looks at.
 LOOKED_AT = 100
 
-#: Share of the detections that have one coordinate in common, and of those that lie on a grid.
-ON_A_LINE, ON_A_GRID = 0.004, 0.01
+#: Share of the images with a box at one coordinate, and of the detections that lie on a grid.
+ON_A_LINE, ON_A_GRID = 0.01, 0.01
+
+#: IoU by which objects must overlap more than any two detections.
+MARGIN = 0.02
 
 #: Pixels from the image's edge at which coordinates are those of boxes that were clipped to it.
 EDGE = 2.0
@@ -59,9 +62,13 @@ def check(facts: Facts) -> Iterator[Finding]:
     for one in _sizes(evidence):
         facts.causes.add(("detections", one.code))
         yield one
-    yield from _of_cells(evidence)
+    for one in _of_cells(evidence):
+        facts.causes.add(("detections", one.code))
+        yield one
     yield from _score_cuts(evidence)
     yield from _of_labels(evidence)
+    if not facts.caused("detections", "category_cap"):
+        yield from _neighbours(evidence)
     yield from _coordinates(facts, evidence)
     yield from _copied(evidence)
 
@@ -85,12 +92,12 @@ def _measures(boxes: Array, sizes: Array) -> dict[str, Array]:
 def edge_below(found: Array, objects: Array) -> float | None:
     """Return the least of some numbers, where it is a limit: none is below it, as objects are."""
     least = float(found.min())
-    if least <= 0:
+    beyond = int(np.count_nonzero(objects < 0.98 * least))
+    if least <= 0 or beyond < FEWEST:
         return None
     next_to = int(np.count_nonzero(found < least * BAND))
     behind = int(np.count_nonzero(found < least * BAND**2)) - next_to
-    beyond = int(np.count_nonzero(objects < 0.98 * least))
-    if beyond < FEWEST or next_to < FEWEST_NEXT or next_to < SHARP * behind:
+    if next_to < FEWEST_NEXT or next_to < SHARP * behind:
         return None
     beside = int(np.count_nonzero((objects >= least) & (objects < least * BAND**2)))
     rate = min((next_to + behind) / max(beside, 1), found.size / objects.size)
@@ -101,34 +108,41 @@ def _sizes(evidence: Evidence) -> Iterator[Finding]:
     """Sizes and places that no detection has, and objects have."""
     rows = evidence.detections
     ours = _measures(evidence.found.boxes[rows], evidence.found.sizes[rows])
-    theirs = _measures(evidence.object_box, evidence.truth.sizes[evidence.objects])
-    said = np.zeros(evidence.objects.size, np.bool_)
+    inside = evidence.truth.reach[evidence.objects] <= EDGE
+    objects = evidence.objects[inside]
+    theirs = _measures(evidence.truth.boxes[objects], evidence.truth.sizes[objects])
+    said = np.zeros(objects.size, np.bool_)
     for name in ours:
         for sign, word in ((1, "below"), (-1, "above")):
-            with np.errstate(divide="ignore"):
-                edge = edge_below(ours[name] ** sign, theirs[name] ** sign) if name in theirs else None
+            edge = None
+            if name in theirs:
+                edge = edge_below(*(one if sign > 0 else 1 / one for one in (ours[name], theirs[name])))
             if edge is None:
                 continue
             limit = edge**sign
             beyond = theirs[name] < limit if sign > 0 else theirs[name] > limit
             if np.count_nonzero(beyond & said) < 0.5 * np.count_nonzero(beyond):  # not said by another measure
-                yield _cut(evidence, beyond, f"{name} {word} {number(limit)}")
+                yield _cut(evidence, objects[beyond], f"{name} {word} {number(limit)}")
             said |= beyond
     if said.any() or evidence.classes < 2:
         return
     label = evidence.label[rows]
-    for one in np.flatnonzero(np.bincount(evidence.object_label, minlength=evidence.classes) >= 2 * FEWEST).tolist():
-        own, true = ours["area"][label == one], evidence.object_label == one
+    labels = evidence.truth.table.categories.codes[objects]
+    order = np.argsort(label.astype(np.min_scalar_type(evidence.classes)), kind="stable")
+    areas, starts = ours["area"][order], np.searchsorted(label[order], np.arange(evidence.classes + 1))
+    for one in np.flatnonzero(np.bincount(labels, minlength=evidence.classes) >= 2 * FEWEST).tolist():
+        own, true = areas[starts[one] : starts[one + 1]], labels == one
         for sign, word in ((1, "below"), (-1, "above")):
-            edge = edge_below(own**sign, theirs["area"][true] ** sign) if own.size else None
+            both = (own, theirs["area"][true]) if sign > 0 else (1 / own, 1 / theirs["area"][true])
+            edge = edge_below(*both) if own.size else None
             if edge is not None:
                 beyond = true & (theirs["area"] < edge if sign > 0 else theirs["area"] > 1 / edge)
-                name = names([str(evidence.truth.table.categories.names[one])])
-                yield _cut(evidence, beyond, f"category {name}, area {word} {number(edge**sign)}")
+                name = names([str(evidence.truth.on.categories.names[one])])
+                yield _cut(evidence, objects[beyond], f"category {name}, area {word} {number(edge**sign)}")
 
 
-def _cut(evidence: Evidence, beyond: Array, more: str) -> Finding:
-    rows = np.sort(evidence.objects[beyond])
+def _cut(evidence: Evidence, rows: Array, more: str) -> Finding:
+    rows = np.sort(rows)
     return found("sizes_cut", rows.size, "object", more=more, **evidence.truth.records(rows))
 
 
@@ -148,7 +162,12 @@ def _objects_beyond(facts: Facts) -> Iterator[Finding]:
         ids = truth.on.images.ids[images].tolist()
         more = f"on {many(images.size, 'image')}, up to {held[1].max():,} of one category"
         yield found(
-            "objects_beyond_cap", int((held[1][over] - LOOKED_AT).sum()), "object", records=ids, named="image", more=more
+            "objects_beyond_cap",
+            int((held[1][over] - LOOKED_AT).sum()),
+            "object",
+            records=ids,
+            named="image",
+            more=more,
         )
 
 
@@ -188,11 +207,15 @@ def _score_cuts(evidence: Evidence) -> Iterator[Finding]:
     for one in candidates.tolist():
         below = int(np.searchsorted(ascending, least[one]))
         part = below / (scores.size - held[one]) if scores.size > held[one] else 0.0
+        own = scores[label == one]
+        next_to = np.count_nonzero(own < least[one] * BAND)
+        if next_to < FEWEST_NEXT / 2 or next_to < SHARP * (np.count_nonzero(own < least[one] * BAND**2) - next_to):
+            continue  # its scores thin out there
         # With `part` below the limit as elsewhere, the category would have this many there.
         if part >= 0.1 and BEYOND * held[one] * part / max(1 - part, 0.05) >= EXPECTED:
             cut.append(one)
     if cut and len(cut) <= 0.5 * np.count_nonzero(held):
-        shown = [f"{evidence.truth.table.categories.names[one]} {number(float(least[one]))}" for one in cut]
+        shown = [f"{evidence.truth.on.categories.names[one]} {number(float(least[one]))}" for one in cut]
         rows = evidence.detections[np.isin(label, cut)]
         yield found("category_score_cut", rows.size, "detection", more=names(shown), **evidence.found.records(rows))
 
@@ -207,7 +230,22 @@ def _of_labels(evidence: Evidence) -> Iterator[Finding]:
     images = max(np.unique(evidence.object_image).size, 1)
     share = float(np.bincount(cells % max(evidence.classes, 1), minlength=evidence.classes).mean() / images)
     if inside.all() and BEYOND * false * (1 - share) >= EXPECTED:
-        yield found("categories_of_labels", evidence.detections.size, "detection", more=f"{false:,} of them find no object")
+        yield found(
+            "categories_of_labels", evidence.detections.size, "detection", more=f"{false:,} of them find no object"
+        )
+
+
+def _neighbours(evidence: Evidence) -> Iterator[Finding]:
+    """Objects that overlap each other by more than any two confident detections do."""
+    between = evidence.between_detections
+    if not between.size:
+        return
+    most = float(between.max())
+    over = evidence.between_objects > most + MARGIN
+    rate = float(evidence.hit.mean())
+    if np.count_nonzero(over) >= FEWEST and np.count_nonzero(over) * rate**2 >= EXPECTED and most < SUPPRESSED:
+        rows = np.sort(evidence.objects[over])
+        yield found("strict_suppression", rows.size, "object", more=f"{most:.2f}", **evidence.truth.records(rows))
 
 
 # -------------------------------------------------------------------------------------------------------------- coordinates
@@ -256,20 +294,25 @@ def _at(side: Side, rows: Array, what: str) -> Array:
 def _lines(side: Side, rows: Array) -> list[tuple[str, float]]:
     """Return coordinates that far more boxes share than those beside them."""
     out = []
+    images = np.unique(side.image[rows]).size
     known = bool(np.isfinite(side.sizes[rows]).all()) if rows.size else False
     one_size = known and bool((side.sizes[rows] == side.sizes[rows[0]]).all())
     for what in [*_EDGES, *(f"{name} / side" for name in (() if one_size or not known else _EDGES))]:
         values = _at(side, rows, what)
         inner = np.isfinite(values)
         # Boxes of one image at one place are one: an object is found several times.
-        values = np.unique(np.stack([values[inner], side.image[rows[inner]]]), axis=1)[0]
+        image = side.image[rows[inner]]
+        order = np.lexsort((image, values[inner]))
+        values, image = values[inner][order], image[order]
+        values = values[np.append(True, (values[1:] != values[:-1]) | (image[1:] != image[:-1]))[: values.size]]
         if values.size < 200:
             continue
         numbers, held = np.unique(values, return_counts=True)
         near = 0.0125 if what.endswith("side") else 8.0
-        for at in np.flatnonzero(held >= max(FEWEST, ON_A_LINE * rows.size)).tolist():
+        for at in np.flatnonzero(held >= max(FEWEST, ON_A_LINE * images)).tolist():
             start, stop = np.searchsorted(values, [numbers[at] - near, numbers[at] + near])
-            around = (stop - start - held[at]) / 16
+            others = np.searchsorted(numbers, [numbers[at] - near, numbers[at] + near])
+            around = (stop - start - held[at]) / max(int(others[1] - others[0]) - 1, 1)
             if tail(int(held[at]), 3 * around + 1) * numbers.size < 1e-6:
                 out.append((what, float(numbers[at])))
     return out

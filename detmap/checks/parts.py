@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.checks import uneven
 from detmap.checks.agreement import Agreement
 from detmap.checks.context import Facts
 from detmap.checks.evidence import Evidence
@@ -35,8 +36,8 @@ class Units(NamedTuple):
     #: Which are bad, and with which chance.
     bad: NDArray[np.bool_]
     chance: NDArray[np.float64]
-    #: What a finding counts in each unit if it is bad, and how many there are in all.
-    count: NDArray[np.int64]
+    #: What a finding counts in each unit, and how many there are in all.
+    some: NDArray[np.int64]
     total: NDArray[np.int64]
 
 
@@ -131,6 +132,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
     for response in RESPONSES:
+        if response.code == "unlabelled" and not facts.parts:
+            yield from uneven.ranking(facts, evidence)  # scores that say nothing say nothing of labels
         units = response.make(evidence)
         for part, label in _unlike(evidence, response, units, facts.parts):
             facts.parts.append((part.images, label))
@@ -147,9 +150,9 @@ def _unlike(
     units = _chosen(units, left)
     left = np.ones(units.bad.size, np.bool_)
     if response.code != "undetected":  # images without detections have a finding of their own
-        images = _by_image(evidence, units, response.every)
-        part = evidence.division.unlike(images.image, images.bad, images.chance)
-        if part is not None and _stands_out(images, part):
+        whole = _by_image(units, response.every)
+        part = evidence.division.unlike(whole.image, whole.bad, whole.chance)
+        if part is not None and _stands_out(whole, part):
             yield part, None
             left &= ~part.images[units.image]
     if evidence.classes == 1 and response.code != "undetected":
@@ -165,14 +168,15 @@ def _unlike(
 
 
 def _chosen(units: Units, which: Array) -> Units:
-    return Units(*(column[which] for column in units))
+    image, label, bad, chance, some, total = (column[which] for column in units)
+    return Units(image, label, bad, chance, some, total)  # type: ignore[arg-type]
 
 
-def _by_image(evidence: Evidence, units: Units, every: bool) -> Units:
+def _by_image(units: Units, every: bool) -> Units:
     """Return units of whole images: bad where all of their categories are, or half of what is counted."""
     images, at = np.unique(units.image, return_inverse=True)
     size = images.size
-    count, total = (np.bincount(at, column, size).astype(np.int64) for column in (units.count, units.total))
+    count, total = (np.bincount(at, column, size).astype(np.int64) for column in (units.some, units.total))
     held = np.bincount(at, minlength=size)
     if every:
         bad = np.bincount(at, units.bad, size) == held
@@ -206,12 +210,12 @@ def _said(
             return
     inside = part.images[units.image]
     of = np.ones(inside.size, np.bool_) if label is None else units.label == label
-    count, total = int(units.count[inside & of].sum()), int(units.total[inside & of].sum())
-    others = int(units.count[~inside & of].sum()), int(units.total[~inside & of].sum())
+    count, total = int(units.some[inside & of].sum()), int(units.total[inside & of].sum())
+    others = int(units.some[~inside & of].sum()), int(units.total[~inside & of].sum())
     called = "" if label is None else f"category {names([_name(evidence, label)])}, "
     elsewhere = f"; elsewhere {share(*others)}" if others[1] else ""
     more = f"{called}{part.says}: {share(count, total)} of {total:,} there{elsewhere}"
-    shown = evidence.truth.on.images.ids[np.unique(units.image[inside & of & (units.count > 0)])][:10].tolist()
+    shown = evidence.truth.on.images.ids[np.unique(units.image[inside & of & (units.some > 0)])][:10].tolist()
     words = "{many}" if evidence.looked_at.all() and evidence.sure_looked_at.all() else AT_LEAST
     yield found(response.code, count, response.unit, records=shown, named="image", more=more, words=words)
 
@@ -223,7 +227,7 @@ def share(count: int, total: int) -> str:
 
 
 def _name(evidence: Evidence, label: int) -> str:
-    return str(evidence.truth.table.categories.names[label])
+    return str(evidence.truth.on.categories.names[label])
 
 
 def _explained(facts: Facts, part: Part, label: int | None) -> Finding | None:

@@ -1,8 +1,8 @@
 """Exact tests of rates, corrected for the number of looks: shared by all checks that compare a part with the rest.
 
-A *unit* is an image, or an image's records of one category: records of one image are not independent. A unit is *bad* or not,
-with a chance that the rest of the data gives. Ranges of units are compared by likelihood ratios: by Ville's inequality a ratio
-that starts at a given unit exceeds A with a chance of at most 1 / A, wherever it ends, so that any of n starts does with a
+A *unit* is an image, or an image's records of one category: records of one image are not independent. A unit is *bad* or
+not, with a chance that the rest of the data gives. Ranges of units are compared by likelihood ratios. By Ville's inequality
+a ratio that starts at a given unit exceeds A with a chance of at most 1 / A, wherever it ends: any of n starts does with a
 chance of at most n / A.
 """
 

@@ -17,6 +17,10 @@ from detmap.checks.rates import tail
 #: So many of the lowest scores tell whether they were cut off.
 _LOWEST = 60
 
+#: Least share and number of detections with one score, ten times as many as with any other, that is no accident: of scores
+#: with six digits the most frequent one of 100,000 detections has a share of 0.0001.
+_PILED, _FEWEST_PILED = 0.005, 20
+
 #: The share of detections that may be tied with another of their category.
 _TIED = 0.1
 
@@ -29,18 +33,25 @@ def check(facts: Facts) -> Iterator[Finding]:
     scores = facts.detections.scores
     low, high = float(scores.min()), float(scores.max())
     if low == high:
+        facts.causes.add(("detections", "constant_scores"))
         yield found("constant_scores", len(side), "detection", more=f"{low:g}")
         return
     if facts.agreement is not None and not facts.causes and facts.agreement.upside_down:
         more = f"one on an object stands above one on none in {facts.agreement.ranked[0]:.0%} of the pairs looked at"
         yield found("inverted_scores", len(side), "detection", more=more)
-    yield from _scales(side, scores, low, high)
+    scales = list(_scales(side, scores, low, high))
+    yield from scales
+    mixed = any(one.code == "mixed_scores" for one in scales)
     tied = _tied(facts.detections.categories.codes, scores, max(_TIED * len(scores), 2))
     if tied is not None:
         more = f"{np.unique(scores).size:,} different scores in all"
         yield found("quantised_scores", int(tied.sum()), "detection", more=more, **side.records(tied))
+    else:
+        yield from _piled(side, scores)
     if low >= 0 and not facts.causes:
         yield from _cut(facts, scores)
+    if mixed:
+        facts.causes.add(("detections", "mixed_scores"))
 
 
 def _scales(side: Side, scores: NDArray[np.float64], low: float, high: float) -> Iterator[Finding]:
@@ -94,6 +105,19 @@ def _tied(codes: NDArray[Any], scores: NDArray[np.float64], most: float) -> NDAr
     return out
 
 
+def _piled(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
+    """One score that far more detections have than any other."""
+    ascending = np.sort(scores)
+    edges = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1], [True]]))
+    held = np.diff(edges)
+    most = int(held.argmax())
+    others = int(np.partition(held, -2)[-2]) if held.size > 1 else 0
+    if held[most] >= max(_PILED * len(scores), _FEWEST_PILED, 10 * others):
+        value = float(ascending[edges[most]])
+        same = scores == value
+        yield found("piled_scores", int(same.sum()), "detection", more=f"{value:.4g}", **side.records(same))
+
+
 def _with_a_twin(ascending: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Return which numbers equal the one before or behind them."""
     same = ascending[1:] == ascending[:-1]
@@ -115,8 +139,8 @@ def _ends_at_once(scores: NDArray[np.float64]) -> bool:
 
 def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:
     """A least score above which there are many at once, and below none, where the last ones still find objects."""
-    # A detector's scores thin out towards 0 or pile up there; they do not end at once. If the density just above the
-    # least score went on below it, so many would be expected there that none is no chance.
+    # A detector's scores thin out towards 0 or pile up there; they do not end at once. `expected` is the number of scores
+    # below the least one if the density just above it went on; none has a chance of exp(-expected).
     agreement = facts.agreement
     if agreement is None or float(scores.max()) <= 0:
         return

@@ -38,11 +38,22 @@ FACTOR = 2.0
 #: Share of the scores of one category that lie below all but as few of those of the others: two ranges hardly overlap.
 APART = 0.05
 
+#: Share of the scores of other categories that lie above all of one, and the share of the latter that count as draws of the
+#: same kind: categories that are hard have few high scores.
+ABOVE, OF_THOSE = 0.2, 0.3
+
 #: Share of the variance of scores that lies between images: of two scales on half of the images each it is 0.75.
 BETWEEN = 0.5
 
 #: Fewest images to compare that variance.
 FEWEST_IMAGES = 40
+
+#: Median, over images, of the mean rank of detections that find objects less that of the others, below which scores tell
+#: nothing: it is 0.25 or more for detectors, and 0 by chance.
+AHEAD = 0.06
+
+#: Least number of detections that find no object, for each that finds one, to say so.
+MINORITY = 0.5
 
 #: Median deviation of boxes, as a share of the object's side; detectors that were trained on such boxes stay below.
 BIAS = 0.08
@@ -88,13 +99,18 @@ def _by_image(image: Array, values: Array, count: int) -> tuple[Array, Array, Ar
 
 
 def ranks(values: Array, codes: Array) -> NDArray[np.float64]:
-    """Return the rank of each value among those of its code, from 0 to 1."""
-    order = np.lexsort((values, codes))
+    """Return the rank of each value among those of its code, from 0 to 1; equal values have the mean of their ranks."""
+    order = np.lexsort((values, codes)) if codes.any() else np.argsort(values)
     held = np.bincount(codes)
     start = np.cumsum(held) - held
+    ascending, sorted_values = codes[order], values[order]
+    new = np.ones(values.size, np.bool_)
+    new[1:] = (ascending[1:] != ascending[:-1]) | (sorted_values[1:] != sorted_values[:-1])
+    first = np.flatnonzero(new)
+    many = np.diff(np.append(first, values.size))
+    place = np.repeat(first + many / 2, many)
     out = np.empty(values.size)
-    ascending = codes[order]
-    out[order] = (np.arange(values.size) - start[ascending] + 0.5) / held[ascending]
+    out[order] = (place - start[ascending]) / held[ascending]
     return out
 
 
@@ -134,7 +150,8 @@ def _scores(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding
         middle = float(np.median(rank[inside]))
         if inside.all() or (1 - middle if high else middle) > LOW:
             continue
-        more = f"{part.says}: median {number(float(np.median(scores[inside])))}; elsewhere {number(float(np.median(scores[~inside])))}"
+        own, rest = (number(float(np.median(scores[which]))) for which in (inside, ~inside))
+        more = f"{part.says}: median {own}; elsewhere {rest}"
         yield _said("uneven_scores", evidence, image[inside], more)
         return
     if not apart:
@@ -150,11 +167,14 @@ def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[
             continue
         low, high = np.quantile(own, [APART, 1 - APART])
         least, most = np.quantile(others, [APART, 1 - APART])
+        above = float(np.mean(others > own.max()))
+        name = names([str(evidence.truth.on.categories.names[one])])
+        if high >= least and above >= ABOVE and (1 - above) ** (OF_THOSE * own.size) < 1e-6:
+            more = f"category {name}: none above {number(float(own.max()))}, as {above:.0%} of the others are"
+            yield _said("uneven_scores", evidence, evidence.object_image[evidence.finders[1]][label == one], more)
         if high < least or low > most:
-            name = names([str(evidence.truth.table.categories.names[one])])
-            more = (
-                f"category {name}: median {number(float(np.median(own)))}; of the others {number(float(np.median(others)))}"
-            )
+            middle, rest = (number(float(np.median(values))) for values in (own, others))
+            more = f"category {name}: median {middle}; of the others {rest}"
             image = evidence.object_image[evidence.finders[1]][label == one]
             yield _said("uneven_scores", evidence, image, more)
 
@@ -179,6 +199,40 @@ def _said(code: str, evidence: Evidence, image: Array, more: str) -> Finding:
     return found(code, image.size, "detection", records=shown, named="image", more=more)
 
 
+def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
+    """Look for parts of the images in which scores do not tell detections that find objects from others."""
+    rows, finders = evidence.detections, evidence.finders[0]
+    finds = np.zeros(len(evidence.found), np.bool_)
+    finds[finders] = True
+    rank = ranks(evidence.scores[rows], np.zeros(rows.size, np.int64))
+    image, finds = evidence.found.image[rows], finds[rows]
+    right, wrong = (np.bincount(image[which], minlength=evidence.images) for which in (finds, ~finds))
+    sums = [np.bincount(image[which], rank[which], evidence.images) for which in (finds, ~finds)]
+    where = np.flatnonzero((right > 0) & (wrong > 0))
+    if where.size < 4 * FEWEST or np.count_nonzero(~finds) < FEWEST_OF_CATEGORY:
+        return
+    ahead = sums[0][where] / right[where] - sums[1][where] / wrong[where]
+    if wrong.sum() < MINORITY * right.sum():
+        return  # a few detections of high score may lie on objects without a label
+    if float(np.median(ahead)) < AHEAD:
+        more = f"{np.mean(ahead < 0):.0%} of {where.size:,} images have the lower mean score on objects"
+        facts.parts.append((np.ones(evidence.images, np.bool_), None))
+        yield found("scores_rank_nothing", int(finds.sum()), "detection", more=more)
+        return
+    for part, high in _part(evidence, Statistic("scores_rank_nothing", "detection", where, ahead, right[where]), 4):
+        inside = part.images[where]
+        if not high and not inside.all() and float(np.median(ahead[inside])) < AHEAD:
+            lower, rest = (np.mean(ahead[which] < 0) for which in (inside, ~inside))
+            more = (
+                f"{part.says}: {lower:.0%} of {int(inside.sum()):,} images there have the lower mean score on objects; "
+                f"elsewhere {rest:.0%}"
+            )
+            facts.parts.append((part.images, None))
+            there = finds & part.images[image]
+            yield found("scores_rank_nothing", int(there.sum()), "detection", more=more)
+            return
+
+
 # -------------------------------------------------------------------------------------------------------------------- boxes
 
 
@@ -201,9 +255,11 @@ def _boxes(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]
     for one in np.flatnonzero(held >= FEWEST_OF_CATEGORY).tolist() if evidence.classes > 1 else ():
         sure = biased(away, label == one)
         if sure is not None:
-            name = names([str(evidence.truth.table.categories.names[one])])
+            name = names([str(evidence.truth.on.categories.names[one])])
             yield _said("biased_boxes", evidence, image[label == one], f"category {name}, {sure}")
-    where, mean, records = _by_image(image, ranks(evidence.matched[0][objects], evidence.band[objects]), evidence.images)
+    where, mean, records = _by_image(
+        image, ranks(evidence.matched[0][objects], evidence.band[objects]), evidence.images
+    )
     for part, high in _part(evidence, Statistic("uneven_boxes", "detection", where, mean, records), 4):
         inside = part.images[image]
         if high or inside.all():
@@ -236,6 +292,8 @@ def wider(more: Array, side: Array) -> str | None:
     if len(more) < 4 * FEWEST_OF_CATEGORY:
         return None
     small = side <= np.median(side)
+    if small.all():
+        return None
     low, high = np.median(more[small], axis=0), np.median(more[~small], axis=0)
     spread = 1.2533 * 1.4826 * np.median(np.abs(more[small] - low), axis=0) / np.sqrt(np.count_nonzero(small))
     sure = (np.abs(low) >= PIXELS) & (np.abs(low) > 6 * spread) & (np.abs(high - low) <= 0.5 * np.abs(low))

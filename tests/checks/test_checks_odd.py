@@ -116,7 +116,7 @@ def boxes_of_a_few_whole_pixels(rng):
     return truth, detect(rng, truth)
 
 
-@world("constant_scores", "images_without_detections")
+@world("constant_scores", "images_without_detections", "copied_boxes")
 def ground_truth_as_detections(rng):
     truth = data(rng)
     keys = ("image_id", "category_id", "bbox")
@@ -143,7 +143,7 @@ def no_areas_and_no_crowds(rng):
     return truth, detect(rng, truth)
 
 
-@world("images_without_detections")
+@world("images_without_detections", "copied_boxes")
 def a_perfect_model(rng):
     truth = data(rng)
     return truth, detect(rng, truth, recall=1.0, jitter=0.0, false=0.0, right=1.0)
@@ -169,7 +169,7 @@ def a_long_tail(rng):
     return truth, detect(rng, truth)
 
 
-@world("images_without_detections")
+@world("images_without_detections", "labels_mixed")
 def two_classes_that_look_alike(rng):
     truth = data(rng, classes=4)
     found = detect(rng, truth)

@@ -107,7 +107,7 @@ def classes_nobody_found(rng, data):
     data.found = [one for one in data.found if one["category_id"] not in gone]
 
 
-@plants("repeated_categories", "categories_without_detections", "categories_without_objects")
+@plants("repeated_categories", "labels_mixed", "categories_without_detections", "categories_without_objects")
 def a_class_under_two_ids(rng, data):
     for i, one in enumerate(_some(rng, data.truth["categories"], 0.05, 0.5, least=1)):
         new = {"id": 400 + i, "name": one["name"].upper() if rng.random() < 0.5 else one["name"]}

@@ -66,7 +66,7 @@ def class_lost_on_half_of_the_images(rng, scene, share):
     scene.detections(~((scene.d_label == label) & gone[scene.d_image]))
 
 
-@plants("unsuppressed duplicate_detections", "quantised_scores")
+@plants("unsuppressed duplicate_detections", "beyond_cap", "quantised_scores")
 def class_without_suppression(rng, scene, share):
     label = frequent(rng, scene)
     at = np.flatnonzero((scene.d_label == label) & (scene.of >= 0))
@@ -77,13 +77,13 @@ def class_without_suppression(rng, scene, share):
     )
 
 
-@plants("unlabelled rarely_labelled", "images_without_objects")
+@plants("unlabelled rarely_labelled missing_labels", "images_without_objects")
 def class_unlabelled_on_a_shard(rng, scene, share):
     label, gone = frequent(rng, scene), run(rng, scene, share)
     scene.objects(~((scene.label == label) & gone[scene.image]))
 
 
-@plants("unlabelled rarely_labelled", "images_without_objects", least=0.1)
+@plants("unlabelled rarely_labelled missing_labels", "images_without_objects", least=0.1)
 def class_unlabelled_anywhere(rng, scene, share):
     label, gone = frequent(rng, scene), some(rng, scene, share)
     scene.objects(~((scene.label == label) & gone[scene.image]))
@@ -121,13 +121,13 @@ def shard_of_other_images(rng, scene, share):
     scene.d_box = np.where(there[:, None], boxes(rng, scene.sizes[scene.d_image]), scene.d_box)
 
 
-@plants("sizes_cut")
+@plants("sizes_cut", "images_without_detections")
 def small_detections_filtered(rng, scene, share):
     areas = scene.d_box[:, 2] * scene.d_box[:, 3]
     scene.detections(areas >= np.quantile(scene.box[:, 2] * scene.box[:, 3], share))
 
 
-@plants("sizes_cut")
+@plants("sizes_cut", "images_without_detections")
 def large_detections_filtered(rng, scene, share):
     areas = scene.d_box[:, 2] * scene.d_box[:, 3]
     scene.detections(areas < np.quantile(scene.box[:, 2] * scene.box[:, 3], 1 - share))
@@ -171,7 +171,7 @@ def both_halves_of_tiles(rng, scene, share):
     scene.add(scene.d_image[at], scene.d_label[at], right, scene.d_score[at] * 0.97)
 
 
-@plants("coarse_boxes", "biased_boxes", "uneven_boxes", "zero_sized_boxes", "misplaced")
+@plants("coarse_boxes", "duplicate_detections", "biased_boxes", "uneven_boxes", "zero_sized_boxes", "misplaced")
 def boxes_on_a_grid(rng, scene, share):
     there = some(rng, scene, share)[scene.d_image]
     near = np.round(scene.d_box[:, :2] / 8) * 8
@@ -251,3 +251,120 @@ def _train(rng, scene, share, rename, mirrored=False):
                  "bbox": box, "area": box[2] * box[3], "iscrowd": 0}
             )  # fmt: skip
     scene.train = train
+
+
+@plants("relabelled labels_mixed", classes=2)
+def two_classes_swapped_on_a_shard(rng, scene, share):
+    one, other = np.argsort(-np.bincount(scene.label, minlength=scene.classes))[:2]
+    there = run(rng, scene, share)[scene.d_image]
+    swapped = np.where(scene.d_label == one, other, np.where(scene.d_label == other, one, scene.d_label))
+    scene.d_label = np.where(there, swapped, scene.d_label)
+
+
+@plants("unsuppressed", "uneven_counts", "biased_boxes")
+def a_shard_of_two_models(rng, scene, share):
+    at = np.flatnonzero(run(rng, scene, share)[scene.d_image])
+    box = jittered(rng, scene.d_box[at], 0.02, scene.sizes[scene.d_image[at]])
+    scene.add(scene.d_image[at], scene.d_label[at], box, scene.d_score[at] * rng.uniform(0.8, 1, at.size), scene.of[at])
+
+
+@plants("misplaced uneven_boxes scaled_boxes")
+def labels_of_a_shard_at_another_size(rng, scene, share):
+    there = run(rng, scene, share)[scene.image]
+    scene.box = np.where(there[:, None], scene.box * 0.7, scene.box)
+
+
+@plants("undetected missing_shard", "images_without_detections", "missing_shard", least=0.1)
+def class_lost_by_every_third_worker(rng, scene, share):
+    gone = np.arange(len(scene.ids)) % 3 == 1
+    scene.detections(~((scene.d_label == frequent(rng, scene)) & gone[scene.d_image]))
+
+
+@plants("scores_rank_nothing inverted_scores", "uneven_scores", least=0.1)
+def scores_of_a_shard_shuffled(rng, scene, share):
+    at = np.flatnonzero(run(rng, scene, share)[scene.d_image])
+    scene.d_score[at] = scene.d_score[rng.permutation(at)]
+
+
+@plants("scores_rank_nothing inverted_scores", "uneven_scores", least=0.5)
+def scores_shuffled(rng, scene, share):
+    scene.d_score = rng.permutation(scene.d_score)
+
+
+@plants("sizes_cut", "images_without_detections", least=0.5)
+def nothing_on_the_right_side(rng, scene, share):
+    middle = (scene.d_box[:, 0] + scene.d_box[:, 2] / 2) / scene.sizes[scene.d_image, 0]
+    scene.detections(middle < 0.75)
+
+
+@plants("sizes_cut", "images_without_detections", "biased_boxes", least=0.5)
+def nothing_at_the_edge(rng, scene, share):
+    far = scene.sizes[scene.d_image] - scene.d_box[:, :2] - scene.d_box[:, 2:]
+    scene.detections((np.minimum(scene.d_box[:, :2], far) > 12).all(axis=1))
+
+
+@plants("rarely_found biased_boxes misplaced", classes=2, least=0.5)
+def a_class_with_smaller_boxes(rng, scene, share):
+    of = (scene.d_label == frequent(rng, scene))[:, None]
+    small = np.concatenate([scene.d_box[:, :2] + 0.2 * scene.d_box[:, 2:], 0.6 * scene.d_box[:, 2:]], axis=1)
+    scene.d_box = np.where(of, small, scene.d_box)
+
+
+@plants("wrong_labels labels_mixed", "classes_disagree", classes=2, least=0.1)
+def labels_at_random(rng, scene, share):
+    wrong = rng.random(scene.label.size) < share
+    scene.label = np.where(wrong, rng.integers(scene.classes, size=scene.label.size), scene.label)
+
+
+@plants("missing_labels rarely_labelled", least=0.1)
+def labels_missing_anywhere(rng, scene, share):
+    scene.objects(rng.random(scene.label.size) >= share)
+
+
+@plants("missing_labels rarely_labelled unlabelled", "images_without_objects", least=0.1)
+def images_without_labels(rng, scene, share):
+    scene.objects(~some(rng, scene, share)[scene.image])
+
+
+@plants("piled_scores quantised_scores", least=0.02)
+def scores_clipped(rng, scene, share):
+    most = np.quantile(scene.d_score, 1 - share)
+    scene.d_score = np.minimum(scene.d_score, round(float(most), 6))
+
+
+@plants("uneven_scores", classes=2, least=0.5)
+def scores_of_a_class_halved(rng, scene, share):
+    scene.d_score = np.where(scene.d_label == frequent(rng, scene), 0.5 * scene.d_score, scene.d_score)
+
+
+@plants("uneven_scores")
+def scores_of_a_shard_halved(rng, scene, share):
+    there = run(rng, scene, share)[scene.d_image]
+    scene.d_score = np.where(there, 0.5 * scene.d_score, scene.d_score)
+
+
+@plants("uneven_boxes misplaced biased_boxes", "duplicate_objects")
+def a_shard_with_loose_labels(rng, scene, share):
+    there = run(rng, scene, share)[scene.image]
+    grown = scene.box[:, 2:] * 0.2
+    box = np.concatenate([scene.box[:, :2] - grown / 2, scene.box[:, 2:] + grown], axis=1)
+    near = np.clip(box[:, :2], 0, None)
+    box = np.concatenate([near, np.minimum(box[:, :2] + box[:, 2:], scene.sizes[scene.image]) - near], axis=1)
+    scene.box = np.where(there[:, None], box, scene.box)
+
+
+@plants("biased_boxes", "shifted_boxes", "outside_boxes", least=0.5)
+def a_pixel_too_wide(rng, scene, share):
+    """A detector that is good to a pixel, and counts the last pixel."""
+    at = np.flatnonzero(scene.of >= 0)
+    scene.d_box[at] = scene.box[scene.of[at]] + rng.normal(0, 0.6, (at.size, 4))
+    scene.d_box[:, 2:] = np.maximum(scene.d_box[:, 2:] + 1, 2)
+
+
+@plants("cap_reached uneven_counts", "category_cap", "images_without_detections")
+def a_cap_on_all_images(rng, scene, share):
+    most = max(int(np.quantile(np.bincount(scene.d_image), 1 - max(share, 0.1))), 3)
+    order = np.lexsort((-scene.d_score, scene.d_image))
+    held = np.bincount(scene.d_image, minlength=len(scene.ids))
+    rank = np.arange(order.size) - np.repeat(np.cumsum(held) - held, held)
+    scene.detections(np.sort(order[rank < most]))

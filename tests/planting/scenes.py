@@ -1,7 +1,7 @@
 """Larger clean data sets of three kinds (crowded, sparse, one class), as columns, with what real detectors do.
 
-Classes differ in how well they are found, small objects are found less often, images differ in difficulty, classes stay for some
-images in a row, overlapping detections of one class are suppressed, classes are confused at low scores.
+Classes differ in how well they are found, small objects are found less often, images differ in difficulty, classes stay
+for some images in a row, overlapping detections of one class are suppressed, classes are confused at low scores.
 """
 
 from __future__ import annotations
@@ -118,9 +118,9 @@ def scene(seed, kind):
         made.add(image[other], confused, boxes_of, 0.5 * rng.beta(1.5, 3, other.size))
     count = rng.poisson(false, images)
     at = np.repeat(np.arange(images), count)
-    made.add(at, rng.choice(classes, at.size, p=usual), boxes(rng, sizes[at]), rng.beta(0.4, 5, at.size))
+    made.add(at, rng.choice(classes, at.size, p=usual), boxes(rng, sizes[at]), 0.001 + 0.99 * rng.beta(0.6, 6, at.size))
     made.detections(suppressed(made.d_image, made.d_label, made.d_box, made.d_score))
-    made.d_score = np.round(np.clip(made.d_score, 1e-6, 1 - 1e-6), 9)
+    made.d_score = np.round(made.d_score, 9)
     made.detections(np.argsort(made.d_image, kind="stable"))
     return made
 

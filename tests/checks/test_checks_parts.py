@@ -1,0 +1,322 @@
+"""Parts, categories and limits unlike the rest: numbers are counted again from the file, limits are tested on both sides."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import re
+from collections import Counter
+
+import numpy as np
+import planting
+import pytest
+
+from detmap.checks import categories, check, leakage, limits, uneven
+from detmap.checks.rates import CHANCE, FLOOR, LEFT, Division, Order, bad_ranges, evidence, explained
+
+scene = functools.lru_cache(maxsize=None)(planting.scene)
+PLANT = {name: plant for _, name, _, _, _, plant in planting.SCENE_DEFECTS}
+
+
+def planted(name, kind="one class", share=0.1, seed=0):
+    """A data set with a defect, and its findings by code, the first of each."""
+    made = copy.deepcopy(scene(seed, kind))
+    PLANT[name](np.random.default_rng([seed, 1]), made, share)
+    data = made.data()
+    findings = check(data.truth, data.found, train=data.train).findings
+    return data, {one.code: one for one in reversed(findings)}
+
+
+def iou(a, b):
+    w = min(a[0] + a[2], b[0] + b[2]) - max(a[0], b[0])
+    h = min(a[1] + a[3], b[1] + b[3]) - max(a[1], b[1])
+    both = max(w, 0) * max(h, 0)
+    return both / (a[2] * a[3] + b[2] * b[3] - both)
+
+
+def within(says):
+    """The images that a sentence names: pairs of the first and the last id of ranges."""
+    ranges = [(int(a), int(b)) for a, b in re.findall(r"(\d+) to (\d+)", says)]
+    return lambda image: any(a <= image <= b for a, b in ranges)
+
+
+def by_image(records):
+    held = {}
+    for one in records:
+        held.setdefault(one["image_id"], []).append(one)
+    return held
+
+
+# ------------------------------------------------------------------------------------------------- numbers, counted again
+
+
+def test_objects_of_a_lost_class_are_counted_again():
+    data, made = planted("class_lost_on_a_shard", "crowded")
+    says = made["undetected"].says
+    number = {one["name"]: one["id"] for one in data.truth["categories"]}[re.search(r": category (\w+)", says)[1]]
+    there, detected = within(says), {(one["image_id"], one["category_id"]) for one in data.found}
+    some = {one["image_id"] for one in data.found}
+    objects = [one for one in data.truth["annotations"] if one["category_id"] == number and one["image_id"] in some]
+    inside = [one for one in objects if there(one["image_id"])]
+    lost = [one for one in inside if (one["image_id"], number) not in detected]
+    assert made["undetected"].count == len(lost)
+    assert f"of {len(inside):,} there" in says
+
+
+def test_objects_that_detections_miss_are_counted_again():
+    data, made = planted("shard_of_other_images")
+    one = made["misplaced"]
+    there, found = within(one.says), by_image(data.found)
+    objects = [o for o in data.truth["annotations"] if there(o["image_id"]) and o["image_id"] in found]
+    missed = [o for o in objects if all(iou(o["bbox"], d["bbox"]) < 0.5 for d in found[o["image_id"]])]
+    assert one.count == len(missed)
+    assert f"of {len(objects):,} there" in one.says
+
+
+def confident(data, share=1.0):
+    """The best detections of each category, as many as it has objects, or a share of these."""
+    objects = Counter(one["category_id"] for one in data.truth["annotations"])
+    out = []
+    for number, count in objects.items():
+        own = sorted((one for one in data.found if one["category_id"] == number), key=lambda one: -one["score"])
+        kept = own[:count]
+        out += [one for rank, one in enumerate(kept) if rank / len(kept) < share]
+    return out
+
+
+def alone(data, records):
+    objects = by_image(data.truth["annotations"])
+    return [d for d in records if all(iou(d["bbox"], o["bbox"]) < 0.2 for o in objects.get(d["image_id"], ()))]
+
+
+def test_detections_without_a_label_are_counted_again():
+    data, made = planted("class_unlabelled_on_a_shard")
+    one = made["unlabelled"]
+    there = within(one.says)
+    looked_at = [d for d in confident(data, 0.5) if there(d["image_id"])]
+    assert one.count == len(alone(data, looked_at))
+    assert f"of {len(looked_at):,} there" in one.says
+
+
+def test_detections_on_missing_labels_are_counted_again():
+    data, made = planted("labels_missing_anywhere", "crowded", 0.5)
+    assert made["missing_labels"].count == len(alone(data, confident(data, 0.25)))
+    data, made = planted("class_unlabelled_anywhere", "crowded", 0.5)
+    one = made["rarely_labelled"]
+    name = re.search(r": category (\w+)", one.says)[1]
+    number = {c["name"]: c["id"] for c in data.truth["categories"]}[name]
+    assert one.count == len([d for d in alone(data, confident(data, 0.25)) if d["category_id"] == number])
+
+
+def test_detections_that_are_not_suppressed_are_counted_again():
+    data, made = planted("class_without_suppression")
+    held, twins = {}, 0
+    for one in sorted(confident(data), key=lambda one: -one["score"]):
+        better = held.setdefault((one["image_id"], one["category_id"]), [])
+        twins += max((iou(one["bbox"], other) for other in better), default=0) >= 0.75
+        better.append(one["bbox"])
+    assert made["unsuppressed"].count == twins
+
+
+def test_objects_on_images_without_their_class_are_counted_again():
+    data, made = planted("class_lost_on_half_of_the_images", "crowded", 0.5)
+    one = made["rarely_detected"]
+    number = {c["name"]: c["id"] for c in data.truth["categories"]}[re.search(r": category (\w+)", one.says)[1]]
+    some, cells = {d["image_id"] for d in data.found}, {(d["image_id"], d["category_id"]) for d in data.found}
+    own = [o["image_id"] for o in data.truth["annotations"] if o["category_id"] == number and o["image_id"] in some]
+    assert one.count == sum((image, number) not in cells for image in own)
+
+
+def test_objects_beyond_a_limit_of_size_are_counted_again():
+    for name, sign in (("small_detections_filtered", 1), ("large_detections_filtered", -1)):
+        data, made = planted(name)
+        says = made["sizes_cut"].says
+        assert ("area below" in says) is (sign > 0)
+        edge = (min if sign > 0 else max)(d["bbox"][2] * d["bbox"][3] for d in data.found)
+        areas = np.array([o["bbox"][2] * o["bbox"][3] for o in data.truth["annotations"]])
+        assert made["sizes_cut"].count == np.count_nonzero(sign * areas < sign * edge)
+
+
+def test_objects_beyond_the_best_of_a_class_are_counted_again():
+    data, made = planted("best_of_each_class", share=0.5)
+    held = Counter((o["image_id"], o["category_id"]) for o in data.truth["annotations"])
+    assert made["category_cap"].count == sum(n - 1 for n in held.values() if n > 1)
+
+
+def test_objects_beyond_the_cap_are_counted_again():
+    data = copy.deepcopy(scene(0, "one class")).data()
+    first = data.truth["annotations"][0]
+    for at in range(1500):
+        box = [at % 50 * 6, at // 50 * 6, 5, 5]
+        data.truth["annotations"].append({**first, "id": 100_000 + at, "bbox": box, "area": 25})
+    held = Counter((o["image_id"], o["category_id"]) for o in data.truth["annotations"])
+    made = {one.code: one for one in check(data.truth, data.found).findings}
+    assert made["objects_beyond_cap"].count == sum(max(n - 100, 0) for n in held.values())
+
+
+@pytest.mark.parametrize("name", ["resized", "resized_and_renamed", "mirrored"])
+def test_images_that_are_shared_are_counted_again(name):
+    data, made = planted(f"{name}_images_of_the_training_set")
+    assert made["leakage"].count == len(data.train["images"])
+
+
+def test_boxes_on_a_grid_and_at_a_line_are_counted_again():
+    data, made = planted("boxes_on_a_grid")
+    corners = [(x, y, x + w, y + h) for x, y, w, h in (one["bbox"] for one in data.found)]
+    assert made["coarse_boxes"].count == sum(all(v % 8 == 0 for v in one) for one in corners)
+    data, made = planted("both_halves_of_tiles", share=0.5)
+    sizes = {one["id"]: one["width"] for one in data.truth["images"]}
+    middle = [
+        any(
+            abs(edge / sizes[one["image_id"]] - 0.5) < 5e-5
+            for edge in (one["bbox"][0], one["bbox"][0] + one["bbox"][2])
+        )
+        for one in data.found
+    ]
+    assert abs(made["cut_boxes"].count - sum(middle)) <= 0.02 * sum(middle)  # lines of pixels besides
+
+
+def test_copied_boxes_are_counted_again():
+    data, made = planted("labels_among_the_detections")
+    objects = {(o["image_id"], o["category_id"], *o["bbox"]) for o in data.truth["annotations"]}
+    copies = sum((d["image_id"], d["category_id"], *d["bbox"]) in objects for d in data.found)
+    assert made["copied_boxes"].count == copies
+
+
+def test_scores_that_are_one_number_are_counted_again():
+    data, made = planted("scores_clipped", share=0.02)
+    assert made["piled_scores"].count == max(Counter(d["score"] for d in data.found).values())
+
+
+def test_medians_of_uneven_scores_are_those_of_detections_that_find_objects():
+    data, made = planted("scores_of_a_shard_scaled")
+    one = made["uneven_scores"]
+    there, found = within(one.says), by_image(data.found)
+    inside, outside = [], []
+    for o in data.truth["annotations"]:
+        best = {}  # a detection finds the object that it overlaps most
+        for d in found.get(o["image_id"], ()):
+            best.setdefault(id(d), d)
+        on = [d["score"] for d in best.values() if iou(o["bbox"], d["bbox"]) >= 0.5]
+        (inside if there(o["image_id"]) else outside).extend([max(on)] if on else [])
+    low, usual = (float(v) for v in re.search(r"median ([\d.]+); elsewhere ([\d.]+)", one.says).groups())
+    assert low == pytest.approx(np.median(inside), rel=0.05)
+    assert usual == pytest.approx(np.median(outside), rel=0.05)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kind", planting.KINDS)
+def test_clean_scenes_have_no_finding(kind, seed):
+    data = scene(seed, kind).data()
+    assert check(data.truth, data.found).codes == ()
+
+
+# ------------------------------------------------------------------------------------------------- limits, on both sides
+
+
+def test_ranges_of_random_units_are_rarely_bad():
+    """Ville's inequality: of 2,000 sequences at most `CHANCE` have a range, with some that are planted found."""
+    rng = np.random.default_rng(0)
+    chance = np.full(300, 0.1)
+    by_chance = sum(bool(bad_ranges(rng.random(300) < chance, chance, 1.0)) for _ in range(2000))
+    assert by_chance <= 2000 * CHANCE + 4
+    bad = np.zeros(300, bool)
+    bad[100:110] = True
+    (one,) = bad_ranges(bad, chance, 1.0)
+    assert (one.start, one.stop) == (100, 110)
+
+
+def test_either_side_of_the_evidence_for_a_range():
+    """A run of bad units has a sum of logarithms that reaches the limit, or does not."""
+    chance = np.full(200, 0.2)
+    each = float(evidence(np.ones(1, bool), chance[:1])[0])
+    assert each == pytest.approx(np.log((1 - 0.8 * LEFT) / 0.2))
+    least = int(np.ceil(np.log(200 / CHANCE) / each))
+    for length, said in ((least - 1, False), (least, True)):
+        bad = np.zeros(200, bool)
+        bad[50 : 50 + length] = True
+        assert bool(bad_ranges(bad, chance, 1.0)) is said
+    assert evidence(np.ones(1, bool), np.zeros(1))[0] == evidence(np.ones(1, bool), np.full(1, FLOOR))[0]
+
+
+def test_a_part_needs_five_bad_units():
+    places = np.arange(400)
+    for count, said in ((4, False), (5, True)):
+        bad = np.zeros(400, bool)
+        bad[10 : 10 + count] = True
+        division = Division(places, [Order("ids", places)], [])
+        assert (division.unlike(places, bad, np.full(400, 0.0)) is not None) is said
+
+
+def test_odds_multiply():
+    rng = np.random.default_rng(0)
+    one, other = rng.integers(2, size=40_000), rng.integers(2, size=40_000)
+    true = 1 / (1 + np.exp(-(-2.0 + 1.5 * one + 1.0 * other)))
+    made = explained(rng.random(40_000) < true, (one, 2), (other, 2))
+    assert np.abs(made - true).max() < 0.03
+
+
+def edge(least, beyond, next_to=40, behind=20):
+    """Detections above a least size, and objects on both sides of it."""
+    found = np.concatenate([np.linspace(least, 1.14 * least, next_to), np.linspace(1.16 * least, 1.3 * least, behind)])
+    found = np.concatenate([found, np.linspace(2 * least, 9 * least, 200)])
+    objects = np.concatenate([np.linspace(0.5, 0.95, beyond) * least, np.linspace(1.01, 9, 60) * least])
+    return limits.edge_below(found, objects)
+
+
+def test_either_side_of_a_limit_of_size():
+    assert edge(10.0, 30) == 10.0
+    assert edge(10.0, limits.FEWEST - 1) is None
+    assert edge(10.0, 30, next_to=limits.FEWEST_NEXT - 1, behind=5) is None
+    assert edge(10.0, 30, next_to=20, behind=41) is None
+    assert edge(10.0, 30, next_to=21, behind=41) == 10.0
+    assert edge(0.0, 30) is None
+
+
+def test_either_side_of_a_bias():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, 0.02, (400, 4))
+    noise -= np.median(noise, axis=0)
+    every = np.ones(400, bool)
+    for bias, said in ((uneven.BIAS - 0.002, False), (uneven.BIAS + 0.002, True)):
+        assert (uneven.biased(noise + np.array([0, bias, 0, 0]), every) is not None) is said
+    assert uneven.biased(noise + 0.5, every[:0]) is None
+    side = np.linspace(10, 100, 400)
+    for more, said in ((uneven.PIXELS - 0.02, False), (uneven.PIXELS + 0.02, True)):
+        assert (uneven.wider(noise[:, :2] * 0 + more, side) is not None) is said
+    assert uneven.wider(side[:, None] * [0.05, 0.05], side) is None  # larger with the object: a bias
+
+
+def test_ranks_of_equal_values_are_equal():
+    made = uneven.ranks(np.array([3.0, 1.0, 1.0, 2.0, 7.0, 7.0]), np.array([0, 0, 0, 0, 1, 1]))
+    assert made.tolist() == [0.875, 0.25, 0.25, 0.625, 0.5, 0.5]
+
+
+def test_either_side_of_what_is_beyond_other_categories():
+    assert categories._beyond(30, 100, 0.02, 5)
+    assert not categories._beyond(9, 100, 0.0, 5)  # fewer than ten
+    assert not categories._beyond(29, 100, 0.1, 5)  # less than three times as many
+    assert categories._beyond(40, 100, 0.1, 5)
+
+
+def test_either_side_of_the_same_place():
+    """Corners that differ by less than a hundredth of the image are those of one object, by more of two."""
+    corners = np.array([[0.1, 0.1, 0.4, 0.5], [0.5, 0.2, 0.9, 0.6], [0.3, 0.6, 0.5, 0.9]])
+    one = leakage.Layout(np.zeros(3, int), np.zeros(3, int), corners, np.array([0]), np.array([3]))
+    for by, same in ((0.9 * leakage.CLOSE, True), (1.1 * leakage.CLOSE, False)):
+        moved = corners + np.array([[by, 0, 0, 0], [0, -by, 0, 0], [0, 0, by, 0]])
+        other = one._replace(corners=moved)
+        assert (list(leakage._by_objects(one, other, False)) == [0]) is same
+    two = leakage.Layout(one.image[:2], one.label[:2], corners[:2], np.array([0]), np.array([2]))
+    assert list(leakage._by_objects(two, two, False)) == []  # fewer than three objects say nothing
+
+
+def test_one_name_is_no_leak_where_objects_differ():
+    """Two data sets whose files are numbered in the same way share no image."""
+    truth, other = (copy.deepcopy(scene(seed, "one class")).data().truth for seed in (0, 1))
+    for document in (truth, other):
+        for at, image in enumerate(document["images"]):
+            image["file_name"] = f"{at:06d}.jpg"
+    for image in other["images"]:
+        image["width"], image["height"] = image["width"] * 2, image["height"] * 2
+    assert "leakage" not in check(truth, train=other).codes

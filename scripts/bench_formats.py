@@ -7,6 +7,7 @@ Every measurement is a process of its own with one thread, which reads once to w
 
     scripts/bench_formats.py              medians of 5 turns
     scripts/bench_formats.py --turns 1 --quick
+    scripts/bench_formats.py --rows       100,000 rows of each text format, each side; the limit is half a second
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+import format_rows  # noqa: E402
 
 PROGRAMS = ("csv", "csv by pyarrow", "parquet", "parquet by pyarrow", "yolo", "check")
 
@@ -89,6 +92,8 @@ def read(program: str, folder: Path) -> Any:
     """Return what reads once."""
     import detmap
 
+    if ":" in program:
+        return read_rows(*program.split(":"), folder)
     if program == "check":
         return lambda: detmap.check(folder / "objects.json", folder / "found.json")
     kind, _, other = program.partition(" by ")
@@ -106,6 +111,21 @@ def read(program: str, folder: Path) -> Any:
         truth = detmap.read(folder / "truth.json", "ground_truth")
         return lambda: detmap.read(folder / "yolo", "detections", ground_truth=truth)
     return lambda: detmap.read(folder / f"{kind}.{kind}", "detections")
+
+
+def read_rows(name: str, role: str, folder: Path) -> Any:
+    """Return what reads one side of a text format once."""
+    import detmap
+
+    path = folder / name / str(format_rows.SIDES[name][role == "detections"])
+    truth = None
+    if name in ("yolo", "darknet"):  # whose boxes are shares of images
+        images = sorted(one.stem for one in (folder / "text" / "truth").iterdir())
+        truth = detmap.GroundTruth.from_arrays(
+            image_ids=images[:1], category_ids=["class00"], boxes=[[0, 0, 1, 1]], images=images,
+            categories=[f"class{k:02d}" for k in range(20)], image_sizes=[[1000, 1000]] * len(images),
+        )  # fmt: skip
+    return lambda: detmap.read(path, role, ground_truth=truth)
 
 
 def measure(program: str, folder: Path) -> dict[str, float]:
@@ -129,23 +149,34 @@ def peak() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--rows", action="store_true", help="100,000 rows of each text format instead")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the workload")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
         print(json.dumps(measure(options.measure[0], Path(options.measure[1]))))
         return
-    found: dict[str, list[dict[str, float]]] = {program: [] for program in PROGRAMS}
+    sides = [
+        f"{name}:{role}"
+        for name, files in format_rows.SIDES.items()
+        for role, file in zip(("ground_truth", "detections"), files, strict=True)
+        if file is not None
+    ]
+    programs = sides if options.rows else PROGRAMS
+    found: dict[str, list[dict[str, float]]] = {program: [] for program in programs}
     with tempfile.TemporaryDirectory() as folder:
-        make(Path(folder), *((20_000, 50) if options.quick else (2_000_000, 5_000)))
+        if options.rows:
+            format_rows.make(Path(folder), 1_000 if options.quick else 100_000)
+        else:
+            make(Path(folder), *((20_000, 50) if options.quick else (2_000_000, 5_000)))
         for _ in range(options.turns):
-            for program in PROGRAMS:
+            for program in programs:
                 command = [sys.executable, __file__, "--measure", program, folder]
                 found[program].append(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
-    print(f"{'reading':22}{'seconds':>10}{'MiB':>8}")
+    print(f"{'reading':28}{'seconds':>10}{'MiB':>8}")
     for program, runs in found.items():
         seconds, memory = (statistics.median(run[name] for run in runs) for name in ("seconds", "MiB"))
-        print(f"{program:22}{seconds:>10.3f}{memory:>8.0f}")
+        print(f"{program:28}{seconds:>10.3f}{memory:>8.0f}")
 
 
 if __name__ == "__main__":

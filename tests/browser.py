@@ -35,6 +35,16 @@ OVERFLOW = """
 })()
 """
 
+#: Lays out what is not in sight, which browsers leave until it is scrolled to.
+_WHOLE = """
+{
+  const style = document.createElement("style");
+  style.id = "whole";
+  style.textContent = "section { content-visibility: visible !important }";
+  document.head.append(style);
+}
+"""
+
 #: What axe finds. Rows of a table are alike, so that it looks at the first ones of each; and it takes no colour for
 #: readable that stands on a gradient, so that the shadows of boxes that scroll are left out meanwhile.
 _BARRIERS = """
@@ -114,14 +124,16 @@ class Page:
 
     def keep(self, name):
         """Keep a picture of the whole page in `KEPT`, for people to look at."""
+        self.evaluate(_WHOLE)
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], _TALLEST), "scale": 0.5}
         taken = self.call("Page.captureScreenshot", format="webp", quality=60, captureBeyondViewport=True, clip=clip)
         KEPT.mkdir(parents=True, exist_ok=True)
+        self.evaluate("document.getElementById('whole').remove()")
         (KEPT / f"{name}.webp").write_bytes(base64.b64decode(taken["data"]))
 
     def barriers(self, name, where="document"):
-        """Return what axe finds that is serious or critical, in a line each; all that it finds is kept in `KEPT`."""
+        """Return what axe finds, in a line each; what it is not sure of is kept in `KEPT` too."""
         from importlib import resources
 
         if self.evaluate("typeof axe") == "undefined":
@@ -132,7 +144,6 @@ class Page:
         return [
             f"{one['id']} ({one['impact']}): {one['help']}: {node['html'][:160]}"
             for one in found["violations"]
-            if one["impact"] in ("serious", "critical")
             for node in one["nodes"][:5]
         ]
 

@@ -45,6 +45,13 @@ def blocks_of(page: str) -> list[Block]:
     ]
 
 
+def lines_of(path: Path, title: str) -> str:
+    """The only block of Python of a section of a page, for a test that has what it needs."""
+    section = path.read_text(encoding="utf-8").partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    (block,) = (block for block in blocks_of(section) if block.language == "python")
+    return block.text
+
+
 def run(path: Path) -> int:
     """Run the blocks of a page in the current directory, and return how many were run."""
     names: dict[str, object] = {"__name__": "page"}

@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from datetime import datetime, timezone
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import numpy as np
 
 import detmap
 from detmap import results
-from detmap.batch.finding import PathLike
+from detmap.batch.finding import PathLike, file_names
 from detmap.batch.saving import encoded
 from detmap.batch.scoring import (
     FileResult,
@@ -297,7 +299,8 @@ class Leaderboard:
             "md": text.encode("utf-8", "backslashreplace"),
         }
         missing = []
-        for name, make in () if in_haste else (("html", self._html), ("parquet", self._parquet)):
+        pages = partial(self._html, self._links(folder))
+        for name, make in () if in_haste else (("html", pages), ("parquet", self._parquet)):
             try:
                 made[name] = make()
             except MissingDependencyError as error:
@@ -305,7 +308,17 @@ class Leaderboard:
         write_together({folder / f"leaderboard.{name}": data for name, data in made.items()})
         return missing
 
-    def _html(self) -> bytes:
+    def _links(self, folder: Path) -> dict[str, str]:
+        """Return the pages of models that lie in the folder ``reports`` beside the leaderboard, by model."""
+        names = file_names([one.entry.name for one in self.results])
+        there = {path.name for path in (folder / "reports").glob("*.html")}
+        return {
+            one.entry.name: f"reports/{quote(name)}.html"
+            for one, name in zip(self.results, names, strict=True)
+            if f"{name}.html" in there
+        }
+
+    def _html(self, links: Mapping[str, str] | None = None) -> bytes:
         scored = [one for one in self.results if not one.error]
         split = split_of(str(self.rank_by), self.splits)
         found = [{(row["category_id"], str(row["category"])): row for row in one.rows(split)} for one in scored]
@@ -334,8 +347,16 @@ class Leaderboard:
             sentences=self.sentences(),
             doubts=self.doubts() if self.orders else None,
             title=self.title,
+            links=links or {},
+            brief=self._brief(scored),
         )
         return page.html(made).encode("utf-8", "backslashreplace")
+
+    def _brief(self, scored: Sequence[FileResult]) -> list[str]:
+        """Return the rules and the date, for the top of the page."""
+        rules = str(scored[0].document.get("rules", "")) if scored else ""
+        when = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
+        return [one for one in (rules, f"{len(self.results):,} models · {when} · detmap {detmap.__version__}") if one]
 
     def _facts(self, scored: Sequence[FileResult], split: str | None) -> list[tuple[str, str]]:
         """Return what was evaluated, as far as the results tell."""

@@ -6,7 +6,20 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from detmap.checks import boxes, categories, coverage, data_statistics, image_ids, labels, leakage, limits, parts, scores, shapes, uneven
+from detmap.checks import (
+    boxes,
+    categories,
+    coverage,
+    data_statistics,
+    image_ids,
+    labels,
+    leakage,
+    limits,
+    parts,
+    scores,
+    shapes,
+    uneven,
+)
 from detmap.checks.codes import CODES, SEVERITIES, Code
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import Figure

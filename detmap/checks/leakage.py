@@ -95,9 +95,7 @@ def _by_name(truth: Side, train: Side, layouts: tuple[Layout, Layout] | None) ->
         other = known.get(name if folders else base_name(name))
         if other is None:
             continue
-        if own is None or others is None or not own[place].all() or not others[other].all():
-            yield place, name
-        elif (own[place] == others[other]).all():
+        if own is None or others is None or not own[place].all() or not others[other].all() or (own[place] == others[other]).all():
             yield place, name
         else:
             resized.append((place, other, name))

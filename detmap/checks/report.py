@@ -111,13 +111,15 @@ class Report:
     def _repr_html_(self) -> str:
         return self.to_html(level=3)
 
-    def to_html(self, level: int = 2) -> str:
+    def to_html(self, level: int = 2, of: str = "") -> str:
         """Return a fragment of a page: no script, no style of others, and nothing in a file becomes markup.
 
         Parameters
         ----------
         level : int
             That of its heading.
+        of : str
+            What was checked, as the name of a model, where a page has several such fragments.
         """
         out = ['<section class="detmap-check">', f"<h{level}>{_safe(self.title())}</h{level}>"]
         if self.findings:
@@ -129,9 +131,10 @@ class Report:
                 out.append(f"<dd>{texts}</dd>")
             out.append("</dl>")
         if self.figures:
-            header = ["", "least", "quarter", "median", "three quarters", "most"]
+            header = ["of", "least", "quarter", "median", "three quarters", "most"]
             cells = "".join(f'<th scope="col">{_safe(name)}</th>' for name in [*header, "distribution"])
-            out.append('<div class="wide" role="region" aria-label="distributions" tabindex="0">')
+            label = _safe(f"Distributions of {of}" if of else "Distributions")
+            out.append(f'<div class="wide" role="region" aria-label="{label}" tabindex="0">')
             out.append(f"<table><thead><tr>{cells}</tr></thead><tbody>")
             for figure in self.figures:
                 row = figure.row()

@@ -155,14 +155,14 @@ def _is_brief(options: argparse.Namespace) -> bool:
     )
 
 
-#: What to look at where an error costs most, by its name.
+#: What an error is, and the parts to look at where it costs most, by its name.
 _ADVICE = {
-    "Cls": "objects are found as another class: --parts confusion",
-    "Loc": "boxes lie beside their objects: --parts lrp",
-    "Both": "boxes lie beside objects of another class: --parts confusion",
-    "Dupe": "objects are found more than once: --parts cuts",
-    "Bkg": "detections lie where no object is, or no label: --parts images,suspects",
-    "Miss": "nothing comes close to these objects: --parts slices says of which size they are",
+    "Cls": ("objects are found as another class", "confusion"),
+    "Loc": ("boxes lie beside their objects", "lrp"),
+    "Both": ("boxes lie beside objects of another class", "confusion"),
+    "Dupe": ("objects are found more than once", "cuts"),
+    "Bkg": ("detections lie where no object is, or where a label is missing", "images,suspects"),
+    "Miss": ("nothing comes close to these objects", "slices"),
 }
 
 
@@ -193,7 +193,8 @@ def _show_brief(made: Diagnosis, findings: dict[str, Finding], options: argparse
     costs = [row for row in errors if row["dAP"] > 0]
     if costs:
         most = max(costs, key=lambda row: float(row["dAP"]))
-        said.append(f"first: {most['error']} costs most, {cell(most['dAP'])} of AP: {_ADVICE[most['error']]}")
+        problem, parts = _ADVICE[most["error"]]
+        said.append(f"first: {most['error']} costs most, {cell(most['dAP'])} of AP: {problem}; see --parts {parts}")
     print_notes([*said, "all parts and classes: --all"], options)
 
 

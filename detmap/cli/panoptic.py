@@ -271,7 +271,7 @@ def fill_batch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rank-by", metavar="METRIC", default="PQ", help="rank by this metric; default: PQ")
     add_bootstrap_options(parser, tests=True)
     output = add_format(parser)
-    output.add_argument("--out", metavar="DIR", help="write leaderboard.* and results/NAME.json")
+    output.add_argument("--out", "-o", metavar="DIR", help="write leaderboard.* and results/NAME.json")
 
 
 def _batch(options: argparse.Namespace) -> int:
@@ -319,7 +319,9 @@ def fill_report(parser: argparse.ArgumentParser) -> None:
         "missed or false, categories, and the worst images; of several models side by side."
     )
     page = parser.add_argument_group("report")
-    page.add_argument("--out", metavar="FILE", required=True, help="where the page goes, as report.html")
+    page.add_argument(
+        "--out", "-o", metavar="FILE", default="report.html", help="where the page goes; default: report.html"
+    )
     page.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
     add_bootstrap_options(parser, 1000, tests=True)
     parser.set_defaults(bootstrap_needed=False)

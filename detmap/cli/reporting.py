@@ -80,7 +80,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
 def _add_page(parser: argparse.ArgumentParser) -> Any:
     """Add the options that every report has, and return their group."""
     page = parser.add_argument_group("report")
-    add_option(page, "--out/-o FILE", "where the page goes, as report.html", required=True)
+    add_option(page, "--out/-o FILE", "where the page goes; default: report.html", default="report.html")
     add_option(page, "--quiet", "no notes or progress on stderr")
     return page
 
@@ -192,6 +192,7 @@ def _runs(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[li
     """Score and check runs; also return the inputs as cards name them."""
     from detmap.checks import check_run
     from detmap.reading.sources import held
+    from detmap.reports.documents import documents
     from detmap.reports.rankings import Model, under_conventions
     from detmap.retrieval import evaluate_run
 
@@ -209,7 +210,8 @@ def _runs(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[li
         except InputError:  # what could be scored is a table or JSON
             checked = "Judgements and runs are checked where they are TREC's lines."
         stage(f"scoring {name} under other conventions")
-        models.append(Model(name, result, None, checked, under_conventions(qrels, run, result, rules)))
+        listed = partial(documents, qrels, run, result.convention, rules)
+        models.append(Model(name, result, None, checked, under_conventions(qrels, run, result, rules), listed))
     return models, inputs
 
 

@@ -68,7 +68,9 @@ class Protocol:
             plain=choices.parse_thresholds,
             wrong=partial(choices.wrong_thresholds, "iou_thresholds"),
             words=choices.say_thresholds,
-            phrase=lambda protocol: f"IoU {choices.say_thresholds(protocol.iou_thresholds)}",
+            phrase=lambda protocol: (
+                f"{'distance' if find(protocol.iou_type).falls else 'IoU'} {choices.say_thresholds(protocol.iou_thresholds)}"
+            ),
             always=True,
             flag=Flag(
                 name="--iou-thresholds",

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.explanations.chance import Chance
+from detmap.system import progress
 
 #: A change: a row of the vocabulary's grid, and the place of a value in it.
 Change = tuple[str, int]
@@ -197,7 +198,8 @@ class Tries:
             for label in grid
             for at in range(0, len(grid[label]), _STRIDE if label in smooth else 1)
         ]
-        for name, change in sorted(every, key=lambda row: self.vocabulary.place((row[1],))):
+        order = sorted(every, key=lambda row: self.vocabulary.place((row[1],)))
+        for name, change in progress.counted("rule with one change", order):
             plain = self.vocabulary.plain(name, (change,))
             if plain in there[name]:
                 continue
@@ -234,9 +236,8 @@ class Tries:
         nearest.sort(key=lambda row: row[0])
         chosen = nearest[: _COMBINED[size]]
         order = {name: at for at, name in enumerate(self.names)}
-        for _, name, changes in sorted(
-            chosen, key=lambda row: (self.vocabulary.place(row[2])[:1], order[row[1]], row[2])
-        ):
+        tried = sorted(chosen, key=lambda row: (self.vocabulary.place(row[2])[:1], order[row[1]], row[2]))
+        for _, name, changes in progress.counted("rule with several changes", tried):
             self._try(name, changes)
 
     def _nearest(

@@ -25,6 +25,7 @@ from detmap.reading.opening import STANDARD_INPUT, Held
 from detmap.reading.options import Path, Reading, Role, options_of
 from detmap.shapes import find
 from detmap.shapes.kinds import BOXES
+from detmap.system import collector
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -217,7 +218,7 @@ class Input:
             reading = replace(reading, image_facts=True)
         mapping = None if reading.class_map is None else class_map_of(reading.class_map)
         assert form.read_ground_truth is not None
-        with registry.asked(form, self.source):
+        with collector.paused(), registry.asked(form, self.source):
             table = _read_for(form.read_ground_truth(self.source, reading), reading.iou_type)
         if (
             form.leveled and reading.iou_type == BOXES and not reading.fields
@@ -241,7 +242,7 @@ class Input:
         mapping = None if reading.class_map is None else class_map_of(reading.class_map)
         among = ground_truth if ground_truth is None or mapping is None else without_classes(ground_truth)
         assert form.read_detections is not None
-        with registry.asked(form, self.source):
+        with collector.paused(), registry.asked(form, self.source):
             own = _read_for(form.read_detections(self.source, among, reading), reading.iou_type)
         own = own if mapping is None else mapped_detections(own, mapping, ground_truth)
         return own if reading.hierarchy is None else _expanded(own, reading.hierarchy)

@@ -40,6 +40,7 @@ from detmap.formats.file_names import (
     stems_of,
 )
 from detmap.formats.registry import Format, Given, Writing
+from detmap.formats.tools.prediction_strings import numbers_of
 from detmap.kernels import readonly
 from detmap.plugins import register
 from detmap.reading.options import Path, Reading, Role
@@ -242,7 +243,7 @@ def _submission(
     masks = reading.iou_type != BOXES
     length = 3 if masks else 6
     _, images = found.ids(("image_id", "image"), "images")
-    words: list[list[str]] = []
+    flat: list[str] = []
     rows: list[int] = []
     for row, text in enumerate(found.others["PredictionString"]):
         parts = text.split()
@@ -251,13 +252,11 @@ def _submission(
                 "label, score and mask" if masks else "label, score, XMin, YMin, XMax, YMax"
             )
             raise InputError(problem, source=found.source, record=f"line {found.lines[row]}", field="PredictionString")
-        groups = [parts[at : at + length] for at in range(0, len(parts), length)]
-        words += groups
-        rows += [row] * len(groups)
+        flat += parts
+        rows += [row] * (len(parts) // length)
     lines = [found.lines[row] for row in rows]
-    numbers = _numbers([[one[1]] if masks else one[1:] for one in words], lines, found.source)
-    numbers = numbers.reshape(len(words), 1 if masks else 5)
-    made = _Rows([images[row] for row in rows], [one[0] for one in words], numbers[:, 0], lines)
+    numbers = numbers_of([flat[at::length] for at in range(1, 2 if masks else length)], lines, found.source)
+    made = _Rows([images[row] for row in rows], flat[::length], numbers[:, 0], lines)
     if not masks:
         boxes = {"boxes": numbers[:, 1:], "box_format": "xyxy", "invalid_boxes": reading.invalid_boxes}
         return _detections(made, boxes, found.source, ground_truth, reading)
@@ -266,27 +265,10 @@ def _submission(
         raise InputError("there is no such column", source=found.source, field=missing[0], remedy=_MASKED)
     sizes = [found.others[title] for title in ("ImageWidth", "ImageHeight")]
     codes = [
-        _mask(one[2], sizes[0][row], sizes[1][row], found.source, f"line {line}")
-        for one, row, line in zip(words, rows, lines, strict=True)
+        _mask(code, sizes[0][row], sizes[1][row], found.source, f"line {line}")
+        for code, row, line in zip(flat[2::length], rows, lines, strict=True)
     ]
     return _masked(made, codes, found.source, ground_truth, reading)
-
-
-def _numbers(words: Sequence[Sequence[str]], lines: Sequence[int], source: str) -> NDArray[np.float64]:
-    """Return finite numbers."""
-    flat = [word for one in words for word in one]
-    made = np.empty(len(flat))
-    for at, word in enumerate(flat):
-        try:
-            made[at] = float(word)
-        except ValueError:
-            made[at] = np.nan
-        if not np.isfinite(made[at]) or "_" in word or not word.isascii():
-            line = lines[at * len(words) // len(flat)]
-            raise InputError(
-                "must be a finite number", source=source, record=f"line {line}", field="PredictionString", value=word
-            )
-    return made
 
 
 def _masked(
@@ -320,7 +302,11 @@ def _detections(
         images = recoded(names, images.codes[kept])
         labels = recoded(match_categories(labels.ids.tolist(), ground_truth, source), labels.codes[kept])
     taken: dict[str, Any] = {
-        name: value if isinstance(value, str) else [value[row] for row in kept.tolist()]
+        name: value
+        if isinstance(value, str)
+        else value[kept]
+        if isinstance(value, np.ndarray)
+        else [value[row] for row in kept.tolist()]
         for name, value in shapes.items()
     }
     if "boxes" in taken:

@@ -138,21 +138,16 @@ def _tracks(
         record = f"{kind or 'record '}{other[0]}"
         problem = "must be a list with a segmentation, or null, for each frame"
         raise InputError(problem, source=name, record=record, field="segmentations")
-    masks = find(MASKS)
-    assert masks.reader is not None
-    reader = masks.reader(data.size)
     taken = np.cumsum(lists[:, 1] - lists[:, 0])
     cuts = np.searchsorted(taken, np.arange(_BLOCK, taken[-1] if taken.size else 0, _BLOCK)) + 1
-    bounds = np.unique([0, *cuts, len(rows)]).tolist()
-    read = parallel.run(lambda begin, end: _read(reader, data, lists[begin:end]), list(pairwise(bounds)))
-    parts = [one for one in read if one is not None]
-    if len(parts) < len(read):
+    blocks = list(pairwise(np.unique([0, *cuts, len(rows)]).tolist()))
+    read = _read(data, lists, blocks, exact=False) or _read(data, lists, blocks, exact=True)
+    if read is None:
         raise InputError("has a segmentation that is no JSON", source=name)
-    lengths = np.concatenate([np.empty(0, np.int64), *(one.lengths for one in parts)])
-    present = np.concatenate([np.empty(0, np.bool_), *(one.present for one in parts)])
+    reader, parts, present, lengths = read
     track = np.repeat(np.arange(len(rows)), lengths)[present]
     try:
-        column, notices = reader.column([one.masks for one in parts], Place(name, "", sizes[track], None, {}))
+        column, notices = reader.column(parts, Place(name, "", sizes[track], None, {}))
     except InputError as error:
         if not isinstance(error.record, int):
             raise
@@ -174,29 +169,51 @@ def _places(data: NDArray[np.uint8], rows: Sequence[_Track]) -> NDArray[np.int64
 
 
 class _Read(NamedTuple):
-    """What lists were read as: masks, whether each frame has one, and the number of frames of each list."""
+    """What lists were read as: parts of masks and their reader, whether each frame has a mask, and how many frames each
+    list has.
+    """
 
-    masks: Any
+    reader: Reader
+    parts: list[Any]
     present: NDArray[np.bool_]
     lengths: NDArray[np.int64]
 
 
-def _read(reader: Reader, data: NDArray[np.uint8], lists: NDArray[np.int64]) -> _Read | None:
-    """Read the masks of some lists; None where one is no JSON."""
-    lists, lengths = readonly(lists, np.int64), np.empty(len(lists), np.int64)
-    for exact in (False, True):
-        count, room = 0, int((lists[:, 1] - lists[:, 0]).sum()) // _SHORTEST + 1
-        while count >= 0:
-            spans = np.empty((max(room, count), 2), np.int64)
-            count = list_elements(data, lists, exact, powers(), spans, lengths)
-            if count <= len(spans):
-                break
-        if count >= 0:
-            present = data[spans[:count, 0]] != ord("n")
-            masks = reader.read(data, 0, readonly(spans[:count][present], np.int64))
-            if masks is not None:
-                return _Read(masks, present, lengths)
-    return None
+def _read(
+    data: NDArray[np.uint8], lists: NDArray[np.int64], blocks: list[tuple[int, int]], *, exact: bool
+) -> _Read | None:
+    """Read the masks of all lists, block by block; None where one is no JSON, or, unless `exact`, may be none."""
+    lengths = np.empty(len(lists), np.int64)
+    found = parallel.run(lambda begin, end: _elements(data, lists[begin:end], exact, lengths[begin:end]), blocks)
+    elements = [one for one in found if one is not None]
+    if len(elements) < len(found):
+        return None
+    present = np.concatenate([np.empty(0, np.bool_), *(data[one[:, 0]] != ord("n") for one in elements)])
+    before = np.cumsum([0, *(len(one) for one in elements)])
+    masks = np.concatenate([[0], np.cumsum(present)])[before]
+    make = find(MASKS).reader
+    assert make is not None
+    reader: Any = make(data.size)
+
+    def read(block: int, _: int) -> Any:
+        spans = elements[block][present[before[block] : before[block + 1]]]
+        return reader.read_at(data, readonly(spans, np.int64), int(masks[block]), int(masks[-1]))
+
+    parts = parallel.run(read, [(block, block + 1) for block in range(len(elements))])
+    return None if any(part is None for part in parts) else _Read(reader, parts, present, lengths)
+
+
+def _elements(
+    data: NDArray[np.uint8], lists: NDArray[np.int64], exact: bool, out_lengths: NDArray[np.int64]
+) -> NDArray[np.int64] | None:
+    """Return where the elements of some lists begin and end, and write how many each has; None where one is no JSON."""
+    lists = readonly(lists, np.int64)
+    count, room = 0, int((lists[:, 1] - lists[:, 0]).sum()) // _SHORTEST + 1
+    while True:
+        spans = np.empty((max(room, count), 2), np.int64)
+        count = list_elements(data, lists, exact, powers(), spans, out_lengths)
+        if count <= len(spans):
+            return spans[:count].copy() if count >= 0 else None
 
 
 def _sniff(given: Given) -> bool:

@@ -200,8 +200,9 @@ def _measure_text(out: Segments, row: int, values: Array) -> bool:
         return _measure_slowly(out, row, values, _numbers(text, out.spans[row, 0], stop, values))
     if column * height + line != pixels:
         return False
-    for k in range(4):
-        top, bottom = min(top, _lane(tops, k) - _BIAS), max(bottom, _BIAS - _lane(bottoms, k))
+    if tops != _ALL_LANES:
+        for k in range(4):
+            top, bottom = min(top, _lane(tops, k) - _BIAS), max(bottom, _BIAS - _lane(bottoms, k))
     out.areas[row], out.regular[row] = area, True
     out.boxes[row, 0], out.boxes[row, 2] = left if area else 0, right - left + 1 if area else 0
     out.boxes[row, 1], out.boxes[row, 3] = top if area else 0, bottom - top if area else 0

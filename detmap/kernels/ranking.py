@@ -290,15 +290,33 @@ def rank_relevant(distances: Distances, relevant: Lists, junk: Lists, begin: int
     return -1
 
 
+@helper
+def _number(row: Array, groups: Groups, count: int, numbers: Array) -> None:
+    """Write 1 + *g* for each value of `row` that is equal to step *g* of the first `count`, if several are."""
+    if count <= FEW:
+        for g in range(count):
+            if groups.equal[g] > 1:
+                step, number = groups.steps[g], np.int32(g + 1)
+                for i in range(row.size):
+                    numbers[i] = number if row[i] == step else numbers[i]
+        return
+    for i in range(row.size):
+        g = _place(groups.steps, count, row[i])
+        if g < count and groups.steps[g] == row[i] and groups.equal[g] > 1:
+            numbers[i] = g + 1
+
+
 @kernel
 def count_nearer(
-    values: Array, rows: Array, own: Array, starts: Array, begin: int, end: int, ahead: Array, tied: Array
+    values: Array, rows: Array, own: Array, starts: Array, ahead: Array, tied: Array, numbers: Array, mine: Array
 ) -> None:
     """Count for items that are known by their distances alone how many of their query's are nearer, and how many as near.
 
-    The distances of query *q* are ``values[rows[q]:rows[q + 1]]``, its items' ``own[starts[q]:starts[q + 1]]``.
+    The distances of query *q* are ``values[rows[q]:rows[q + 1]]``, its items' ``own[starts[q]:starts[q + 1]]``. Distances of
+    items that are counted for have numbers within their query, from 1 on, ascending: `mine` has those of these items, and
+    where several items share such a distance `numbers`, 0 before, has it for all of them.
     """
-    most = _longest_group(starts, begin, end)
+    most = _longest_group(starts, 0, starts.size - 1)
     orders, scratch = np.empty(most, np.int64), np.empty(most, np.int64)
     groups = Groups(
         np.empty(most),
@@ -308,13 +326,13 @@ def count_nearer(
         np.empty(most, np.int64),
         np.empty(most, np.int64),
     )
-    for q in range(begin, end):
-        row, mine, first = values[rows[q] : rows[q + 1]], own[starts[q] : starts[q + 1]], starts[q]
-        order = orders[: mine.size]
-        for j in range(mine.size):
+    for q in range(starts.size - 1):
+        row, wanted, first = values[rows[q] : rows[q + 1]], own[starts[q] : starts[q + 1]], starts[q]
+        order, shared = orders[: wanted.size], False
+        for j in range(wanted.size):
             order[j] = j
-        _sort_by_value(mine, order, scratch)
-        count = _group(mine, order, groups)
+        _sort_by_value(wanted, order, scratch)
+        count = _group(wanted, order, groups)
         if count <= FEW:
             _count(row, groups.steps, count, groups.nearer, groups.equal)
         else:
@@ -327,9 +345,13 @@ def count_nearer(
             for g in range(1, count):
                 groups.nearer[g] += groups.nearer[g - 1] + groups.equal[g - 1]
         for g in range(count):
+            shared |= groups.equal[g] > 1
             for j in range(groups.bounds[g], groups.bounds[g + 1]):
                 ahead[first + order[j]] = groups.nearer[g]
                 tied[first + order[j]] = groups.equal[g]
+                mine[first + order[j]] = g + 1
+        if shared:
+            _number(row, groups, count, numbers[rows[q] : rows[q + 1]])
 
 
 @helper

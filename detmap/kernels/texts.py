@@ -13,8 +13,6 @@ from detmap.kernels.words import ALL, BYTE, HIGHS, NOTHING, U1, U24, U32, _load,
 LENGTH_BITS = 24
 LENGTHS = np.uint64((1 << LENGTH_BITS) - 1)
 ABSENT = ALL
-# Scores compared at a time.
-AT_ONCE = 16
 MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -352,51 +350,55 @@ def rank_rows(data: Any, words: Any, scores: Any, starts: Any, begin: int, stop:
             width *= 2
 
 
-class Scored(NamedTuple):
-    """Strings in groups, as in `Grouped`, and the score of each."""
+class Tied(NamedTuple):
+    """Strings in groups, as in `Grouped`, and for each the number of its score among the scores of its group, from 1 on."""
 
     data: Any
     words: Any
     starts: Any
-    scores: Any
+    numbers: Any
 
 
 @kernel
-def count_before(listed: Scored, sought: Scored, descending: bool, begin: int, stop: int, before: Any) -> None:
+def count_before(listed: Tied, sought: Tied, descending: bool, before: Any) -> None:
     """Count for some strings of groups how many strings of their group and of their score come before them.
 
     Parameters
     ----------
-    listed, sought : Scored
-        All strings, and those that are counted for, in as many groups; each is among the others, with its score.
+    listed, sought : Tied
+        All strings, and those that are counted for, in as many groups; each is among the others, with its number.
     descending : bool
         Whether strings of one score are in descending order, as bytes; otherwise they are in the order of `listed`.
-    begin, stop : int
-        The groups to work on.
     before : (n,) int64
         Out: how many, for each string of `sought`.
     """
-    data, words, scores = listed.data, listed.words, listed.scores
-    for group in range(begin, stop):
+    words, numbers = listed.words, listed.numbers
+    most = 0
+    for row in range(len(numbers)):
+        most = max(most, numbers[row])
+    ends, rows = np.zeros(most + 1, np.int64), np.empty(len(words), np.int64)
+    for group in range(len(listed.starts) - 1):
+        first, last = listed.starts[group], listed.starts[group + 1]
+        highest = 0
+        for row in range(first, last):  # the rows of a score, one after the other
+            ends[numbers[row]] += 1
+            highest = max(highest, numbers[row])
+        for number in range(highest, 0, -1):
+            last -= ends[number]
+            ends[number] = last
+        for row in range(first, listed.starts[group + 1]):
+            rows[ends[numbers[row]]] = row
+            ends[numbers[row]] += 1
         for k in range(sought.starts[group], sought.starts[group + 1]):
-            score, word, count = sought.scores[k], sought.words[k], 0
-            row, end = listed.starts[group], listed.starts[group + 1]
-            while row < end:
-                if row + AT_ONCE <= end:  # most scores differ: compare AT_ONCE of them without a branch
-                    tied = False
-                    for i in range(AT_ONCE):
-                        tied |= scores[np.uint64(row) + np.uint64(i)] == score
-                    if not tied:
-                        row += AT_ONCE
-                        continue
-                last = min(row + AT_ONCE, end)
-                while row < last:
-                    if scores[row] == score:
-                        if descending:
-                            count += _higher(data, words[row], sought.data, word)
-                        elif _same(data, words[row], sought.data, word):
-                            end = last = row
-                        else:
-                            count += 1
-                    row += 1
+            word, count = sought.words[k], 0
+            begin = ends[sought.numbers[k] - 1] if sought.numbers[k] > 1 else first
+            for at in range(begin, ends[sought.numbers[k]]):
+                if descending:
+                    count += _higher(listed.data, words[rows[at]], sought.data, word)
+                elif _same(listed.data, words[rows[at]], sought.data, word):
+                    break
+                else:
+                    count += 1
             before[k] = count
+        for number in range(highest + 1):
+            ends[number] = 0

@@ -69,8 +69,8 @@ def compare(
     metrics : str or iterable of str
         As for `evaluate`.
     stat_test : {"student", "fisher", "tukey"}
-        Student's paired t-test; Fisher's randomisation test, whose p-values are ranx's on one thread (on several it seeds
-        one of them alone); or Tukey's HSD, which needs scipy.
+        Student's paired t-test; Fisher's randomisation test, whose p-values are the same in each call (ranx's are not: it
+        seeds one thread, and its means depend on the number of threads); or Tukey's HSD, which needs scipy.
     n_permutations, random_seed : int
         Of Fisher's test.
     max_p : float

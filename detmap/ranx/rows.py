@@ -71,7 +71,7 @@ class Rows:
         """Read the dicts as columns, if these are of strings and numbers that can be evaluated."""
         with suppress(TypeError, OverflowError, InputError):
             if all(type(query) is str for query in self._by_query):
-                self._kept = table_of_dicts(self._by_query, self.kind)
+                self._kept = table_of_dicts(self._by_query, self.kind, keep=self.kind == "run")
 
     def _numbers(self, query: Any, row: Mapping[Any, Any]) -> dict[Any, Any]:
         """Return a copy of a query's documents, whose numbers are of the right type."""

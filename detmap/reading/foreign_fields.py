@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
+from collections.abc import Sequence
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -36,17 +37,15 @@ def foreign_fields(data: Buffer) -> dict[str, int]:
     found: dict[str, int] = {}
     for section, none in plain.items():
         records = getattr(document, section)
-        # Records lack most of these fields: their default is one object, which is told without a look at the value.
-        columns = {field: map(attrgetter(field), records) for field in fields_of(section)}
         found |= noted(
-            [
-                field
-                for field, values in columns.items()
-                if any(_is_foreign(value, field) for value in values if value is not getattr(none, field))
-            ],
-            section,
+            [field for field in fields_of(section) if _any_has(records, field, getattr(none, field))], section
         )
     return found
+
+
+def _any_has(records: Sequence[Any], field: str, absent: Any) -> bool:
+    """Return whether a record has a field; where one lacks it, its value is the object `absent`, the decoder's default."""
+    return any(_is_foreign(value, field) for value in map(attrgetter(field), records) if value is not absent)
 
 
 def _is_foreign(raw: msgspec.Raw, field: str) -> bool:

@@ -53,7 +53,7 @@ class Fragment:
 class Section(NamedTuple):
     """A section: its anchor, title, what to look for in it, and of each model its name and its blocks.
 
-    `filters` are the choices of a gallery's filters, see `detmap.reports.galleries.filters`.
+    `filters` are the choices of the filters of a gallery in it.
     """
 
     id: str
@@ -127,7 +127,8 @@ def metric_row(
                 "range": {"low": round(100 * low, 2), "width": round(100 * (high - low), 2)} if between else None,
             }
         )
-    return {"name": printable(name), "of": printable(of), "values": made}
+    known_ends = any(one["ends"] for one in made)
+    return {"name": printable(name), "of": printable(of), "values": made, "ends": known_ends}
 
 
 def side_by_side(models: Sequence[Sequence[Section]]) -> list[Section]:
@@ -156,7 +157,9 @@ def picked(rows: Sequence[Mapping[str, Any]], names: Sequence[str], **renamed: s
 
 def found_by_check(name: str, checked: Report | str) -> Section:
     """Return what a check of the files of a model found, or why there was none."""
-    blocks: list[Any] = [Text(printable(checked)) if isinstance(checked, str) else Fragment(checked.to_html(level=3))]
+    blocks: list[Any] = [
+        Text(printable(checked)) if isinstance(checked, str) else Fragment(checked.to_html(level=3, of=name))
+    ]
     lead = "What to know before believing these numbers."
     return Section("check", "What a check of the files found", lead, [(printable(name), blocks)])
 
@@ -261,7 +264,7 @@ def page(
         several=several,
         summaries=summaries,
         metrics=metrics,
-        brief=printable(f"{brief} · {made:%Y-%m-%d %H:%M} UTC"),
+        brief=printable(f"{brief} · {made:%Y-%m-%d %H:%M} UTC with detmap {detmap.__version__}"),
         verdicts=verdicts,
         inputs=[{name: printable(str(value)) for name, value in one.items()} for one in inputs],
         facts=[*facts, ("Made", f"{made:%Y-%m-%d %H:%M} UTC with detmap {detmap.__version__}")],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,7 +120,7 @@ class Heat:
     #: Their names.
     columns: list[str]
     #: The name of each row, and of its cells ``shown``, ``shade`` (0 to 9), ``same`` (whether it is on the diagonal), and
-    #: ``query``: which pictures it leads to, "" for none.
+    #: ``query`` and ``title``: which pictures it leads to, and which images are examples, "" for none.
     rows: list[tuple[str, list[dict[str, Any]]]]
     #: A sentence below it.
     note: str = ""
@@ -129,9 +129,17 @@ class Heat:
     kind: str = "heat"
 
 
-def heat(title: str, names: Sequence[str], matrix: NDArray[np.int64], most: int = 24) -> Heat:
+def heat(
+    title: str,
+    names: Sequence[str],
+    matrix: NDArray[np.int64],
+    most: int = 24,
+    pictured: Container[str] = (),
+    examples: Mapping[str, str] | None = None,
+) -> Heat:
     """Return a confusion matrix, whose last row and column are background, as a heat table.
 
+    Cells that are `pictured`, by the numbers of row and column as "3-7", lead to pictures; `examples` name images of others.
     Of more than `most` classes those that are confused most are shown; the others together are a row and a column.
     """
     size = len(names)
@@ -165,7 +173,7 @@ def heat(title: str, names: Sequence[str], matrix: NDArray[np.int64], most: int 
     codes = [*chosen.tolist(), *([None] if rest else []), size]
     for i, (_, cells) in zip(codes, rows, strict=True):
         for j, one in zip(codes, cells, strict=True):
-            known = i is not None and j is not None and one["shown"] and i != j
-            one["query"] = f"cell={i}-{j}" if known else ""
+            cell = f"{i}-{j}" if one["shown"] and i != j else ""
+            one |= {"query": f"cell={cell}" if cell in pictured else "", "title": (examples or {}).get(cell, "")}
     note = f"The {most} of {size:,} classes that are confused most; the others are taken together." if rest else ""
     return Heat(title, "object", "found as", [*labels, "not found"], rows, note, count > _HALF)

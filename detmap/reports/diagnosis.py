@@ -13,6 +13,7 @@ from detmap.detection.metric_names import metric_table, scope
 from detmap.diagnostics._errors import ERRORS
 from detmap.reports import rules, sections
 from detmap.reports.blocks import Bar, Card, Section, metric_row, page, side_by_side, summary
+from detmap.reports.galleries import IN_SHORT
 from detmap.reports.tables import Table, table
 from detmap.results import cell, printable
 from detmap.statistics.clusters import independent
@@ -29,16 +30,6 @@ if TYPE_CHECKING:
 
 #: A gain in AP that is none but for rounding.
 _NOTHING = 1e-9
-
-#: The errors in a word or two.
-_IN_SHORT = {
-    "Cls": "wrong class",
-    "Loc": "badly placed",
-    "Both": "class and place",
-    "Dupe": "found twice",
-    "Bkg": "background",
-    "Miss": "missed",
-}
 
 #: Maximum number of metrics on the first screen, and number of the worst classes there.
 _METRICS, _WORST = 24, 6
@@ -237,7 +228,7 @@ def _costs(diagnosis: Diagnosis) -> Card:
     largest = float(worst["dAP"])
     bars = tuple(
         Bar(
-            f"{row['error']}, {_IN_SHORT[row['error']]}: {row['count']:,}",
+            f"{row['error']}, {IN_SHORT[row['error']]}: {row['count']:,}",
             f"+{row['dAP']:.4f}",
             round(100 * max(row["dAP"], 0.0) / largest, 1),
             f"error={row['error']}" if row["count"] else "",

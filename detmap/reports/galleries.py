@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from detmap.detection.matches import HIT, IGNORED
 from detmap.diagnostics import Confusion
-from detmap.diagnostics.tide import MEANING, Tide
+from detmap.diagnostics.tide import Tide
 from detmap.reports.pictures import Notes, Pictures, Shapes, Thumbnail, picture
 from detmap.results import printable
 
@@ -26,11 +25,24 @@ MOST, MOST_BARE = 200, 60
 #: Maximum size in bytes of all thumbnails on a page, and of all outlines.
 _PIXELS, _OUTLINES = 7_500_000, 1_200_000
 
-#: Maximum numbers of examples of each error, of each pair of confused classes, and of each class; of pairs and classes.
-_EXAMPLES, _PAIRS, _CLASSES = (12, 3, 3), 80, 400
+#: How many images each error, each pair of confused classes and each class is to be on, as far as there is room.
+_EXAMPLES = (12, 1, 3)
+
+#: Maximum number of errors, pairs or classes for which examples are sought: the most frequent ones.
+_KEYS = 1000
 
 #: Maximum number of hits drawn on an image, and of wrong detections: those of the highest scores.
 _BOXES = 60
+
+#: The errors in a word or two.
+IN_SHORT = {
+    "Cls": "wrong class",
+    "Loc": "badly placed",
+    "Both": "class and place",
+    "Dupe": "found twice",
+    "Bkg": "background",
+    "Miss": "missed",
+}
 
 #: What is taken for small and large, by the area of the box in pixels.
 _SIZES = (("s", "under 32²", 0.0), ("m", "32² to 96²", 32.0**2), ("l", "over 96²", 96.0**2))
@@ -124,7 +136,9 @@ def suspects(diagnosis: Diagnosis, rows: Sequence[Mapping[str, Any]], pictures: 
 
 
 def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: int) -> list[int]:
-    """Return indices of images: half of them the worst ones, the others examples of all that can go wrong, in turn."""
+    """Return indices of images: half of them the worst ones, the others examples of errors, confusions and classes that
+    these do not have.
+    """
     matches, truth = diagnosis.matches, diagnosis.arranged.truth
     shown = np.flatnonzero((errors.tide.error > 0) & (matches.score >= diagnosis.score))
     lost = diagnosis.places[errors.tide.missed]
@@ -133,24 +147,39 @@ def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: in
     error = np.concatenate((errors.tide.error[shown], np.full(lost.size, 6)))
     rows, columns, images = errors.cells()
     pair = rows * (len(diagnosis.categories) + 1) + columns
-    few, pairs, classes = _EXAMPLES
-    examples = _examples(error, image, 6, few) + _examples(pair, images, _PAIRS, pairs)
-    examples += _examples(category, image, _CLASSES, classes)
-    turns = [at for turn in zip_longest(*examples) for at in turn if at is not None]
-    first = list(worst[: most // 2])
-    chosen = list(dict.fromkeys([*first, *turns, *worst]))[:most]
+    chosen = dict.fromkeys(worst[: most // 2])
+    kinds: list[tuple[NDArray[Any], NDArray[Any]]] = [(error, image), (pair, images), (category, image)]
+    for (key, of), enough in zip(kinds, _EXAMPLES, strict=True):
+        for at in _examples(key, of, enough, set(chosen)):
+            if len(chosen) == most:
+                break
+            chosen[at] = None
+    for at in worst:
+        if len(chosen) < most:
+            chosen[at] = None
     rank = {at: place for place, at in enumerate(worst)}
     return sorted(chosen, key=lambda at: rank.get(at, len(rank)))
 
 
-def _examples(key: NDArray[Any], images: NDArray[Any], few: int, each: int) -> list[list[int]]:
-    """Return of the `few` most frequent keys the `each` images that have them most often."""
-    found: list[list[int]] = []
-    values, counts = np.unique(key, return_counts=True)
-    for value in values[np.argsort(-counts, kind="stable")][:few].tolist():
-        at, times = np.unique(images[key == value], return_counts=True)
-        found.append(at[np.argsort(-times, kind="stable")][:each].tolist())
-    return found
+def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[int]) -> Iterator[int]:
+    """Yield images until each key, the most frequent first, is on `enough` of them, those with most keys first."""
+    values, code, counts = np.unique(key, return_inverse=True, return_counts=True)
+    both = np.unique(np.column_stack((code, images)), axis=0)
+    holds = Counter[int](both[:, 1].tolist())
+    on: dict[int, list[int]] = {}
+    of: dict[int, list[int]] = {}
+    for k, at in both.tolist():
+        on.setdefault(k, []).append(at)
+        of.setdefault(at, []).append(k)
+    had = Counter[int](k for at in there for k in of.get(at, ()))
+    for k in np.argsort(-counts[: values.size], kind="stable")[:_KEYS].tolist():
+        for at in sorted(on[k], key=lambda one: -holds[one])[: enough + len(there)]:
+            if had[k] >= enough:
+                break
+            if at not in there:
+                there.add(at)
+                had.update(of[at])
+                yield at
 
 
 def _marks(shapes: Shapes, errors: Errors, at: int, grain: float) -> list[dict[str, Any]]:
@@ -188,7 +217,7 @@ def _marks(shapes: Shapes, errors: Errors, at: int, grain: float) -> list[dict[s
 
 
 #: The error of each code of `Tide.error`, and how marks of no error are called.
-_ERRORS = ("hit", *(name for name in MEANING if name not in ("FalsePos", "FalseNeg")))
+_ERRORS = ("hit", *IN_SHORT)
 _WORDS = {"hit": "found"}
 
 
@@ -234,7 +263,7 @@ def _filters(diagnosis: Diagnosis, made: Sequence[Mapping[str, Any]]) -> dict[st
     cells = {int(end) for one in made for cell in one["cells"].split() for end in cell.split("-")}
     names = [*map(printable, diagnosis.categories)]
     errors = [
-        (name, "found" if name == "hit" else f"{name}: {MEANING[name]}") for name in _ERRORS if name in there["e"]
+        (name, "found" if name == "hit" else f"{name}, {IN_SHORT[name]}") for name in _ERRORS if name in there["e"]
     ]
     known = sorted({k for k in there["o"] | there["f"] | cells if k is not None and k < len(names)})
     classes = sorted(((k, names[k]) for k in known), key=lambda one: one[1].casefold())

@@ -26,8 +26,11 @@ _POINTS = 51
 #: Beyond so many groups there are letters alone, of which some take two characters.
 _BARS = 16
 
+#: Columns that are hidden until they are chosen, besides those of estimated bias.
+_ASIDE = ("notices",)
+
 #: What most cells have nothing of.
-_PLAIN: dict[str, Any] = {"best": False, "head": False, "interval": "", "slots": [], "bar": None}
+_PLAIN: dict[str, Any] = {"best": False, "head": False, "interval": "", "slots": [], "bar": None, "link": ""}
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,10 @@ class Board:
     doubts: Sequence[Mapping[str, Any]] | None = None
     #: What the page is called, after "Leaderboard by"; `rank_by` by default.
     title: str = ""
+    #: Of models that have a page of their own, where it is, relative to this one.
+    links: Mapping[str, str] = field(default_factory=dict)
+    #: Sentences below the title: the rules, and when it was made.
+    brief: Sequence[str] = ()
     _ends: list[tuple[float, float] | None] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -101,8 +108,8 @@ def html(board: Board) -> str:
     """Return the leaderboard as one self-contained HTML page (extra ``report``). Raises `MissingDependencyError`
     without jinja2.
 
-    Its columns sort, curves of models can be brought to the front, and the AP per category of any two models can be set
-    beside each other.
+    Its columns sort and are chosen, a word filters its rows, and what is shown can be saved as CSV or JSON. Curves of models
+    can be brought to the front, and the AP per category of any two models can be set beside each other.
     """
     columns, rows = _models(board)
     data, left_out = _categories(board)
@@ -113,6 +120,7 @@ def html(board: Board) -> str:
         scripts=["tables.js", "leaderboard.js"],
         title=printable(board.title or board.rank_by),
         lead=_lead(board),
+        brief=[printable(one) for one in board.brief],
         columns=columns,
         rows=rows,
         grouped="group" in (board.rows[0] if board.rows else ()),
@@ -143,10 +151,10 @@ def _models(board: Board) -> tuple[list[dict[str, Any]], list[list[dict[str, Any
     columns: list[dict[str, Any]] = []
     for name in header:
         style = " ".join(style for style, use in (("text", name in words), ("group", name == "group")) if use)
-        columns.append({"name": printable(name), "style": style})
+        columns.append({"name": printable(name), "style": style, "aside": name in _ASIDE or name.endswith(" bias")})
         if name == board.rank_by and axis is not None:
             low, high = axis
-            columns.append({"name": f"{low:g} – {high:g}", "style": "chart"})
+            columns.append({"name": f"{low:g} – {high:g}", "style": "chart", "aside": False})
     made = []
     for at, row in enumerate(rows):
         cells = []
@@ -154,6 +162,7 @@ def _models(board: Board) -> tuple[list[dict[str, Any]], list[list[dict[str, Any
             one = _cell(row[name], name in words, name == board.rank_by)
             one["best"] = name in best and row[name] == best[name]
             one["head"] = name == "model"
+            one["link"] = board.links.get(str(row[name]), "") if name == "model" else ""
             if name == "survives" and row[name].startswith("no"):
                 one["style"] += " doubt"
             given = _known(board.intervals[at].get(name)) if at < len(board.intervals) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -44,6 +44,7 @@ from detmap.statistics.queries import too_few_queries
 
 if TYPE_CHECKING:
     from detmap.checks.report import Report
+    from detmap.reports.documents import Documents
     from detmap.retrieval import RankingResult
     from detmap.statistics import Bootstrap, QueryComparison
 
@@ -57,6 +58,9 @@ _METRICS = 16
 
 #: How many bars show the distribution of a metric, and how many queries are listed.
 _BARS, _WORST = 10, 100
+
+#: Number of the worst queries whose documents are listed.
+_SHOWN = 50
 
 #: Queries are taken together by their number of relevant items, up to these.
 _SIZES = (1, 3, 10, 30, 100)
@@ -82,6 +86,8 @@ class Model:
         What a check found, or why there is none.
     under : mapping of str to float
         Mean AP under every named convention that applies.
+    documents : callable, optional
+        Returns of each of some queries its `detmap.reports.documents.Documents`.
     """
 
     name: str
@@ -89,6 +95,7 @@ class Model:
     bootstrap: Bootstrap | None = None
     checked: Report | str | None = None
     under: Mapping[str, float] = field(default_factory=dict)
+    documents: Callable[[Sequence[str]], Mapping[str, Documents]] | None = None
 
     @cached_property
     def metrics(self) -> dict[str, str]:
@@ -327,7 +334,10 @@ def _metrics(models: Sequence[Model], level: float) -> Section:
     bars = {f"{model.name}: value" if several else "value": 1.0 for model in models}
     if any(lacks for lacks, _ in _lacking(models)):
         note = "Means are of each model's own queries, which are not the same for all" + (f"; {note}" if note else "")
-    blocks = [table("Means over queries", means, bars=bars, note=note)]
+    all_above = len(means) <= _METRICS  # on the first screen
+    blocks: list[Any] = (
+        [Text(sentence(note))] if all_above else [table("Means over queries", means, bars=bars, note=note)]
+    )
     blocks += [table("Other numbers", others)] if others else []
     return Section("metrics", "Metrics", "All that was evaluated.", [("", blocks)])
 
@@ -537,7 +547,20 @@ def _worst(model: Model) -> list[Any]:
     note = "found: relevant items that are ranked; first at, last at: the ranks of the first and the last of them"
     made = table("Queries with the lowest values", rows, bars={key: 1.0}, note=note if hits is not None else "")
     more = len(order) - len(rows)
-    return [made, *([Text(f"{more:,} queries more are better.")] if more > 0 else [])]
+    return [*_documents(model, rows, key), made, *([Text(f"{more:,} queries more are better.")] if more > 0 else [])]
+
+
+def _documents(model: Model, rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
+    """Return which documents the worst queries found first, what stands above them, and what they lack."""
+    hits = model.result.hits
+    if model.documents is None or hits is None or int(hits.items.sum()) > ITEMS:
+        return []
+    found = model.documents([row["query"] for row in rows[:_SHOWN]])
+    told = [
+        {"query": row["query"], key: row[key], **found[row["query"]].row()} for row in rows if row["query"] in found
+    ]
+    note = "first misses: documents that are not relevant, or not judged; not found: relevant documents without a rank"
+    return [table("What the worst queries found", told, bars={key: 1.0}, note=note)] if told else []
 
 
 def _ties(model: Model) -> list[Any]:

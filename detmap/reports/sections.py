@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +39,17 @@ _RECALLS = np.linspace(0, 1, 51)
 #: Maximum numbers of the worst images measured and listed, and of suspicious labels shown.
 _MEASURED, _IMAGES, _SUSPECTS = 200, 50, 12
 
+#: Number of images that are named as examples of a cell of the confusion matrix.
+_NAMED = 3
+
 
 def part(diagnosis: Diagnosis, name: str, options: Options) -> Finding:
     """Return a part of a diagnosis, with its options."""
     return diagnosis.part(name, **options.get(name, {}))
 
 
-class Given(NamedTuple):
+@dataclass
+class Given:
     """What sections are made with: options of parts, the metrics, where the images are, the largest gain in AP of all
     models, and how many models the page is about.
     """
@@ -54,6 +59,21 @@ class Given(NamedTuple):
     pictures: Pictures | None = None
     most_gained: float = 1.0
     models: int = 1
+    _gallery: Gallery | None = None
+
+    def worst(self, diagnosis: Diagnosis) -> Finding:
+        """Return the worst images, as many as there may be pictures."""
+        return part(diagnosis, "images", {"images": {"most": _MEASURED, **self.options.get("images", {})}})
+
+    def gallery(self, diagnosis: Diagnosis) -> Gallery:
+        """Return the pictures of the model, which are made once."""
+        if self._gallery is None:
+            tide, confusion = (part(diagnosis, name, self.options) for name in ("tide", "confusion"))
+            assert isinstance(tide, Tide)
+            assert isinstance(confusion, Confusion)
+            rows, errors = self.worst(diagnosis).rows(), Errors(tide, confusion)
+            self._gallery = galleries.images(diagnosis, errors, rows, self.pictures, self.models)
+        return self._gallery
 
 
 def most_gained(diagnosis: Diagnosis, options: Options) -> float:
@@ -238,8 +258,21 @@ def _classes(diagnosis: Diagnosis, given: Given) -> list[Any]:
 def _confusion(diagnosis: Diagnosis, given: Given) -> list[Any]:
     found = part(diagnosis, "confusion", given.options)
     assert isinstance(found, Confusion)
+    pictured = {cell for one in given.gallery(diagnosis).pictures for cell in one["cells"].split()}
+    named: dict[str, list[str]] = {}
+    for row, column, image in sorted(set(zip(*(one.tolist() for one in found.entries), strict=True))):
+        names = named.setdefault(f"{row}-{column}", [])
+        if row != column and len(names) < _NAMED:
+            names.append(str(diagnosis.image_name(image)))
+    examples = {cell: printable(f"for example on {', '.join(names)}") for cell, names in named.items() if names}
     return [
-        heat("Which classes are taken for which", found.categories, found.matrix),
+        heat(
+            f"Which classes are taken for which, at {diagnosis.at}",
+            found.categories,
+            found.matrix,
+            pictured=pictured,
+            examples=examples,
+        ),
         table("Most confused", found.rows(), bars={"share": None}, note=found.notes[0]),
     ]
 
@@ -289,17 +322,13 @@ def _suspects(diagnosis: Diagnosis, given: Given) -> list[Any]:
 
 
 def _images(diagnosis: Diagnosis, given: Given) -> list[Any]:
-    options = {"images": {"most": _MEASURED, **given.options.get("images", {})}}
-    found, confusion = part(diagnosis, "images", options), part(diagnosis, "confusion", given.options)
-    rows, tide = found.rows(), part(diagnosis, "tide", given.options)
+    found = given.worst(diagnosis)
+    rows = found.rows()
     if not rows:
         return [Text("No image costs any AP.")]
-    assert isinstance(tide, Tide)
-    assert isinstance(confusion, Confusion)
-    gallery = galleries.images(diagnosis, Errors(tide, confusion), rows, given.pictures, given.models)
     shown = picked(rows[:_IMAGES], ("image", "dAP", "objects", "missed", "false positives"))
     listed = table("Images that cost most", shown, bars={"dAP": None}, note="; ".join(found.notes))
-    return [gallery, listed]
+    return [given.gallery(diagnosis), listed]
 
 
 _Fill = Callable[["Diagnosis", Given], list[Any]]

@@ -163,7 +163,7 @@ def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
 
 def strings(listed: Sequence[str], source: str, field: str, longest: int = LONGEST_ID) -> Texts:
     """Return strings in a buffer; TypeError says that not all are strings, and joining them is the fastest way to ask."""
-    found = _separated("\0".join(listed), len(listed), longest)
+    found = _separated("\0".join(listed).encode(*UTF8), len(listed), longest)
     if found is not None:
         return found
     bad = next((text for text in listed if "\0" in text), None)
@@ -172,9 +172,9 @@ def strings(listed: Sequence[str], source: str, field: str, longest: int = LONGE
     raise InputError("an id holds a zero byte", source=source, field=field, value=bad)
 
 
-def _separated(joined: str, count: int, longest: int) -> Texts | None:
+def _separated(joined: bytes, count: int, longest: int) -> Texts | None:
     """Return strings, `joined` by zero bytes, in a buffer; None where there are more of them, or one is too long."""
-    data = np.frombuffer(joined.encode(*UTF8), np.uint8)
+    data = np.frombuffer(joined, np.uint8)
     size = data.size
     if size < 8:
         data = np.concatenate((data, np.zeros(8, np.uint8)))
@@ -199,7 +199,8 @@ def _too_long(name: bytes, source: str, field: str) -> InputError:
 class Keys:
     """The keys of mappings, one after the other; they are read in place, a few mappings at a time.
 
-    All of them as strings in a buffer would take as much memory as everything else that a large run needs.
+    All of them as strings in a buffer would take as much memory as everything else that a large run needs. Where a run is
+    kept for further evaluations they are kept too.
 
     Parameters
     ----------
@@ -223,6 +224,8 @@ class Keys:
     ) -> None:
         self.mappings, self.queries, self._source, self._field = mappings, queries, source, field
         self.checked = checked
+        #: The keys of each mapping, joined by zero bytes; None where they are not kept.
+        self.joined: list[bytes | None] = [None] * len(mappings)
         #: The judged documents, query by query, where they were looked up.
         self.found: Found | None = None
         self.starts = np.concatenate(([0], np.cumsum([len(one) for one in mappings]))).astype(np.int64)
@@ -235,30 +238,41 @@ class Keys:
         InputError
             For keys that are no ids, or not of one type; the message is that of looking at all keys.
         """
+        if self.checked:
+            return self._located(begin, end)
         try:
-            listed = list(chain.from_iterable(self.mappings[begin:end]))
-            return strings(listed, self._source, self._field, int(LENGTHS) if self.checked else LONGEST_ID)
+            return strings(list(chain.from_iterable(self.mappings[begin:end])), self._source, self._field)
         except (InputError, TypeError):
             return texts(self.whole())[np.arange(self.starts[begin], self.starts[end])]
 
-    def joined(self, begin: int, end: int, texts: Sequence[str]) -> Texts:
-        """Return the keys of mappings ``[begin, end)``, given those of each joined by zero bytes.
+    def join(self, place: int) -> None:
+        """Join the keys of a mapping; TypeError says that not all are strings."""
+        self.joined[place] = "\0".join(self.mappings[place]).encode(*UTF8)
 
-        Raises
-        ------
-        InputError
-            For a key or a query that holds a zero byte.
-        """
-        mappings = self.mappings[begin:end]
-        full = [text for text, one in zip(texts, mappings, strict=True) if one]
+    def check(self, begin: int, end: int) -> None:
+        """Refuse a key of mappings ``[begin, end)``, or a query of one, that holds a zero byte."""
+        joined = np.frombuffer(self._joined(begin, end), np.uint8)
+        between = max(0, int(self.starts[end] - self.starts[begin]) - 1)
+        if joined.size - np.count_nonzero(joined) == between and "\0" not in "".join(self.queries[begin:end]):
+            return
+        for query, one in zip(self.queries[begin:end], self.mappings[begin:end], strict=True):
+            for text in (query, *one):
+                if "\0" in text:
+                    record = f"query {shorten(query)}"
+                    raise InputError("an id holds a zero byte", source=self._source, record=record, value=text)
+
+    def _joined(self, begin: int, end: int) -> bytes:
+        """Return the keys of mappings ``[begin, end)``, joined by zero bytes."""
+        for place in range(begin, end):
+            if self.joined[place] is None:
+                self.join(place)
+        of = zip(self.mappings[begin:end], self.joined[begin:end], strict=True)
+        return b"\0".join([joined for one, joined in of if one and joined is not None])
+
+    def _located(self, begin: int, end: int) -> Texts:
         count = int(self.starts[end] - self.starts[begin])
-        found = _separated("\0".join(full), count, int(LENGTHS)) if count else Texts.of([])
-        if found is None or "\0" in "".join(self.queries[begin:end]):
-            for query, one in zip(self.queries[begin:end], mappings, strict=True):
-                for text in (query, *one):
-                    if "\0" in text:
-                        record = f"query {shorten(query)}"
-                        raise InputError("an id holds a zero byte", source=self._source, record=record, value=text)
+        found = _separated(self._joined(begin, end), count, int(LENGTHS)) if count else Texts.of([])
+        if found is None:
             raise InputError(f"an id has more than {int(LENGTHS)} bytes", source=self._source, field=self._field)
         return found
 
@@ -293,7 +307,13 @@ class Keys:
         """Return the keys of some of the mappings, as `take` does; others are not looked at."""
         mappings = [{} if i < 0 else self.mappings[i] for i in which]
         queries = [None if i < 0 else self.queries[i] for i in which]
-        return Keys(mappings, queries, self._source, self._field, self.checked)
+        some = Keys(mappings, queries, self._source, self._field, self.checked)
+        some.joined = [None if i < 0 else self.joined[i] for i in which]
+        return some
+
+    def of(self, begin: int, which: Sequence[int]) -> Texts:
+        """Return the keys of some of the mappings, which are counted from `begin` on."""
+        return self.some([begin + one for one in which]).located(0, len(which))
 
     def __getitem__(self, rows: NDArray[np.int64]) -> Texts:
         """Return some of the keys, counted over all mappings."""

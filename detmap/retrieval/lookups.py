@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -18,12 +19,12 @@ from numpy.typing import NDArray
 from detmap.errors import InputError
 from detmap.formats.trec import Texts
 from detmap.kernels import ranking, readonly
-from detmap.kernels.texts import LENGTHS, Grouped, Scored, count_before, find_strings, rank_rows
+from detmap.kernels.texts import LENGTHS, Grouped, Tied, count_before, find_strings, rank_rows
 from detmap.retrieval.document_ids import Keys, strings
 from detmap.system import parallel
 
-#: Returns the ids of queries, of which the rows of all documents are given too.
-Located = Callable[[list[int], NDArray[np.int64] | slice], Texts]
+#: Returns the ids of all documents of some queries.
+Located = Callable[[list[int]], Texts]
 
 #: Documents of one score that are compared for each document of a query; where there are more, all are sorted.
 _FEW = 16
@@ -101,7 +102,7 @@ class Found(NamedTuple):
         run, sought : Scores
             All scores of the queries, and those of the documents that are placed.
         located : callable
-            Returns the ids of some of the queries, given these and the rows of all their documents.
+            Returns the ids of all documents of some of the queries.
         names : sequence of str
             The ids of the documents that are placed.
         """
@@ -110,31 +111,30 @@ class Found(NamedTuple):
         own = Scores(sought.values[got], np.searchsorted(got, sought.starts)).distances(self.order.single)
         values, rows = run.distances(self.order.single)
         ahead, tied = np.zeros(got.size, np.int64), np.zeros(got.size, np.int64)
-        ranking.count_nearer(values, rows, *own, 0, rows.size - 1, ahead, tied)
+        numbers, mine = np.zeros(values.size, np.int32), np.zeros(got.size, np.int32)
+        ranking.count_nearer(values, rows, *own, ahead, tied, numbers, mine)
         self.ahead[begin + got], self.tied[begin + got] = ahead, tied
         which = np.flatnonzero(tied > 1)
         if not which.size:
             return
-        owner = np.repeat(np.arange(rows.size - 1), np.diff(own[1]))[which]
-        used, starts = np.unique(owner), rows
-        lines: NDArray[np.int64] | slice = slice(None)
-        if 2 * used.size > rows.size:
-            used = np.arange(rows.size - 1)
-        else:
-            starts, lines = groups_of(rows, used)
-        listed, scores = located(used.tolist(), lines), readonly(values[lines], np.float64)
-        if listed.words.size != scores.size:
+        lines = np.flatnonzero(numbers)
+        ends = np.searchsorted(lines, rows)
+        sizes = np.diff(ends)
+        used = np.flatnonzero(sizes)
+        starts, _ = groups_of(rows, used)
+        ids = located(used.tolist())
+        if ids.words.size != starts[-1]:
             raise InputError("a dict was changed while it was read", source="run")
-        every = Scored(listed.data, listed.words, readonly(starts, np.int64), scores)
-        wanted = [names[one] for one in got[which].tolist()]
-        bounds = readonly(np.searchsorted(owner, np.append(used, rows.size)), np.int64)
-        texts = strings(wanted, "qrels", "documents", int(LENGTHS))
-        some = Scored(texts.data, texts.words, bounds, readonly(own[0][which], np.float64))
-        if int(tied[which].sum()) > _FEW * scores.size:
-            self.before[begin + got[which]] = _place_sorted(every, some, self.order.descending) - ahead[which]
-            return
+        listed = ids[lines - np.repeat(rows[used] - starts[:-1], sizes[used])]
+        every = Tied(listed.data, listed.words, readonly(ends, np.int64), readonly(numbers[lines], np.int32))
+        texts = strings([names[one] for one in got[which].tolist()], "qrels", "documents", int(LENGTHS))
+        bounds = readonly(np.searchsorted(which, own[1]), np.int64)
+        some = Tied(texts.data, texts.words, bounds, readonly(mine[which], np.int32))
         before = np.empty(which.size, np.int64)
-        count_before(every, some, self.order.descending, 0, used.size, before)
+        if int(tied[which].sum()) > _FEW * lines.size:
+            before = _before_sorted(every, some, self.order.descending)
+        else:
+            count_before(every, some, self.order.descending, before)
         self.before[begin + got[which]] = before
 
 
@@ -147,31 +147,30 @@ def look_up(run: Scores, ids: Keys, sought: Sequence[Mapping[str, Any]], order: 
         own = chain.from_iterable(map(found_in, ids.mappings[begin:end], sought[begin:end]))
         scores = Scores(np.fromiter(own, np.float64, int(starts[end] - starts[begin])), starts[begin : end + 1])
 
-        def located(used: list[int], lines: NDArray[np.int64] | slice) -> Texts:
-            return ids.some([begin + query for query in used]).located(0, len(used))
-
         names = list(chain.from_iterable(sought[begin:end]))
         shifted = scores._replace(starts=scores.starts - scores.starts[0])
-        found.place(int(starts[begin]), run.part(begin, end), shifted, located, names)
+        found.place(int(starts[begin]), run.part(begin, end), shifted, partial(ids.of, begin), names)
 
     parallel.run(place, parallel.split(np.diff(run.starts) + 1, TOGETHER))
     return found
 
 
-def _place_sorted(every: Scored, some: Scored, descending: bool) -> NDArray[np.int64]:
-    """Return how many strings of its group come before each of `some`, by score and then as `Order` says."""
+def _before_sorted(every: Tied, some: Tied, descending: bool) -> NDArray[np.int64]:
+    """Return how many strings of its group and of its score come before each of `some`, in the order that `Order` says."""
     starts, groups = every.starts, every.starts.size - 1
     owner = np.repeat(np.arange(groups), np.diff(starts))
     order = np.arange(owner.size, dtype=np.int32)
     if descending:
-        rank_rows(every.data, every.words, readonly(-every.scores, np.float64), starts, 0, groups, order)
+        rank_rows(every.data, every.words, readonly(-every.numbers, np.float64), starts, 0, groups, order)
     else:
-        order = np.lexsort((every.scores, owner)).astype(np.int32)
-    place = np.empty(owner.size, np.int64)
-    place[order] = np.arange(owner.size) - starts[owner]
+        order = np.lexsort((every.numbers, owner)).astype(np.int32)
+    place, numbers, owners = np.arange(owner.size), every.numbers[order], owner[order]
+    begins = np.concatenate(([True], (numbers[1:] != numbers[:-1]) | (owners[1:] != owners[:-1])))
+    before = np.empty(owner.size, np.int64)
+    before[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
     found = np.empty(some.words.size, np.int64)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
     with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
         find_strings(Grouped(*every[:3]), Grouped(*some[:3]), 0, groups, seed, found)
-    sought: NDArray[np.int64] = place[starts[np.repeat(np.arange(groups), np.diff(some.starts))] + found]
+    sought: NDArray[np.int64] = before[starts[np.repeat(np.arange(groups), np.diff(some.starts))] + found]
     return sought

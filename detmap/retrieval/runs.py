@@ -235,11 +235,12 @@ def table_of_dicts(
     kind: str,
     sought: Mapping[str, Mapping[str, Any]] | None = None,
     order: Order | None = None,
+    keep: bool = False,
 ) -> Table:
     """Return a table of dicts from strings to floats and integers, which are read in place.
 
     The documents `sought`, by query, are looked up and placed in an `order` on the way, while a query's dict is in the
-    processor's cache.
+    processor's cache. With `keep` a copy of the ids is kept for what is looked up later.
 
     Raises
     ------
@@ -257,28 +258,25 @@ def table_of_dicts(
         listed.found = Found.empty(order, sum(len(sought[query]) for query in data))
     done = 0
     for begin, end in parallel.split(np.diff(listed.starts) + 1, TOGETHER):  # once over all that a query has
-        joined, scores, ends = [], [], [0]
+        scores, ends = [], [0]
         names: list[str] = []
-        for low, high, query, one in zip(
-            bounds[begin:end], bounds[begin + 1 : end + 1], listed.queries[begin:end], mappings[begin:end], strict=True
-        ):
-            _write_numbers(list(one.values()), values[low:high])
-            joined.append("\0".join(one))
+        for place in range(begin, end):
+            query, one = listed.queries[place], mappings[place]
+            _write_numbers(list(one.values()), values[bounds[place] : bounds[place + 1]])
+            listed.join(place)
             if listed.found is not None and sought is not None:
                 names += sought[query]
                 scores += found_in(one, sought[query])
                 ends.append(len(names))
-        texts = listed.joined(begin, end, joined)
+        listed.check(begin, end)
         if listed.found is not None:
             own = Scores(np.array(scores, np.float64), np.array(ends, np.int64))
             part = Scores(values, listed.starts).part(begin, end)
-            listed.found.place(done, part, own, partial(_rows_of, texts), names)
+            listed.found.place(done, part, own, partial(listed.of, begin), names)
             done += len(names)
+        if not keep:
+            listed.joined[begin:end] = [None] * (end - begin)
     return Table(list(data), listed.starts, listed, _values(values, kind, values.size, listed.name))
-
-
-def _rows_of(texts: Texts, _: list[int], lines: NDArray[np.int64] | slice) -> Texts:
-    return texts[lines]
 
 
 def _write_numbers(numbers: list[Any], out: NDArray[np.float64]) -> None:

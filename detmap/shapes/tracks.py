@@ -75,22 +75,33 @@ class Tracks(Frozen):
 
     @cached_property
     def _bounds(self) -> Boxes:
-        track, mask = _expanded(self, np.arange(len(self)))
-        seen = self.masks.held.areas[mask] > 0
-        boxes, number = self.masks.held.boxes[mask[seen]], np.bincount(track[seen], minlength=len(self))
+        areas, boxes, number = self._measures
+        seen = areas > 0
+        if not seen.all():
+            number = np.bincount(np.repeat(np.arange(len(self)), number), seen, len(self)).astype(np.int64)
+            boxes = boxes[seen]
         around = np.zeros((len(self), 4))
         if len(boxes):  # which stand track by track
             first = (np.cumsum(number) - number)[number > 0]
-            for k in (0, 1):
-                low = np.minimum.reduceat(boxes[:, k], first)
-                high = np.maximum.reduceat(boxes[:, k] + boxes[:, k + 2], first)
-                around[number > 0, k], around[number > 0, k + 2] = low, high - low
+            low = np.minimum.reduceat(boxes[:, :2], first)
+            around[number > 0, :2] = low
+            around[number > 0, 2:] = np.maximum.reduceat(boxes[:, :2] + boxes[:, 2:], first) - low
         return Boxes(readonly(around, np.float64), sizes=True)
+
+    @property
+    def _measures(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Area and box of each mask, track by track, and how many masks each track has."""
+        held, number = self.masks.held, self.spans[:, 1] - self.spans[:, 0]
+        if (self.spans[:, 0] == np.cumsum(number) - number).all():  # as files are read
+            stop = int(number.sum())
+            return held.areas[:stop], held.boxes[:stop], number
+        _, mask = _expanded(self, np.arange(len(self)))
+        return held.areas[mask], held.boxes[mask], number
 
     def areas(self) -> NDArray[np.float64]:
         """Return the mean number of pixels of the masks that have any, shape (n,); 0 where none has."""
-        track, mask = _expanded(self, np.arange(len(self)))
-        areas = self.masks.held.areas[mask]
+        areas, _, number = self._measures
+        track = np.repeat(np.arange(len(self)), number)
         total = np.bincount(track, areas, len(self))
         return np.asarray(total / np.maximum(np.bincount(track, areas > 0, len(self)), 1))
 

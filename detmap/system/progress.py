@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
 
 #: What is called with a text such as "bootstrap 120 of 200 (60 %)", and with "" once nothing is counted any more.
 Listener = Callable[[str], None]
@@ -54,6 +57,14 @@ def counting(*parts: tuple[str, int]) -> Iterator[None]:
     finally:
         _counted.pop()
         _tell()
+
+
+def counted(name: str, items: Sequence[T]) -> Iterator[T]:
+    """Yield the items of a sequence, and count each that is done."""
+    with counting((name, len(items))):
+        for item in items:
+            yield item
+            advance(1)
 
 
 def advance(steps: int) -> None:

@@ -117,8 +117,8 @@ MUTANTS = [
     ),
     (
         "texts.count_before",
-        "row += AT_ONCE",
-        "row += AT_ONCE + 1",
+        "begin = ends[sought.numbers[k] - 1] if sought.numbers[k] > 1 else first",
+        "begin = ends[sought.numbers[k] - 1] if sought.numbers[k] > 2 else first",
         "scanning_lines::strings_of_one_score_are_counted",
     ),
     (

@@ -187,3 +187,14 @@ def test_voc_folders(tmp_path, capsys):
     before = contents(tmp_path / "out")
     assert run(capsys, *arguments, "--resume")[0] == 0
     assert contents(tmp_path / "out") == before
+
+
+def test_pages_of_models_are_linked_where_they_lie_beside_it(tmp_path):
+    pytest.importorskip("jinja2")
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "a_b.html").write_text("page")
+    batch.Leaderboard([outcome("a b", AP=0.5), outcome("c", AP=0.25)]).write(tmp_path)
+    text = (tmp_path / "leaderboard.html").read_text()
+    assert '<a href="reports/a_b.html">a b</a>' in text
+    assert text.count('<a href="reports/') == 1
+    assert "2 models · 20" in text

@@ -16,6 +16,7 @@ from support import examples, same_bits
 
 import detmap
 from detmap.formats import ytvis
+from detmap.masks import Masks
 from detmap.shapes import Pairs, find
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "ytvis"
@@ -188,6 +189,44 @@ def test_elements_of_lists(segmentations, separators, block, tmp_path, monkeypat
     assert column.frames.tolist() == there * 3
     result = detmap.evaluate(*paths, "ytvis", iou_thresholds=[0.5])
     assert result.recall[0, 0, 0, -1] == expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_blocks_of_records_make_no_difference(seed, tmp_path, monkeypatch):
+    """Masks lie track by track however many records are read at a time, compressed strings and polygons alike."""
+    paths = written(tmp_path, *track_scenes.scene(seed, odd=True))
+    columns = []
+    for block in (1, 500, 1 << 20):
+        monkeypatch.setattr(ytvis, "_BLOCK", block)
+        truth = detmap.read(paths[0], "ground_truth", iou_type="tracks")
+        tables = truth, detmap.read(paths[1], ground_truth=truth, iou_type="tracks")
+        columns.append([table.shapes["tracks"].arrays() for table in tables])
+        columns[-1] += [{"bounds": table.boxes, "areas": table.shapes["tracks"].areas()} for table in tables]
+    for made in columns[1:]:
+        for one, other in zip(columns[0], made, strict=True):
+            assert one.keys() == other.keys()
+            assert all(same_bits(one[name], other[name]) for name in one)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.lists(tracks, max_size=5), st.randoms(use_true_random=False))
+def test_bounds_and_areas_of_some_tracks(rows, random):
+    """Of tracks in another order, some left out, they are those of the same tracks; of one without a pixel they are 0."""
+    column = find("tracks").given(rows, "here")
+    order = np.array(random.sample(range(len(rows)), random.randint(0, len(rows))), np.int64)
+    some = column.take(order)
+    assert same_bits(some.bounds().table, column.bounds().table[order])
+    assert same_bits(some.areas(), column.areas()[order])
+    for row, track in enumerate(rows):
+        masks = [Masks.from_rle([one]).to_bitmaps()[0] for one in track if one is not None]
+        pixels = [int(one.sum()) for one in masks if one.any()]
+        assert column.areas()[row] == (sum(pixels) / len(pixels) if pixels else 0)
+        if pixels:
+            down, across = np.nonzero(np.any(masks, axis=0))
+            corner, far = [across.min(), down.min()], [across.max() + 1, down.max() + 1]
+            assert column.bounds().table[row].tolist() == [*corner, *np.subtract(far, corner)]
+        else:
+            assert not column.bounds().table[row].any()
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_eval_knows_the_files_and_the_kind(both, capsys, tmp_path):
     assert main(["eval", *map(str, both), "--protocol", "auto", "--quiet"]) == 0
     assert "dota rotated: 2 detections, 3 objects" in capsys.readouterr().out
     assert main(["eval", *map(str, both)]) == 0
-    assert "DOTA's rules: --protocol dota" in capsys.readouterr().err
+    assert "DOTA's rules: --protocol dota" in capsys.readouterr().out
     result = detmap.evaluate(*both, "dota")
     assert result["AP_ship"] == pytest.approx(6 / 11)
     assert result["mAP"] == result["AP_ship"]  # no plane is to be found

@@ -452,3 +452,78 @@ def test_one_name_is_needed_for_files_without_classes(tmp_path):
     assert detmap.read(path, "ground_truth").category_names == ("object",)
     with pytest.raises(OptionError, match="names no classes, and 2 are given"):
         detmap.read(path, "ground_truth", classes=["a", "b"])
+
+
+TRACKED = """0 -1 DontCare -1 -1 -10 220.00 180.00 250.50 210.00 -1000 -1000 -1000 -10 -1 -1 -1
+0 0 Van 0 0 -1.80 300.00 160.00 450.00 290.00 2.00 1.80 4.40 -4.50 1.80 13.40 -2.10
+2 0 Van 0 1 -1.80 310.00 160.00 450.00 290.00 2.00 1.80 4.40 -4.50 1.80 13.40 -2.10
+2 1 Car 0.5 2 -1.80 10 20 30.5 40 2.00 1.80 4.40 -4.50 1.80 13.40 -2.10
+"""
+
+
+def test_labels_of_kittis_tracking(tmp_path):
+    """Frames are images, those without lines too; a region of all classes is a crowd of each."""
+    (tmp_path / "label_02").mkdir()
+    (tmp_path / "label_02" / "0000.txt").write_text(TRACKED)
+    (tmp_path / "label_02" / "0001.txt").write_text("")
+    (tmp_path / "found").mkdir()
+    lines = [line + " 0.75" for line in TRACKED.splitlines()[1:]]
+    (tmp_path / "found" / "0000.txt").write_bytes("\r\n".join(lines).encode())
+    truth = detmap.read(tmp_path / "label_02", "ground_truth")
+    assert truth.images.ids.tolist() == ["0000/000000", "0000/000001", "0000/000002"]
+    assert truth.categories.ids.tolist() == ["car", "van"]
+    rows = zip(truth.images.codes.tolist(), truth.categories.codes.tolist(), truth.crowd.tolist(), strict=True)
+    assert list(rows) == [(0, 1, False), (2, 1, False), (2, 0, False), (0, 1, True), (0, 0, True)]
+    assert truth.boxes[2].tolist() == [10, 20, 30.5, 40]
+    assert truth.fields["truncation"].tolist() == [0, 0, 0.5, -1, -1]
+    assert truth.fields["occlusion"].tolist() == [0, 1, 2, -1, -1]
+    found = detmap.read(tmp_path / "found", ground_truth=truth)
+    assert found.scores.tolist() == [0.75] * 3
+    assert detmap.evaluate(truth, found)["AP"] == 1.0
+    assert len(detmap.read(tmp_path / "label_02" / "0000.txt", "ground_truth")) == 5
+    made = detmap.convert(tmp_path / "label_02", tmp_path / "truth.json")
+    assert made.lost == {"corners": 5}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("0 0 Van 0 0 -1.8 1 1 2 2 1 1 1 1 1 1", "line 1.*has 16 fields where 17"),
+        ("0.5 0 Van 0 0 -1.8 1 1 2 2 1 1 1 1 1 1 1", "frame must be a whole number"),
+        ("0 0 Van 0 0 x 1 1 2 2 1 1 1 1 1 1 1", "must be a finite number"),
+        ("9999999 0 Van 0 0 1 1 1 2 2 1 1 1 1 1 1 1", "beyond any number of frames"),
+    ],
+)
+def test_what_is_wrong_with_kittis_tracking(line, problem, tmp_path):
+    (tmp_path / "0000.txt").write_text(line + "\n")
+    with pytest.raises(InputError, match=problem):
+        detmap.read(tmp_path, "ground_truth", format="kitti_tracking")
+
+
+@pytest.mark.parametrize("kind", ["rotation", "oriented_rectangle", "rectangle"])
+def test_four_corners_in_labelme(kind, tmp_path):
+    shape = {"label": "x", "points": [[3, 1], [5, 3], [3, 5], [1, 3]], "shape_type": kind, "flags": {}}
+    document = {
+        "version": "5",
+        "flags": {},
+        "shapes": [shape],
+        "imagePath": "a.jpg",
+        "imageHeight": 8.0,
+        "imageWidth": 9.0,
+    }
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    table = detmap.read(tmp_path / "a.json", "ground_truth")
+    assert (table.boxes.tolist(), table.images.sizes.tolist()) == ([[1, 1, 4, 4]], [[8, 9]])
+
+
+def test_ellipses_and_masks_in_cvat(tmp_path):
+    (tmp_path / "a.xml").write_text(
+        '<annotations><image id="0" name="a b.png" width="60" height="50">'
+        '<ellipse label="x" cx="10" cy="10" rx="3" ry="4"/><ellipse label="x" cx="9" cy="9" rx="3" ry="4" rotation="30"/>'
+        '<mask label="y" rle="2, 4, 2" left="3" top="4" width="4" height="2"/></image></annotations>'
+    )
+    table = detmap.read(tmp_path / "a.xml", "ground_truth")
+    assert table.boxes.tolist() == [[7, 6, 13, 14], [3, 4, 7, 6]]
+    assert table.notices["unread_records"] == 1
+    masks = detmap.read(tmp_path / "a.xml", "ground_truth", iou_type="segm")
+    assert (len(masks), masks.notices["unread_records"]) == (1, 2)

@@ -14,7 +14,7 @@ from scanner_documents import HARD, QRELS, RUN
 
 from detmap.kernels import readonly, scanning
 from detmap.kernels.lines import scan_lines
-from detmap.kernels.texts import LENGTH_BITS, Grouped, Scored, count_before, factorise, find_strings, rank_rows, split
+from detmap.kernels.texts import LENGTH_BITS, Grouped, Tied, count_before, factorise, find_strings, rank_rows, split
 from detmap.reading import documents, lists, scanned_columns, scanner
 from detmap.shapes.reading import powers
 
@@ -285,16 +285,13 @@ def test_strings_of_one_score_are_counted(seed: int, descending: bool) -> None:
             tied = [name for name, number in zip(group, numbers, strict=True) if number == numbers[at]]
             wanted.append((sorted(tied, reverse=True) if descending else tied).index(group[at]))
             sought.append(group[at])
-            own.append(numbers[at])
+            own.append(sorted(set(numbers)).index(numbers[at]) + 1)
         ends.append(len(sought))
     starts = readonly(np.cumsum([0, *map(len, groups)]), np.int64)
-    listed = Scored(
-        *in_a_buffer([name for group in groups for name in group]),
-        starts,
-        readonly([one for row in scores for one in row], float),
-    )
+    numbered = [sorted(set(row)).index(one) + 1 for row in scores for one in row]
+    listed = Tied(*in_a_buffer([name for group in groups for name in group]), starts, readonly(numbered, np.int32))
     if sought:
-        some = Scored(*in_a_buffer(sought), readonly(ends, np.int64), readonly(own, np.float64))
+        some = Tied(*in_a_buffer(sought), readonly(ends, np.int64), readonly(own, np.int32))
         before = np.empty(len(sought), np.int64)
-        count_before(listed, some, descending, 0, len(groups), before)
+        count_before(listed, some, descending, before)
         assert before.tolist() == wanted

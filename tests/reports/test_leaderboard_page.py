@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import math
 import re
 import sys
@@ -39,6 +42,8 @@ BOARD = report.Board(
     facts=[("Protocol", "coco " + HOSTILE), ("Images", "60")],
     files=[{"model": "b", "file": HOSTILE, "content": "sha256:0"}],
     sentences=["group: " + HOSTILE],
+    links={"b": "reports/b.html"},
+    brief=["coco " + HOSTILE, "4 models · 2026-01-02 03:04 UTC"],
     doubts=[
         {
             "order": f"b above {HOSTILE}",
@@ -95,9 +100,48 @@ def test_sorts_by_any_column_and_leaves_the_undefined_last(page):
 
 def test_values_have_their_intervals_and_the_best_of_a_column_is_marked(page):
     best = "[...document.querySelectorAll('#models td strong')].map(one => one.parentNode.textContent)"
-    assert sorted(page.evaluate(best)) == ["0.75000.7000 – 0.8000", "0.87500.8000 – 0.9000"]
+    assert sorted(page.evaluate(best)) == ["0.7500", "0.8750"]
+    titles = "[...document.querySelectorAll('#models td strong')].map(one => one.parentNode.title)"
+    assert sorted(page.evaluate(titles)) == ["0.7000 – 0.8000", "0.8000 – 0.9000"]
     bars = page.evaluate("[...document.querySelectorAll('#models .range .fill')].map(b => b.getAttribute('x'))")
     assert len(bars) == 2  # one model has no interval, one no value
+
+
+def test_rows_are_one_line_and_all_models_are_in_sight(page):
+    page.look(1440, "light")
+    heights = page.evaluate("[...document.querySelectorAll('#models tbody tr')].map(row => row.offsetHeight)")
+    assert max(heights) < 40
+    table = "document.querySelector('#models').parentNode"
+    assert page.evaluate(f"{table}.scrollHeight <= {table}.clientHeight + 20")
+
+
+def test_rules_date_and_reports_of_models(page):
+    assert page.evaluate("[...document.querySelectorAll('.brief')].map(one => one.textContent)")[1].endswith(
+        "03:04 UTC"
+    )
+    links = "[...document.querySelectorAll('#models tbody a')].map(a => [a.textContent, a.getAttribute('href')])"
+    assert page.evaluate(links) == [["b", "reports/b.html"]]
+
+
+def test_rows_are_filtered_columns_chosen_and_what_is_shown_saved(page):
+    """A Blob is made of what is shown, instead of a file; names are quoted in CSV."""
+    page.evaluate("URL.createObjectURL = (blob) => { window.saved = blob; return '#'; }")
+    rows = "[...document.querySelectorAll('#models tbody tr:not([hidden])')].length"
+    save = "(document.querySelector('button[data-as=FORM]').click(), window.saved.text())"
+    records = json.loads(page.evaluate(save.replace("FORM", "json")))
+    assert {one["model"]: one["AP"] for one in records} == {"b": 0.75, shown(HOSTILE): 0.5, "10": 0.0625, "c": None}
+    found = list(csv.DictReader(io.StringIO(page.evaluate(save.replace("FORM", "csv")))))
+    assert {one["model"]: one["AP50"] for one in found} == {"b": "0.25", shown(HOSTILE): "0.875", "10": "0.5", "c": ""}
+    page.evaluate("filter.value = 'onerror'; filter.dispatchEvent(new Event('input'))")
+    assert (page.evaluate(rows), page.evaluate("document.querySelector('#count').textContent")) == (1, "1 of 4")
+    columns = "[...document.querySelectorAll('.columns label')].find(l => l.textContent.trim() === 'AP50').control"
+    page.evaluate(f"{columns}.click()")
+    assert json.loads(page.evaluate(save.replace("FORM", "json"))) == [
+        {"rank": 2, "model": shown(HOSTILE), "group": "ab", "AP": 0.5}
+    ]
+    assert page.evaluate("document.querySelector('#models thead th:nth-child(6)').hidden")
+    page.evaluate(f"{columns}.click(); filter.value = ''; filter.dispatchEvent(new Event('input'))")
+    assert page.evaluate(rows) == 4
 
 
 def test_groups_are_letters_that_stand_below_each_other(page):
@@ -163,7 +207,7 @@ def test_nothing_sticks_out_at_any_width(page, width, scheme):
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_axe_finds_no_barrier(page, width, scheme):
-    """Nothing serious or critical, such as text that is hard to read against what is behind it."""
+    """Nothing at all, such as text that is hard to read against what is behind it."""
     pytest.importorskip("axe_core_python")
     page.look(width, scheme)
     assert page.barriers(f"leaderboard-{width}-{scheme}") == []

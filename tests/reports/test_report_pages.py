@@ -62,7 +62,7 @@ def test_the_check_of_overflow_finds_a_planted_one(page):
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_axe_finds_no_barrier(page, written, width, scheme):
-    """Nothing serious or critical, such as text that is hard to read against what is behind it."""
+    """Nothing at all, such as text that is hard to read against what is behind it."""
     pytest.importorskip("axe_core_python")
     page.look(width, scheme)
     assert page.barriers(f"{written.stem}-{width}-{scheme}") == []

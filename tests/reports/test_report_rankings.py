@@ -14,6 +14,7 @@ from detmap import cli, retrieval
 from detmap.cli import ranking_files, reporting
 from detmap.errors import OptionError
 from detmap.reports import blocks, charts, ranking_curves, rankings, tables
+from detmap.reports.documents import documents
 from detmap.retrieval.scoring import by_query
 from detmap.statistics import compare_queries
 
@@ -365,3 +366,44 @@ def test_many_systems_are_drawn_thin_and_can_be_chosen():
     found = [retrieval.evaluate_rankings([[0, 1], [1, 0]], [1, 1], metrics=["mAP"])] * 8
     assert charts.styles(8) == ["c0", "c1", "c2", "c3", "c4", "c5", "thin", "thin"]
     assert "Show a model" in page_of(*found)
+
+
+@pytest.mark.parametrize("ties", ["trec", "ranx"])
+def test_documents_of_queries_have_the_ranks_that_are_scored(tmp_path, ties):
+    """Hits at the ranks of the result, misses at all others, in a run with ties; and what is not ranked."""
+    rng = np.random.default_rng(2)
+    qrels = {f"q{q}": {f"d{d}": int(rng.integers(0, 2)) for d in range(12)} for q in range(6)}
+    run = {f"q{q}": {f"d{d}": float(rng.integers(0, 4)) for d in rng.permutation(20)[:10]} for q in range(6)}
+    result = retrieval.evaluate_run(qrels, run, ["mAP"], ties)
+    found = documents(qrels, run, result.convention, {"depth": None, "level": None}, list(qrels))
+    hits = result.hits.break_ties(result.convention.ties)
+    for at, query in enumerate(result.query_ids.tolist()):
+        own = found[query]
+        assert [rank for _, rank in own.hits] == hits.ranks[hits.starts[at] : hits.starts[at + 1]].tolist()
+        assert sorted(rank for _, rank in [*own.hits, *own.misses]) == list(range(1, 11))
+        assert all(qrels[query].get(name, 0) > 0 for name, _ in own.hits)
+        assert {name for name, _ in [*own.hits, *own.misses]} == set(run[query])
+        wanted = {name for name, grade in qrels[query].items() if grade > 0}
+        assert set(own.lost) == wanted - set(run[query])
+    assert documents(qrels, run, result.convention, {"judged_only": True}, list(qrels)) == {}
+
+
+def test_the_worst_queries_name_documents(tmp_path, capsys):
+    (tmp_path / "qrels").write_text("q1 0 <b>a 1\nq1 0 c 1\nq2 0 d 1\n")
+    (tmp_path / "r.run").write_text("q1 Q0 x 0 3 r\nq1 Q0 <b>a 0 2 r\nq2 Q0 d 0 1 r\n")
+    words = [
+        "report",
+        "--trec",
+        tmp_path / "qrels",
+        tmp_path / "r.run",
+        "--out",
+        tmp_path / "a.html",
+        "--bootstrap",
+        0,
+        "--quiet",
+    ]
+    assert cli.main(list(map(str, words))) == 0
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert ">&lt;b&gt;a at 2</td>" in text
+    assert ">x at 1</td>" in text
+    assert ">c</td>" in text

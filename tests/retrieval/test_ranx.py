@@ -362,7 +362,8 @@ def test_ranx_itself_on_drawn_data(seed):
 @pytest.mark.filterwarnings("ignore")
 def test_ranx_itself_compares(test):
     theirs = pytest.importorskip("ranx")
-    pytest.importorskip("numba").set_num_threads(1)  # on several Fisher's test is another one each time
+    numba = pytest.importorskip("numba")
+    numba.set_num_threads(1)  # on several Fisher's test is another one each time
     qrels, runs = several()
     wanted = theirs.compare(
         theirs.Qrels(qrels.to_dict()),
@@ -371,6 +372,8 @@ def test_ranx_itself_compares(test):
         stat_test=test,
         threads=1,
     )
+    if test == "fisher" and numba.threading_layer() == "workqueue":
+        pytest.skip("the random numbers are those of numba's worker threads, which are not seeded")
     found = ours.compare(qrels, runs, ["map@10", "ndcg@3-l2", "hits"], stat_test=test)
     assert str(found) == str(wanted)
     for name, of in wanted.to_dict().items():

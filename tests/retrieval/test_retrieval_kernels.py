@@ -124,3 +124,26 @@ def test_places_of_relevant_items_equal_sorting(shape, relevant):
         assert ahead.tolist() == [np.count_nonzero(values[kept] < values[i]) for i in order[hits]]
         assert tied.tolist() == [np.count_nonzero(values[kept] == values[i]) for i in order[hits]]
         assert items.tolist() == [kept.size]
+
+
+@pytest.mark.parametrize("levels", [3, 30, 300])
+def test_shared_distances_are_numbered(levels):
+    rng = np.random.default_rng(levels)
+    sizes = [0, 1, 7, 40, 400, 400]
+    rows = [rng.integers(0, levels, size) / 4 for size in sizes]
+    wanted = [row[rng.permutation(row.size)[: rng.integers(0, row.size + 1)]] for row in rows]
+    starts, ends = (np.cumsum([0, *map(len, of)]) for of in (rows, wanted))
+    given = [readonly(np.concatenate(of), np.float64) for of in (rows, wanted)]
+    ahead, tied = np.empty(ends[-1], np.int64), np.empty(ends[-1], np.int64)
+    numbers, mine = np.zeros(starts[-1], np.int32), np.zeros(ends[-1], np.int32)
+    ranking.count_nearer(
+        given[0], readonly(starts, np.int64), given[1], readonly(ends, np.int64), ahead, tied, numbers, mine
+    )
+    for q, (row, some) in enumerate(zip(rows, wanted, strict=True)):
+        own = slice(ends[q], ends[q + 1])
+        steps = sorted(set(some.tolist()))
+        assert ahead[own].tolist() == [int((row < x).sum()) for x in some]
+        assert tied[own].tolist() == [int((row == x).sum()) for x in some]
+        assert mine[own].tolist() == [steps.index(x) + 1 for x in some]
+        shared = [steps.index(x) + 1 if x in steps and (row == x).sum() > 1 else 0 for x in row.tolist()]
+        assert numbers[starts[q] : starts[q + 1]].tolist() == shared

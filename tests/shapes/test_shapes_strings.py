@@ -52,8 +52,12 @@ def read(counts, size):
     return detmap.read_coco_results(records, iou_type="segm").shapes["segm"]
 
 
+#: Heights of images: up to the tallest of which four columns are read at once, and those beyond.
+HEIGHTS = (1, 7, 30, 200, 2046, 2047, 2048, 2060, 40_000)
+
+
 @settings(max_examples=examples(250), deadline=None)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 7, 30, 200, 2046, 2047, 2048, 2060]), st.integers(1, 40))
+@given(st.integers(0, 2**32 - 1), st.sampled_from(HEIGHTS), st.integers(1, 40))
 def test_areas_and_boxes_of_strings_are_those_of_their_runs(seed, height, width):
     """Of columns with one run or several, and with numbers of one character or more, up to the tallest read at once."""
     rng = np.random.default_rng(seed)

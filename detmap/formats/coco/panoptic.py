@@ -167,6 +167,8 @@ class _Arrays:
 def _document(source: Any, name: str, of: Any) -> Any:
     """Return what the JSON holds."""
     remedy = "see COCO's panoptic format"
+    if of is _GroundTruth:
+        remedy += "; predictions alone have no categories: are the arguments swapped?"
     if not isinstance(source, Mapping):
         return read_json(source, of, name, remedy)[0]
     try:

@@ -84,7 +84,8 @@ class Table(NamedTuple):
         cells = self.columns[name]
         try:
             values = np.fromiter(map(float, cells), np.float64, len(cells))
-            good = bool(np.isfinite(values).all()) and not any("_" in cell or not cell.isascii() for cell in cells)
+            text = "".join(cells)
+            good = bool(np.isfinite(values).all()) and text.isascii() and "_" not in text
         except ValueError:
             good = False
         if good:
@@ -106,7 +107,8 @@ class Table(NamedTuple):
         if name is None:
             raise self.missing(names[0], what)
         cells = self.columns[name]
-        for row, cell in enumerate(cells):
+        good = all(cells) and max(map(len, cells), default=0) <= _LONGEST and "\0" not in "".join(cells)
+        for row, cell in enumerate(() if good else cells):
             if not cell or len(cell) > _LONGEST or "\0" in cell:
                 raise self.error(row, name, "has more than 256 characters, or a null" if cell else "is missing")
         return name, integers(cells) if name == names[0] else cells
@@ -179,39 +181,45 @@ def read_table(
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows, lines = [], []
     try:
-        for row in reader:
-            if any(row):
-                rows.append(row)
-                lines.append(reader.line_num)
+        rows = list(reader)
     except csv.Error as error:
         reason = str(error).replace("\t", "\\t")  # it names the delimiter
         raise InputError(f"is not valid CSV: {reason}", source=name, record=f"line {reader.line_num}") from None
+    lines = list(range(1, len(rows) + 1))
+    if reader.line_num != len(rows):  # a cell has several lines
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        lines = [reader.line_num for _ in reader]
+    if not all(map(any, rows)):
+        rows, lines = (
+            [row for row in rows if any(row)],
+            [line for line, row in zip(lines, rows, strict=True) if any(row)],
+        )
     if not rows:
         raise InputError("is empty", source=name)
     given, renamed = _given(columns)
     header = given if given is not None else [cell.strip() for cell in rows[0]]
     rows, lines = (rows, lines) if given is not None else (rows[1:], lines[1:])
-    for row, line in zip(rows, lines, strict=True):
-        if len(row) != len(header):
-            raise InputError(
-                f"has {len(row)} fields where {len(header)} are expected", source=name, record=f"line {line}"
-            )
+    if {*map(len, rows)} - {len(header)}:
+        at = next(at for at, row in enumerate(rows) if len(row) != len(header))
+        problem = f"has {len(rows[at])} fields where {len(header)} are expected"
+        raise InputError(problem, source=name, record=f"line {lines[at]}")
+    every = list(zip(*rows, strict=True)) if rows else [()] * len(header)
     places = _places(header, renamed, name)
-    cells = {role: [row[place].strip() for row in rows] for role, place in places.items()}
+    cells = {role: list(map(str.strip, every[place])) for role, place in places.items()}
     listed = next((place for place, title in enumerate(header) if title.lower() == _LISTED), None)
     if cells.keys() >= _SIDES and (_are_sizes(cells) if listed is None else not _ways(cells.keys() - _SIDES)):
         cells |= {f"image_{side}": cells.pop(side) for side in sorted(_SIDES)}
     if listed is not None and not _ways(cells):
-        cells |= _split_boxes([row[listed].strip() for row in rows], lines, name)
+        cells |= _split_boxes(list(map(str.strip, every[listed])), lines, name)
     own = {title: place for place, title in enumerate(header) if title not in renamed}
     groups = [place for title, place in own.items() if is_group(title)]
-    notices = noted_of_titles(own, flagged([row[place] for row in rows] for place in groups))
+    notices = noted_of_titles(own, flagged(list(every[place]) for place in groups))
     for title in fields:
         if title not in header:
             have = ", ".join(shorten(one)[1:-1] for one in header[:20])
             raise InputError(f"has no column {shorten(title)}", source=name, remedy=f"it has: {have}")
-        cells[_FIELD + title] = [row[header.index(title)].strip() for row in rows]
-    rest = {title: [row[header.index(title)].strip() for row in rows] for title in others if title in header}
+        cells[_FIELD + title] = list(map(str.strip, every[header.index(title)]))
+    rest = {title: list(map(str.strip, every[header.index(title)])) for title in others if title in header}
     called = {role: header[place] for role, place in places.items()}
     return Table(cells, lines, name, header, notices, rest, called)
 
@@ -234,14 +242,13 @@ def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
 
 def _split_boxes(cells: list[str], lines: list[int], source: str) -> dict[str, list[str]]:
     """Return the columns of boxes that stand as ``[x, y, width, height]`` in a cell each; empty cells stay empty."""
-    out: list[list[str]] = []
-    for cell, line in zip(cells, lines, strict=True):
-        numbers = [one.strip() for one in cell.strip("[]() ").split(",")] if cell else [""] * 4
-        if len(numbers) != 4:
-            problem = "is not a list of four numbers: [x, y, width, height]"
-            raise InputError(problem, source=source, record=f"line {line}", field=_LISTED, value=cell)
-        out.append(numbers)
-    return {name: list(column) for name, column in zip(BOXES["xywh"][0], zip(*out, strict=True), strict=True)}
+    out = [cell.strip("[]() ").split(",") if cell else [""] * 4 for cell in cells]
+    if {*map(len, out)} - {4}:
+        at = next(at for at, numbers in enumerate(out) if len(numbers) != 4)
+        problem = "is not a list of four numbers: [x, y, width, height]"
+        raise InputError(problem, source=source, record=f"line {lines[at]}", field=_LISTED, value=cells[at])
+    columns = zip(*out, strict=True)
+    return {name: list(map(str.strip, column)) for name, column in zip(BOXES["xywh"][0], columns, strict=True)}
 
 
 def _delimiter_of(line: str) -> str:
@@ -333,7 +340,7 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     id_column, images = everything.ids(("image_id", "image"), "images")
     rows, without = _with_boxes(everything, reading)
     everything = everything._replace(notices={**everything.notices, **without})
-    table = everything.take(rows)
+    table = everything if len(rows) == len(everything.lines) else everything.take(rows)
     by_name = "category_id" not in table.columns
     _, categories = table.ids(("category_id", "category"), "categories")
     form, boxes = _boxes(table)
@@ -378,13 +385,15 @@ def _with_boxes(table: Table, reading: Reading) -> tuple[list[int], dict[str, in
     else:
         notice = {}
     sides = [table.columns[name] for _, names in _ways(table.columns) for name in names]
-    rows = [row for row in range(len(table.lines)) if any(cells[row] for cells in sides)] if sides else []
+    rows = list(range(len(table.lines))) if sides else []
+    if not any(map(all, sides)):  # a column without an empty cell
+        rows = [row for row in rows if any(cells[row] for cells in sides)]
     rest = [cells for name, cells in table.columns.items() if name not in _OF_IMAGES]
     if not sides:
         rows = [row for row in range(len(table.lines)) if any(cells[row] for cells in rest)]
     classes = [table.columns[name] for name in ("category_id", "category") if name in table.columns]
-    kept = set(rows)
-    named = [row for row in range(len(table.lines)) if row not in kept and any(cells[row] for cells in classes)]
+    without = sorted({*range(len(table.lines))} - {*rows}) if len(rows) < len(table.lines) else []
+    named = [row for row in without if any(cells[row] for cells in classes)]
     return rows, {**notice, **({"rows_without_box": len(named)} if named and not notice else {})}
 
 
@@ -420,7 +429,12 @@ def _sizes(table: Table, images: list[Any], distinct: list[Any]) -> NDArray[np.i
         return None
     sizes: dict[Any, tuple[int, int]] = {}
     cells = zip(images, table.columns["image_height"], table.columns["image_width"], strict=True)
-    for row, (image, height, width) in enumerate(cells):
+    seen: set[tuple[Any, str, str]] = set()
+    for row, said in enumerate(cells):
+        if said in seen:
+            continue
+        seen.add(said)
+        image, height, width = said
         good = [_INTEGER.fullmatch(side) and len(side) < 8 and int(side) >= 0 for side in (height, width)]
         if height == width == "":
             size = 0, 0

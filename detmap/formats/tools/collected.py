@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,16 +25,23 @@ from detmap.shapes.kinds import BOXES, ROTATED
 _LONGEST = 256  # characters of an id
 
 
-class _Row(NamedTuple):
-    """A record: its place in the file, image, class, score and box, its outline if it has one, and whether it is a crowd."""
+class _Rows(NamedTuple):
+    """Columns of records: places in the file, each text or what makes it; images, classes, scores, boxes, outlines of those
+    that have one, and whether each is a crowd.
+    """
 
-    place: str
-    image: str
-    label: str
-    score: float
-    box: Sequence[float]
-    outline: Sequence[float] | None
-    crowd: bool
+    places: list[str | tuple[Callable[[int], str], int]]
+    images: list[str]
+    labels: list[str]
+    scores: list[float]
+    boxes: list[Sequence[float]]
+    outlines: list[Sequence[float] | None]
+    crowds: list[bool]
+
+    def place(self, row: int) -> str:
+        """Return what messages call a record."""
+        found = self.places[row]
+        return found if isinstance(found, str) else found[0](found[1])
 
 
 class Collected:
@@ -53,10 +61,10 @@ class Collected:
         self.source, self.box_format, self.shares = source, box_format, shares
         self.sizes: dict[str, tuple[int, int]] = {}
         self.notices: dict[str, int] = {}
-        self._rows: list[_Row] = []
+        self._rows = _Rows([], [], [], [], [], [], [])
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._rows.images)
 
     def image(self, name: str, place: str, height: Any = None, width: Any = None) -> str:
         """Add an image, and return its name; raises `InputError` for a name that cannot be an id."""
@@ -93,7 +101,36 @@ class Collected:
             xs, ys = outline[0::2], outline[1::2]
             near, far = (min(xs), min(ys)), (max(xs), max(ys))
             box = (*near, *far) if self.box_format == "xyxy" else (*near, far[0] - near[0], far[1] - near[1])
-        self._rows.append(_Row(place, image, label, np.nan if score is None else score, box, outline, crowd))
+        rows = self._rows
+        rows.places.append(place)
+        rows.images.append(image)
+        rows.labels.append(label)
+        rows.scores.append(np.nan if score is None else score)
+        rows.boxes.append(box)
+        rows.outlines.append(outline)
+        rows.crowds.append(crowd)
+
+    def extend(
+        self,
+        place: Callable[[int], str],
+        images: Sequence[str],
+        labels: Sequence[str],
+        boxes: NDArray[np.float64],
+        *,
+        scores: NDArray[np.float64] | None = None,
+        crowd: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Add records with boxes, of images that are known and classes that can be ids; ``place(row)`` is called for those
+        of errors alone.
+        """
+        rows, count = self._rows, len(images)
+        rows.places.extend(zip(repeat(place, count), range(count), strict=True))
+        rows.images.extend(images)
+        rows.labels.extend(labels)
+        rows.scores.extend(repeat(np.nan, count) if scores is None else scores.tolist())
+        rows.boxes.extend(boxes.tolist())
+        rows.outlines.extend(repeat(None, count))
+        rows.crowds.extend(repeat(False, count) if crowd is None else crowd.tolist())
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -103,35 +140,36 @@ class Collected:
         except InputError as error:
             if not isinstance(error.record, int):
                 raise
-            raise error.elsewhere(self.source, self._rows[error.record].place) from None
+            raise error.elsewhere(self.source, self._rows.place(error.record)) from None
 
     def _boxes(self) -> NDArray[np.float64]:
         """Return boxes as they are written."""
-        return np.array([row.box for row in self._rows], np.float64).reshape(-1, 4)
+        return np.array(self._rows.boxes, np.float64).reshape(-1, 4)
 
     def _labels(self, reading: Reading) -> Any:
         """Return the class of each record; that of a file without classes is called as the only one of `classes`."""
-        if reading.classes is None or not {row.label for row in self._rows} <= {UNNAMED}:
-            return coded([row.label for row in self._rows])
+        if reading.classes is None or not {*self._rows.labels} <= {UNNAMED}:
+            return coded(self._rows.labels)
         names = list(names_given(reading.classes).values())
         if len(names) != 1:
             raise OptionError(f"{self.source} names no classes, and {len(names)} are given (--classes): give one")
-        return coded(names * len(self._rows))
+        return coded(names * len(self))
 
-    def ground_truth(self, reading: Reading) -> GroundTruth:
-        """Return the records as ground truth, whose images may have none."""
+    def ground_truth(self, reading: Reading, fields: Mapping[str, NDArray[np.float64]] | None = None) -> GroundTruth:
+        """Return the records as ground truth, whose images may have none, with further fields."""
         shapes: dict[str, Any] = {"boxes": self._boxes(), "box_format": self.box_format}
         if reading.iou_type != BOXES:
             shapes = self._outlines(reading)
         sizes = np.array([*self.sizes.values()], np.int64).reshape(-1, 2)
         with self._named():
             return GroundTruth.from_arrays(
-                image_ids=coded([row.image for row in self._rows]),
+                image_ids=coded(self._rows.images),
                 category_ids=self._labels(reading),
                 **shapes,
-                crowd=np.array([row.crowd for row in self._rows], np.bool_),
+                crowd=np.array(self._rows.crowds, np.bool_),
                 images=np.array([*self.sizes], str),
                 image_sizes=sizes if sizes.any() else None,
+                fields=fields,
                 invalid_boxes=reading.invalid_boxes,
                 notices=self.notices,
                 source=self.source,
@@ -142,30 +180,31 @@ class Collected:
         for an outline that cannot be one, and for masks on images of unknown size.
         """
         outlines = []
-        for row in self._rows:
-            x, y, far, bottom = row.box
+        for box, outline in zip(self._rows.boxes, self._rows.outlines, strict=True):
+            x, y, far, bottom = box
             if self.box_format == "xywh":
                 far, bottom = x + far, y + bottom
-            outlines.append([x, y, far, y, far, bottom, x, bottom] if row.outline is None else list(row.outline))
+            outlines.append([x, y, far, y, far, bottom, x, bottom] if outline is None else list(outline))
         kind = find(reading.iou_type)
         if kind.column_name == ROTATED:
-            for row, outline in zip(self._rows, outlines, strict=True):
-                if len(outline) != 8:
-                    problem = f"has {len(outline) // 2} points where a rotated box has 4"
-                    raise InputError(problem, source=self.source, record=row.place)
+            for at, corners in enumerate(outlines):
+                if len(corners) != 8:
+                    problem = f"has {len(corners) // 2} points where a rotated box has 4"
+                    raise InputError(problem, source=self.source, record=self._rows.place(at))
             return {kind.argument: np.array(outlines, np.float64).reshape(-1, 4, 2)}
         from detmap.masks import Masks
 
         given = Sizes(reading.image_sizes)
         sizes = [
-            self.sizes[row.image] if all(self.sizes[row.image]) else given.get(row.image.rpartition("/")[2])
-            for row in self._rows
+            self.sizes[image] if all(self.sizes[image]) else given.get(image.rpartition("/")[2])
+            for image in self._rows.images
         ]
         if None in sizes or (0, 0) in sizes:
-            row = self._rows[next(i for i, size in enumerate(sizes) if not size or not all(size))]
+            row = next(i for i, size in enumerate(sizes) if not size or not all(size))
             remedy = "give sizes: image_sizes (--image-sizes FILE.csv or 640x480)"
             problem = "masks need the size of their image, which the file does not say"
-            raise InputError(problem, source=self.source, record=row.place, value=row.image, remedy=remedy)
+            place, image = self._rows.place(row), self._rows.images[row]
+            raise InputError(problem, source=self.source, record=place, value=image, remedy=remedy)
         with self._named():
             masks = Masks.from_polygons([[one] for one in outlines], np.array(sizes).reshape(-1, 2), source=self.source)
         return {kind.argument: masks}
@@ -173,26 +212,25 @@ class Collected:
     def detections(self, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
         """Return the records as detections under the ids of the ground truth."""
         found: dict[str, Any] = {
-            "image_ids": coded([row.image for row in self._rows]),
+            "image_ids": coded(self._rows.images),
             "category_ids": self._labels(reading),
             "boxes": self._boxes(),
-            "scores": np.array([row.score for row in self._rows], np.float64),
+            "scores": np.array(self._rows.scores, np.float64),
             "box_format": self.box_format,
             "notices": self.notices,
             "source": self.source,
         }
         unscored = np.isnan(found["scores"])
         if unscored.any():
-            row = self._rows[int(np.argmax(unscored))]
             raise InputError(
                 "there is no score",
                 source=self.source,
-                record=row.place,
+                record=self._rows.place(int(np.argmax(unscored))),
                 field="score",
                 remedy="are the arguments swapped? The ground truth comes first, and detections alone have scores",
             )
         with self._named():
-            found = matched(found, ground_truth, reading.unknown_images, lambda row: self._rows[row].place)
+            found = matched(found, ground_truth, reading.unknown_images, self._rows.place)
             if self.shares:
                 images = found["image_ids"]
                 names = images.ids[images.codes].tolist()

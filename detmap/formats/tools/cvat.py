@@ -16,6 +16,13 @@ from detmap.shapes.kinds import BOXES
 
 _DEEPEST = 64
 
+#: Corners of the polygon that stands for an ellipse where its mask is asked for.
+_CORNERS = 64
+
+#: Angles of shapes that are not turned.
+_UPRIGHT = ("0", "0.0", "0.00")
+_SIDES = ("xtl", "ytl", "xbr", "ybr")
+
 #: Elements of an image that have no area, or that are read in no other way yet.
 _UNREAD = ("polyline", "points", "mask", "ellipse", "skeleton", "cuboid")
 
@@ -48,11 +55,23 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
             image = found.image(attributes.get("name", ""), place, height, width)
         elif depth == 3 and image and tag in ("box", "polygon"):
             outline = _box(attributes, name, place) if tag == "box" else _points(attributes, name, place)
-            rotated = tag == "polygon" or attributes.get("rotation", "0") not in ("0", "0.0", "0.00")
+            rotated = tag == "polygon" or attributes.get("rotation", "0") not in _UPRIGHT
             box = () if rotated else (outline[0], outline[1], outline[4], outline[5])
             if tag == "box" and rotated and reading.iou_type == BOXES:
                 found.count("turned_boxes")
             found.add(place, image, attributes.get("label", ""), box, outline=outline)
+        elif depth == 3 and image and tag == "ellipse" and attributes.get("rotation", "0") in _UPRIGHT:
+            x, y, across, down = (
+                _number(attributes.get(one, ""), name, place, one) for one in ("cx", "cy", "rx", "ry")
+            )
+            turns = (2 * math.pi * i / _CORNERS for i in range(_CORNERS))
+            outline = [value for t in turns for value in (x + across * math.cos(t), y + down * math.sin(t))]
+            box = (x - across, y - down, x + across, y + down)
+            found.add(place, image, attributes.get("label", ""), box, outline=outline)
+        elif depth == 3 and image and tag == "mask" and reading.iou_type == BOXES:
+            fields = ("left", "top", "width", "height")
+            x, y, across, down = (_number(attributes.get(one, ""), name, place, one) for one in fields)
+            found.add(place, image, attributes.get("label", ""), (x, y, x + across, y + down))
         elif depth == 3 and image and tag in _UNREAD:
             found.count("unread_records")
 
@@ -85,10 +104,18 @@ def _number(text: str, source: str, place: str, field: str) -> float:
 
 def _box(attributes: Mapping[str, str], source: str, place: str) -> list[float]:
     """Return the corners of a box, turned clockwise on the screen about its centre by its rotation in degrees."""
-    left, top, right, bottom = (
-        _number(attributes.get(side, ""), source, place, side) for side in ("xtl", "ytl", "xbr", "ybr")
-    )
-    turn = _number(attributes.get("rotation", "0"), source, place, "rotation")
+    words = [attributes.get(side, "") for side in _SIDES]
+    text = "".join(words)
+    try:
+        left, top, right, bottom = map(float, words)
+        good = text.isascii() and "_" not in text and math.isfinite(left + top + right + bottom)
+    except ValueError:
+        good = False
+    if not good:
+        left, top, right, bottom = (
+            _number(word, source, place, side) for word, side in zip(words, _SIDES, strict=True)
+        )
+    turn = _number(attributes["rotation"], source, place, "rotation") if "rotation" in attributes else 0.0
     corners = [left, top, right, top, right, bottom, left, bottom]
     if turn == 0:
         return corners

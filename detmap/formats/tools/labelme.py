@@ -16,9 +16,14 @@ from detmap.reading.opening import Held
 from detmap.reading.options import Reading
 from detmap.reading.sources import members, name_of, read_bytes
 from detmap.reading.typed_json import decoded
+from detmap.shapes.kinds import BOXES
 
 #: Corners of the polygon that stands for a circle where its mask is asked for.
 _CORNERS = 64
+
+
+#: Shapes of four corners: those of rotated boxes, and rectangles as later tools of labelme's family write them.
+_TURNED = ("rotation", "oriented_rectangle", "rectangle")
 
 
 class _Shape(msgspec.Struct, gc=False):
@@ -30,8 +35,8 @@ class _Shape(msgspec.Struct, gc=False):
 class _Document(msgspec.Struct, gc=False):
     shapes: list[_Shape]
     imagePath: str = ""
-    imageHeight: int | None = None
-    imageWidth: int | None = None
+    imageHeight: float | None = None
+    imageWidth: float | None = None
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
@@ -43,8 +48,12 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
         path = document.imagePath.replace("\\", "/").rpartition("/")[2] or file
         if path in found.sizes:
             raise InputError("is the image of two files", source=place, field="imagePath", value=path)
-        image = found.image(path, file, document.imageHeight, document.imageWidth)
+        image = found.image(path, file, int(document.imageHeight or 0), int(document.imageWidth or 0))
         for k, shape in enumerate(document.shapes):
+            if reading.iou_type == BOXES and shape.shape_type == "rectangle" and len(shape.points) == 2:
+                (x, y), (a, b) = shape.points
+                found.add(f"{file} shape {k}", image, shape.label, (min(x, a), min(y, b), abs(a - x), abs(b - y)))
+                continue
             outline = _outline(shape, place, f"shape {k}")
             if outline is None:
                 found.count("unread_records")
@@ -74,6 +83,8 @@ def _files(source: Any, name: str) -> Iterator[tuple[str, Any, str]]:
 def _outline(shape: _Shape, source: str, place: str) -> list[float] | None:
     """Return the corners around a shape; None of a line or a point. Raises `InputError` where points are missing."""
     kind, points = shape.shape_type or "polygon", shape.points
+    if kind in _TURNED and len(points) == 4:  # its four corners
+        kind = "polygon"
     if kind not in ("rectangle", "polygon", "circle", "mask"):
         return None
     wanted = 3 if kind == "polygon" else 2

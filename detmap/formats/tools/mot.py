@@ -10,7 +10,11 @@ from __future__ import annotations
 import configparser
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
@@ -62,18 +66,33 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
         lines = _lines(one.path, "ground truth")
         for frame in range(1, one.frames + 1):
             found.image(f"{one.name}/{frame:06d}", one.name, one.height, one.width)
-        for row, place, image, numbers in _rows(found, one, lines):
-            flag, label = numbers[6], numbers[7] if len(numbers) == 9 else 1
-            if label != int(label) or label < 0:
-                raise lines.error(row, "the class must be a whole number", lines.fields[row][7])
-            if flag:
-                called = CLASSES[int(label) - 1] if 1 <= label <= len(CLASSES) else str(int(label))
-                found.add(place, image, called, numbers[2:6])
-            elif label in _PEOPLE:
-                found.add(place, image, CLASSES[0], numbers[2:6], crowd=True)
-            else:
-                found.count("unread_records")
+        numbers, images = _rows(found, one, lines)
+        of_nine = np.isnan(numbers[:, 9]) & ~np.isnan(numbers[:, 8])
+        label = np.where(of_nine, numbers[:, 7], 1.0)
+        bad = (label != np.floor(label)) | (label < 0)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise lines.error(row, "the class must be a whole number", lines.fields[row][7])
+        flag = numbers[:, 6] != 0
+        kept = np.flatnonzero(flag | np.isin(label, _PEOPLE))
+        labels = [
+            _called(int(value)) if counts else CLASSES[0] for value, counts in zip(label[kept], flag[kept], strict=True)
+        ]
+        place = partial(_place, one.name, lines.take(kept.tolist()))
+        found.extend(place, [images[row] for row in kept.tolist()], labels, numbers[kept, 2:6], crowd=~flag[kept])
+        if len(kept) < len(images):
+            found.notices["unread_records"] = found.notices.get("unread_records", 0) + len(images) - len(kept)
     return found.ground_truth(reading)
+
+
+def _called(label: int) -> str:
+    """Return the name of a class, or its number."""
+    return CLASSES[label - 1] if 1 <= label <= len(CLASSES) else str(label)
+
+
+def _place(name: str, lines: Lines, row: int) -> str:
+    """Return what messages call a line."""
+    return f"{name} line {lines.numbers[row]}"
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
@@ -85,27 +104,41 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
     if len(sequences) == len(theirs) == 1:
         sequences = [sequences[0]._replace(name=theirs.pop())]
     for one in sequences:
-        for _, place, image, numbers in _rows(found, one, _lines(one.path, "detections")):
-            found.add(place, image, CLASSES[0], numbers[2:6], score=numbers[6])
+        lines = _lines(one.path, "detections")
+        numbers, images = _rows(found, one, lines)
+        labels = [CLASSES[0]] * len(images)
+        found.extend(partial(_place, one.name, lines), images, labels, numbers[:, 2:6], scores=numbers[:, 6])
     return found.detections(ground_truth, reading)
 
 
-def _rows(found: Collected, one: _Sequence, lines: Lines) -> Iterator[tuple[int, str, str, list[float]]]:
-    """Yield row, place, image and numbers of each line, corners from 0; raises `InputError` for a line of another form."""
+def _rows(found: Collected, one: _Sequence, lines: Lines) -> tuple[NDArray[np.float64], list[str]]:
+    """Return the numbers of lines, corners from 0, shape (n, 10) with NaN behind the end of a line, and the image of each;
+    raises `InputError` for a line of another form.
+    """
     values, edges = lines.floats()
-    table = values.tolist()
-    for row, (begin, end) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
-        numbers = table[begin:end]
-        if not 7 <= len(numbers) <= 10:
-            raise lines.error(row, f"has {len(numbers)} fields where 7 to 10 are expected", remedy=_LINE)
-        if numbers[0] != int(numbers[0]) or not 1 <= numbers[0] <= _FRAMES:
-            raise lines.error(row, "the frame must be a whole number of 1 or more", lines.fields[row][0])
-        if one.frames and numbers[0] > one.frames:
-            raise lines.error(row, f"the frame is beyond the {one.frames} that seqinfo.ini says", lines.fields[row][0])
-        numbers[2] -= 1
-        numbers[3] -= 1
-        place = f"{one.name} line {lines.numbers[row]}"
-        yield row, place, found.image(f"{one.name}/{int(numbers[0]):06d}", place, one.height, one.width), numbers
+    counts = np.diff(edges)
+    bad = (counts < 7) | (counts > 10)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise lines.error(row, f"has {counts[row]} fields where 7 to 10 are expected", remedy=_LINE)
+    numbers = np.full((len(counts), 10), np.nan)
+    at = np.repeat(np.arange(len(counts)), counts)
+    numbers[at, np.arange(len(values)) - edges[:-1][at]] = values
+    frames = numbers[:, 0]
+    bad = (frames != np.floor(frames)) | (frames < 1) | (frames > _FRAMES)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise lines.error(row, "the frame must be a whole number of 1 or more", lines.fields[row][0])
+    if one.frames and (frames > one.frames).any():
+        row = int(np.argmax(frames > one.frames))
+        raise lines.error(row, f"the frame is beyond the {one.frames} that seqinfo.ini says", lines.fields[row][0])
+    numbers[:, 2:4] -= 1
+    distinct, first, codes = np.unique(frames, return_index=True, return_inverse=True)
+    called = [""] * len(distinct)
+    for code in np.argsort(first).tolist():
+        place = f"{one.name} line {lines.numbers[first[code]]}"
+        called[code] = found.image(f"{one.name}/{int(distinct[code]):06d}", place, one.height, one.width)
+    return numbers, [called[code] for code in codes.tolist()]
 
 
 def _lines(path: Any, what: str) -> Lines:

@@ -7,8 +7,12 @@ from the numbers, and is noted. `columns` says another order, as ``category,scor
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from detmap.choices import decimal
 from detmap.data.tables import Detections, GroundTruth
@@ -19,7 +23,10 @@ from detmap.reading.options import Reading
 from detmap.reading.sources import Source
 from detmap.shapes.boxes import BoxFormat
 
-_STRING = "PredictionString"
+#: The column of strings.
+STRING = "PredictionString"
+
+_LONGEST = 256  # characters of an id
 
 #: The orders of a group's words, with the notice that says which one it is, and how the box is written.
 _ORDERS: dict[tuple[str, ...], tuple[str, BoxFormat]] = {
@@ -36,11 +43,11 @@ _FORMS: dict[BoxFormat, tuple[str, ...]] = {
 
 def read_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
     """Read a submission; an empty string is an image without detections."""
-    table = read_table(source, None, "detections", others=(_STRING,))
+    table = read_table(source, None, "detections", others=(STRING,))
     _, images = table.ids(("image_id", "image"), "images")
-    if _STRING not in table.others:
-        raise table.missing(_STRING, "prediction strings")
-    strings = [text.split() for text in table.others[_STRING]]
+    if STRING not in table.others:
+        raise table.missing(STRING, "prediction strings")
+    strings = [text.split() for text in table.others[STRING]]
     order, form = _order(strings, reading, table.source)
     found = Collected(table.source, form)
     if reading.columns is None:
@@ -48,19 +55,30 @@ def read_detections(source: Source, ground_truth: GroundTruth | None, reading: R
     only = UNNAMED
     if "category" not in order and ground_truth is not None and ground_truth.categories.ids.size == 1:
         only = ground_truth.category_names[0]
-    at = [order.index(name) for name in ("score", *_FORMS[form])]
-    label = order.index("category") if "category" in order else None
+    of_group: list[str] = []
+    rows: list[int] = []
     for row, (image, words) in enumerate(zip(images, strings, strict=True)):
         place = f"line {table.lines[row]}"
         if len(words) % len(order):
             problem = f"holds {len(words)} words, which are no groups of {len(order)}: {' '.join(order)}"
-            raise InputError(problem, source=table.source, record=place, field=_STRING)
-        called = found.image(str(image), place)
-        for begin in range(0, len(words), len(order)):
-            group = words[begin : begin + len(order)]
-            score, *box = (_number(group[k], table.source, place) for k in at)
-            found.add(place, called, only if label is None else group[label], box, score=score)
+            raise InputError(problem, source=table.source, record=place, field=STRING)
+        called, count = found.image(str(image), place), len(words) // len(order)
+        of_group += [called] * count
+        rows += [row] * count
+    flat = list(chain.from_iterable(strings))
+    columns = [flat[order.index(name) :: len(order)] for name in ("score", *_FORMS[form])]
+    numbers = numbers_of(columns, [table.lines[row] for row in rows], table.source)
+    labels = flat[order.index("category") :: len(order)] if "category" in order else [only] * len(rows)
+    if max(map(len, labels), default=0) > _LONGEST or "\0" in "".join(labels):
+        raise InputError("the class has more than 256 characters, or a null", source=table.source, field=STRING)
+    place_of = partial(_place, table.lines, rows)
+    found.extend(place_of, of_group, labels, numbers[:, 1:], scores=numbers[:, 0])
     return found.detections(ground_truth, reading)
+
+
+def _place(lines: Sequence[int], rows: Sequence[int], group: int) -> str:
+    """Return what messages call the line of a group."""
+    return f"line {lines[rows[group]]}"
 
 
 def _order(strings: Sequence[Sequence[str]], reading: Reading, source: str) -> tuple[tuple[str, ...], BoxFormat]:
@@ -77,32 +95,39 @@ def _order(strings: Sequence[Sequence[str]], reading: Reading, source: str) -> t
     if len(fits) != 1:
         problem = "is of no known order" if not fits else "can be read in two ways"
         remedy = "say the order of a group: columns='score,x,y,width,height' (--columns)"
-        raise InputError(f"the column {problem}", source=source, field=_STRING, remedy=remedy)
+        raise InputError(f"the column {problem}", source=source, field=STRING, remedy=remedy)
     return fits[0], _ORDERS[fits[0]][1]
 
 
 def _fits(order: tuple[str, ...], strings: Sequence[Sequence[str]]) -> bool:
     """Return whether strings can be groups of that order: most boxes have sizes, and scores do not exceed 1."""
-    size, numbers = len(order), []
-    for words in strings:
-        if len(words) % size:
-            return False
-        for begin in range(0, len(words), size):
-            try:
-                numbers.append([float(word) for word in words[begin + size - 5 : begin + size]])
-            except ValueError:
-                return False
-    table = np.array(numbers).reshape(-1, 5)
+    size = len(order)
+    if any(len(words) % size for words in strings):
+        return False
+    flat = list(chain.from_iterable(strings))
+    try:
+        table = np.array([list(map(float, flat[k::size])) for k in range(size - 5, size)]).T
+    except ValueError:
+        return False
     scored = (table[:, 0] >= 0) & (table[:, 0] <= 1)
     sides = table[:, 3:] if order[-1] == "height" else table[:, 3:] - table[:, 1:3]
     return bool(np.count_nonzero(scored & (sides >= 0).all(axis=1)) >= 0.9 * len(table))
 
 
-def _number(word: str, source: str, place: str) -> float:
-    try:
-        value = decimal(word)
-    except ValueError:
-        value = np.nan
-    if not np.isfinite(value):
-        raise InputError("must be a finite number", source=source, record=place, field=_STRING, value=word)
-    return value
+def numbers_of(columns: Sequence[Sequence[str]], lines: Sequence[int], source: str) -> NDArray[np.float64]:
+    """Return columns of words as finite numbers, shape (n, columns), of which rows are on `lines`; raises `InputError` for a
+    word that is none.
+    """
+    with suppress(ValueError):
+        made = np.array([list(map(float, words)) for words in columns]).reshape(len(columns), -1).T
+        text = "".join(chain.from_iterable(columns))
+        if np.isfinite(made).all() and text.isascii() and "_" not in text:
+            return np.asarray(made)
+    for line, words in zip(lines, zip(*columns, strict=True), strict=True):
+        for word in words:
+            with suppress(ValueError):
+                if np.isfinite(decimal(word)):
+                    continue
+            problem = "must be a finite number"
+            raise InputError(problem, source=source, record=f"line {line}", field=STRING, value=word)
+    raise AssertionError  # one of them is none

@@ -145,6 +145,20 @@ def _is_mot(given: Given) -> bool:
     return False
 
 
+def _is_kitti_tracking(given: Given) -> bool:
+    """A folder of files, or one, whose lines are frame, track, type and numbers: one more of results."""
+    if not given.is_folder and not given.name.lower().endswith(".txt"):
+        return False
+    lines = given.lines("")
+    width = 17 if given.role == "ground_truth" else 18
+    return bool(lines) and all(len(words) == width and _tracked(words) for words in lines)
+
+
+def _tracked(words: list[bytes]) -> bool:
+    whole = all(re.fullmatch(rb"-?[0-9]+", word) for word in words[:2])
+    return whole and re.fullmatch(rb"[A-Za-z_]+", words[2]) is not None
+
+
 def _reader(name: str, role: str) -> object:
     module = {"kaggle": "prediction_strings"}.get(name, name)
     return later(f"detmap.formats.tools.{module}", f"read_{role}")
@@ -167,6 +181,13 @@ _add(
     "mot",
     ("MOTChallenge's gt.txt or folder of sequences", "MOTChallenge's det.txt or folder of sequences"),
     sniff=_is_mot,
+)
+_add(
+    "kitti_tracking",
+    ("KITTI's folder label_02 of tracking", "KITTI's folder of results of tracking"),
+    sniff=_is_kitti_tracking,
+    fields=("truncation", "occlusion"),
+    takes=("fields",),
 )
 _add(
     "wider_face",

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
+from itertools import repeat
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
@@ -25,16 +30,25 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     data, name = read_bytes(source, "ground truth")
     found = Collected(name, "xywh")
     lines = read_lines([(bytes(data), name)])
-    for image, rows in _blocks(lines, empty_line=True):
-        found.image(image, name)
-        for row in rows:
-            words = lines.fields[row]
-            if len(words) != 10:
-                remedy = "a line is: x y w h blur expression illumination invalid occlusion pose"
-                raise lines.error(row, f"has {len(words)} fields where 10 are expected", remedy=remedy)
-            numbers = lines.take([row]).floats()[0].tolist()
-            found.add(f"line {lines.numbers[row]}", image, _FACE, numbers[:4], crowd=numbers[7] == 1)
+    images: list[str] = []
+    rows: list[int] = []
+    for image, own in _blocks(lines, empty_line=True):
+        images += repeat(found.image(image, name), len(own))
+        rows += own
+    faces = lines.take(rows)
+    numbers = _numbers(faces, 10, "x y w h blur expression illumination invalid occlusion pose")
+    labels = [_FACE] * len(rows)
+    found.extend(lambda row: f"line {faces.numbers[row]}", images, labels, numbers[:, :4], crowd=numbers[:, 7] == 1)
     return found.ground_truth(reading)
+
+
+def _numbers(lines: Lines, width: int, says: str) -> NDArray[np.float64]:
+    """Return the numbers of lines, shape (n, width); raises `InputError` for a line of another form."""
+    if {*map(len, lines.fields)} - {width}:
+        row = next(row for row, words in enumerate(lines.fields) if len(words) != width)
+        problem = f"has {len(lines.fields[row])} fields where {width} are expected"
+        raise lines.error(row, problem, remedy=f"a line is: {says}")
+    return lines.floats()[0].reshape(-1, width)
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
@@ -43,17 +57,22 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
     found = Collected(name, "xywh")
     for event, files in _events(source):
         lines = read_lines(files)
-        for image, rows in _blocks(lines, empty_line=False):
+        images: list[str] = []
+        rows: list[int] = []
+        for image, own in _blocks(lines, empty_line=False):
             called = found.image(f"{event}/{image}" if event and "/" not in image else image, name)
-            for row in rows:
-                words = lines.fields[row]
-                if len(words) != 5:
-                    problem = f"has {len(words)} fields where 5 are expected"
-                    raise lines.error(row, problem, remedy="a line is: x y w h score")
-                numbers = lines.take([row]).floats()[0].tolist()
-                place = f"{os.path.basename(lines.names[lines.files[row]])} line {lines.numbers[row]}"
-                found.add(place, called, _FACE, numbers[:4], score=numbers[4])
+            images += repeat(called, len(own))
+            rows += own
+        faces = lines.take(rows)
+        numbers = _numbers(faces, 5, "x y w h score")
+        labels = [_FACE] * len(rows)
+        found.extend(partial(_place, faces), images, labels, numbers[:, :4], scores=numbers[:, 4])
     return found.detections(ground_truth, reading)
+
+
+def _place(lines: Lines, row: int) -> str:
+    """Return what messages call a line."""
+    return f"{os.path.basename(lines.names[lines.files[row]])} line {lines.numbers[row]}"
 
 
 def _events(source: Any) -> Iterator[tuple[str, list[tuple[bytes, str]]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -138,6 +139,10 @@ def _size(facts: Mapping[str, str]) -> tuple[int, int]:
 
 def _objects(data: bytes, source: str, finite: bool, facts: dict[str, str]) -> list[tuple[str, list[float], bool]]:
     """Return name, corners and difficult of every object of one file, and note what it says of its image."""
+    plain = _plain_objects(data, facts)
+    if plain is not None:
+        return plain
+    facts.clear()
     path: list[str] = []
     text: list[str] = []
     fields: dict[str, str] = {}
@@ -183,6 +188,55 @@ def _objects(data: bytes, source: str, finite: bool, facts: dict[str, str]) -> l
         raise
     except (expat.ExpatError, LookupError, ValueError, Warning) as error:  # the latter: encodings that are none
         raise InputError(f"is not valid XML: {error}", source=source, remedy="is the file complete?") from None
+    return found
+
+
+def _plain_objects(data: bytes, facts: dict[str, str]) -> list[tuple[str, list[float], bool]] | None:
+    """Return what `_objects` does for usual XML; None for anything else, which it looks at element by element."""
+    from xml.etree import ElementTree
+
+    if b"<!" in data:
+        return None
+    try:
+        root = ElementTree.fromstring(data)
+    except (ElementTree.ParseError, LookupError, ValueError, Warning):
+        return None
+    if root.tag != "annotation":
+        return None
+    found = []
+    for child in root:
+        tag = child.tag
+        if tag == "object":
+            fields: dict[str, str] = {}
+            for leaf in child:
+                if leaf.tag == "bndbox":
+                    for side in leaf:
+                        fields.setdefault(side.tag, side.text or "")
+                        if len(side):
+                            return None
+                elif len(leaf):
+                    return None
+                elif leaf.tag in ("name", "difficult"):
+                    fields.setdefault(":" + leaf.tag, leaf.text or "")
+            try:
+                words = [fields[corner] for corner in _CORNERS]
+                corners = list(map(float, words))
+                name, difficult = fields[":name"].strip(), fields.get(":difficult", "0").strip()
+            except (KeyError, ValueError):
+                return None
+            text = "".join(words)
+            usual = 0 < len(name) <= _LONGEST and difficult in ("", "0", "1") and text.isascii() and "_" not in text
+            if not usual or not all(map(math.isfinite, corners)):
+                return None
+            found.append((name, corners, difficult == "1"))
+            continue
+        for leaf in (child, *child):
+            if leaf is not child and len(leaf):
+                return None
+            if ["annotation", *([tag] if leaf is child else [tag, leaf.tag])] in _FACTS:
+                if len(leaf):
+                    return None
+                facts.setdefault(leaf.tag, (leaf.text or "").strip()[:_LONGEST])
     return found
 
 

@@ -5,6 +5,58 @@ const svg = (tag, attributes) => {
   return made;
 };
 
+// The table of models: a word filters its rows, columns are chosen, and what is shown is saved as CSV or JSON.
+const models = document.getElementById("models"), board = document.querySelector(".tools.board");
+if (board) {
+  const [filter, count] = [document.getElementById("filter"), document.getElementById("count")];
+  const rows = [...models.tBodies[0].rows], heads = [...models.tHead.rows[0].cells];
+  const names = heads.map((cell) => cell.textContent);
+  function show(column, shown) {
+    for (const row of [models.tHead.rows[0], ...rows]) row.cells[column].hidden = !shown;
+  }
+  heads.forEach((head, i) => {
+    if (rows.some((row) => row.cells[i].matches("th"))) return;  // names of models stay
+    const label = document.createElement("label"), box = document.createElement("input");
+    box.type = "checkbox";
+    box.checked = !("aside" in head.dataset);
+    box.addEventListener("change", () => show(i, box.checked));
+    label.append(box, " ", head.classList.contains("chart") ? "intervals" : names[i]);
+    board.querySelector(".columns").append(label);
+    show(i, box.checked);
+  });
+  filter.addEventListener("input", () => {
+    const sought = filter.value.trim().toLowerCase();
+    let kept = 0;
+    for (const row of rows) kept += !(row.hidden = !row.textContent.toLowerCase().includes(sought));
+    count.textContent = sought ? `${kept} of ${rows.length}` : "";
+  });
+  function records() {
+    const columns = heads.map((head, i) => i).filter((i) => !heads[i].hidden && !heads[i].classList.contains("chart"));
+    const value = (row, i) => {
+      const text = row.cells[i].dataset.value;
+      return text !== "" && !heads[i].classList.contains("text") && !row.cells[i].matches("th") ? Number(text) : text || null;
+    };
+    const shown = [...models.tBodies[0].rows].filter((row) => !row.hidden);
+    return shown.map((row) => Object.fromEntries(columns.map((i) => [names[i], value(row, i)])));
+  }
+  const quoted = (value) => (/[",\r\n]/.test((value = String(value ?? ""))) ? `"${value.replaceAll('"', '""')}"` : value);
+  function csv() {
+    const found = records();
+    return [Object.keys(found[0] ?? {}), ...found.map(Object.values)].map((row) => row.map(quoted).join(",") + "\r\n").join("");
+  }
+  for (const button of board.querySelectorAll("button[data-as]")) {
+    button.addEventListener("click", () => {
+      const form = button.dataset.as, text = form === "csv" ? csv() : JSON.stringify(records(), null, 1) + "\n";
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([text], { type: form === "csv" ? "text/csv" : "application/json" }));
+      link.download = `leaderboard.${form}`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    });
+  }
+  board.hidden = false;
+}
+
 // Curves: a list adds a model to those in front, a button takes it away again; a pointer names any of them.
 const figure = document.querySelector("figure.plot");
 if (figure) {

@@ -1,0 +1,105 @@
+"""KITTI's labels and results of tracking: a file per sequence, whose lines are those of its objects with frame and track.
+
+A line is ``frame track type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y``, in results with a score behind
+it. Boxes of the image are read. Types are compared without case, and regions ``DontCare`` are crowds of every class. The
+images of a sequence are its frames from 0 to the last that has a line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.tables import Detections, GroundTruth
+from detmap.errors import InputError
+from detmap.formats.tools.collected import Collected
+from detmap.reading.lines import Lines, read_lines
+from detmap.reading.options import Reading
+from detmap.reading.sources import members, name_of, read_bytes
+
+_EVERYWHERE = "dontcare"
+
+#: The most frames of a sequence.
+_FRAMES = 10_000_000
+
+_LINE = "a line is: frame track type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y (and a score)"
+
+
+class _Parsed(NamedTuple):
+    """Lines with the image and the type of each, and its other numbers: frame, track, and those behind the type."""
+
+    lines: Lines
+    images: list[str]
+    labels: list[str]
+    numbers: NDArray[np.float64]
+
+    def place(self, rows: NDArray[np.int64], at: int) -> str:
+        """Return what messages call the line of a record."""
+        row = int(rows[at])
+        return f"{self.lines.names[self.lines.files[row]]} line {self.lines.numbers[row]}"
+
+
+def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
+    """Read the objects of all sequences, with the fields that levels read, as those of ``label_2``."""
+    found = Collected(name_of(source, "ground truth"), "xyxy")
+    parsed = _parsed(source, "ground truth", 17, found)
+    regions = np.array([label == _EVERYWHERE for label in parsed.labels], np.bool_)
+    plain, every = np.flatnonzero(~regions), np.flatnonzero(regions)
+    known = list(dict.fromkeys(parsed.labels[row] for row in plain.tolist()))
+    rows = np.concatenate([plain, np.repeat(every, len(known))])
+    labels = [parsed.labels[row] for row in plain.tolist()] + known * len(every)
+    found.extend(
+        partial(parsed.place, rows),
+        [parsed.images[row] for row in rows.tolist()],
+        labels,
+        parsed.numbers[rows, 5:9],
+        crowd=np.arange(len(rows)) >= len(plain),
+    )
+    fields = {"truncation": parsed.numbers[rows, 2], "occlusion": parsed.numbers[rows, 3]}
+    return found.ground_truth(reading, fields)
+
+
+def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
+    """Read the results of all sequences."""
+    found = Collected(name_of(source, "detections"), "xyxy")
+    parsed = _parsed(source, "detections", 18, found)
+    place = partial(parsed.place, np.arange(len(parsed.labels)))
+    found.extend(place, parsed.images, parsed.labels, parsed.numbers[:, 5:9], scores=parsed.numbers[:, 16])
+    return found.detections(ground_truth, reading)
+
+
+def _parsed(source: Any, what: str, width: int, found: Collected) -> _Parsed:
+    """Return the lines of a folder, an archive or a file; raises `InputError` for one of another form."""
+    if isinstance(source, str | os.PathLike) and os.fspath(source).lower().endswith(".txt") and os.path.isfile(source):
+        data, name = read_bytes(source, what)
+        held = [(os.path.basename(os.fspath(source)), bytes(data), name)]
+    else:
+        held = list(members(source, ".txt", what))
+    lines = read_lines((data, place) for _, data, place in held)
+    if {*map(len, lines.fields)} - {width}:
+        row = next(row for row, words in enumerate(lines.fields) if len(words) != width)
+        problem = f"has {len(lines.fields[row])} fields where {width} are expected"
+        raise lines.error(row, problem, remedy=_LINE)
+    numbers, _ = lines._replace(fields=[words[:2] + words[3:] for words in lines.fields]).floats()
+    numbers = numbers.reshape(-1, width - 1)
+    frames = numbers[:, 0]
+    bad = (frames != np.floor(frames)) | (frames < 0) | (frames > _FRAMES)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise lines.error(row, "the frame must be a whole number of 0 or more", lines.fields[row][0])
+    labels = [words[2].decode("utf-8", "replace").lower() for words in lines.fields]
+    stems = [re.sub(r"(?i)\.txt$", "", name.rpartition("/")[2]) for name, _, _ in held]
+    files = np.array(lines.files, np.int64)
+    for file, sequence in enumerate(stems):
+        own = frames[files == file]
+        if own.size > 0 and own.max() >= 100 * own.size + 10_000:
+            raise InputError("is beyond any number of frames", source=lines.names[file], value=int(own.max()))
+        for frame in range(int(own.max(initial=-1)) + 1):
+            found.image(f"{sequence}/{frame:06d}", lines.names[file])
+    images = [f"{stems[file]}/{int(frame):06d}" for file, frame in zip(lines.files, frames.tolist(), strict=True)]
+    return _Parsed(lines, images, labels, numbers)

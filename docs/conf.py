@@ -75,9 +75,16 @@ def _complete(app: Any, env: Any) -> None:
                 logging.getLogger(__name__).warning("%s.%s has no entry in the reference", module, name)
 
 
+def _reach_by_keyboard(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Let the keyboard reach what scrolls sideways on narrow windows: code and tables."""
+    body = context.get("body", "").replace("<pre>", '<pre tabindex="0">')
+    context["body"] = body.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
+
+
 def setup(app: Any) -> None:
     """Make the pages that follow from declarations, and add what is above."""
     decided.write(FOLDER / "_made")
     app.connect("autodoc-skip-member", _skip)
     app.connect("missing-reference", _forgive)
+    app.connect("html-page-context", _reach_by_keyboard)
     app.connect("env-check-consistency", _complete)

@@ -1,6 +1,7 @@
 """Opens every page of the built site in Chromium, and prints what sticks out of the window and what axe finds.
 
-scripts/look_at_site.py [docs/_build/html] [--keep]    # --keep: pictures of the pages in build/pages, for people to look at
+scripts/look_at_site.py [docs/_build/html]
+scripts/look_at_site.py --pages index gallery --keep    # these alone; pictures of them in build/pages, for people to look at
 
 Exits with 1 where anything was found.
 """
@@ -35,10 +36,11 @@ OVERFLOW = """
 """
 
 
-def look(folder: Path, keep: bool) -> list[str]:
-    """Return a line for each fault of the pages of a folder."""
+def look(folder: Path, keep: bool, only: list[str] | None = None) -> list[str]:
+    """Return a line for each fault of the pages of a folder, or of those of some names."""
     faults = []
     pages = sorted(path for path in folder.rglob("*.html") if "_static" not in path.parts)
+    pages = [path for path in pages if not only or str(path.relative_to(folder).with_suffix("")) in only]
     with tempfile.TemporaryDirectory() as profile:
         page = browser.Page(pages[0].as_uri(), profile)
         for path in pages:
@@ -64,8 +66,9 @@ def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("folder", nargs="?", type=Path, default=ROOT / "docs/_build/html")
     asked.add_argument("--keep", action="store_true", help="keep pictures of the pages in build/pages")
+    asked.add_argument("--pages", nargs="+", metavar="NAME", help="look at these alone, as index or reference/detmap")
     options = asked.parse_args()
-    faults = look(options.folder.resolve(), options.keep)
+    faults = look(options.folder.resolve(), options.keep, options.pages)
     print("\n".join(faults) or "no fault")
     return bool(faults)
 

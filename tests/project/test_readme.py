@@ -43,7 +43,8 @@ def test_what_a_page_shows_is_what_is_printed(page, monkeypatch, tmp_path):
     for registry in plugins._REGISTRIES:  # without what other tests have registered
         for name in [name for name in registry if not registry.is_shipped(name)]:
             monkeypatch.delitem(registry, name)
-    assert executed.run(page)
+    blocks = executed.blocks_of(page.read_text(encoding="utf-8"))
+    assert executed.run(page) == sum(block.run for block in blocks)
 
 
 def test_every_command_is_named():

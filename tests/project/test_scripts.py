@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import re
 from pathlib import Path
 
 import pytest
 
-SCRIPTS = {
-    path.stem: ast.parse(path.read_text()) for path in (Path(__file__).resolve().parents[2] / "scripts").glob("*.py")
-}
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = {path.stem: ast.parse(path.read_text()) for path in (ROOT / "scripts").glob("*.py")}
 
 
 def defined(tree):
@@ -38,3 +39,23 @@ def test_names_that_a_script_takes_from_another_are_defined_there(script):
             used |= {(node.value.id, node.attr)} if not node.attr.startswith("__") else set()
     for other, name in used:
         assert name in set(defined(SCRIPTS[other])), f"{other} has no {name}"
+
+
+def test_the_chart_of_the_benchmark_is_drawn_from_its_table(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    chart = importlib.import_module("bench_chart")
+    found = chart.times(chart.PAGE.read_text("utf-8"))
+    assert list(found) == list(chart.ROWS.values())
+    assert all(next(iter(row)) == "detmap" and len(row) > 1 for row in found.values())
+    assert chart.PICTURE.read_text("utf-8") == chart.chart(found), "scripts/bench_chart.py draws it anew"
+
+
+def test_pictures_of_pages_are_there_and_small():
+    """Those that the pages show are all that are kept."""
+    kept = {path.name: path.stat().st_size for path in (ROOT / "docs/pictures").iterdir()}
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    shown = {
+        name for page in pages for name in re.findall(r"\]\((?:docs/)?pictures/([\w.-]+)\)", page.read_text("utf-8"))
+    }
+    assert shown == set(kept)
+    assert {name: size for name, size in kept.items() if size > 150_000} == {}

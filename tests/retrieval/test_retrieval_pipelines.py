@@ -251,16 +251,18 @@ def called(capsys, *arguments):
 
 
 @pytest.mark.parametrize(
-    ("command", "over"),
+    ("command", "over", "flag"),
     [
-        ("reid reid.npz", "reid.npz"),
-        ("hashing codes.npz", "codes.npz"),
-        ("trec qrels run", "run"),
-        ("trec qrels run", "qrels"),
+        ("reid reid.npz", "reid.npz", "--out"),
+        ("hashing codes.npz", "codes.npz", "--out"),
+        ("trec qrels run", "run", "--out"),
+        ("trec qrels run", "qrels", "--out"),
+        ("trec qrels run.svg", "run.svg", "--out"),
+        ("trec qrels run.svg", "run.svg", "--plot"),
     ],
 )
-@pytest.mark.parametrize("flag", ["--out", "--plot"])
 def test_nothing_is_written_over_the_input(capsys, files, command, over, flag):
+    (files / "run.svg").write_bytes((files / "run").read_bytes())
     before = (files / over).read_bytes()
     code, out, err = called(capsys, *command.split(), flag, f"./{over}")
     assert (code, out) == (2, "")

@@ -37,13 +37,14 @@ def cluster(address: str) -> Iterator[Executor]:
         import distributed
     except ImportError:
         raise MissingDependencyError("distributed", "dask", "a Dask cluster") from None
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):  # the ground truth goes along
+    # the ground truth is sent with the tasks
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
         try:
             client: Any = distributed.Client(address, timeout=10)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as error:
             raise OptionError(f"no scheduler at {shorten(address)}: {shorten(str(error), 200)}") from None
         with client:
-            yield client.get_executor(pure=False)  # a file can be rewritten: no call is the same as one before
+            yield client.get_executor(pure=False)  # not cached: a file can be rewritten between two equal calls
 
 
 class Cluster:
@@ -63,16 +64,16 @@ class Cluster:
         """Return how many threads all workers have together; raises `DetmapError` where the scheduler does not answer."""
         try:
             return int(sum(self._client.nthreads().values()))
-        except Exception as error:  # of its connection, whichever that is
+        except Exception as error:  # any exception of the connection
             raise _gone(error) from None
 
     def share(self, data: Any) -> Any:
-        """Give something to every worker once; return what stands for it in tasks, None where there are no workers."""
+        """Send an object to every worker once; return the handle that tasks receive, None without workers."""
         if not self.threads():
             return None
         try:
             return self._client.scatter(data, broadcast=True, hash=False)
-        except Exception:  # they have gone meanwhile: it goes along with tasks
+        except Exception:  # the workers have gone meanwhile: send the object with the tasks
             return None
 
     def check(self, *, idle: bool) -> None:

@@ -1,4 +1,4 @@
-"""Tests of every pair of files that have been scored."""
+"""Pairwise tests between scored files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _test_pair(
     permutations: int,
 ) -> float:
     """Return the p-value of the difference between two files by a metric; NaN where they were scored on other classes."""
-    # Of each file there is the fingerprint of what was scored, if it is known. The metric may be one of a split.
+    # Each file comes with the fingerprint of what was scored, if known. The metric may belong to a split.
     first, second = (_tally_again(ground_truth, found, content, options) for found, content in pair)
     metric, first, second = _of_split(metric, options.splits, first, second)
     if first.categories != second.categories:
@@ -58,7 +58,7 @@ def _test_pair(
 
 
 def _of_split(metric: str, splits: Splits | None, *tallies: Tally) -> Any:
-    """Return a metric's name without its split, and the parts of tallies that it is of."""
+    """Return a metric's name without its split, and a function that selects the split's part of a tally."""
     split = None if splits is None else split_of(metric, splits.names)
     if splits is None or split is None:
         return metric, *tallies
@@ -139,14 +139,14 @@ def compare_files(
     entries = {one.entry.name: one for one in scored}
     parts = [stamps.code(confidence=True), decided.to_dict(), *options.recorded, name, made.permutations, seed]
     parts += [] if splits is None else [splits.to_list()]
-    keys = {}  # of pairs whose contents are known
+    keys = {}  # saved tests of pairs whose file contents are known
     for pair in made.p:
         contents = [entries[one].document.get("key") for one in pair]
         if None not in contents:
             keys[pair] = digest([*contents, *parts])
     saved = None if out is None else Path(out) / "tests.json"
     known: dict[str, float] = {}
-    if saved is not None and resume:  # what is damaged is made again
+    if saved is not None and resume:  # damaged files are computed again
         known = (saving.unsealed(saved) or {"tests": {}})["tests"]
     made.p.update({pair: known[key] for pair, key in keys.items() if key in known})
     pairs = [pair for pair in made.p if made.could_tell and keys.get(pair) not in known]

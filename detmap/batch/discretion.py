@@ -1,4 +1,4 @@
-"""What participants are told of a file that cannot be scored, where it must tell nothing of the ground truth."""
+"""Messages for participants about files that cannot be scored, without information about the ground truth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GENERAL = (
 
 
 class WithheldError(DetmapError):
-    """An error of which only `said` may be told, not `full`."""
+    """An error of which participants may see only `said`, not `full`."""
 
     def __init__(self, said: str, full: str) -> None:
         super().__init__(said)
@@ -25,10 +25,10 @@ class WithheldError(DetmapError):
 
 
 def withheld(error: Exception, full: str, path: str, read_alone: Callable[[], object]) -> WithheldError:
-    """Return an error without what it tells of the ground truth.
+    """Return an error whose message tells nothing about the ground truth.
 
-    A message that also comes of reading the file alone (`read_alone`), for which there is no ground truth, can tell nothing
-    of it. Of any other error nothing is said but that there is one.
+    A message that reading the file alone (`read_alone`) also produces is kept. Any other message is replaced by a
+    general one.
     """
     said = f"{path}: {_GENERAL}"
     if isinstance(error, LimitError):

@@ -1,4 +1,4 @@
-"""The files that paths, patterns, folders and manifests stand for, and their names."""
+"""Find the files that paths, patterns, folders and manifests stand for, and name them."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Entry:
             object.__setattr__(self, "_found", Input(self.path, "detections"))
 
     def input(self, reading: Reading) -> Input:
-        """Return the file as it is to be read; it is recognised once, however often this is asked for."""
+        """Return the file as an input, which is recognised only once."""
         assert self._found is not None
         return self._found.read_as(reading)
 
 
 def find(predictions: Iterable[PathLike | Entry]) -> list[Entry]:
-    """Return the files that are meant, each once, with distinct names.
+    """Return the files that paths, patterns, folders and manifests stand for, each once, with distinct names.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[
     known: dict[str, Input] = {}
 
     def is_one(path: str) -> bool:
-        """Return whether a path is, as a whole, the detections of one model: of a file its name says so."""
+        """Return whether a path as a whole holds the detections of one model; a file is judged by its name."""
         if not os.path.isdir(path):
             return path.endswith(registry.suffixes())
         known[path] = Input(path, "detections")
@@ -116,12 +116,12 @@ def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[
 
 
 def is_manifest(path: str) -> bool:
-    """Return whether a path is that of a manifest."""
+    """Return whether a path is a manifest."""
     return path.endswith(".csv") and not _is_table(path)
 
 
 def _is_table(path: str) -> bool:
-    """Return whether a CSV file holds detections, rather than paths of files that do."""
+    """Return whether a CSV file holds detections, rather than a list of paths."""
     first = registry.Given(path, "detections").head.partition(b"\n")[0].decode("utf-8-sig", "replace")
     titles = [title.strip(' "\r') for title in re.split("[,;\t]", first)]
     roles = set(map(role_of_title, titles))
@@ -130,7 +130,7 @@ def _is_table(path: str) -> bool:
 
 
 def _without_streams(paths: Iterable[str]) -> list[str]:
-    """Return the paths, which were found; refuse a pipe among them, which might never be written to."""
+    """Return the paths found; raise for a pipe among them, which might never be written to."""
     listed = list(paths)
     for path in listed:
         if is_stream(path):
@@ -138,12 +138,12 @@ def _without_streams(paths: Iterable[str]) -> list[str]:
     return listed
 
 
-#: What `detmap batch --out` writes into a folder, beside the results. A folder that has the first of them has been one.
+#: Files that `detmap batch --out` writes into a folder beside the results; the first marks such a folder.
 WRITTEN = (*(f"leaderboard.{kind}" for kind in ("json", "csv", "md", "html", "parquet")), "tests.json")
 
 
 def _is_own(path: str) -> bool:
-    """Return whether `detmap batch --out` has written a file."""
+    """Return whether a file was written by `detmap batch --out`."""
     folder, name = os.path.split(path)
     return name in WRITTEN and os.path.exists(os.path.join(folder, WRITTEN[0]))
 
@@ -168,7 +168,7 @@ def _manifest(path: str) -> Iterator[tuple[str | None, str, Mapping[str, str]]]:
 
 
 def file_names(names: Sequence[str]) -> list[str]:
-    """Return for every name a distinct one that any file system takes, whatever the case."""
+    """Return a distinct file name for every name, valid on any file system, also case-insensitive ones."""
     taken: set[str] = set()
     out = []
     for name in names:

@@ -1,4 +1,4 @@
-"""Results of many files, sorted, in every form."""
+"""The leaderboard: results of many files, sorted, as a table, page, JSON, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Leaderboard:
         return _in_all([dict.fromkeys(one.splits) for one in self.results])
 
     def _shown(self) -> list[str]:
-        """Return the metrics that are shown: those that were asked for, or all, without those of hidden splits."""
+        """Return the metrics to show: those requested, or all, without those of hidden splits."""
         allowed, ranked = self._allowed(), str(self.rank_by)
         if not self.metrics:
             return allowed
@@ -111,7 +111,9 @@ class Leaderboard:
 
     @cached_property
     def orders(self) -> list[dict[str, Any]]:
-        """Which orders of neighbours survive other rules, see `detmap.explanations.orders.orders`; empty if none was."""
+        """The orders of neighbours that survive other rules, see `detmap.explanations.orders.orders`; empty if not
+        computed.
+        """
         found = {
             one.entry.name: one.document["under"]
             for one in self.results
@@ -124,7 +126,9 @@ class Leaderboard:
         return orders(found)
 
     def doubts(self) -> list[dict[str, Any]]:
-        """Return a row per order of neighbours that does not survive: which, where it holds, and what ends it first."""
+        """Return a row per order of neighbours that does not survive: the models, the rules, and the rule that reverses
+        it first.
+        """
         rows = []
         for one in self.orders:
             if not one["survives"] and not one["equal"]:
@@ -142,7 +146,7 @@ class Leaderboard:
         return rows
 
     def sentences(self) -> list[str]:
-        """Return what was tested and estimated, in words."""
+        """Return sentences about the tests and intervals."""
         made = next((one.document["bootstrap"] for one in self.results if "bootstrap" in one.document), None)
         said = [] if self.tests is None else self.tests.sentences(counted=not self.discreet)
         if made is not None:
@@ -159,7 +163,8 @@ class Leaderboard:
         scored = [one for one in self.results if "bootstrap" in one.document]
         reasons = {one.no_interval(str(self.rank_by)) for one in scored}
         if scored and "" not in reasons:
-            why = "" if self.discreet else f": {', '.join(sorted(reasons))}"  # which tells how many images there are
+            # the reasons tell how many images there are
+            why = "" if self.discreet else f": {', '.join(sorted(reasons))}"
             said.append(f"no interval of {self.rank_by}{why}")
         return said
 
@@ -249,7 +254,7 @@ class Leaderboard:
     def table(self) -> list[dict[str, Any]]:
         """Return `rows` for a person to read: without empty columns, errors (see `errors`) and too many classes."""
         rows = self.rows()
-        empty = {""}, {"", "–"}  # an interval that no model has is told in a sentence
+        empty = {""}, {"", "–"}  # a sentence tells of an interval that no model has
         ends = (f"{self.rank_by} low", f"{self.rank_by} high")
         shown = [
             name
@@ -260,7 +265,7 @@ class Leaderboard:
             return [{name: row[name] for name in shown} for row in rows]
         classes = [name for name in shown if name.startswith("AP_") and name != self.rank_by]
         hidden = set(classes) if len(classes) > 8 else set()
-        if self.splits:  # of each split, and of all images, what is ranked by
+        if self.splits:  # the metric that is ranked by, for each split and for all images
             metrics, ranked = set(self._shown()), str(self.rank_by)
             plain = ranked.partition(":")[2] if split_of(ranked, self.splits) else ranked
             hidden = metrics - set(of_splits([plain], self.splits))
@@ -353,13 +358,13 @@ class Leaderboard:
         return page.html(made).encode("utf-8", "backslashreplace")
 
     def _brief(self, scored: Sequence[FileResult]) -> list[str]:
-        """Return the rules and the date, for the top of the page."""
+        """Return the rules and the date for the page's header."""
         rules = str(scored[0].document.get("rules", "")) if scored else ""
         when = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
         return [one for one in (rules, f"{len(self.results):,} models · {when} · detmap {detmap.__version__}") if one]
 
     def _facts(self, scored: Sequence[FileResult], split: str | None) -> list[tuple[str, str]]:
-        """Return what was evaluated, as far as the results tell."""
+        """Return the facts about the evaluation that the results contain."""
         if not scored:
             return []
         document = scored[0].document
@@ -376,7 +381,7 @@ class Leaderboard:
         return [(name, said) for name, said in [*told, ("Made", f"with detmap {detmap.__version__}")] if said]
 
     def _files(self) -> list[dict[str, str]]:
-        """Return of each model its file, and the hash of its content where that is known."""
+        """Return the file of each model, and the hash of its content where known."""
         known = any("content" in one.document for one in self.results)
         return [
             {
@@ -400,7 +405,7 @@ class Leaderboard:
 
 
 def _utf8(value: Any) -> Any:
-    """Return text with what UTF-8 has no code for, as in names of files that are not UTF-8, escaped; all else as it is."""
+    """Return a value as it is; in text, escape what UTF-8 cannot encode, as in names of files that are not UTF-8."""
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
@@ -421,8 +426,8 @@ def metric_names(
 
 
 def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
-    """Return what to rank by: the first metric that there is, of a split where there are splits; of metrics of a level
-    each, as KITTI's, the first of the level moderate, by which its own leaderboard ranks.
+    """Return the default metric to rank by: the first one, of a split where there are splits; where each level has
+    metrics of its own, as KITTI's do, the first of the level moderate, by which KITTI's leaderboard ranks.
     """
     able = [name for name in known if not splits or split_of(name, splits)]
     first = able[0] if able else "AP"
@@ -431,7 +436,9 @@ def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
 
 
 def _in_all(mappings: Sequence[Mapping[T, Any]]) -> list[T]:
-    """Return the keys of all mappings, each once: those of the longest first. Where classes are skipped, some have fewer."""
+    """Return the union of the keys of all mappings, those of the longest first: where classes are skipped, some have
+    fewer.
+    """
     return list(dict.fromkeys(key for one in sorted(mappings, key=len, reverse=True) for key in one))
 
 
@@ -441,7 +448,7 @@ def _place(one: FileResult, metric: str) -> tuple[int, float]:
 
 
 def _behind(one: FileResult, metrics: Sequence[str]) -> dict[str, Any]:
-    """Return how many images or clusters stand behind intervals of a file, and why metrics have none: both count them."""
+    """Return how many images or clusters the intervals of a file are computed from, and why metrics have none."""
     return {
         one.unit: {metric: one.images(metric) for metric in one.intervals(metrics)},
         "no_interval": {metric: one.no_interval(metric) for metric in metrics if one.no_interval(metric)},

@@ -22,8 +22,8 @@ from detmap.system import parallel
 
 T = TypeVar("T")
 
-_TICK = 0.02  # seconds between two looks at the process
-_HEAD = struct.Struct("<q")  # what the process takes before it begins, which it writes first
+_TICK = 0.02  # seconds between two checks of the process
+_HEAD = struct.Struct("<q")  # the header of the output: the memory in use before the task begins
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from detmap.batch.limited_process import main; main()"
 )
@@ -35,19 +35,19 @@ class LimitError(DetmapError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What scoring a file may take: time, and memory on top of that of the program and the ground truth.
+    """Limits of scoring one file: time, and memory beyond that of the program and the ground truth.
 
     Parameters
     ----------
     seconds : float, optional
-        From when the ground truth is there to the result.
+        From the loaded ground truth to the result.
     memory : int, optional
-        In bytes. The system must tell how much memory a process takes, as Linux does.
+        In bytes. The system must report the memory of a process, as Linux does.
 
     Raises
     ------
     OptionError
-        For a limit of 0 or less, and where the system does not tell.
+        For a limit of 0 or less, and where the system does not report memory.
     """
 
     seconds: float | None = None
@@ -62,7 +62,7 @@ class Limits:
             raise OptionError("this system does not tell how much memory a process takes, so that it cannot be limited")
 
     def check(self, begun: float, memory: int) -> None:
-        """Raise `LimitError` where a task that has begun then, and takes so much memory, is beyond a limit."""
+        """Raise `LimitError` if a task that began at `begun` and uses `memory` bytes exceeds a limit."""
         if self.seconds is not None and time.monotonic() - begun > self.seconds:
             unit = "second" if self.seconds == 1 else "seconds"
             raise LimitError(f"stopped: it reached the limit of {self.seconds:g} {unit} (--limit-seconds)")
@@ -78,7 +78,7 @@ def _shown(size: int) -> str:
 
 
 def _resident(process: int | str) -> int:
-    """Return how many bytes of memory a process takes; 0 where the system does not tell, or it has ended."""
+    """Return the resident memory of a process in bytes; 0 where the system does not report it, or the process has ended."""
     try:
         with open(f"/proc/{process}/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -118,7 +118,7 @@ def run(limits: Limits, prepare: Callable[..., object], task: Callable[..., T], 
 
 
 def _watch(process: subprocess.Popen[bytes], made: IO[bytes], limits: Limits) -> None:
-    """Wait until a process ends; raises `LimitError` where it reaches a limit."""
+    """Wait until a process ends; raise `LimitError` when it exceeds a limit."""
     begun, before = 0.0, None
     while True:
         with suppress(subprocess.TimeoutExpired):
@@ -133,22 +133,23 @@ def _watch(process: subprocess.Popen[bytes], made: IO[bytes], limits: Limits) ->
 
 
 def _at_its_beginning(made: IO[bytes]) -> int | None:
-    """Return what memory a process says it takes as it begins; None where it has not begun."""
-    if not hasattr(os, "pread"):  # where memory cannot be limited
+    """Return the memory that a process reports as its task begins; None before that."""
+    if not hasattr(os, "pread"):  # such systems cannot limit memory
         return 0 if os.fstat(made.fileno()).st_size else None
-    head = os.pread(made.fileno(), _HEAD.size, 0)  # to seek would move where the process writes
+    # not a seek, which would move the position at which the process writes
+    head = os.pread(made.fileno(), _HEAD.size, 0)
     return int(_HEAD.unpack(head)[0]) if len(head) == _HEAD.size else None
 
 
 def main() -> None:
-    """Run the task that standard input holds, and write what comes of it to standard output."""
+    """Run the task from standard input, and write its outcome to standard output."""
     with os.fdopen(os.dup(1), "wb") as out:
-        os.dup2(2, 1)  # printed text is no part of the result
+        os.dup2(2, 1)  # keep what the task prints out of the result
         modules, threads, parcel = pickle.load(sys.stdin.buffer)
         plugins.load(modules)
         prepare, task, arguments = pickle.loads(parcel)
         with parallel.limited(threads):
-            with suppress(Exception):  # the task will say what is wrong
+            with suppress(Exception):  # the task itself raises the error
                 prepare(*arguments)
             out.write(_HEAD.pack(_resident("self")))
             out.flush()
@@ -158,6 +159,6 @@ def main() -> None:
                 outcome = False, error
         try:
             data = pickle.dumps(outcome)
-        except Exception:  # whatever an exception holds
+        except Exception:  # exceptions may hold anything
             data = pickle.dumps((False, DetmapError(f"{type(outcome[1]).__name__}: {shorten(str(outcome[1]), 300)}")))
         out.write(data)

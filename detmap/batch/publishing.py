@@ -13,15 +13,15 @@ from detmap.batch.leaderboard import Leaderboard
 from detmap.batch.scoring import FileResult
 from detmap.errors import OptionError, shorten
 
-#: What the folder of organisers holds, and this one never does.
+#: Entries of the organisers' folder that are never published.
 _PRIVATE = ("results", "tests.json")
 
 _FAILED = "it could not be scored"
 
 
 def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden: Sequence[str]) -> None:
-    """Refuse to publish in a folder in which something private lies or would lie (`out` is where organisers' results
-    go), or that shows other splits.
+    """Refuse to publish into a folder that holds or would hold private files (`out` is the organisers' folder), or that
+    shows other splits.
     """
     if splits and not hidden:
         raise OptionError(f"--publish needs --hide SPLIT: say which of {', '.join(splits)} must not be seen")
@@ -47,12 +47,12 @@ def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden:
 
 
 def _holds_results(folder: Path) -> bool:
-    """Return whether a folder is the ``results`` of some ``--out``, whose files hold every split."""
+    """Return whether a folder is the ``results`` of a run with ``--out``, whose files hold every split."""
     return folder.name == "results" and any(b'"seal"' in path.read_bytes() for path in folder.glob("*.json"))
 
 
 def _shown(folder: Path) -> list[str] | None:
-    """Return the splits that a published leaderboard shows; None where that cannot be read."""
+    """Return the splits that a published leaderboard shows; None if it cannot be read."""
     try:
         document = json.loads((folder / "leaderboard.json").read_bytes())
         return list(document.get("splits", [])) if document["models"] else None
@@ -63,7 +63,7 @@ def _shown(folder: Path) -> list[str] | None:
 def public(board: Leaderboard) -> Leaderboard:
     """Return a leaderboard without what only organisers may see: notices, numbers of images and objects, paths, and errors.
 
-    Notices count all images, those of hidden splits included. Of an error what `detmap batch --discreet` says is kept.
+    Notices count all images, including those of hidden splits. Errors keep the text of `detmap batch --discreet`.
     """
     results = []
     for one in board.results:

@@ -1,4 +1,4 @@
-"""Documents that a later run takes up again: written with a seal, and taken up only where it is whole."""
+"""Documents that a later run reuses: saved with a checksum, and reused only if it fits."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 from detmap.results import without_nan
 
-#: The member that tells whether a document is as it was written.
+#: Member that holds the hash of the document's other members.
 _SEAL = "seal"
 
-#: Bytes; no document of a run is larger.
+#: Maximum size of a document of a run, in bytes.
 _LARGEST = 1 << 28
 
 
@@ -25,15 +25,15 @@ def encoded(document: Any) -> bytes:
 
 
 def sealed(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a document with the hash of everything else in it."""
+    """Return a document with the hash of its members added."""
     plain = without_nan(document)
     return {**plain, _SEAL: _hash(plain)}
 
 
 def unsealed(path: Path) -> dict[str, Any] | None:
-    """Return a document that `sealed` made, without the seal; None of one that is damaged, was changed, or is not there."""
+    """Return a document that `sealed` made, without its hash; None if it is damaged, changed, or missing."""
     try:
-        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # which waits for no pipe
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # does not block on a pipe
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
                 return None

@@ -73,7 +73,7 @@ class FileResult(Result):
         super().__init__({k: float("nan") if v is None else v for k, v in metrics.items()}, document.get("notices"))
 
     def part(self, split: str | None) -> dict[str, Any]:
-        """Return what is known of a split, None for all images: metrics, per_category and bootstrap."""
+        """Return the record of a split, or of all images for None: metrics, per_category and bootstrap."""
         found: dict[str, Any] = self.document if split is None else self.document.get("splits", {}).get(split, {})
         return found
 
@@ -103,7 +103,7 @@ class FileResult(Result):
         return (float("nan") if low is None else low, float("nan") if high is None else high)
 
     def intervals(self, metrics: Iterable[str]) -> dict[str, list[float | None]]:
-        """Return the confidence intervals of those of some metrics that have one made."""
+        """Return the confidence intervals of those metrics that have one."""
         found = {metric: self._of_bootstrap("intervals", metric) for metric in metrics}
         return {metric: ends for metric, ends in found.items() if ends is not None}
 
@@ -114,11 +114,11 @@ class FileResult(Result):
 
     @property
     def unit(self) -> str:
-        """What intervals draw: "images", or "clusters" of them."""
+        """What the intervals resample: "images", or "clusters" of them."""
         return "clusters" if "clusters" in self.document.get("bootstrap", {}) else "images"
 
     def images(self, metric: str) -> int | None:
-        """Return how many images, or clusters, with something to find stand behind an interval; None without a bootstrap."""
+        """Return how many images, or clusters, with objects an interval is computed from; None without a bootstrap."""
         found: int | None = self._of_bootstrap(self.unit, metric)
         return found
 
@@ -127,7 +127,7 @@ class FileResult(Result):
         return str(self._of_bootstrap("no_interval", metric) or "")
 
     def _of_bootstrap(self, what: str, metric: str) -> Any:
-        """Return what the bootstrap tells of a metric; None where it tells nothing."""
+        """Return an entry of the bootstrap for a metric; None where there is none."""
         split = split_of(metric, self.splits)
         name = metric if split is None else metric.partition(":")[2]
         return self.part(split).get("bootstrap", {}).get(what, {}).get(name)
@@ -141,9 +141,8 @@ class FileResult(Result):
 
 @dataclass(frozen=True)
 class Options:
-    """How to score a file; what changes no number is left out of its key.
-
-    `recorded` is what differs after `reading` has changed.
+    """Options of scoring a file; the key leaves out those that change no number. `recorded` lists what differs after
+    `reading` has changed.
     """
 
     protocol: Protocol
@@ -159,7 +158,9 @@ class Options:
     under: str | None = None
 
     def key(self, ground_truth: str, content: str, form: str) -> str:
-        """Return the key of a result, from the fingerprints of ground truth and file and the name of the file's format."""
+        """Return the key of a result: a hash of the fingerprints of ground truth and file, the format's name, and the
+        options.
+        """
         made = [self.replicates, self.seed, self.method, self.level] if self.replicates else []
         parts: list[Any] = [stamps.code(confidence=bool(made)), ground_truth, content, form, self.protocol.to_dict()]
         parts += [list(self.recorded), made]
@@ -171,7 +172,7 @@ class Options:
 def _score(
     ground_truth: GroundTruth, found: Input, options: Options, truth: str | None, known: frozenset[str]
 ) -> tuple[str, dict[str, Any] | None]:
-    """Return the key of a file (where the fingerprint of the ground truth is given), and its document unless it is known."""
+    """Return the key of a file (given the ground truth's fingerprint), and its document unless the key is `known`."""
     identity, key = {}, ""
     with found.unchanged():
         if truth is not None:
@@ -200,7 +201,7 @@ def _score(
 
 
 def _scored(tally: Tally, options: Options) -> dict[str, Any]:
-    """Return the document of a tally, with its bootstrap where one is asked for."""
+    """Return the document of a tally, with its bootstrap if requested."""
     result = DetectionResult(tally)
     document = {
         **result.to_dict(),
@@ -230,7 +231,7 @@ def _curve(result: DetectionResult) -> dict[str, Any] | None:
 def _task(
     ground_truth: GroundTruth, found: Input, options: Options, truth: str | None, known: frozenset[str]
 ) -> tuple[str, dict[str, Any] | None]:
-    """As `_score`, within the limits of the options, and with errors that tell no more than they say."""
+    """Run `_score` within the limits, and with errors that reveal no more than they may."""
     arguments = (ground_truth, found, options, truth, known)
     if not options.discreet:
         return _within_limits(*arguments)
@@ -250,7 +251,7 @@ def _within_limits(
 
 
 def _prepare(ground_truth: GroundTruth, found: Input, options: Options, *_: object) -> None:
-    """Load what scoring any file needs: match the first object with itself."""
+    """Import and compile what scoring any file needs, by matching the first object with itself."""
     first = nothing(ground_truth, 1)
     _scored(
         match(ground_truth, first, options.protocol, iou_type=options.protocol.iou_type), replace(options, replicates=0)
@@ -343,7 +344,7 @@ def score(
 
         if splits is not None:
             raise OptionError("scoring under other rules does not go with splits")
-        trimmed(decided.protocol, under)  # refuses a metric that it cannot be
+        trimmed(decided.protocol, under)  # raises for an unknown metric
     if limits is not None and "-" in [entry.path for entry in entries]:
         raise OptionError("a file that is scored within limits cannot come from standard input (-): write it to a file")
     inputs = [entry.input(decided.reading) for entry in entries]
@@ -388,7 +389,7 @@ def _score_all(
             else:
                 key, fresh = outcome
                 document = {**(known[key] if fresh is None else fresh), **head}
-                document = {**head, **document}  # the name first
+                document = {**head, **document}  # so that the name comes first
             name = f"{names[i]}.json"
             if folder is not None and done.get(name) != document:
                 write_atomically(folder / name, saving.encoded(saving.sealed(document)))
@@ -406,7 +407,7 @@ def make_folder(path: Path) -> Path:
 
 
 def _documents(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the results of an earlier run by the names of their files; what is damaged is made again."""
+    """Return the results of an earlier run by file name; damaged ones are computed again."""
     found = {}
     for path in sorted(folder.glob("*.json")):
         document = saving.unsealed(path)
@@ -421,10 +422,10 @@ def digest(parts: list[Any]) -> str:
 
 
 def options_of(protocol: Protocol, reading: Reading | Mapping[str, Any] | None, rules: Mapping[str, Any]) -> Options:
-    """Return options with how files are to be read: by `rules`, unless `reading` says otherwise."""
+    """Return options that read files by `rules`, unless `reading` decides otherwise."""
     given = reading.given() if isinstance(reading, Reading) else reading or {}
     made = made_of({**rules, **given}, "reading", iou_type=protocol.iou_type)
-    if made.class_map is not None:  # read once, and here: workers need not have the file
+    if made.class_map is not None:  # read here, once, because workers may not have the file
         made = replace(made, class_map=class_map_of(made.class_map))
     return Options(protocol, made, tuple(made.recorded()))
 
@@ -435,7 +436,7 @@ def rules_of(
     decisions: EveryDecision | None = None,
     caller: Callable[..., Any] | None = None,
 ) -> Protocol:
-    """Return the protocol for the kind of shape that the ground truth was read for, where it has been read already."""
+    """Return the protocol for the kind of shape that ground truth already read was read for."""
     given: dict[str, Any] = {**(decisions or {})}
     if isinstance(ground_truth, GroundTruth):
         protocol = asked_protocol(protocol, ground_truth)
@@ -446,7 +447,7 @@ def rules_of(
 
 
 def read_truth(ground_truth: GroundTruth | PathLike, options: Options, found: Iterable[Input]) -> GroundTruth:
-    """Return ground truth, which is read unless it has been already, with what the detections `found` on it ask of it."""
+    """Return ground truth with what the detections `found` require of it, reading it unless it already is a table."""
     if isinstance(ground_truth, GroundTruth):
         return ground_truth
     kind, more = options.protocol.iou_type, needs(options.protocol)
@@ -455,7 +456,7 @@ def read_truth(ground_truth: GroundTruth | PathLike, options: Options, found: It
 
 
 def nothing(ground_truth: GroundTruth, objects: int = 0) -> Detections:
-    """Return no detections, of the kinds of shape that the ground truth has; or its first `objects`, as detections."""
+    """Return an empty table of detections with the shapes of the ground truth; or its first `objects` as detections."""
     some = ground_truth.take(np.arange(min(objects, len(ground_truth))))
     others = {name: column for name, column in some.shapes.items() if name != BOXES}
     return Detections.from_arrays(

@@ -53,7 +53,8 @@ def _match_shard(ground_truth: GroundTruth, found: Input, protocol: Protocol) ->
     found.release()
     images = detections.images.ids
     tally = match(ground_truth, detections, protocol, iou_type=protocol.iou_type, image_ids=images)
-    # Notices of the ground truth are counted once, with the images of no shard; zero_id is one of the images matched.
+    # Notices of the ground truth are counted once, with the images without a shard; zero_id concerns one of the matched
+    # images.
     truth = {code: count for code, count in ground_truth.notices.items() if code != "zero_id"}
     notices = {code: count - truth.get(code, 0) for code, count in tally.notices.items()}
     return _Shard(content, len(detections), replace(tally, notices=notices))
@@ -106,7 +107,7 @@ def evaluate_shards(
     owner = np.full(images.size, -1, np.int32)
     contents: dict[str, int] = {}
     counts: Counter[str] = Counter()
-    lacking: Counter[str] = Counter()  # how many shards have no file of a class
+    lacking: Counter[str] = Counter()  # counts shards that have no file of a class
     tree = _Tree(len(paths))
     arguments = [(whence(one, executor), decided) for one in inputs]
     with closing(dispatch(executor, threads, truth, _match_shard, arguments)) as outcomes:
@@ -144,14 +145,13 @@ def evaluate_shards(
 
 
 class _Tree:
-    """Merges the tallies of shards, neighbours first, while others are still to come.
-
-    Where ties go by the place in the file, the file is the shards one after the other.
+    """Merges the tallies of shards, neighbours first, while other shards are still being read. Ties that are broken by
+    the place in the file follow the order of the shards.
     """
 
     def __init__(self, leaves: int) -> None:
         self._leaves = leaves
-        # By level and place in it: how many detections, and their tally.
+        # Number of detections and tally of each subtree, by level and place within the level.
         self._there: dict[tuple[int, int], tuple[int, Tally]] = {}
 
     def add(self, i: int, records: int, tally: Tally) -> None:
@@ -170,5 +170,5 @@ class _Tree:
         self._there[level, place] = (records, tally)
 
     def merged(self) -> list[Tally]:
-        """Return the tally of all shards, where there are any."""
+        """Return the tally of all shards, if there are any."""
         return [tally for _, tally in self._there.values()]

@@ -1,4 +1,4 @@
-"""Splits of the images, such as public and private: which image is in which, and what each of them scores."""
+"""Splits of the images, such as public and private, and their metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.image_values import image_key, image_values
 from detmap.kernels import readonly
 
-#: No metric of the whole is called as one of a split: those begin so.
+#: No split may be named like a metric, so that names of metrics stay unambiguous.
 _NAME = re.compile(r"(?!m?A[PR])[\w.+ -]{1,40}")
 
 
@@ -95,30 +95,30 @@ class Splits:
         return np.asarray(self.codes == self.names.index(split))
 
     def parts(self, tally: Tally) -> Iterator[tuple[str, Tally]]:
-        """Yield every split and its part of a tally of all images."""
+        """Yield every split and the part of a tally of all images that belongs to it."""
         for name in self.names:
             yield name, tally.on_images(self.images(name))
 
     def to_list(self) -> list[Any]:
-        """Return plain values that tell these splits from others of the same images."""
+        """Return plain values that identify these splits among others of the same images."""
         return [list(self.names), self.codes.tobytes().hex()]
 
 
 def split_of(metric: str, splits: Collection[str]) -> str | None:
-    """Return the split that a metric is of, as ``public:AP`` is of public; None for a metric of all images."""
+    """Return the split that a metric belongs to (``public:AP`` to public); None for a metric of all images."""
     name = metric.partition(":")[0]
     return name if name in splits and name != metric else None
 
 
 def of_splits(metrics: Iterable[str], splits: Iterable[str], hidden: Collection[str] = ()) -> list[str]:
-    """Return the names of metrics of all images and of each split, but for what would tell of a `hidden` one."""
+    """Return the names of metrics of all images and of each split, without those that would reveal a `hidden` one."""
     known = list(metrics)
     whole = [] if hidden else known
     return whole + [f"{split}:{metric}" for split in splits if split not in hidden for metric in known]
 
 
 def check_hidden(hidden: Collection[str], splits: Collection[str]) -> None:
-    """Refuse to hide what is no split, or all splits."""
+    """Raise unless the splits to hide exist and some split stays visible."""
     for name in hidden:
         if name not in splits:
             there = f"one of: {', '.join(splits)}" if splits else "there are none without --splits FILE"

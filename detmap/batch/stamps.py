@@ -1,4 +1,4 @@
-"""Which code a score comes from: the part of a result's key that `--resume` compares."""
+"""Digest of the code that a score depends on: the part of a result's key that `--resume` compares."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import detmap
 from detmap import plugins
 
-#: What decides no score of a file of detections, by the beginning of its path in the package.
+#: Path prefixes in the package that affect no score of a file of detections.
 _APART = (
     *("checks/", "cli/", "diagnostics/", "explanations/", "integrations/", "lvis/", "pycocotools/"),
     *("pytrec_eval/", "ranx/", "reports/", "retrieval/"),
@@ -26,12 +26,12 @@ _APART = (
 
 _HOME = Path(detmap.__file__).parent
 
-#: What decides no score, but intervals and tests.
+#: Path prefixes that affect no score, but intervals and tests.
 _OF_CONFIDENCE = ("statistics/", "kernels/resampling.py")
 
 
 def code(*, confidence: bool, explanations: bool = False) -> str:
-    """Return the digest of the sources of all that decides a score, plug-ins included; on request those of intervals
+    """Return the digest of all sources that a score depends on, plug-ins included; optionally also those of intervals
     and tests, and of explanations.
     """
     more = [] if not explanations else [_of(tuple(map(str, sorted((_HOME / "explanations").glob("*.py")))))]
@@ -40,7 +40,7 @@ def code(*, confidence: bool, explanations: bool = False) -> str:
 
 @cache
 def _own(confidence: bool) -> str:
-    """Return the digest of the package's sources; where there are none (a package of bytecode), the version instead."""
+    """Return the digest of the package's sources; the version where there are none (bytecode only)."""
     home = Path(detmap.__file__).parent
     found = []
     for path in sorted(home.rglob("*.py")):
@@ -52,7 +52,7 @@ def _own(confidence: bool) -> str:
 
 @cache
 def _of(paths: tuple[str, ...]) -> str:
-    """Return the digest of some files, wherever they lie."""
+    """Return the digest of some files, whatever folder they are in."""
     return _digest(*sorted(hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths))
 
 

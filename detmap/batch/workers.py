@@ -1,4 +1,4 @@
-"""Tasks on any executor, to whose workers the ground truth is sent once."""
+"""Run tasks on any executor, sending the ground truth to each worker once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from detmap.system import parallel
 
 T = TypeVar("T")
 
-_KEPT = 2  # ground truths that a worker keeps
+_KEPT = 2  # maximum number of ground truths cached by a worker
 _kept: OrderedDict[str, GroundTruth] = OrderedDict()
 _lock = threading.Lock()
 
@@ -43,12 +43,12 @@ _ATTEMPTS = 4
 
 _AGAIN = "detmap batch --resume scores only the files that are missing"
 
-_TICK = 1.0  # seconds after which one looks whether anybody still works
+_TICK = 1.0  # seconds between two checks that workers are alive
 _COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 
 
 class Home(NamedTuple):
-    """What a worker must have in common with the process that sends it tasks: plug-ins, and the code that scores."""
+    """What a worker must share with the process that sends tasks: plug-ins, and the scoring code."""
 
     modules: tuple[str, ...]
     version: str
@@ -56,11 +56,11 @@ class Home(NamedTuple):
 
     @classmethod
     def here(cls) -> Home:
-        """Return that of this process."""
+        """Return the home of this process."""
         return cls(plugins.loaded(), __version__, stamps.code(confidence=True))
 
     def check(self) -> None:
-        """Refuse to work for a process whose code may give other numbers."""
+        """Raise if the sending process runs code that may give other numbers."""
         if self.code != stamps.code(confidence=True):
             what = f"detmap {__version__}" if __version__ != self.version else f"other code of detmap {__version__}"
             raise DetmapError(
@@ -78,11 +78,10 @@ def _on_worker(
     submission: str,
     home: Home,
 ) -> tuple[T] | None:
-    """Run a task in `threads` threads; None where the ground truth was neither sent along nor is kept here."""
-    # The ground truth comes pickled: it is loaded after the plug-ins of `home`, which may define its classes.
-    # Any executor can do this, whether or not it knows how to send something to each of its workers once. `submission`
-    # is another one each time: Dask takes calls with equal arguments for one, and gives the second what came of the
-    # first, even if its file has been rewritten since, or it was cancelled.
+    """Run a task in `threads` threads; return None if the ground truth was neither sent along nor is cached here."""
+    # The ground truth comes pickled, and is loaded after the plug-ins of `home`, which may define its classes. This
+    # needs no executor that can broadcast. `submission` differs on each call, because Dask merges calls with equal
+    # arguments and would return the result of an earlier one, even if its file was rewritten or the call was cancelled.
     plugins.load(home.modules)
     home.check()
     with _lock:
@@ -100,7 +99,7 @@ def _on_worker(
 
 
 def one_line(error: BaseException) -> str:
-    """Return an error as one line. Of a traceback, which some executors make the text of an error, it is the last one."""
+    """Return an error as one line: the last one of a traceback, which some executors make the text of an error."""
     if isinstance(error, DetmapError):
         return str(error)
     if isinstance(error, MemoryError):
@@ -116,7 +115,9 @@ def _is_local(executor: Executor | None) -> bool:
 
 
 def whence(found: Input, executor: Executor | None) -> Input:
-    """Return an input as the workers of an executor are to open it: they may have started in another folder."""
+    """Return an input that workers of an executor can open: with absolute paths, as they may have started in another
+    folder.
+    """
     return found if _is_local(executor) else found.from_anywhere()
 
 
@@ -142,7 +143,9 @@ def _run(
     task: Callable[..., T],
     arguments: Sequence[tuple[Any, ...]],
 ) -> Generator[tuple[int, T | BaseException], None, None]:
-    """Keep an executor's workers busy, with a few tasks in waiting; `threads` for each task, unless it is known there."""
+    """Keep an executor's workers busy, with a few tasks queued; `threads` per task, unless the executor's own number is
+    known.
+    """
     # The first tasks carry the ground truth along; a worker that lacks it later says so and is sent it with the task
     # again.
     local, cluster = _is_local(executor), Cluster.of(executor)
@@ -176,14 +179,14 @@ def _run(
                     raise error
                 # Dask's error for a task that never ran is no CancelledError.
                 if any("Cancelled" in kind.__name__ for kind in type(error).__mro__):
-                    shared = None  # what was shared may be gone with its workers: from now on it goes along with tasks
+                    shared = None  # the shared object may be lost with its workers: send it with the tasks from now on
                     lost[i] += 1
                     if lost[i] < _ATTEMPTS:
                         waiting.appendleft((i, True))
                     else:
                         yield i, DetmapError(f"lost with its worker {_ATTEMPTS} times; {_AGAIN}")
                 elif error is not None:
-                    lost_all = type(error).__name__ == "KilledWorker"  # Dask has tried it several times
+                    lost_all = type(error).__name__ == "KilledWorker"  # Dask has already retried it
                     yield i, DetmapError(f"{one_line(error)}; {_AGAIN}") if lost_all else error
                 elif future.result() is None:
                     waiting.appendleft((i, True))
@@ -197,7 +200,7 @@ def _run(
 
 
 def _width(executor: Executor, cluster: Cluster | None) -> int:
-    """Return how many tasks an executor runs at a time, as far as one can tell."""
+    """Return how many tasks an executor runs at a time, as far as known."""
     if cluster is not None:
         return max(1, cluster.threads())
     return int(getattr(executor, "_max_workers", None) or parallel.cores())
@@ -211,7 +214,7 @@ def _in_thread(
 
 
 def fingerprint(ground_truth: GroundTruth) -> str:
-    """Return a hash of everything in it that scoring reads."""
+    """Return a hash of everything in ground truth that scoring reads."""
     whole = hashlib.sha256()
     for table in (ground_truth.images, ground_truth.categories):
         whole.update(json.dumps(table.ids.tolist()).encode())

@@ -1,4 +1,4 @@
-"""What to know before believing a number: `check`, which looks at files ahead of scoring, and the codes that it can find."""
+"""Checks of files before scoring: `check`, and the codes of its findings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_run"]
 
-#: The themes, those first that explain what others would find.
+#: The themes; earlier ones may explain findings of later ones.
 _THEMES = (image_ids, leakage, boxes, labels, shapes, scores, coverage, parts, categories, limits, uneven)
 
 
@@ -112,7 +112,7 @@ def check(
             except InputError as error:
                 path = given[1].path
                 if not isinstance(path, Held) and path != STANDARD_INPUT and not os.access(path, os.R_OK):
-                    raise  # nothing is there to be checked
+                    raise  # there is nothing to check
                 refused = found("unreadable_detections", 1, "file", more=str(error))
         else:
             check_pair(truth.table, given[1])
@@ -121,7 +121,7 @@ def check(
 
 
 def _input(given: Any, role: Role, reading: Reading) -> Any:
-    """Return a path, or COCO's dictionary or list, as an input; anything else as it is."""
+    """Return a path, or COCO's dictionary or list, as an input; anything else unchanged."""
     given = as_file(given, role)
     return Input(given, role, reading) if isinstance(given, str | os.PathLike | Held) else given
 

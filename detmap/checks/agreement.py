@@ -1,8 +1,9 @@
-"""Whether detections lie on objects as they are, or would if ids or boxes were read in another way.
+"""Whether detections overlap objects as they are read, or would under another reading of ids or boxes.
 
-A hypothesis is a way in which ids or boxes may have been written wrongly, and what undoes it. Its *gain* is the number of
-detections of a sample that lie well on an object under it, and not at all as they are. What chance brings is measured in
-the same way, on other images than theirs: a hypothesis holds where it gains far more than that.
+A hypothesis is a way in which ids or boxes may have been written wrongly, with the change that undoes it. Its *gain* is
+the number of detections of a sample that overlap an object well under it, and hardly any object without it. The gain by
+chance is measured in the same way, with detections moved to other images: a hypothesis holds if it gains far more than
+that.
 """
 
 from __future__ import annotations
@@ -23,65 +24,67 @@ from detmap.data.ids import locate
 from detmap.shapes import Boxes
 from detmap.shapes.kinds import BOXES
 
-#: So many detections are looked at, and so many pairs with objects.
+#: Maximum number of detections in the sample, and of their pairs with objects.
 _SAMPLE, _PAIRS = 20_000, 1_000_000
 
-#: So many are looked at first where there are more.
+#: Number of detections that are screened first, if there are more.
 _SCREENED = 2_500
 
-#: The shorter side to which models scale images, and the longest that the longer one may become then.
+#: Common input sizes of models: the shorter side, and the maximum of the longer one.
 _INPUTS = ((800, 1333), (600, 1000))
 
-#: A gain is a detection that overlaps an object by more than the one, and overlapped none by the other.
+#: A detection gains if it overlaps an object by more than the first IoU, and overlapped none by the second.
 _WELL, _HARDLY = 0.6, 0.3
 
-#: The chance that a hypothesis that is wrong is taken for right.
+#: Probability of accepting a hypothesis that is wrong.
 _CHANCE = 1e-5
 
-#: The least share of the sample that a hypothesis has to gain.
+#: Minimum share of the sample that a hypothesis has to gain.
 _SHARE = 0.01
 
-#: Of fewer images with objects, chance is measured on mirrored boxes as well.
+#: Below this number of images with objects, chance is also measured on mirrored boxes.
 _FEW_IMAGES = 20
 
-#: Least share of the sample that gains by the ids of neighbours: of a smaller part `parts` names the images.
+#: Minimum share of the sample that gains under ids of neighbours; `parts` names the images of smaller parts.
 _ROTATED = 0.25
 
-#: The fewest objects that bear a hypothesis out.
+#: Minimum number of objects that support a hypothesis.
 _FEWEST = 3
 
-#: By so many pixels boxes lie to one side of their objects, and so many must lie on some to say so.
+#: Minimum median offset between boxes and their objects in pixels, and minimum number of boxes that lie on objects.
 _SHIFT, _FEWEST_SHIFTED = 0.75, 50
 
-#: The least share of some records that must lie on the other side's as they would be read, and so many are looked at.
+#: Minimum share of records that must overlap the other side's under another reading, and maximum number of records
+#: compared.
 _BORNE, _LOOKED_AT = 0.1, 5_000
 
-#: Scores that rank so badly are upside down; so many on objects, and on none, are needed to say so.
+#: AUC below which scores are taken to be upside down, and minimum number of detections on objects, and on none.
 _UPSIDE_DOWN, _FEWEST_RANKED = 0.35, 30
 
-#: And so many on none for each on an object: fewer of high scores may lie on objects that nobody labelled.
+#: Minimum number of detections on no object for each on an object: a small minority of high scores may lie on
+#: unlabelled objects.
 _ON_NONE = 0.5
 
 
 class Nearest(NamedTuple):
-    """The object that each detection of the sample overlaps most, -1 for none, and by how much."""
+    """For each detection of the sample the object with the largest IoU, -1 for none, and that IoU."""
 
     overlap: NDArray[np.float64]
     object: NDArray[np.int64]
 
 
 class Gain(NamedTuple):
-    """What a hypothesis gains."""
+    """The gain of a hypothesis."""
 
-    #: The finding that it is.
+    #: The code of the finding.
     code: str
     #: The side whose ids or boxes are wrong.
     role: str
     #: Rows of the detections that gain.
     gained: NDArray[np.int64]
-    #: What the detections of `Agreement.astray` overlap under it.
+    #: Best overlaps of the detections of `Agreement.astray` under the hypothesis.
     nearest: Nearest
-    #: What the finding says besides.
+    #: A detail for the finding's sentence.
     more: str = ""
 
 
@@ -97,12 +100,12 @@ def overlaps(one: Array, other: Array) -> Array:
 
 
 def says_shift(shift: Array) -> str:
-    """Return by how much boxes lie to one side, in words."""
+    """Return the offset of boxes from their objects in words."""
     return f"by {shift[0]:+.1f} and {shift[1]:+.1f} pixels (x, y), in the median"
 
 
 def _best(made: Iterable[Gain | None]) -> Gain | None:
-    """Return the one that gains most."""
+    """Return the largest gain."""
     return max((one for one in made if one is not None), key=lambda one: one.gained.size, default=None)
 
 
@@ -113,14 +116,14 @@ class Agreement:
     #: `truth` and `found`: what is compared.
     truth: Side
     found: Side
-    #: The images on which detections are looked at, as flags; None for all.
+    #: Flags of the images whose detections are compared; None for all.
     part: NDArray[np.bool_] | None = None
 
     @cached_property
     def ranked(self) -> tuple[float, float]:
-        """The chance that a detection on an object has a higher score than one on none, and by how much chance changes it.
+        """The probability that a detection on an object outscores one on none (the AUC), and its standard error.
 
-        Ties count by half. Both are NaN where there are too few of either to say so, or those on none are a small minority.
+        Ties count by half. Both are NaN where there are too few of either, or those on none are a small minority.
         """
         scores = self.found.table.scores  # type: ignore[union-attr]
         many = len(scores) > _LOOKED_AT
@@ -138,13 +141,13 @@ class Agreement:
 
     @property
     def upside_down(self) -> bool:
-        """Whether high scores stand for detections that lie on nothing."""
+        """Whether high scores belong to detections that overlap nothing."""
         share, spread = self.ranked
         return share < min(_UPSIDE_DOWN, 0.5 - 5 * spread)
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """The sample: the detections of the highest scores, as many as there are objects, thinned evenly."""
+        """The sample: the highest-scoring detections, as many as there are objects, thinned evenly."""
         scores = self.found.table.scores  # type: ignore[union-attr]
         scores = -scores if self.upside_down else scores
         objects = int(np.count_nonzero(~self.truth.crowd))
@@ -161,7 +164,7 @@ class Agreement:
         return self._thinned(rows, _SAMPLE)
 
     def _thinned(self, rows: Array, most: int) -> NDArray[np.int64]:
-        """Return some of the detections in these rows, if they or their pairs with objects are too many."""
+        """Return a subset of these rows if they, or their pairs with objects, exceed the limits."""
         counts = self.stops - self.starts
         image = self.found.image[rows]
         pairs = int(np.where(image >= 0, counts[image], 0).sum()) if counts.size else 0
@@ -183,11 +186,11 @@ class Agreement:
 
     @cached_property
     def stops(self) -> NDArray[np.int64]:
-        """And where they end."""
+        """Where the objects of each image end in `order`."""
         return np.searchsorted(self.truth.image[self.order], np.arange(self.truth.on.images.ids.size), "right")
 
     def nearest(self, image: Array, found: Array, truth: Array | None = None) -> Nearest:
-        """Return what boxes of the sample, on images given by their places (-1: none), overlap most."""
+        """Return the best overlap of each box of the sample, on images given by their places (-1: none)."""
         boxes = self.truth.boxes if truth is None else truth
         count = len(image)
         if not self.order.size or not count:
@@ -218,12 +221,12 @@ class Agreement:
 
     @cached_property
     def plain(self) -> Nearest:
-        """What the sample overlaps as it is."""
+        """The best overlaps of the sample without a hypothesis."""
         return self.nearest(self.image, self.boxes)
 
     @cached_property
     def astray(self) -> NDArray[np.int64]:
-        """Which detections of the sample, as places in it, lie on no object as they are: these alone can gain."""
+        """Places in the sample of the detections that lie on no object: only these can gain."""
         return np.flatnonzero(self.plain.overlap < _HARDLY)
 
     def _others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
@@ -240,7 +243,9 @@ class Agreement:
         return np.flatnonzero(self.stops > self.starts)
 
     def _controls(self, image: Array, found: Array, sizes: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield images and boxes that agree by chance alone: those of other images, and of few images boxes mirrored."""
+        """Yield images and boxes that agree by chance alone: boxes moved to other images, and mirrored if there are few
+        images.
+        """
         for part in (2, 3, 5) if self._full.size > 1 else ():
             yield self._others(image, part), found
         if self._full.size < _FEW_IMAGES:
@@ -250,12 +255,13 @@ class Agreement:
     def gain(
         self, code: str, role: str, image: Array, found: Array, truth: Array | None = None, whole: bool = False
     ) -> Gain | None:
-        """Return what those that are astray gain by other images or boxes, where chance does not explain it.
+        """Return the gain of the detections astray by other images or boxes, if chance does not explain it.
 
-        `whole`: a change concerns whole images, so that what it gains counts where more lie on objects with it than without.
+        With `whole` the change concerns whole images, so only images on which it increases the number of hits count.
         """
         step = len(found) // _SCREENED
-        if step > 1:  # of a few first: that so few of them gain where a hundredth does is one chance in a million
+        # a small sample first: it gains this little by chance once in a million if the whole gains a hundredth
+        if step > 1:
             some = self.nearest(image[::step], found[::step], truth).overlap >= _WELL
             if np.count_nonzero(some) < 0.25 * _SHARE * self.rows.size / step:
                 return None
@@ -263,7 +269,7 @@ class Agreement:
         better = made.overlap >= _WELL
         if np.count_nonzero(better) < max(_FEWEST, _SHARE * self.rows.size):
             return None
-        gained = np.unique(made.object[better]).size  # many detections on one object say no more than one
+        gained = np.unique(made.object[better]).size  # many detections on one object are no more evidence than one
         sizes = self.found.sizes[self.rows[self.astray]]
         for on, boxes in self._controls(self.image[self.astray], found, sizes):
             control = self._of_whole_images(self.nearest(on, boxes, truth), whole)
@@ -273,7 +279,9 @@ class Agreement:
         return Gain(code, role, self.rows[self.astray[better]], made)
 
     def _of_whole_images(self, made: Nearest, whole: bool) -> Nearest:
-        """Return what the detections that are astray overlap on images on which no more lie on objects as they are."""
+        """Return the overlaps of the detections astray, on images on which no more detections lie on objects without
+        the change.
+        """
         if not whole:
             return made
         own, count = self.image[self.astray], self.truth.on.images.ids.size
@@ -283,9 +291,8 @@ class Agreement:
         return made._replace(overlap=np.where((own >= 0) & good[own], made.overlap, 0.0))
 
     def borne_out(self, side: Side, rows: NDArray[np.int64], change: Change) -> bool:
-        """Return whether records of a side lie on the other's if they are read in another way, and not as they are.
-
-        It must be true of a tenth of those that are looked at, and of far more than lie so on records of other images.
+        """Return whether records of a side lie on the other's under another reading only. At least a tenth of those
+        compared must, and far more than lie on records of other images.
         """
         if side is self.found:
             scores = self.found.table.scores[rows]  # type: ignore[union-attr]
@@ -345,7 +352,7 @@ class Agreement:
         return _best(made)
 
     def _neighbours(self, boxes: Array) -> Iterator[Gain | None]:
-        """Yield the hypotheses that each id is that of the image behind, or ahead, by one or two places."""
+        """Yield the hypotheses that each id is off by one or two places in the list of images."""
         image, count = self.image[self.astray], self.truth.on.images.ids.size
         for step in (1, -1, 2, -2):
             place = np.where((image >= 0) & (image + step >= 0) & (image + step < count), image + step, -1)
@@ -357,7 +364,7 @@ class Agreement:
                 yield self._named(made, says)
 
     def _in_the_list(self, known: Array) -> Array | None:
-        """Return the image at each place in the file's list, and -1 behind them; None where that is the order of the ids."""
+        """Return the image at each place in the file's list, padded with -1; None if the list is in the order of the ids."""
         inspected = self.truth.inspected
         listed = [] if inspected is None else list(dict.fromkeys(inspected.images))
         if len(listed) != known.size or listed == known.tolist() or not all(isinstance(one, int) for one in listed):
@@ -374,7 +381,7 @@ class Agreement:
     def of_boxes(self) -> Gain | None:
         """The best of the hypotheses about boxes, on either side."""
         if self.of_images is not None:
-            return None  # a second defect on top of it is found once the first is mended
+            return None  # a second defect is found once the first is fixed
         return _best(self._of_boxes())
 
     def _of_boxes(self) -> Iterator[Gain | None]:
@@ -404,10 +411,9 @@ class Agreement:
 
     @cached_property
     def shift(self) -> Array | None:
-        """By how many pixels of x and y the sample lies to one side of the objects that it is on; None where it does not.
+        """The offset in pixels, in x and y, of the sample from the objects that it lies on; None if there is none.
 
-        Left and right edges, or upper and lower ones, lie as far from those of the objects then. That is said of the
-        medians, where these are far from 0 by their own spread.
+        The medians of opposite edges' offsets must agree, and be far from 0 relative to their spread.
         """
         on = self.plain.overlap >= 0.5
         if np.count_nonzero(on) < _FEWEST_SHIFTED:
@@ -422,7 +428,7 @@ class Agreement:
         return np.where(shifted, (near + far) / 2, 0.0) if shifted.any() else None
 
     def _scales(self, own: Array, image: Array, sizes: Array) -> Iterator[tuple[Array, str]]:
-        """Boxes by other factors of width and height: on images of one size (a model's input), or all by one factor."""
+        """Boxes scaled in width and height: to images of one size (a model's input), or all by one factor."""
         far = own[:, :2] + own[:, 2:]
         good = (own[:, 2:] > 0).all(axis=1) & (image >= 0)
         if np.count_nonzero(good) < max(10, _SHARE * self.rows.size) or not self.order.size:
@@ -453,12 +459,12 @@ class Agreement:
 
     @property
     def hits(self) -> int:
-        """How many detections of the sample overlap an object by half."""
+        """Number of detections of the sample that overlap an object by at least a half."""
         return int(np.count_nonzero(self.plain.overlap >= 0.5))
 
     @cached_property
     def none(self) -> bool:
-        """Whether the sample lies on objects no more than it would on other images."""
+        """Whether the sample overlaps objects no more than it would on other images."""
         inside = int(np.count_nonzero(self.image >= 0))
         if self.of_images is not None or self.of_boxes is not None or inside < 30 or not self.order.size:
             return False
@@ -466,11 +472,13 @@ class Agreement:
 
     @cached_property
     def by_chance(self) -> bool:
-        """Whether the sample lies on objects, as it is, no more than chance would have it."""
+        """Whether the sample overlaps objects, as it is, no more than by chance."""
         return self._as_by_chance(self.image, self.boxes, self.hits)
 
     def lies_on(self, image: Array, boxes: Array) -> bool:
-        """Return whether boxes match objects of these images: most of them, or more than chance. True for too few boxes."""
+        """Return whether boxes overlap objects of these images: most of them, or more than by chance; True for too few
+        boxes.
+        """
         hits = int(np.count_nonzero(self.nearest(image, boxes).overlap >= 0.5))
         return len(image) < _FEWEST_RANKED or 2 * hits >= len(image) or not self._as_by_chance(image, boxes, hits)
 
@@ -481,7 +489,7 @@ class Agreement:
 
     @cached_property
     def best(self) -> Nearest:
-        """What the sample overlaps as it is, or as the best hypothesis has it where that is more."""
+        """The best overlaps of the sample: as it is, or under the best hypothesis if that has more."""
         made = [one for one in (self.of_images, self.of_boxes) if one is not None]
         if not made:
             return self.plain
@@ -493,19 +501,19 @@ class Agreement:
         return Nearest(overlap, objects)
 
     def objects_of(self, gain: Gain) -> NDArray[np.int64]:
-        """Return the objects that detections lie on under a hypothesis alone, ascending."""
+        """Return the objects that detections overlap under a hypothesis only, ascending."""
         at = gain.nearest.object[gain.nearest.overlap >= _WELL]
         return np.unique(at[at >= 0])
 
     def share_on_objects(self, rows: NDArray[np.int64]) -> float:
-        """Return which share of some detections lies on an object."""
+        """Return the share of some detections that lie on an object."""
         near = self.nearest(self.found.image[rows], self.found.boxes[rows])
         return float(np.mean(near.overlap >= 0.5)) if rows.size else 0.0
 
     def rate(self, rows: NDArray[np.int64]) -> tuple[float, float]:
-        """Return which share of some detections lies on an object, and which share of the objects no detection lies on.
+        """Return the share of some detections that lie on an object, and the share of the objects without a detection.
 
-        The latter is 0 where there are so many detections that nobody has cut them off.
+        The latter is 0 if there are so many detections that they cannot have been cut off.
         """
         rate = self.share_on_objects(rows)
         if len(self.found) > 10 * self.order.size:
@@ -516,13 +524,15 @@ class Agreement:
 
     @cached_property
     def confusion(self) -> Counts:
-        """How many detections of each category lie on an object of each category."""
+        """Number of detections of each category that lie on an object of each category."""
         own, objects = self._on
         return self._counted(own, self.truth.table.categories.codes[objects].astype(np.int64))
 
     @cached_property
     def distinct(self) -> Counts:
-        """The same, several detections of a category on one object counted once: they do not say more than one."""
+        """`confusion` with several detections of a category on one object counted once: they are no more evidence than
+        one.
+        """
         own, objects = self._on
         count = len(self.truth)
         pairs = np.unique(own * count + objects)
@@ -539,9 +549,7 @@ class Agreement:
 
 
 class Counts:
-    """A table of counts at `rows` and `columns`, shape (n,), which keeps those that are not 0: vocabularies have tens
-    of thousands of words.
-    """
+    """A sparse table of counts at `rows` and `columns`, shape (n,): vocabularies have tens of thousands of words."""
 
     def __init__(self, rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]) -> None:
         self.shape, self.total = shape, rows.size
@@ -560,7 +568,7 @@ class Counts:
         return out
 
     def at(self, rows: ArrayLike, columns: ArrayLike) -> NDArray[np.int64]:
-        """Return the counts at some places; 0 in a column below 0."""
+        """Return the counts at some places; 0 for a column below 0."""
         columns = np.asarray(columns)
         keys = np.asarray(rows) * max(self.shape[1], 1) + columns
         place = locate(keys.ravel(), self._keys).reshape(keys.shape)

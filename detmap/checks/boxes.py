@@ -1,7 +1,8 @@
-"""Boxes: whether they are written as they are read, lie on their images, and are there once.
+"""Checks of boxes: whether they are written as they are read, lie on their images, and are not repeated.
 
-A cause shows in up to three ways: by the shapes of the same records (a mask says where its box is), by the other side (boxes
-that lie on nothing would lie on objects), and by the edges of images. What a cause explains is not said again.
+A cause is detected in up to three ways: by the shapes of the same records (a mask has a box), by the other side
+(detections that lie on nothing would lie on objects), and by the edges of images. What a cause explains is not reported
+again.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ from detmap.data.tables import Detections, GroundTruth
 from detmap.shapes import Boxes
 from detmap.shapes.kinds import BOXES
 
-#: By so many pixels a box of ground truth may reach beyond its image: some tools count pixels from 1, and to the last.
+#: Pixels by which a box of ground truth may exceed its image: some tools count pixels from 1, and include the last one.
 _ROUNDING = 1.5
 
-#: What share of a detection's box may lie beyond the image: few detectors clip their boxes.
+#: Share of a detection's box that may lie outside of the image: few detectors clip their boxes.
 _UNCLIPPED = 0.25
 
-#: Causes that explain boxes beyond images, of no size, or inverted.
+#: Causes that explain boxes outside of images, without a size, or inverted.
 _CAUSES = (*CHANGES, "sizes_as_corners", "scaled_boxes", "turned_boxes", "shifted_boxes", "image_sizes_swapped")
 
-#: The fewest boxes, or images, that make a rule of what could be an accident.
+#: Minimum number of boxes, or images, for a finding rather than an accident.
 _FEWEST = 3
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look for boxes that are written otherwise than they are read, lie outside, or are there twice."""
+    """Check for boxes in another format than they are read in, outside of their images, or repeated."""
     yield from _causes(facts)
     if facts.agreement is not None and facts.agreement.none and not facts.causes:
         assert facts.found is not None
@@ -92,7 +93,7 @@ def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "", wor
 
 
 def _normalised(facts: Facts, side: Side) -> Array | None:
-    """Return which boxes lie within 0 to 1 where the image, or most other boxes, are larger."""
+    """Return which boxes lie within 0 to 1 although the image, or most other boxes, are larger."""
     x, y, w, h = side.columns
     within: NDArray[np.bool_] = side.sized & (w <= 1.0) & (h <= 1.0)
     if not within.any():
@@ -102,7 +103,7 @@ def _normalised(facts: Facts, side: Side) -> Array | None:
     if side.table.within_unit and not large.any():
         other = facts.found if side is facts.truth else facts.truth
         if other is None or not len(other) or np.median(other.boxes[:, 2:]) <= 1:
-            return None  # both sides are
+            return None  # both sides are normalised, so they agree
         return within
     within &= (x >= 0) & (x <= 1.0) & (y >= 0) & (y <= 1.0)
     # A box of less than a pixel in the corner of an image is an accident; several are not.
@@ -112,7 +113,7 @@ def _normalised(facts: Facts, side: Side) -> Array | None:
 
 
 def _by_shapes(side: Side) -> tuple[str, Array] | None:
-    """Return what undoes boxes that lie elsewhere than the masks of their records."""
+    """Return the finding where boxes are not those of the masks of their records, but would be under another reading."""
     if side.drawn is None:
         return None
     _, masks = side.drawn
@@ -133,9 +134,9 @@ def _by_shapes(side: Side) -> tuple[str, Array] | None:
 
 
 def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
-    """Boxes that reach far beyond their images as they are, and would not if they were read in another way."""
-    # Boxes of a smaller image, or of another form of it, do so as well: where there is another side, it must bear it
-    # out.
+    """Boxes that exceed their images by far, and would not under another reading."""
+    # Boxes of a smaller image, or in another format of it, do so as well: the other side, if there is one, must confirm
+    # it.
     boxes, sizes = side.boxes, side.sizes
     column = side.table.shapes[BOXES]
     in_corners = isinstance(column, Boxes) and not column.sizes
@@ -161,13 +162,13 @@ def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
     if change is None or code == "axes_swapped":
         yield from _turned(facts, side, far, fits)
         return
-    # If all that is within the image fits as well, all are written so; else those that reach beyond it.
+    # If the boxes within images fit the other reading as well, all are written so; else only those outside.
     rows = fits if np.count_nonzero(fits) > 0.98 * fits.size and at.size >= 0.02 * fits.size else far & fits
     if facts.agreement is None or facts.agreement.borne_out(side, np.flatnonzero(rows), change):
         yield _cause(facts, side, code, rows)
 
 
-#: How boxes may be meant that reach beyond their images; None: as they are, on an image whose sides are swapped.
+#: Other readings of boxes outside of their images; None: the boxes are right, but the image's sides are swapped.
 _EDGES: dict[str, Change | None] = {
     "corners_as_sizes": as_corners,
     "image_sizes_swapped": None,
@@ -177,7 +178,7 @@ _EDGES: dict[str, Change | None] = {
 
 
 def _fits(change: Change | None, boxes: Array, sizes: Array) -> NDArray[np.bool_]:
-    """Return which boxes have a size, and lie on their image, if they are read in another way."""
+    """Return which boxes have a size and lie on their image under another reading."""
     if change is None:
         sizes = sizes[:, ::-1]
     else:
@@ -186,8 +187,8 @@ def _fits(change: Change | None, boxes: Array, sizes: Array) -> NDArray[np.bool_
 
 
 def _rather(far: Array, fits: Array, sizes: Array, code: str) -> bool:
-    """Return whether boxes beyond their images fit by the other reading more often than chance explains."""
-    # Chance is the share of the boxes within their images that also fit by the other reading.
+    """Return whether boxes outside of their images fit the other reading more often than chance explains."""
+    # The probability by chance is the share of the boxes within their images that also fit the other reading.
     within = ~far & np.isfinite(sizes[:, 0] + sizes[:, 1])
     others = np.count_nonzero(within)
     by_chance = np.count_nonzero(within & fits) / others if others else 0.0
@@ -198,11 +199,11 @@ def _rather(far: Array, fits: Array, sizes: Array, code: str) -> bool:
 
 
 def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Finding]:
-    """Boxes that fit if x and y are swapped: is it the boxes, or the size that the ground truth says of the image?"""
+    """Boxes that fit if x and y are swapped: decide whether the boxes are wrong, or the image's size in the ground truth."""
     images = np.unique(side.image[far])
     other = facts.found if side is facts.truth else facts.truth
     of_image = True
-    if other is not None and len(other):  # what both sides do is the image's
+    if other is not None and len(other):  # if both sides exceed the image, its size is wrong
         there = np.isin(other.image, images)
         beyond = other.reach > 3
         of_image = bool(there.any() and np.count_nonzero(beyond & there) >= 0.5 * np.count_nonzero(far))
@@ -217,7 +218,7 @@ def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Findi
         if facts.agreement is None or facts.agreement.borne_out(side, np.flatnonzero(rows), swapped_axes):
             yield _cause(facts, side, "axes_swapped", rows)
         return
-    # All that is on such an image lies on it once it is turned.
+    # Everything on such an image fits once its sides are swapped.
     without = np.bincount(side.image[~fits & (side.image >= 0)], minlength=side.on.images.ids.size)[images] == 0
     if 2 * np.count_nonzero(without) > images.size and (images.size >= 2 or images.size == side.on.images.ids.size):
         for one in facts.sides:
@@ -227,7 +228,7 @@ def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Findi
 
 
 def _areas_of_corners(table: GroundTruth, boxes: Array) -> Array | None:
-    """Return which objects have the area of the box that their numbers would be as two corners."""
+    """Return which objects have the area that their numbers would give as two corners."""
     corner = np.maximum(boxes[:, 2] - boxes[:, 0], 0) * np.maximum(boxes[:, 3] - boxes[:, 1], 0)
     plain = boxes[:, 2] * boxes[:, 3]
     close = (corner > 0) & (np.abs(table.areas - corner) <= 0.001 * corner) & (np.abs(plain - corner) > 0.01 * corner)
@@ -238,7 +239,7 @@ def _areas_of_corners(table: GroundTruth, boxes: Array) -> Array | None:
 
 
 def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
-    """Boxes of no size, of a negative one, or beyond their image."""
+    """Boxes without a size, with a negative one, or outside of their image."""
     _, _, width, height = side.columns
     inverted = np.asarray((width < 0) | (height < 0))
     if inverted.any() and not facts.caused(side.role, *_CAUSES):
@@ -247,7 +248,7 @@ def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
     if flat.any() and not facts.caused(side.role, "corners_as_sizes", "sizes_as_corners"):
         yield found("zero_sized_boxes", int(flat.sum()), side.unit, **side.records(flat))
     if facts.caused(side.role, *_CAUSES, *ids.CAUSES, "no_agreement"):
-        return  # boxes are written, or their images are called, otherwise
+        return  # another finding explains these boxes
     beyond = (side.reach > _ROUNDING) & ~inverted
     at = np.flatnonzero(beyond)
     if isinstance(side.table, Detections) and at.size:
@@ -256,14 +257,15 @@ def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
         far = np.minimum(boxes[:, :2] + boxes[:, 2:], side.sizes[at])
         inside = np.maximum(far - near, 0).prod(axis=1)
         beyond[at] = inside < (1 - _UNCLIPPED) * boxes[:, 2:].prod(axis=1)
-    if beyond.any() and not (side.role == "detections" and side.posed is not None):  # around points
+    # boxes around points may exceed the image
+    if beyond.any() and not (side.role == "detections" and side.posed is not None):
         least = f"{_ROUNDING:g} pixels" if side.role == "ground_truth" else f"{_UNCLIPPED:.0%} of its area"
         more = f"by more than {least}, and by {said(side.reach[beyond].max())} pixels at most"
         yield found("outside_boxes", int(beyond.sum()), side.unit, more=more, **side.records(beyond))
 
 
 def _sizes(facts: Facts) -> Iterator[Finding]:
-    """Images of which no height and width is known, where others or nothing say them."""
+    """Images without height and width, where other images or no images have them."""
     known = facts.truth.on.images.sizes
     count = facts.truth.on.images.ids.size
     without = np.ones(count, np.bool_) if known is None else ~(known > 0).all(axis=1)
@@ -273,7 +275,7 @@ def _sizes(facts: Facts) -> Iterator[Finding]:
 
 
 def marks(*columns: Array) -> NDArray[np.uint64]:
-    """Return a number for each row, the same for rows that are the same in all columns."""
+    """Return a number per row, equal for rows that are equal in all columns."""
     mixed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         bits = (column + 0.0).view(np.uint64) if column.dtype.kind == "f" else column.astype(np.uint64)
@@ -306,7 +308,7 @@ def _duplicates(side: Side) -> Iterator[Finding]:
         if np.count_nonzero(close) and not again[close].all():
             again |= close
             more = "some with all but the same box"
-    if side.drawn is not None:  # boxes alone may be equal
+    if side.drawn is not None:  # records with equal boxes may have different masks or poses
         again &= duplicates(side.table.images.codes, category, side.drawn[1].areas()) | (again & bool(more))
     if again.any():
         code = "duplicate_objects" if side.role == "ground_truth" else "duplicate_detections"
@@ -314,10 +316,11 @@ def _duplicates(side: Side) -> Iterator[Finding]:
 
 
 def _close(side: Side, most: int = 2_000_000) -> NDArray[np.bool_]:
-    """Return which objects overlap an earlier one of their image and category by 95 in a hundred."""
+    """Return which objects overlap an earlier one of their image and category by at least 0.95."""
     codes = side.table.images.codes.astype(np.int64) * side.table.categories.ids.size + side.table.categories.codes
     rows = np.flatnonzero(~side.crowd & (side.boxes[:, 2:] > 0).all(axis=1))
-    # Neighbours by their left edge, within an image and category: what overlaps so much lies close to each other there.
+    # Compare neighbours by left edge within an image and category: boxes with so large an overlap are close in this
+    # order.
     order = rows[np.lexsort((side.boxes[rows, 0], codes[rows]))]
     out = np.zeros(len(side), np.bool_)
     for step in range(1, 9):
@@ -337,34 +340,34 @@ def _close(side: Side, most: int = 2_000_000) -> NDArray[np.bool_]:
 
 
 def _areas(side: Side) -> Iterator[Finding]:
-    """Areas that are neither those of the box nor those of the mask."""
+    """Areas that differ from both the box's and the mask's."""
     table = side.table
     assert isinstance(table, GroundTruth)
     if not len(table) or table.notices.get("missing_area", 0) == len(table):
         return
     box = np.maximum(side.boxes[:, 2:], 0).prod(axis=1)
-    around = side.boxes[:, 2:].clip(0).sum(axis=1)  # half of the outline, by which rounding may change an area
+    around = side.boxes[:, 2:].clip(0).sum(axis=1)  # half of the perimeter: rounding may change an area by this much
     area = table.areas
     is_box = np.abs(area - box) <= np.maximum(0.02 * box, 1.5 * around + 1)
     if side.drawn is not None:
         drawn = side.drawn[1].areas()
         is_mask = np.abs(area - drawn) <= np.maximum(0.15 * drawn, 2 * around + 2)
         wrong = ~is_box & ~is_mask
-        boxed = is_box & ~is_mask & ~table.crowd & side.sized & (drawn > 0.05 * box)  # else the mask is wrong
+        boxed = is_box & ~is_mask & ~table.crowd & side.sized & (drawn > 0.05 * box)  # otherwise the mask is wrong
         if np.count_nonzero(boxed) >= _FEWEST:
             yield found("areas_of_boxes", int(boxed.sum()), "object", **side.records(boxed))
     else:
         wrong = (area > 1.02 * box + 1.5 * around + 1) | (area < 0.002 * box - 1)
         exact = np.abs(area - box) <= 0.005 * box + 0.5
         if np.count_nonzero(exact) >= 0.6 * len(table):
-            wrong = ~is_box  # areas are those of boxes here, and not of masks that nobody reads
+            wrong = ~is_box  # these areas are compared with boxes only, as no masks are read
     wrong &= (side.boxes[:, 2:] > 0).all(axis=1)
     if wrong.any():
         yield found("area_misfits", int(wrong.sum()), "object", **side.records(wrong))
 
 
 def _crowds(facts: Facts) -> Iterator[Finding]:
-    """Crowds that look like single objects: by their outline, their size, or a detection that fits them alone."""
+    """Crowds that look like single objects: by their outline, their size, or a detection that only fits them."""
     side = facts.truth
     table = side.table
     assert isinstance(table, GroundTruth)
@@ -384,7 +387,7 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
     if (~crowd).any():
         usual = _medians(table.categories.codes[~crowd], areas[~crowd], usual.size)
         small = crowd & (areas < usual[table.categories.codes])
-        # Of objects that were flagged at random half would be that small; of crowds few are.
+        # With flags at random half of the flagged objects would be this small; few crowds are.
         if np.count_nonzero(small) >= max(_FEWEST, 0.25 * np.count_nonzero(crowd)):
             strange |= small
             why.append("smaller than a usual object of their category")
@@ -402,7 +405,7 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
 
 
 def _medians(codes: Array, values: Array, count: int) -> NDArray[np.float64]:
-    """Return the median of the values of each code; of those with fewer than five values the median of all."""
+    """Return the median of the values of each code; for codes with fewer than five values the median of all."""
     out = np.full(count, np.median(values))
     order = np.lexsort((values, codes))
     edges = np.searchsorted(codes[order], np.arange(count + 1))
@@ -413,7 +416,7 @@ def _medians(codes: Array, values: Array, count: int) -> NDArray[np.float64]:
 
 
 def _fitted(facts: Facts) -> NDArray[np.bool_]:
-    """Return which crowds a detection of their category and of a good score fits as it would fit an object."""
+    """Return which crowds are matched by a confident detection of their category as an object would be."""
     assert facts.found is not None
     assert facts.agreement is not None
     truth = facts.truth

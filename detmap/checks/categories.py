@@ -1,7 +1,8 @@
-"""Categories that are unlike all others: lost or unlabelled on images anywhere, mixed with another, or not suppressed.
+"""Checks of categories that differ from all others: detections or labels missing on images anywhere, mixed with another
+category, or not suppressed.
 
-A category that is hard to find is no defect. Records that are missing or wrong at random are so for large objects as for
-small ones, and at the highest scores as at lower ones: that is asked in each case.
+A category that is hard to detect is no defect. Records that are missing or wrong at random are so independently of
+object size and score, which is tested in each case.
 """
 
 from __future__ import annotations
@@ -20,40 +21,41 @@ from detmap.checks.rates import CHANCE, tail
 
 Array = NDArray[Any]
 
-#: How many times the share of other categories that of an odd one is. In the clean scenes of ``tests/planting/scenes.py``
-#: the ratio of the largest share to that of the others stays below it in 99 of 100.
+#: Ratio of an odd category's share to that of the others. In the clean scenes of ``tests/planting/scenes.py`` the
+#: largest ratio is below it in 99 of 100.
 TIMES = 3.0
 
-#: Least share of the objects of a category that are on images without detections of it.
+#: Minimum share of a category's objects on images without detections of it.
 LOST = 0.3
 
-#: Least share of the objects of the larger half that are so, relative to that of the smaller half.
+#: Minimum ratio of that share among the larger half of the objects to the share among the smaller half.
 EVEN = 0.6
 
-#: Least share of the objects, on images with detections of their category, that none of these finds.
+#: Minimum share of the objects, on images with detections of their category, that none of them finds.
 MISSED = 0.7
 
-#: Least share of the best quarter of the confident detections that lie on nothing: of a category among others, and of all.
+#: Minimum share of the best quarter of the confident detections that lie on nothing: for one category, and for all.
 UNLABELLED, ALONE = 0.06, 0.06
 
-#: That share relative to the one of the lower half of the confident detections, likewise.
+#: Minimum ratio of that share to the share in the lower half of the confident detections: for one category, and for
+#: all.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
-#: Least share of a category's objects, or of another's detections, that are mixed.
+#: Minimum share of a category's objects, or of another's detections, that are mixed.
 MIXED = 0.1
 
-#: Least share of all objects that are taken for other categories at high scores.
+#: Minimum share of all objects that are detected as other categories with high scores.
 WRONG = 0.06
 
-#: Least share of the confident detections of a category that overlap a better one: of one category, and of all.
+#: Minimum share of a category's confident detections that overlap a better one: of one category, and of all.
 TWINS, ALL_TWINS = 0.08, 0.2
 
-#: Fewest records that a finding of a category is about.
+#: Minimum number of records of a finding about a category.
 FEWEST = 10
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look for categories that are lost, unlabelled, mixed with another, or not suppressed."""
+    """Check for categories that are lost, unlabelled, mixed with another, or not suppressed."""
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
@@ -66,7 +68,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _unknown(facts: Facts, image: Array, label: Array) -> NDArray[np.bool_]:
-    """Return which records are in no part that was found to be odd."""
+    """Return which records lie outside of the parts already found to be odd."""
     out = np.ones(image.size, np.bool_)
     for images, of in facts.parts:
         out &= ~(images[image] & ((label == of) if of is not None else True))
@@ -74,19 +76,19 @@ def _unknown(facts: Facts, image: Array, label: Array) -> NDArray[np.bool_]:
 
 
 def _others(count: Array, total: Array) -> NDArray[np.float64]:
-    """Return the share that each category has by the rate of all others."""
+    """Return the share of each category expected from the rate of all others."""
     rest, among = count.sum() - count, total.sum() - total
     return np.asarray((rest + 1) / (among + 2))
 
 
 def _beyond(count: int, total: int, rate: float, looks: int) -> bool:
-    """Return whether a share is far above that of others, and beyond chance."""
+    """Return whether a share is far above that of others, and more than by chance."""
     enough = count >= FEWEST and count >= TIMES * rate * total
     return enough and tail(count, 1.5 * rate * total + 1) * max(looks, 1) < CHANCE
 
 
 def _lost(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Categories of which many objects are on images without any detection of it, large ones as small ones."""
+    """Categories with many objects on images without any detection of it, independently of their size."""
     count = evidence.classes
     if count < 2:
         return
@@ -116,7 +118,7 @@ def _lost(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _missed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Categories of which the detections find hardly an object on their images."""
+    """Categories whose detections find hardly any object on their images."""
     count = evidence.classes
     label = evidence.object_label
     at = np.flatnonzero(evidence.seen & (evidence.held > 0) & _unknown(facts, evidence.object_image, label))
@@ -133,12 +135,12 @@ def _missed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Categories, or all, of which the best detections lie on nothing, far more than of others."""
+    """Categories, or all, whose best detections lie on nothing far more often than those of others."""
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = _unknown(facts, image, label) & evidence.sure_looked_at[image]
     top, low = known & (evidence.sure_rank < 0.25), known & (evidence.sure_rank >= 0.5)
-    # Of equal scores no detection is among the best: where the best quarter is tied with the lower half, nothing is said.
+    # Equal scores have no best ones: nothing is reported where the best quarter is tied with the lower half.
     scores = evidence.scores[evidence.sure]
     least, most = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(least, label[top], scores[top])
@@ -176,7 +178,7 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Pairs of categories of which objects of one are taken for the other at high scores."""
+    """Pairs of categories where objects of one are detected as the other with high scores."""
     count = evidence.classes
     if count < 2:
         return
@@ -211,7 +213,7 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             continue
         beneath = np.count_nonzero(low & (keys == pair)) / max(lower[taken], 1)
         if many / detections[taken] < 0.5 * beneath:
-            continue  # taken for the other where the model is not sure: they look alike
+            continue  # only unsure detections are mixed: the categories look alike
         more = (
             f"of {objects[one]:,} objects of category {_name(evidence, one)} on which a detection of the better half of its "
             f"category lies, {many:,} are taken for {_name(evidence, taken)}"
@@ -221,7 +223,7 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _unsuppressed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Categories, or all, of which confident detections overlap better ones."""
+    """Categories, or all, whose confident detections overlap better ones."""
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = _unknown(facts, image, label)

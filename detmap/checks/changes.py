@@ -1,4 +1,4 @@
-"""Ways in which boxes are written wrongly, each with what undoes it: functions of boxes and of their images' sizes.
+"""Ways in which boxes are written wrongly, each with the function of boxes and image sizes that undoes it.
 
 Boxes are x, y, width, height, shape (n, 4); sizes are width and height of each box's image, shape (n, 2), infinite where
 they are not known.
@@ -17,22 +17,22 @@ Change = Callable[[Array, Array], Array]
 
 
 def as_corners(boxes: Array, sizes: Array) -> Array:
-    """Return boxes x, y, width, height of what are two corners."""
+    """Return boxes x, y, width, height from numbers that are two corners."""
     return np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
 
 
 def as_corners_of_rows(boxes: Array, sizes: Array) -> Array:
-    """Return boxes of what are two corners, each with its row ahead of its column: top, left, bottom, right."""
+    """Return boxes from two corners, each with its row before its column: top, left, bottom, right."""
     return as_corners(boxes[:, [1, 0, 3, 2]], sizes)
 
 
 def as_sizes(boxes: Array, sizes: Array) -> Array:
-    """Return boxes x, y, width, height of what was taken for two corners, and is not."""
+    """Return boxes x, y, width, height that were mistaken for two corners."""
     return np.concatenate([boxes[:, :2], boxes[:, 2:] + boxes[:, :2]], axis=1)
 
 
 def as_centres(boxes: Array, sizes: Array) -> Array:
-    """Return boxes of which x and y are the centre."""
+    """Return boxes whose x and y are the centre."""
     return np.concatenate([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, 2:]], axis=1)
 
 
@@ -52,7 +52,7 @@ def swapped_corner(boxes: Array, sizes: Array) -> Array:
 
 
 def in_pixels(boxes: Array, sizes: Array) -> Array:
-    """Return boxes that are shares of the image."""
+    """Return boxes in pixels from shares of the image."""
     known = np.where(np.isfinite(sizes), sizes, 0.0)
     return np.asarray(boxes * np.concatenate([known, known], axis=1))
 
@@ -83,11 +83,13 @@ def turned_left(boxes: Array, sizes: Array) -> Array:
 
 
 def scaled(boxes: Array, factor: Array | float, padding: Array | float = 0.0) -> Array:
-    """Return boxes times a factor of x and y, shape (2,) or (n, 2), that began so many pixels beyond the edge."""
+    """Return boxes scaled by a factor for x and y, shape (2,) or (n, 2), with an origin `padding` pixels outside of the
+    image.
+    """
     return np.concatenate([(boxes[:, :2] - padding) * factor, boxes[:, 2:] * factor], axis=1)
 
 
-#: What undoes each way in which boxes are written wrongly, on either side.
+#: For each code about wrong boxes, the functions that undo it, on either side.
 CHANGES: dict[str, tuple[Change, ...]] = {
     "corners_as_sizes": (as_corners, as_corners_of_rows),
     "centres_as_corners": (as_centres,),
@@ -96,7 +98,7 @@ CHANGES: dict[str, tuple[Change, ...]] = {
     "normalised_boxes": (in_pixels,),
 }
 
-#: What undoes each way in which an image is seen otherwise, and the words for that way.
+#: The functions that undo a transformed image, with words for the transformation.
 TURNS: dict[Change, str] = {
     mirrored: "mirrored left to right",
     upside_down: "mirrored top to bottom",

@@ -1,4 +1,4 @@
-"""What a check can find: a row per code, with what it means for a number and what to do about it."""
+"""The codes of a check: a row per code, with what it means for the numbers and the remedy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 Severity = Literal["error", "warning", "note"]
 
-#: From the worst to the least.
+#: In descending order.
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 
@@ -35,14 +35,14 @@ class Code:
     remedy: str
 
 
-#: Effects that several findings have.
+#: Effects shared by several findings.
 _EFFECTS = {
     "@not found": "Such detections are refused or dropped, and the objects that they found count as missed.",
     "@wrong class": "Detections count as false in one category, and the objects that they found as missed in another.",
     "@nowhere": "Such boxes overlap no object as they should: detections become false, objects missed.",
 }
 
-#: Of each code its severity and name, and in a line each what it says, its effect and its remedy.
+#: For each code a line with its severity and name, and lines with what it says, its effect and its remedy.
 _TABLE = """
 error unreadable_detections
     The detections cannot be read
@@ -511,5 +511,5 @@ def _codes() -> Iterator[Code]:
         yield Code(code=code, severity=severity, says=says.strip(), effect=effect, remedy=remedy.strip())  # type: ignore[arg-type]
 
 
-#: Every code by name, the order of reports within a severity.
+#: Every code by name, in the order of reports within a severity.
 CODES: dict[str, Code] = {row.code: row for row in _codes()}

@@ -1,4 +1,4 @@
-"""Which images have detections, how many, and whether some limit or some lost part shows there."""
+"""Checks of the number of detections per image, and of images without any."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from detmap.checks.findings import Finding, found, names
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
 
-#: Detections of an image and category that the protocol coco looks at.
+#: Maximum number of detections per image and category under the protocol coco.
 _LOOKED_AT = 100
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look for images without detections, and for limits of how many an image has."""
+    """Check for images without detections, and for limits of the number per image."""
     truth = facts.truth
     codes = [code.partition(":")[2] for code in truth.table.notices if code.startswith("foreign_fields:")]
     if codes:
@@ -42,7 +42,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _nothing(facts: Facts) -> Iterator[Finding]:
-    """Sides without a record, though none was left aside; and images, of which there are none."""
+    """Sides without records, though none was left aside; and ground truth without images."""
     images = facts.truth.on.images.ids.size
     if not images:
         yield found("no_images", 0, "image")
@@ -55,7 +55,7 @@ def _nothing(facts: Facts) -> Iterator[Finding]:
 
 
 def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64]) -> Iterator[Finding]:
-    """Images without detections: as many as chance brings, or more."""
+    """Images without detections: as many as expected by chance, or more."""
     there = np.ones(objects.size, np.bool_) if facts.schema else objects > 0
     empty = there & (detections == 0)
     count = int(np.count_nonzero(empty))
@@ -69,7 +69,7 @@ def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int6
 
 
 def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64], there: NDArray[np.bool_]) -> str:
-    """Return what tells that images without detections are a part that was lost, "" where chance may explain them."""
+    """Return the evidence that images without detections are a lost part, "" if chance may explain them."""
     empty = there & (detections == 0)
     count, others = int(np.count_nonzero(empty)), there & ~empty
     expected = float(np.count_nonzero(there) * chance_of_none(detections[others]))
@@ -83,7 +83,7 @@ def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64
     if together >= 5 and runs < 1e-4:
         return f"{together:,} of them follow one another in the order of ids; {runs:.1g} such runs would be expected"
     if not facts.schema:
-        # Images without detections hold few objects by chance; a part that is lost holds as many as others.
+        # By chance, images without detections hold few objects; a lost part holds as many as other images.
         inside, outside = float(np.median(objects[empty])), float(np.median(objects[others]))
         if inside >= outside > 2 and count >= max(5, 2 * expected):
             return f"{chance}, and they hold as many objects as these, in the median {inside:g} and {outside:g}"
@@ -91,16 +91,16 @@ def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64
 
 
 def chance_of_none(counts: NDArray[np.int64]) -> float:
-    """Return the chance of 0 by a negative binomial distribution through counts that are at least 1.
+    """Return the probability of 0 under a negative binomial distribution fitted to counts that are at least 1.
 
-    Mean and variance are of what is there; of a distribution with many zeros they are adjusted until they agree with it.
+    Mean and variance of the truncated counts are adjusted iteratively for the zeros.
     """
     if not counts.size:
         return 0.0
     mean, variance = float(counts.mean()), float(counts.var())
     ones = np.count_nonzero(counts == 1) / counts.size
     none = 0.0
-    for _ in range(50):  # the moments of all, zeros included, for this share of zeros
+    for _ in range(50):  # moments of all counts, zeros included, for this share of zeros
         whole = mean * (1 - none)
         spread = (variance + mean**2) * (1 - none) - whole**2
         if spread > whole * (1 + 1e-9):
@@ -111,7 +111,7 @@ def chance_of_none(counts: NDArray[np.int64]) -> float:
         if abs(made - none) < 1e-9:
             break
         none = min(made, 0.9)
-    # The model's tail is a guess where counts are large: images with one detection say more of those with none.
+    # The fitted tail is unreliable for large counts: the number of images with one detection bounds that with none.
     return min(none, 2.0 * ones + 1.0 / counts.size) if mean > 3 else none
 
 
@@ -122,7 +122,7 @@ def _longest(flags: NDArray[np.bool_]) -> int:
 
 
 def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator[Finding]:
-    """As many detections on many images as on any, as no chance has it."""
+    """Images with the same, maximum number of detections, more than chance explains."""
     table = facts.detections
     cells = side.image * table.categories.ids.size + table.categories.codes
     cells = cells[side.image >= 0]
@@ -137,7 +137,7 @@ def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator
     at = np.flatnonzero(detections == most)
     near = [int(np.count_nonzero(detections == most - step)) for step in (1, 2, 3)]
     some = int(np.count_nonzero(detections))
-    # Counts below the limit go on as they come; at it all those pile up that would be above.
+    # Counts below the limit are distributed as usual; those that would exceed it pile up at it.
     if at.size >= 3 and at.size > 3 and tail(at.size, 1.5 * max(near) + 1) < 1e-3 and at.size >= 0.01 * some:
         ids = facts.truth.on.images.ids[at][:10].tolist()
         yield found("cap_reached", at.size, "image", records=ids, named="image", more=f"{most:,}")

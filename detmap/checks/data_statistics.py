@@ -1,4 +1,4 @@
-"""Statistics of what was checked, and small plots of them: objects and detections per image, sizes, aspects, scores."""
+"""Statistics of the checked tables, with small plots: objects and detections per image, sizes, aspects, scores."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from detmap.checks.context import Facts
 from detmap.checks.inputs import Side
 
-#: So many bars a plot has.
+#: Number of bars of a plot.
 BARS = 16
 
-#: Beyond it differences of values could be infinite, and a plot would show nothing.
+#: Maximum magnitude of plotted values: differences of larger ones could be infinite.
 _FARTHEST = 1e100
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -28,7 +28,7 @@ class Figure:
     Attributes
     ----------
     name : str
-        What it is of.
+        Name of the quantity.
     count : int
         How many values there are.
     low, quarter, median, three_quarters, high : float
@@ -54,7 +54,7 @@ class Figure:
         return {**vars(self), "edges": list(self.edges), "bars": list(self.bars)}
 
     def row(self) -> dict[str, str]:
-        """Return a row of a table."""
+        """Return the row of a table."""
         numbers = {"least": self.low, "quarter": self.quarter, "median": self.median}
         numbers |= {"three quarters": self.three_quarters, "most": self.high}
         shown = {name: number(value) for name, value in numbers.items()}
@@ -71,14 +71,14 @@ class Figure:
 
 
 def number(value: float) -> str:
-    """Return a number with three digits that count, whole where it is."""
+    """Return a number with three significant digits; whole numbers without a fraction."""
     if value == int(value) and abs(value) < 1e9:
         return f"{int(value):,}"
     return f"{value:,.0f}" if 100 <= abs(value) < 1e9 else f"{value:.3g}"
 
 
 def make(facts: Facts) -> list[Figure]:
-    """Return the distributions of what is checked."""
+    """Return the distributions of the checked tables."""
     return [made for one in facts.sides for made in _of_side(facts, one) if made is not None]
 
 
@@ -96,7 +96,9 @@ def _of_side(facts: Facts, side: Side) -> Iterator[Figure | None]:
 
 
 def figure_of(name: str, values: NDArray[Any], *, log: bool = False) -> Figure | None:
-    """Return the distribution of the values that are finite, None without any; with `log` its bars grow by a factor."""
+    """Return the distribution of the finite values, None without any; with `log` the bars' edges are spaced
+    logarithmically.
+    """
     values = np.sort(values)  # NaN comes last
     values = values[np.searchsorted(values, -np.inf, "right") : np.searchsorted(values, np.inf)]
     if not values.size or max(-values[0], values[-1]) > _FARTHEST:

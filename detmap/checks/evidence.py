@@ -1,7 +1,7 @@
-"""What is found and what is missed, of all records: the responses that `parts`, `groups` and `limits` compare.
+"""Matches and misses of all records, which `parts`, `groups` and `limits` compare.
 
-Objects are those that are no crowds. Detections are *confident* where as many of their category have their score or more as
-there are objects of it: a cut that depends on no scale of scores.
+Crowds are no objects here. Detections are *confident* if they rank among the first n of their category, where n is its
+number of objects: a cut that does not depend on the scale of scores.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ Array = NDArray[Any]
 #: Least IoU of a detection that finds an object: the lowest threshold of COCO and VOC.
 FOUND = 0.5
 
-#: Largest IoU of a detection that lies on nothing: chance reaches 0.5 rarely, and 0.1 where objects are near.
+#: Maximum IoU of a detection that lies on nothing: by chance IoU rarely reaches 0.5, but 0.1 where objects are near.
 NOTHING = 0.2
 
-#: Pairs of boxes compared at once, and at all: beyond, a random part of the images is looked at.
+#: Maximum number of pairs of boxes compared at once, and in total; beyond it a random part of the images is compared.
 _AT_ONCE, PAIRS = 250_000, 3_000_000
 
-#: Most parts that a grouping may have: folders of one image each say nothing.
+#: Maximum number of parts of a grouping: folders of one image each are no parts.
 _GROUPS = 40
 
 
 def best_of_pairs(
     one: Array, starts: Array, stops: Array, others: Array, touched: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return for each box the largest IoU with the others in its range, and which of them that is (-1: none).
+    """Return for each box the largest IoU with the others in its range, and their index (-1: none).
 
     `touched`: flags of the others, set for those that some box overlaps by `FOUND`.
     """
@@ -84,7 +84,8 @@ class Evidence:
     #: Scores, negated where they are upside down.
     scores: NDArray[np.float64]
 
-    # -------------------------------------------------------------------------------------------------------- what there is
+    # ------------------------------------------------------------------------------------------------------------------
+    # inputs
 
     @cached_property
     def images(self) -> int:
@@ -98,7 +99,7 @@ class Evidence:
 
     @cached_property
     def label(self) -> NDArray[np.int64]:
-        """The category of each detection as a place among those of the ground truth, -1 where it has none."""
+        """The category of each detection as an index among those of the ground truth, -1 where it has none."""
         table = self.found.table.categories
         return np.asarray(locate(table.ids, self.truth.table.categories.ids)[table.codes], np.int64)
 
@@ -140,12 +141,12 @@ class Evidence:
 
     @cached_property
     def cell(self) -> NDArray[np.int64]:
-        """The cell of each of `detections`."""
+        """The cell of each row of `detections`."""
         return self._cell(self.found.image[self.detections], self.label[self.detections])
 
     @cached_property
     def held(self) -> NDArray[np.int64]:
-        """The number of detections of each object's cell."""
+        """The number of detections in each object's cell."""
         cells, at = np.unique(self.object_cell, return_inverse=True)
         place = np.searchsorted(cells, self.cell)
         place[place == cells.size] = 0
@@ -154,7 +155,7 @@ class Evidence:
 
     @cached_property
     def band(self) -> NDArray[np.int64]:
-        """The band of each object's size: by the octave of its root of the area."""
+        """The size band of each object: the octave of the square root of its area."""
         side = np.sqrt(self.object_box[:, 2] * self.object_box[:, 3])
         return np.asarray(np.clip(np.log2(np.maximum(side, 1)), 0, 11), np.int64)
 
@@ -162,7 +163,7 @@ class Evidence:
 
     @cached_property
     def _own(self) -> tuple[Array, Array, Array, Array]:
-        """Rows of detections in a cell with objects, what they overlap most there, and by how much; the objects found."""
+        """Rows of detections in a cell with objects, their best object there with its IoU, and the objects found."""
         starts = np.searchsorted(self.object_cell, self.cell)
         inside = starts < self.object_cell.size
         inside[inside] = self.object_cell[starts[inside]] == self.cell[inside]
@@ -176,7 +177,7 @@ class Evidence:
         return self.detections[rows], which, best, found
 
     def _thinned(self, image: Array, held: Array) -> NDArray[np.bool_]:
-        """Return which rows to compare: those of random images, as many as the limit of pairs allows."""
+        """Return the rows to compare: those of random images, within the limit of pairs."""
         pairs = np.bincount(image, held, self.images) if image.size else np.zeros(self.images)
         if pairs.sum() <= PAIRS:
             return np.ones(image.size, np.bool_)
@@ -193,7 +194,7 @@ class Evidence:
 
     @cached_property
     def matched(self) -> tuple[Array, Array]:
-        """For each object the largest IoU with a detection of its category, and the score of the best that finds it."""
+        """For each object the largest IoU with a detection of its category, and the best score among those that find it."""
         rows, which, best, _ = self._own
         overlap, score = np.zeros(self.objects.size), np.full(self.objects.size, -np.inf)
         some = which >= 0
@@ -204,12 +205,12 @@ class Evidence:
 
     @cached_property
     def hit(self) -> NDArray[np.bool_]:
-        """Which objects a detection of their category finds."""
+        """Which objects are found by a detection of their category."""
         return np.asarray(self._own[3])
 
     @cached_property
     def finders(self) -> tuple[Array, Array]:
-        """Detections that find an object of their category, and these objects: for each object the best."""
+        """Rows of the detections that find an object of their category, the best for each object, and these objects."""
         rows, which, best, _ = self._own
         some = np.flatnonzero((which >= 0) & (best >= FOUND))
         order = some[np.lexsort((-self.scores[rows[some]], which[some]))]
@@ -218,7 +219,7 @@ class Evidence:
 
     @cached_property
     def seen(self) -> NDArray[np.bool_]:
-        """Which objects are on an image that is looked at."""
+        """Which objects are on a compared image."""
         _ = self._own
         return np.asarray(self.looked_at[self.object_image])
 
@@ -226,20 +227,20 @@ class Evidence:
 
     @cached_property
     def sure(self) -> NDArray[np.int64]:
-        """Rows of the confident detections, ascending by category and then from the best score."""
+        """Rows of the confident detections, by category and descending score."""
         label = self.label[self.detections]
         objects = np.bincount(self.object_label, minlength=self.classes)
         held = np.bincount(label, minlength=self.classes)
         scores = self.scores[self.detections]
         order = np.argsort(-scores, kind="stable")
-        small = np.min_scalar_type(max(self.classes, 1))  # integers of 16 bits or fewer are sorted by their digits
+        small = np.min_scalar_type(max(self.classes, 1))  # numpy sorts integers of at most 16 bits by radix
         order = order[np.argsort(label[order].astype(small), kind="stable")]
         rank = np.arange(order.size) - np.repeat(np.cumsum(held) - held, held)
         return self.detections[order[rank < objects[label[order]]]]
 
     @cached_property
     def sure_rank(self) -> NDArray[np.float64]:
-        """The place of each confident detection among those of its category, from 0, the best, up to 1."""
+        """The relative rank of each confident detection in its category, from 0 (best) to 1."""
         label = self.label[self.sure]
         held = np.bincount(label, minlength=self.classes)
         return np.asarray(
@@ -280,12 +281,12 @@ class Evidence:
 
     @property
     def nearest(self) -> NDArray[np.int64]:
-        """That object as a place in `objects`, -1 where there is none."""
+        """The object with that IoU as a place in `objects`, -1 for none."""
         return np.asarray(self._any[1])
 
     @cached_property
     def alone(self) -> NDArray[np.bool_]:
-        """Which confident detections lie on nothing: no object, and no crowd."""
+        """Which confident detections lie on nothing: neither an object nor a crowd."""
         _ = self._any
         image = self.found.image[self.sure]
         out = (self.near < NOTHING) & self.sure_looked_at[image]
@@ -295,7 +296,7 @@ class Evidence:
         return np.asarray(out)
 
     def _on_crowds(self, image: Array, crowds: Array) -> NDArray[np.bool_]:
-        """Return which confident detections lie on a crowd with a fifth of their area."""
+        """Return which confident detections have a fifth of their area on a crowd."""
         out = np.zeros(image.size, np.bool_)
         of = self.truth.image[crowds]
         for at in np.flatnonzero(np.isin(image, of)).tolist():
@@ -321,16 +322,15 @@ class Evidence:
     def between_detections(self) -> NDArray[np.float64]:
         """The largest IoU of each confident detection with a better one of its image and category."""
         cell = self._cell(self.found.image[self.sure], self.label[self.sure])
-        order = np.argsort(cell, kind="stable")  # within a cell from the best score
+        order = np.argsort(cell, kind="stable")  # by descending score within a cell
         out = np.zeros(order.size)
         out[order] = _with_earlier(cell[order], self.found.boxes[self.sure[order]])
         return out
 
     @property
     def twins(self) -> NDArray[np.bool_]:
-        """Which confident detections overlap a better one of their image and category as suppression does not leave it.
-
-        Those with the same box are duplicates, which is another finding.
+        """Which confident detections overlap a better one of their image and category by more than suppression allows.
+        Equal boxes are excluded: they are another finding.
         """
         return np.asarray((self.between_detections >= SUPPRESSED) & (self.between_detections < 0.9999))
 
@@ -360,7 +360,7 @@ class Evidence:
         return Division(on.ids, orders, groupings)
 
     def _other_orders(self) -> list[tuple[str, NDArray[np.int64]]]:
-        """Return the orders of images besides that of their ids: in the list, by name, and by the file of detections."""
+        """Return orders of images besides that of their ids: in the list, by name, and by the file of detections."""
         on = self.truth.on.images
         out = []
         inspected = self.truth.inspected
@@ -376,20 +376,21 @@ class Evidence:
         first = np.full(self.images, images.size)
         np.minimum.at(first, images, np.arange(images.size))
         runs = np.count_nonzero(np.diff(images) != 0) + 1
-        if runs <= 1.02 * np.unique(images).size:  # else an image's first record says where its best one stands
-            there = first < images.size  # images without detections stand behind the one before
+        # otherwise the first record of an image tells the rank of its best one
+        if runs <= 1.02 * np.unique(images).size:
+            there = first < images.size  # images without detections follow the image before them
             filled = np.maximum.accumulate(np.where(there, np.arange(self.images), -1))
             key = np.where(filled >= 0, first[np.maximum(filled, 0)], -1)
             out.append(("the file of detections", np.argsort(np.lexsort((np.arange(self.images), key)), kind="stable")))
         return out
 
 
-#: Least IoU of detections that suppression would not leave beside each other: common thresholds are 0.45 to 0.7.
+#: Minimum IoU of two detections that suppression would not leave: common thresholds are 0.45 to 0.7.
 SUPPRESSED = 0.75
 
 
 def _grouped(says: str, values: list[str]) -> list[Grouping]:
-    """Return the grouping by some values, or none where there are too few or too many of them."""
+    """Return the grouping by some values, or none if there are too few or too many distinct ones."""
     names = sorted(set(values))
     if not 2 <= len(names) <= _GROUPS:
         return []

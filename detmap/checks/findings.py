@@ -1,4 +1,4 @@
-"""What a check has found: a code, how many things it is about, and the words of both."""
+"""Findings of a check: a code, a count, and the sentence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from detmap.checks.codes import CODES, Severity
 from detmap.errors import shorten
 
-#: So many records a finding names.
+#: Maximum number of records that a finding names.
 NAMED = 10
 
 
@@ -24,9 +24,9 @@ class Finding:
     severity : {"error", "warning", "note"}
         As there.
     count : int
-        How many things it is about.
+        The number of records, images, … concerned.
     unit : str
-        What these are, as "detection".
+        What is counted, as "detection".
     says : str
         The finding in one sentence.
     effect, remedy : str
@@ -53,7 +53,7 @@ class Finding:
         return {**vars(self), "records": records}
 
 
-#: How `found` puts a number of which only a part could be counted.
+#: Template of a count of which only a lower bound is known.
 AT_LEAST = "at least {many}"
 
 
@@ -67,7 +67,9 @@ def found(
     more: str = "",
     words: str = "{many}",
 ) -> Finding:
-    """Return the finding of a code about `count` things; `words` stand for these, and `more` goes on with the sentence."""
+    """Return the finding of a code about `count` units; `words` fill the placeholders of its sentence, `more` is
+    appended.
+    """
     row = CODES[code]
     kept = tuple(one for one, _ in zip(records, range(NAMED), strict=False))
     return Finding(
@@ -93,7 +95,7 @@ def many(count: int, unit: str) -> str:
 
 
 def names(values: Iterable[Any], most: int = 5) -> str:
-    """Return the first of some names in a sentence, and how many more there are."""
+    """Return the first of some names for a sentence, and how many more there are."""
     given = list(values)
     shown = ", ".join(str(one) if isinstance(one, int) else shorten(str(one), 40)[1:-1] for one in given[:most])
     return shown + (f" and {len(given) - most:,} more" if len(given) > most else "")

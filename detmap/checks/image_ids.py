@@ -18,18 +18,18 @@ from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
 from detmap.formats.file_names import resolve_images, stem
 
-#: What may be wrong with ids of images.
+#: Codes of findings about ids of images.
 CAUSES = ("image_ids_shifted", "image_ids_positions", "image_ids_rotated", "image_ids_type", "image_ids_names")
 
-#: So many ids must be explained to explain them all.
+#: Minimum number of ids for an explanation of all.
 _FEWEST = 3
 
-#: Objects that two images must share, box by box, to be one image.
+#: Minimum number of equal boxes for two images to be the same.
 _SHARED = 3
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look for ids of images that do not match, and for images that are there twice."""
+    """Check for ids of images that do not match, and for repeated images."""
     if facts.found is not None:
         yield from _unmatched(facts, facts.found)
     yield from _twice(facts)
@@ -49,7 +49,7 @@ def _unmatched(facts: Facts, side: Side) -> Iterator[Finding]:
     elif unknown:
         counts = np.bincount(table.images.codes, minlength=strange.size)
         held = dict(zip(table.images.ids[strange].tolist(), counts[strange].tolist(), strict=True))
-        # With boxes to compare, the agreement would have found shifted ids.
+        # If boxes could be compared, the agreement would have found shifted ids.
         alone = (
             by_ids_alone(table.images.ids, facts.truth.on.images.ids, "image_ids") if facts.agreement is None else None
         )
@@ -69,7 +69,7 @@ def _unmatched(facts: Facts, side: Side) -> Iterator[Finding]:
 
 
 def _strange(table: Detections | GroundTruth, truth: GroundTruth, named: bool) -> NDArray[np.bool_]:
-    """Return which ids of images the ground truth does not have; `named`: looked up as formats do that go by names."""
+    """Return which ids of images the ground truth does not have; with `named` they are looked up by file name."""
     ids = table.images.ids
     unknown = locate(ids, truth.images.ids) < 0
     if named and ids.dtype.kind == "U" and unknown.any():
@@ -81,9 +81,9 @@ def _strange(table: Detections | GroundTruth, truth: GroundTruth, named: bool) -
 def _other_ids(
     strange: list[Any], count: int, truth: Side, borne_out: Callable[[dict[Any, Any]], bool]
 ) -> tuple[str, str, set[Any]] | None:
-    """Return the finding, its detail, and the ids that it explains; None where most unknown ids stay unexplained."""
-    # One or two of many may be so by chance. No two of them can be one image. Numbers in names are of another data set
-    # as easily: boxes must bear them out.
+    """Return the finding, its detail, and the ids that it explains; None if most unknown ids stay unexplained."""
+    # One or two of many may fit by chance. No two may map to one image. Numbers in names can come from another data
+    # set, so boxes must confirm them.
     known = truth.on.images.ids.tolist()
     if not strange or not known:
         return None
@@ -114,7 +114,7 @@ def _other_ids(
 
 
 def by_ids_alone(ids: NDArray[Any], known: NDArray[Any], what: str) -> tuple[str, str] | None:
-    """Return how ids would all be known if they were meant otherwise, where not all are: off by one, or places."""
+    """Return the reading under which all ids would be known, if they are not: off by one, or positions."""
     if ids.dtype.kind != "i" or known.dtype.kind != "i" or min(ids.size, known.size) < _FEWEST:
         return None
     for shift in (1, -1):
@@ -128,7 +128,7 @@ def by_ids_alone(ids: NDArray[Any], known: NDArray[Any], what: str) -> tuple[str
 
 
 def _canonical(value: Any) -> str:
-    """Return an id as text, "7" for 7, "007" and " 7"."""
+    """Return an id as canonical text: "7" for 7, "007" and " 7"."""
     text = str(value).strip()
     return str(int(text)) if text.isascii() and text.isdigit() and len(text) < 30 else text
 
@@ -142,15 +142,15 @@ def _stem(value: Any) -> str:
     return stem(str(value))
 
 
-#: A name that ends in a number: what stands ahead of it, and the number without zeros ahead.
+#: A name that ends in a number: the prefix, and the number without leading zeros.
 _NUMBERED = re.compile(r"(.*?)0*([0-9]{1,29})", re.ASCII | re.DOTALL)
 
 
 def _number(value: Any) -> str | None:
-    """Return the number at the end of a name, without zeros ahead, as text; None where what is ahead holds no word."""
+    """Return the number at the end of a name as text without leading zeros; None if the prefix holds no word."""
     match = _NUMBERED.fullmatch(stem(str(value)))
     if match is None or match[1][-1:].isdigit() or (match[1] and not re.search(r"[^\W\d_]", match[1])):
-        return None  # of "0_1" neither part is the number of the image
+        return None  # in "0_1" neither number identifies the image
     return match[2]
 
 
@@ -169,7 +169,7 @@ def _borne_out(facts: Facts, side: Side, table: Detections | GroundTruth, images
 
 
 def _numbered_alike(ids: Sequence[Any]) -> bool:
-    """Return whether names that end in numbers are alike ahead of them: in "cat1_1" and "cat2_1" both count."""
+    """Return whether names that end in numbers share a prefix: in "cat1_1" and "cat2_1" both numbers count."""
     matches = [_NUMBERED.fullmatch(stem(str(one))) for one in ids]
     ahead = Counter(match[1] for match in matches if match is not None)
     return max(ahead.values(), default=0) * 2 > len(ids)
@@ -179,7 +179,7 @@ def _numbered_alike(ids: Sequence[Any]) -> bool:
 
 
 def signatures(side: Side) -> NDArray[np.uint64]:
-    """Return a number for each image that two images share whose objects are the same; 0 where there are too few to say."""
+    """Return a hash of each image's objects, equal for images with the same objects; 0 if there are too few."""
     count = side.on.images.ids.size
     category = side.table.categories.codes.astype(np.uint64)
     mixed = mix(category + np.uint64(1))
@@ -193,7 +193,7 @@ def signatures(side: Side) -> NDArray[np.uint64]:
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return numbers in which every bit depends on every bit (the finaliser of splitmix64)."""
+    """Return numbers whose every bit depends on every input bit (the finaliser of splitmix64)."""
     values = values ^ (values >> np.uint64(30))
     with np.errstate(over="ignore"):
         values *= np.uint64(0xBF58476D1CE4E5B9)
@@ -204,13 +204,13 @@ def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def clean_name(name: str) -> str:
-    """Return the name of a file without what changes nothing of its place."""
+    """Return a normalised file name: without ``./`` and the like."""
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
     return "/".join(parts)
 
 
 def _twice(facts: Facts) -> Iterator[Finding]:
-    """Images of one file name, or with the same objects."""
+    """Images with the same file name, or with the same objects."""
     images = facts.truth.on.images
     again: dict[int, str] = {}
     if images.names is not None:

@@ -1,4 +1,4 @@
-"""What is checked: a table of each side as it could be read, and what its file says besides."""
+"""Sides of a check: the readable records of each file as a table, and further facts about the file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from detmap.reading.typed_json import UNREADABLE
 from detmap.shapes import KINDS, Boxes, Kind
 from detmap.shapes.kinds import BOXES
 
-#: What a record of each role is called.
+#: Singular name of a record of each role.
 UNITS = {"ground_truth": "object", "detections": "detection"}
 
 Table = GroundTruth | Detections
@@ -36,22 +36,21 @@ class Side:
     """One side of a check."""
 
     role: Role
-    #: What could be read.
+    #: The records that could be read.
     table: Table
-    #: The number of each row's record in the file; None where it is not known, as some records were left aside; shape
-    #: (n,).
+    #: The record number of each row in the file, shape (n,); None if unknown because records were left aside.
     rows: NDArray[np.int64] | None = None
     #: Records that could not be read.
     refused: Sequence[Refused] = ()
-    #: How many records have no shape of a kind that others have.
+    #: Number of records without a shape of each kind that other records have.
     shapeless: Mapping[str, int] = field(default_factory=dict)
-    #: What the file says besides.
+    #: Further facts about the file.
     inspected: Inspection | None = None
-    #: Of detections: how many were dropped while reading, as the ground truth does not have their image.
+    #: Number of detections dropped while reading because the ground truth lacks their image.
     unknown: int = 0
-    #: Of these: the table with ids as the file has them.
+    #: The detections with ids as in the file, where they were converted.
     raw: Detections | None = None
-    #: Of detections: the images that they are on.
+    #: The ground truth that detections refer to.
     truth: GroundTruth | None = None
 
     def __len__(self) -> int:
@@ -64,7 +63,7 @@ class Side:
 
     @property
     def on(self) -> GroundTruth:
-        """The table that says which images there are."""
+        """The table that lists the images."""
         return self.table if isinstance(self.table, GroundTruth) else self._truth
 
     @property
@@ -89,7 +88,7 @@ class Side:
 
     @cached_property
     def columns(self) -> NDArray[np.float64]:
-        """The same, shape (4, n): each coordinate in one piece, which is quicker to go through."""
+        """The boxes, shape (4, n): contiguous coordinates are faster."""
         return np.ascontiguousarray(self.boxes.T)
 
     @cached_property
@@ -108,7 +107,7 @@ class Side:
 
     @cached_property
     def reach(self) -> NDArray[np.float64]:
-        """By how many pixels each box reaches beyond its image, as `reach_of` says it."""
+        """Pixels by which each box exceeds its image, see `reach_of`."""
         return reach_of(self.columns.T, self.sizes)
 
     @cached_property
@@ -118,21 +117,23 @@ class Side:
 
     @cached_property
     def drawn(self) -> tuple[Kind, Any] | None:
-        """The kind and the column of shapes that are made of pixels, where there are some."""
+        """The kind and column of shapes made of pixels, if there are any."""
         named = ((KINDS[name], column) for name, column in self.table.shapes.items())
         return next((one for one in named if one[0].image_sizes is not None), None)
 
     @cached_property
     def posed(self) -> tuple[Kind, Any] | None:
-        """The kind and the column of shapes that are made of points, where there are some."""
+        """The kind and column of shapes made of points, if there are any."""
         named = ((KINDS[name], column) for name, column in self.table.shapes.items())
         return next((one for one in named if one[0].points is not None), None)
 
     def records(self, which: NDArray[Any], most: int = 10) -> dict[str, Any]:
-        """Return what a finding says of the first of some rows, given as flags or indices: numbers, else their images."""
+        """Return the keywords by which a finding names the first of some rows (flags or indices): record numbers, else
+        images.
+        """
         at = np.flatnonzero(which) if which.dtype == np.bool_ else which
         if at.size == len(self) > most:
-            return {}  # it is all of them
+            return {}  # all records are concerned
         at = at[:most]
         if self.rows is not None:
             return {"records": [int(row) for row in self.rows[at]], "named": "record"}
@@ -150,7 +151,7 @@ def as_sizes(boxes: Boxes) -> NDArray[np.float64]:
 
 
 def reach_of(boxes: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return by how many pixels boxes reach beyond images; negative where they do not, or no size is known."""
+    """Return the pixels by which boxes exceed images; negative if they do not, or the size is unknown."""
     x, y, w, h = np.ascontiguousarray(boxes.T)
     width, height = np.ascontiguousarray(sizes.T)
     far = np.maximum(x + w - width, y + h - height)
@@ -159,13 +160,13 @@ def reach_of(boxes: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[
 
 
 def side_of(table: Table, truth: GroundTruth | None = None) -> Side:
-    """Return the side of a table that is in memory."""
+    """Return the side of a table in memory."""
     role: Role = "ground_truth" if isinstance(table, GroundTruth) else "detections"
     return Side(role, table, np.arange(len(table)), truth=truth)
 
 
 def as_file(given: Any, role: Role) -> Any:
-    """Return COCO's dictionary or list as the bytes of its file, which are checked like one; anything else as it is."""
+    """Return COCO's dictionary or list as the bytes of its file, which are checked like a file; anything else unchanged."""
     if not isinstance(given, Mapping | list | tuple):
         return given
     name = role.replace("_", " ")
@@ -176,14 +177,14 @@ def as_file(given: Any, role: Role) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return numbers and lists of an array or a scalar of numpy, or of a tensor."""
+    """Convert arrays, scalars of numpy, and tensors to plain numbers and lists."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} is no value of JSON")
 
 
 def read_truth(source: Input, iou_type: str | None) -> Side:
-    """Read ground truth, and leave aside what cannot be read; raises `InputError` where nothing can be read."""
+    """Read ground truth, leaving aside what cannot be read; raise `InputError` if nothing can be read."""
     kinds, shapeless = _kinds(source, iou_type)
     inspected = source.facts()
     refused: Sequence[Refused] = ()
@@ -197,7 +198,7 @@ def read_truth(source: Input, iou_type: str | None) -> Side:
 
 
 def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
-    """Read detections likewise. They may be on any images."""
+    """Read detections, leaving aside what cannot be read; unknown images are kept."""
     form = source.format
     kinds, shapeless = _kinds(source, iou_type)
     refused: Sequence[Refused] = ()
@@ -229,7 +230,7 @@ def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
     if unknown:
         rows = None
     if isinstance(raw, Detections) and unknown == len(raw) and raw.images.ids.dtype.kind == "i":
-        table, unknown = raw, 0  # nothing was mapped: the ids may tell why
+        table, unknown = raw, 0  # nothing was mapped: the original ids may tell why
     return Side(
         "detections",
         table,
@@ -243,7 +244,7 @@ def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
 
 
 def _kinds(source: Input, iou_type: str | None) -> tuple[list[str], dict[str, int]]:
-    """Return the kinds of shape that all records have, and of how many a kind is missing that others have."""
+    """Return the kinds of shape that all records have, and how many records lack a kind that others have."""
     counts = source.kinds() or {}
     total = counts.pop("", 0)
     counts = {kind: count for kind, count in counts.items() if count and KINDS[kind].column_name == kind}
@@ -256,7 +257,7 @@ def _kinds(source: Input, iou_type: str | None) -> tuple[list[str], dict[str, in
 
 
 def _read(source: Input, kinds: Sequence[str], truth: GroundTruth | None = None) -> Table:
-    """Read a table with shapes of some kinds."""
+    """Read a table with shapes of the given kinds."""
     reading = replace(source.reading, unknown_images="error" if truth is None else "ignore")
     tables = [source.read_as(replace(reading, iou_type=kind)).table(truth) for kind in kinds]
     table = tables[0]
@@ -278,7 +279,7 @@ def _salvaged(
     made = source.salvage(kinds, truth)
     if made is not None and not len(made[0]) and others:  # records without boxes of their own
         made = source.salvage(list(others), truth)
-    if made is None or not made[2]:  # where nothing else is wrong with it, what was said is
+    if made is None or not made[2]:  # the file has no other defect, so the error stands
         raise error
     if not len(made[0]) and kinds[0] != BOXES and all(one.code == "missing_shapes" for one in made[2]):
         asked = f"of the kind {kinds[0]}"
@@ -287,7 +288,7 @@ def _salvaged(
 
 
 def read_schema(source: Input) -> Side:
-    """Read the images and categories of a file, and nothing of what may be on them."""
+    """Read the images and categories of a file, without its records."""
     held = source.source
     if isinstance(held, Held) or not os.path.isdir(held):
         data, name = read_bytes(held, "images and categories")

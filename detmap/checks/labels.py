@@ -1,4 +1,4 @@
-"""Categories: whether both sides mean the same, and what each of them has."""
+"""Checks of categories: whether both sides mean the same ones, and whether each has objects and detections."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from detmap.checks.inputs import Side
 from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
 
-#: Causes by which categories have no detections.
+#: Causes that leave categories without detections.
 _IDS = (
     "category_ids_shifted", "category_ids_positions", "category_ids_type", "category_ids_names", "classes_renamed",
     "classes_permuted"
 )  # fmt: skip
 
-#: Those that concern all categories.
+#: Causes that concern all categories.
 _WHOLE = ("category_ids_shifted", "category_ids_positions")
 
-#: The fewest detections on objects from which a class is taken for another.
+#: Minimum number of detections on objects to compare classes.
 _FEWEST = 5
 
-#: The chance that classes are taken for others where labels say nothing.
+#: Probability that classes are taken for others if labels are random.
 _CHANCE = 1e-4
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look for categories that do not match, and for those without objects or detections."""
+    """Check for categories that do not match, and for those without objects or detections."""
     truth = facts.truth.table
     assert isinstance(truth, GroundTruth)
     yield from _repeated(facts, truth)
@@ -63,13 +63,13 @@ def _of_categories(code: str, truth: GroundTruth, which: NDArray[np.bool_], word
 
 
 def _plain(name: str) -> str:
-    """Return a name without what people write in several ways: case, and what stands between words."""
-    # What stands ahead of a number, or behind a letter as in C++, may be all that tells two classes apart.
+    """Return a normalised name: lower case, without separators of words."""
+    # A prefix of a number, or a suffix of a letter as in C++, may be the only difference between two classes.
     return re.sub(r"(?<!\d)[\s_]+|[\s_]+(?!\d)|(?<=\w)[-./](?=[^\W\d_])", "", name.casefold())
 
 
 def _repeated(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
-    """Categories of one name, or listed twice."""
+    """Categories that share a name, or are listed twice."""
     first: dict[str, int] = {}
     again = []
     for place, name in enumerate(truth.categories.names):
@@ -86,7 +86,7 @@ def _repeated(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
 
 
 def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
-    """Categories of detections that are others in the ground truth, or are not there."""
+    """Categories of detections that the ground truth has under other ids, or does not have."""
     table = facts.detections.categories
     counts = np.bincount(table.codes, minlength=table.ids.size)
     own = locate(table.ids, truth.categories.ids)
@@ -105,7 +105,7 @@ def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
             return
         names_of = _raw(side) or facts.detections
         rows = np.isin(names_of.categories.ids, strange)[names_of.categories.codes]
-        # Records are those of the table, unless detections on unknown images were left out of it.
+        # Rows are records, unless detections on unknown images were dropped.
         where = side.records(rows) if rows.size == len(side) else {}
         yield found(code, int(rows.sum()), "detection", more=more, **where)
         others = [one for one in _strange_names(side, truth, unknown) if one not in strange]
@@ -118,7 +118,7 @@ def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
         code, more = _way(facts, truth, moved, own)
         facts.causes.add(("detections", code))
         rows = np.isin(table.codes, list(moved))
-        if code in _WHOLE:  # all but what is right as it is
+        if code in _WHOLE:  # excluding categories that are already right
             rows = ~_settled(facts.agreement, own)[table.codes]
             weight = int(rows.sum())
         yield found(code, weight, "detection", more=more, **side.records(rows))
@@ -135,12 +135,12 @@ def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
 
 
 def _raw(side: Side) -> Detections | None:
-    """Return the detections with the names of categories that became numbers; None where none did."""
+    """Return the detections with category names as in the file, if names were converted to numbers; else None."""
     return side.raw if side.raw is not None and side.raw.categories.ids.dtype.kind == "U" else None
 
 
 def _strange_names(side: Side, truth: GroundTruth, unknown: NDArray[np.bool_]) -> list[Any]:
-    """Return the categories that the ground truth does not have, by the names that the file gives them where it does."""
+    """Return the categories that the ground truth lacks, by the file's names where these are known."""
     raw = _raw(side)
     if raw is None:
         return list(side.table.categories.ids[unknown].tolist())
@@ -151,7 +151,7 @@ def _strange_names(side: Side, truth: GroundTruth, unknown: NDArray[np.bool_]) -
 def _written_otherwise(
     side: Side, truth: GroundTruth, unknown: NDArray[np.bool_]
 ) -> tuple[str, str, list[Any] | None] | None:
-    """Return why categories are not among those of the ground truth, and which, where their ids or names say it."""
+    """Return why categories are not among those of the ground truth, and which, if their ids or names explain it."""
     known, called = truth.categories.ids.tolist(), truth.categories.names
     ids = _strange_names(side, truth, unknown) if unknown.any() and known else []
     if not ids:
@@ -177,8 +177,8 @@ def _written_otherwise(
 
 
 def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
-    """Return the categories of detections that lie on objects of one other category, and on few of their own."""
-    # That other category must not have detections of its own name there.
+    """Return the categories whose detections lie on objects of one other category, and on few of their own."""
+    # The other category must not have detections of its own there.
     if facts.agreement is None:
         return {}
     matrix = facts.agreement.confusion
@@ -188,7 +188,7 @@ def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
     at = np.arange(matrix.shape[0])
     most, right = matrix.at(at, best), matrix.at(at, own)
     moved = (best != own) & (rows >= _FEWEST) & (2 * most >= rows) & (most > 2 * right) & (2 * most >= columns[best])
-    # Of a class alone, chance or likeness may be enough: what is there under its own name must be little too.
+    # A single class may be moved by chance or likeness, so its own objects must have few detections too.
     place = {int(code): row for row, code in enumerate(own) if code >= 0}
     for row in np.flatnonzero(moved).tolist():
         other = place.get(int(best[row]))
@@ -198,7 +198,7 @@ def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
 
 
 def _settled(agreement: Agreement | None, own: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which categories of detections lie on objects of their own."""
+    """Return which categories have detections on objects of their own."""
     assert agreement is not None
     matrix = agreement.confusion
     right = matrix.at(np.arange(own.size), own)
@@ -206,9 +206,9 @@ def _settled(agreement: Agreement | None, own: NDArray[np.int64]) -> NDArray[np.
 
 
 def _beyond_chance(matrix: Counts, moved: NDArray[np.bool_], best: NDArray[np.int64]) -> list[int]:
-    """Return the rows that are moved, where labels that say nothing of what is there would not make them so."""
-    # Chernoff's bound on the chance that a row has its count in one column, multiplied by the number of columns and by the
-    # number of ways to choose the rows.
+    """Return the rows that are moved more often than random labels explain."""
+    # Chernoff's bound on the probability that a row has its count in one column, multiplied by the number of columns
+    # and by the number of ways to choose the rows.
     held, share = matrix.of_rows, matrix.of_columns / max(matrix.total, 1)
     at = np.flatnonzero(moved & (held > 0))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -224,7 +224,7 @@ def _beyond_chance(matrix: Counts, moved: NDArray[np.bool_], best: NDArray[np.in
 
 
 def _way(facts: Facts, truth: GroundTruth, moved: dict[int, int], own: NDArray[np.int64]) -> tuple[str, str]:
-    """Return which finding moved categories are: a constant, places in a list, other names, or another order."""
+    """Return the finding for moved categories: a constant offset, positions in a list, other names, or a permutation."""
     assert facts.agreement is not None
     matrix, table = facts.agreement.confusion, facts.detections.categories
     weights = matrix.at(list(moved), list(moved.values())).tolist()
@@ -237,7 +237,7 @@ def _way(facts: Facts, truth: GroundTruth, moved: dict[int, int], own: NDArray[n
             if sum(weight for a, b, weight, _ in pairs if b - a == shift) >= 0.8 * total:
                 return "category_ids_shifted", f"each {'+' if shift > 0 else '-'} 1 is the one that is meant"
     if all(isinstance(a, int) for a, _, _, _ in pairs) and len(pairs) > 1:
-        for first in (0, 1):  # the first classes of a list may have its places as they are
+        for first in (0, 1):  # the first classes of a list may be right under either offset
             places = np.where((table.ids >= first) & (table.ids < matrix.shape[1] + first), table.ids - first, -1)
             whole = 2 * int(matrix.at(np.arange(own.size), places).sum()) > matrix.total
             if whole and sum(weight for a, _, weight, place in pairs if place + first == a) >= 0.8 * total:
@@ -253,10 +253,10 @@ def _called(value: Any, called: dict[Any, str]) -> str:
 
 
 def _disagreeing(facts: Facts, own: NDArray[np.int64]) -> Iterator[Finding]:
-    """Detections that lie on objects, most of them of another category."""
+    """Detections on objects, most of them of another category."""
     assert facts.agreement is not None
     matrix = facts.agreement.confusion
-    total = int(matrix.of_rows[own >= 0].sum())  # of a category that is not there nothing else can be said
+    total = int(matrix.of_rows[own >= 0].sum())  # categories that the ground truth lacks are another finding
     if total < 30 or matrix.shape[1] < 2 or facts.agreement.by_chance:
         return
     right = int(matrix.at(np.arange(own.size), own).sum())

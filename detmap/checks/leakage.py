@@ -1,4 +1,4 @@
-"""Images that two ground truths share: by the names of their files, or by their objects, also resized or mirrored."""
+"""Checks of images that two ground truths share: by file name, or by objects, also resized or mirrored."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from detmap.checks.inputs import Side
 
 Array = NDArray[Any]
 
-#: Largest difference of corners, as a share of the image, of one object on an image and on its resized copy: corners are
-#: rounded to pixels of the smaller one, 100 or more in number.
+#: Maximum difference of corners, as a share of the image, between an object on an image and on its resized copy:
+#: corners are rounded to pixels, and the smaller copy has at least 100.
 CLOSE = 0.01
 
-#: Objects that images must share to be one: of n random boxes all agree with a chance of about (2 * CLOSE) ** (4 * n), so
-#: that three do not among 10 ** 12 pairs of images.
+#: Minimum number of equal objects for two images to be the same: n random boxes agree with a probability of about (2 *
+#: CLOSE) ** (4 * n), so that no 3 do among 10 ** 12 pairs of images.
 SHARED = 3
 
-#: Images of one name, other sizes and equal aspects that are the same although no object can say so, and their aspects.
+#: Minimum number of pairs with equal names and aspects but other sizes that are taken to be the same without objects,
+#: and of distinct aspects.
 SAME_ASPECTS, ASPECTS = 10, 3
 
-#: Pairs of images that are compared box by box.
+#: Maximum number of pairs of images compared box by box.
 _PAIRS = 500_000
 
 
 class Layout(NamedTuple):
-    """Where the objects of each image lie, as shares of the image; objects ascend by image."""
+    """The objects of each image in shares of the image; objects ascend by image."""
 
     image: NDArray[np.int64]
     label: NDArray[np.int64]
@@ -41,7 +42,7 @@ class Layout(NamedTuple):
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look for images that another ground truth has too."""
+    """Check for images that another ground truth also has."""
     if facts.train is None:
         return
     truth, train = facts.truth, facts.train
@@ -76,7 +77,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _file_names(side: Side) -> dict[int, str]:
-    """Return the name of each image's file by its place; ids that are names stand for them."""
+    """Return the file name of each image; ids that are names stand in for them."""
     images = side.on.images
     listed = images.names
     if listed is None and images.ids.dtype.kind == "U":
@@ -85,7 +86,7 @@ def _file_names(side: Side) -> dict[int, str]:
 
 
 def _by_name(truth: Side, train: Side, layouts: tuple[Layout, Layout] | None) -> Iterator[tuple[int, str]]:
-    """Yield the images, with the names of their files, that have the name of another one, and nothing against it."""
+    """Yield the images, with their file names, that share a name with another one that is not shown to differ."""
     here, there = _file_names(truth), _file_names(train)
     folders = all(any("/" in name for name in side.values()) for side in (here, there))
     known = {name if folders else base_name(name): place for place, name in there.items()}
@@ -112,7 +113,7 @@ def _by_name(truth: Side, train: Side, layouts: tuple[Layout, Layout] | None) ->
 def _resized(
     pairs: list[tuple[int, int, str]], own: Array, others: Array, layouts: tuple[Layout, Layout] | None
 ) -> Iterator[tuple[int, str]]:
-    """Yield the images of pairs of one name and two sizes that are one: their objects say so, else their aspects."""
+    """Yield the pairs of one name and two sizes that are the same image, by their objects or else their aspects."""
     aspect = np.array([(own[a, 0] / own[a, 1], others[b, 0] / others[b, 1]) for a, b, _ in pairs])
     kept = np.abs(aspect[:, 0] / aspect[:, 1] - 1) <= CLOSE
     says = np.zeros(len(pairs), np.int64)  # 1: the objects agree, -1: they do not
@@ -130,7 +131,7 @@ def _resized(
 
 
 def _agree(one: Layout, a: int, other: Layout, b: int) -> int:
-    """Return whether two images have their objects at the same places: 1, -1 for not, 0 where one has none."""
+    """Return whether two images have the same objects: 1 yes, -1 no, 0 if one has none."""
     mine, theirs = (side.corners[side.starts[at] : side.stops[at]] for side, at in ((one, a), (other, b)))
     if not len(mine) or not len(theirs):
         return 0
@@ -139,7 +140,7 @@ def _agree(one: Layout, a: int, other: Layout, b: int) -> int:
 
 
 def _layouts(truth: Side, train: Side) -> tuple[Layout, Layout] | None:
-    """Return where the objects of both sides lie; None where sizes of images are not known."""
+    """Return the layouts of both sides; None if image sizes are unknown."""
     if not (len(truth) and len(train)):
         return None
     labels = {
@@ -162,7 +163,7 @@ def _layouts(truth: Side, train: Side) -> tuple[Layout, Layout] | None:
 
 
 def _by_objects(one: Layout, other: Layout, turned: bool) -> Iterator[int]:
-    """Yield the images whose objects lie at the same places on another image, mirrored with `turned`."""
+    """Yield the images whose objects equal those of another image, mirrored with `turned`."""
     theirs = other.corners[:, [2, 1, 0, 3]] * [-1, 1, -1, 1] + [1, 0, 1, 0] if turned else other.corners
     sides = []
     for side, corners in ((one, one.corners), (other, theirs)):
@@ -173,7 +174,7 @@ def _by_objects(one: Layout, other: Layout, turned: bool) -> Iterator[int]:
     (at, held, middle), (to, of, means) = sides
     order = np.lexsort((means[:, 0], of))
     to, of, means = to[order], of[order], means[order]
-    keys = of * 4.0 + means[:, 0]  # means are shares: keys of one number of objects stand together
+    keys = of * 4.0 + means[:, 0]  # means are at most 1, so keys sort by number of objects first
     low = np.searchsorted(keys, held * 4.0 + middle[:, 0] - CLOSE)
     high = np.searchsorted(keys, held * 4.0 + middle[:, 0] + CLOSE, "right")
     tried = 0

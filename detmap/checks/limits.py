@@ -1,6 +1,6 @@
-"""Limits that detections were put to: of size, place, number and score, and grids of coordinates.
+"""Checks for limits that detections were cut to, in size, place, number and score, and for grids of coordinates.
 
-A limit is an edge: many detections on one side of it, and none on the other, where objects are on both.
+A limit is a value with many detections on one side, none on the other, and objects on both.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from detmap.checks.rates import tail
 
 Array = NDArray[Any]
 
-#: Expected detections beyond a limit, of which there is none, for the limit to be named: by chance e to the -14 of data sets
-#: have none, one in a million.
+#: Minimum expected number of detections beyond a limit that has none: by chance this happens with probability exp(-14),
+#: one in a million.
 EXPECTED = 14.0
 
-#: Share of the rate of detections next to the limit that is expected beyond it: small objects are found less often.
+#: Assumed rate of detections beyond the limit relative to that next to it: small objects are found less often.
 BEYOND = 0.3
 
-#: Width of the band next to a limit, as a factor; detections in it, and those in it relative to the next band. Without a
-#: limit sizes thin out by more than a half within it.
+#: Width of the band next to a limit, as a factor; minimum number of detections in it, absolute and relative to the next
+#: band. Without a limit the number of sizes more than halves within the band.
 BAND, FEWEST_NEXT, SHARP = 1.15, 12, 0.5
 
-#: Fewest objects beyond a limit.
+#: Minimum number of objects beyond a limit.
 FEWEST = 10
 
-#: Detections of an image and category that the protocol coco looks at.
+#: Maximum number of detections per image and category under the protocol coco.
 LOOKED_AT = 100
 
-#: Share of the images with a box at one coordinate, and of the detections that lie on a grid.
+#: Minimum share of the images with a box at one coordinate, and of the detections on a grid.
 ON_A_LINE, ON_A_GRID = 0.01, 0.01
 
-#: IoU by which objects must overlap more than any two detections.
+#: Minimum difference between the largest IoU of two objects and of two detections.
 MARGIN = 0.02
 
-#: Pixels from the image's edge at which coordinates are those of boxes that were clipped to it.
+#: Pixels from the image's edge within which coordinates may come from clipping.
 EDGE = 2.0
 
-#: Detections whose coordinates are looked at for lines and grids.
+#: Maximum number of detections whose coordinates are searched for lines and grids.
 SAMPLE = 20_000
 
-#: Share of the detections that find objects which have exactly the object's box.
+#: Minimum share of detections that have exactly the box of the object they find.
 COPIED = 0.05
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look for limits of size, place and number, for lines and grids of coordinates, and for copied boxes."""
+    """Check for limits of size, place and number, lines and grids of coordinates, and copied boxes."""
     yield from _objects_beyond(facts)
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
@@ -77,7 +77,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _measures(boxes: Array, sizes: Array) -> dict[str, Array]:
-    """Return what limits are set on, by its name in a sentence."""
+    """Return the quantities that may have limits, by their names in a sentence."""
     w, h = boxes[:, 2], boxes[:, 3]
     out = {"area": w * h, "width": w, "height": h, "width / height": w / h}
     if np.isfinite(sizes).all():
@@ -90,7 +90,7 @@ def _measures(boxes: Array, sizes: Array) -> dict[str, Array]:
 
 
 def edge_below(found: Array, objects: Array) -> float | None:
-    """Return the least of some numbers, where it is a limit: none is below it, as objects are."""
+    """Return the minimum of some numbers if it is a limit: objects continue below it."""
     least = float(found.min())
     beyond = int(np.count_nonzero(objects < 0.98 * least))
     if least <= 0 or beyond < FEWEST:
@@ -105,7 +105,7 @@ def edge_below(found: Array, objects: Array) -> float | None:
 
 
 def _sizes(evidence: Evidence) -> Iterator[Finding]:
-    """Sizes and places that no detection has, and objects have."""
+    """Sizes and places of objects at which there are no detections."""
     rows = evidence.detections
     ours = _measures(evidence.found.boxes[rows], evidence.found.sizes[rows])
     inside = evidence.truth.reach[evidence.objects] <= EDGE
@@ -121,7 +121,8 @@ def _sizes(evidence: Evidence) -> Iterator[Finding]:
                 continue
             limit = edge**sign
             beyond = theirs[name] < limit if sign > 0 else theirs[name] > limit
-            if np.count_nonzero(beyond & said) < 0.5 * np.count_nonzero(beyond):  # not said by another measure
+            # unless another measure already covers these objects
+            if np.count_nonzero(beyond & said) < 0.5 * np.count_nonzero(beyond):
                 yield _cut(evidence, objects[beyond], f"{name} {word} {number(limit)}")
             said |= beyond
     if said.any() or evidence.classes < 2:
@@ -150,7 +151,7 @@ def _cut(evidence: Evidence, rows: Array, more: str) -> Finding:
 
 
 def _objects_beyond(facts: Facts) -> Iterator[Finding]:
-    """Objects beyond the number of detections that the protocol coco looks at."""
+    """Objects beyond the maximum number of detections per image and category of the protocol coco."""
     truth = facts.truth
     if facts.schema or not len(truth):
         return
@@ -172,7 +173,7 @@ def _objects_beyond(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_cells(evidence: Evidence) -> Iterator[Finding]:
-    """As many detections of an image and category at most, where more objects are there."""
+    """A maximum number of detections per image and category, where there are more objects."""
     held = np.unique(evidence.cell, return_counts=True)[1]
     most = int(held.max())
     cells, first, objects = np.unique(evidence.object_cell, return_index=True, return_counts=True)
@@ -180,7 +181,7 @@ def _of_cells(evidence: Evidence) -> Iterator[Finding]:
     over, under = objects > most, (objects <= most) & (objects > 0)
     if np.count_nonzero(over) < FEWEST or not under.any():
         return
-    # Where there is no limit, all objects of a cell have a detection each with the chance p ** objects, at least.
+    # Without a limit, all objects of a cell have a detection each with a probability of at least p ** objects.
     rate = float(np.minimum(of[under], objects[under]).sum() / objects[under].sum())
     expected = float((rate ** (most + 1.0)) * np.count_nonzero(over))
     if expected >= EXPECTED and np.count_nonzero(of[over] == most) >= 0.5 * np.count_nonzero(over):
@@ -191,7 +192,7 @@ def _of_cells(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _score_cuts(evidence: Evidence) -> Iterator[Finding]:
-    """Categories without a score below some number, below which other categories have many."""
+    """Categories without scores below a number, where other categories have many."""
     if evidence.classes < 2:
         return
     scores, label = evidence.scores[evidence.detections], evidence.label[evidence.detections]
@@ -210,8 +211,8 @@ def _score_cuts(evidence: Evidence) -> Iterator[Finding]:
         own = scores[label == one]
         next_to = np.count_nonzero(own < least[one] * BAND)
         if next_to < FEWEST_NEXT / 2 or next_to < SHARP * (np.count_nonzero(own < least[one] * BAND**2) - next_to):
-            continue  # its scores thin out there
-        # With `part` below the limit as elsewhere, the category would have this many there.
+            continue  # its scores thin out towards it
+        # If the share `part` were below the limit as elsewhere, the category would have this many there.
         if part >= 0.1 and BEYOND * held[one] * part / max(1 - part, 0.05) >= EXPECTED:
             cut.append(one)
     if cut and len(cut) <= 0.5 * np.count_nonzero(held):
@@ -221,7 +222,7 @@ def _score_cuts(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _of_labels(evidence: Evidence) -> Iterator[Finding]:
-    """No detection of a category that its image does not have, though many are false."""
+    """No detections of a category that its image does not have, though many are false positives."""
     if evidence.classes < 2:
         return
     cells = np.unique(evidence.object_cell)
@@ -236,7 +237,7 @@ def _of_labels(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _neighbours(evidence: Evidence) -> Iterator[Finding]:
-    """Objects that overlap each other by more than any two confident detections do."""
+    """Objects that overlap each other more than any two confident detections do."""
     between = evidence.between_detections
     if not between.size:
         return
@@ -252,7 +253,7 @@ def _neighbours(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Coordinates that many boxes share, and grids on which they lie."""
+    """Coordinates shared by many boxes, and grids of coordinates."""
     side = evidence.found
     rows = evidence.detections
     if rows.size > SAMPLE:
@@ -276,12 +277,12 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         yield found("cut_boxes", int(there.sum()), side.unit, more=names(shown), **side.records(there))
 
 
-#: What lines are looked for: left, top, right and bottom edges in pixels, and as shares of the image.
+#: Names of the coordinates that are searched for lines, in pixels and in shares of the image.
 _EDGES = ("left edge", "top edge", "right edge", "bottom edge")
 
 
 def _at(side: Side, rows: Array, what: str) -> Array:
-    """Return a coordinate of boxes, NaN at the edges of their images."""
+    """Return a coordinate of boxes, NaN near the edges of their images."""
     share = what.endswith(" / side")
     at = _EDGES.index(what.removesuffix(" / side"))
     axis = at % 2
@@ -292,7 +293,7 @@ def _at(side: Side, rows: Array, what: str) -> Array:
 
 
 def _lines(side: Side, rows: Array) -> list[tuple[str, float]]:
-    """Return coordinates that far more boxes share than those beside them."""
+    """Return coordinates that far more boxes share than neighbouring ones."""
     out = []
     images = np.unique(side.image[rows]).size
     known = bool(np.isfinite(side.sizes[rows]).all()) if rows.size else False
@@ -300,7 +301,7 @@ def _lines(side: Side, rows: Array) -> list[tuple[str, float]]:
     for what in [*_EDGES, *(f"{name} / side" for name in (() if one_size or not known else _EDGES))]:
         values = _at(side, rows, what)
         inner = np.isfinite(values)
-        # Boxes of one image at one place are one: an object is found several times.
+        # Boxes of one image at one coordinate count once: an object is found several times.
         image = side.image[rows[inner]]
         order = np.lexsort((image, values[inner]))
         values, image = values[inner][order], image[order]
@@ -319,13 +320,13 @@ def _lines(side: Side, rows: Array) -> list[tuple[str, float]]:
 
 
 def _on_grid(boxes: Array, step: float) -> NDArray[np.bool_]:
-    """Return which boxes have all corners on a grid of so many pixels."""
+    """Return which boxes have all corners on a grid of `step` pixels."""
     corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
     return np.asarray((np.abs(corners / step - np.round(corners / step)) < 1e-6).all(axis=1))
 
 
 def _grid(side: Side, rows: Array) -> int | None:
-    """Return the widest grid on which a part of the boxes lies that chance does not explain."""
+    """Return the widest grid with more boxes on it than chance explains."""
     boxes = side.boxes[rows]
     for step in (64, 32, 20, 16, 10, 8, 5, 4, 3, 2):
         share = float(_on_grid(boxes, step).mean()) if rows.size >= FEWEST else 0.0

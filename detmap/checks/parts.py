@@ -1,7 +1,7 @@
-"""Parts of the data that are unlike the rest: is what is found and missed explained by category, size and score?
+"""Checks for parts of the data that differ from the rest by more than category, size and score explain.
 
-A *response* is a question to each image, or to each image and category. It is asked of all parts of the images (`Division`),
-of the parts for each category, and of each category as a whole; the parts are described by what they have in common.
+A *response* is a flag per image, or per image and category. It is compared over all parts of the images (`Division`),
+over the parts for each category, and over whole categories; parts are described by what their images share.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from detmap.checks.rates import FEWEST, FLOOR, Part, explained, rates
 
 Array = NDArray[Any]
 
-#: Share of the bad units inside a part, and how many times that outside, for the part to be named: between a model's good
-#: and bad days lies less, and a defect of half of a part's records is still seen.
+#: Minimum share of bad units inside a part, and minimum ratio to the share outside: a model's performance varies by
+#: less, and a defect in half of a part's records is still found.
 INSIDE, TIMES = 0.4, 2.5
 
 
@@ -33,24 +33,24 @@ class Units(NamedTuple):
     #: Image and category of each unit.
     image: NDArray[np.int64]
     label: NDArray[np.int64]
-    #: Which are bad, and with which chance.
+    #: Flags of the bad units, and the probability of each to be bad.
     bad: NDArray[np.bool_]
     chance: NDArray[np.float64]
-    #: What a finding counts in each unit, and how many there are in all.
+    #: Number of concerned records in each unit, and their total.
     some: NDArray[np.int64]
     total: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Response:
-    """A question to the units, and the finding where a part of them answers otherwise than the rest."""
+    """A flag per unit, and the code of the finding where a part differs from the rest."""
 
     code: str
-    #: What is counted.
+    #: Name of what is counted.
     unit: str
-    #: Units by image and category.
+    #: Makes the units, by image and category.
     make: Callable[[Evidence], Units]
-    #: Whether a bad unit of an image needs all of its categories to be bad, as opposed to one of them.
+    #: Whether an image is bad if all of its categories are, as opposed to any.
     every: bool = True
 
 
@@ -58,14 +58,14 @@ class Response:
 
 
 def _cells(evidence: Evidence, where: Array, image: Array, label: Array) -> tuple[Array, Array, Array]:
-    """Return image and category of each unit, and the unit of each record of some."""
+    """Return image and category of each unit, and the unit of each selected record."""
     keys = image[where] * max(evidence.classes, 1) + label[where]
     cells, at = np.unique(keys, return_inverse=True)
     return cells // max(evidence.classes, 1), cells % max(evidence.classes, 1), at
 
 
 def _units(evidence: Evidence, where: Array, image: Array, label: Array, flags: Array, *, every: bool = True) -> Units:
-    """Return units of records: bad where all of their flags are set, or half of them."""
+    """Return units of records: bad if all of their flags are set, or (without `every`) at least half."""
     images, labels, at = _cells(evidence, where, image, label)
     total = np.bincount(at, minlength=images.size)
     count = np.bincount(at[flags[where]], minlength=images.size)
@@ -74,14 +74,14 @@ def _units(evidence: Evidence, where: Array, image: Array, label: Array, flags: 
 
 
 def _undetected(evidence: Evidence) -> Units:
-    """Objects on an image with detections, none of which is of their category."""
+    """Objects on images with detections, but none of their category."""
     some = np.bincount(evidence.found.image[evidence.found.image >= 0], minlength=evidence.images) > 0
     where = some[evidence.object_image]
     return _units(evidence, where, evidence.object_image, evidence.object_label, evidence.held == 0)
 
 
 def _misplaced(evidence: Evidence) -> Units:
-    """Objects that no detection of their category finds, where there are such detections."""
+    """Objects on images with detections of their category, none of which finds them."""
     where = evidence.seen & (evidence.held > 0)
     factors = (evidence.object_label, evidence.classes), (evidence.band, 12)
     missed = ~evidence.hit
@@ -93,14 +93,14 @@ def _misplaced(evidence: Evidence) -> Units:
 
 
 def _unlabelled(evidence: Evidence) -> Units:
-    """Confident detections that lie on nothing: of the better half of each category."""
+    """Confident detections that lie on nothing, from the better half of each category."""
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     where = (evidence.sure_rank < 0.5) & evidence.sure_looked_at[image]
     return _units(evidence, where, image, label, evidence.alone)
 
 
 def _relabelled(evidence: Evidence) -> Units:
-    """Objects on which the best confident detection is of another category."""
+    """Objects whose best confident detection has another category."""
     label, _ = evidence.taken_for
     where = evidence.sure_looked_at[evidence.object_image]
     wrong = (label >= 0) & (label != evidence.object_label)
@@ -113,7 +113,7 @@ def _unsuppressed(evidence: Evidence) -> Units:
     return _units(evidence, np.ones(image.size, np.bool_), image, label, evidence.twins, every=False)
 
 
-#: What is asked, those first that explain others.
+#: The responses; earlier ones may explain later ones.
 RESPONSES = (
     Response("relabelled", "object", _relabelled, every=False),
     Response("misplaced", "object", _misplaced),
@@ -127,13 +127,13 @@ RESPONSES = (
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look for parts in which objects are missed, detections lie on nothing, or labels disagree, unlike elsewhere."""
+    """Check for parts in which objects are missed, detections lie on nothing, or labels disagree, unlike elsewhere."""
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
     for response in RESPONSES:
         if response.code == "unlabelled" and not facts.parts:
-            yield from uneven.ranking(facts, evidence)  # scores that say nothing say nothing of labels
+            yield from uneven.ranking(facts, evidence)  # scores that do not rank say nothing about labels
         units = response.make(evidence)
         for part, label in _unlike(evidence, response, units, facts.parts):
             facts.parts.append((part.images, label))
@@ -143,7 +143,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _unlike(
     evidence: Evidence, response: Response, units: Units, known: Sequence[tuple[Array, int | None]]
 ) -> Iterator[tuple[Part, int | None]]:
-    """Yield the parts, of all categories (None) or of one, that answer otherwise than the rest and are not known yet."""
+    """Yield the parts, of all categories (None) or of one, that differ from the rest and are not known yet."""
     left = np.ones(units.bad.size, np.bool_)
     for images, label in known:
         left &= ~(images[units.image] & ((units.label == label) if label is not None else True))
@@ -173,7 +173,7 @@ def _chosen(units: Units, which: Array) -> Units:
 
 
 def _by_image(units: Units, every: bool) -> Units:
-    """Return units of whole images: bad where all of their categories are, or half of what is counted."""
+    """Return units of whole images: bad if all of their categories are, or at least half of their records."""
     images, at = np.unique(units.image, return_inverse=True)
     size = images.size
     count, total = (np.bincount(at, column, size).astype(np.int64) for column in (units.some, units.total))
@@ -185,7 +185,7 @@ def _by_image(units: Units, every: bool) -> Units:
         bad = 2 * count >= total
         mean = np.bincount(at, units.chance, size) / held
         chance = mean ** np.sqrt(held)
-    # Images differ in difficulty: what is bad in all categories comes together more often than by chance.
+    # Images differ in difficulty: all categories of an image are bad together more often than by chance.
     share = float(bad.mean()) if size else 0.0
     chance = np.maximum(chance, min(share, 2 * float(np.median(chance)) + FLOOR) if size else 0.0)
     return Units(images, np.zeros(size, np.int64), bad, chance, count, total)
@@ -202,7 +202,7 @@ def _stands_out(units: Units, part: Part) -> bool:
 def _said(
     facts: Facts, evidence: Evidence, response: Response, units: Units, part: Part, label: int | None
 ) -> Iterator[Finding]:
-    """Yield the finding of a part, or what explains it."""
+    """Yield the finding of a part, or the finding that explains it."""
     if response.code == "misplaced":
         made = _explained(facts, part, label)
         if made is not None:

@@ -1,9 +1,9 @@
 """Exact tests of rates, corrected for the number of looks: shared by all checks that compare a part with the rest.
 
-A *unit* is an image, or an image's records of one category: records of one image are not independent. A unit is *bad* or
-not, with a chance that the rest of the data gives. Ranges of units are compared by likelihood ratios. By Ville's inequality
-a ratio that starts at a given unit exceeds A with a chance of at most 1 / A, wherever it ends: any of n starts does with a
-chance of at most n / A.
+A *unit* is an image, or an image's records of one category: records of one image are not independent. A unit is *bad*
+with a probability that is estimated from the rest of the data. Ranges of units are compared by likelihood ratios. By
+Ville's inequality a ratio that starts at a given unit exceeds A with probability at most 1 / A for any end, so that
+over n starts the probability is at most n / A.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-#: Chance that data without a defect has a finding of one test, all looks of that test together.
+#: Probability of a false finding in data without a defect, per test, over all its looks.
 CHANCE = 1e-3
 
-#: Share of the good units that are left where something is wrong; a defect leaves few, and noise leaves most.
+#: Share of good units that remain under a defect; noise leaves most of them.
 LEFT = 0.2
 
-#: Lowest chance that a unit is bad: some images of every data set are odd for reasons of their own.
+#: Minimum probability that a unit is bad: every data set has some odd images.
 FLOOR = 0.02
 
-#: Fewest units of a part that is said to be unlike the rest.
+#: Minimum number of units of a part.
 FEWEST = 5
 
-#: Most ranges of one order that are reported together.
+#: Maximum number of ranges of one order that are reported together.
 _RANGES = 8
 
 
 def tail(count: int, mean: float) -> float:
-    """Return the chance of at least `count` where so many are expected, by Poisson's distribution."""
+    """Return the Poisson probability of at least `count` events for an expected number `mean`."""
     if count <= 0:
         return 1.0
     if mean <= 0:
@@ -43,7 +43,7 @@ def tail(count: int, mean: float) -> float:
         return 0.0
     term = math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
     total, at = 0.0, count
-    while True:  # terms fall once they are beyond the mean
+    while True:  # terms decrease beyond the mean
         total += term
         at += 1
         term *= mean / at
@@ -52,7 +52,7 @@ def tail(count: int, mean: float) -> float:
 
 
 def rates(bad: Array, codes: Array, count: int, prior: float = 5.0) -> NDArray[np.float64]:
-    """Return the share of bad units of each code, drawn to the share of all as if by `prior` further units."""
+    """Return the share of bad units of each code, shrunk towards the overall share by `prior` pseudo-units."""
     held = np.bincount(codes, minlength=count)
     some = np.bincount(codes[bad], minlength=count)
     mean = float(bad.mean()) if bad.size else 0.0
@@ -60,7 +60,7 @@ def rates(bad: Array, codes: Array, count: int, prior: float = 5.0) -> NDArray[n
 
 
 def explained(flags: Array, *factors: tuple[Array, int]) -> NDArray[np.float64]:
-    """Return the chance of each flag by several factors, as codes and their number: the odds multiply."""
+    """Return the expected probability of each flag given several factors, as codes with their number: the odds multiply."""
     mean = min(max(float(flags.mean()), 1e-3), 1 - 1e-3) if flags.size else 0.5
     logit = np.full(flags.size, math.log(mean / (1 - mean)))
     for codes, count in factors:
@@ -70,7 +70,7 @@ def explained(flags: Array, *factors: tuple[Array, int]) -> NDArray[np.float64]:
 
 
 def evidence(bad: Array, chance: Array) -> NDArray[np.float64]:
-    """Return the logarithm of each unit's likelihood ratio: `LEFT` of the good units are left, or all."""
+    """Return the log likelihood ratio of each unit: only the share `LEFT` of good units remains, against all."""
     chance = np.clip(chance, FLOOR, 0.95)
     return np.where(bad, np.log1p(-(1 - chance) * LEFT) - np.log(chance), math.log(LEFT))
 
@@ -84,7 +84,7 @@ class Range(NamedTuple):
 
 
 def worst_range(logs: Array) -> Range:
-    """Return the range of the largest sum."""
+    """Return the range with the largest sum."""
     total = np.concatenate([[0.0], np.cumsum(logs)])
     low = np.minimum.accumulate(total)
     stop = int(np.argmax(total - low))
@@ -93,7 +93,7 @@ def worst_range(logs: Array) -> Range:
 
 
 def bad_ranges(bad: Array, chance: Array, looks: float) -> list[Range]:
-    """Return the ranges of units in which more are bad than chance explains, the worst first."""
+    """Return the ranges with more bad units than chance explains, the worst first."""
     logs = evidence(bad, chance)
     out: list[Range] = []
     if not bad.size:
@@ -112,11 +112,11 @@ def bad_ranges(bad: Array, chance: Array, looks: float) -> list[Range]:
 class Grouping(NamedTuple):
     """A way to divide images into parts."""
 
-    #: Words of a part, into which `names` go.
+    #: Description of a part, with a placeholder for `names`.
     says: str
     #: The part of each image, -1 for none, shape (images,).
     codes: NDArray[np.int64]
-    #: Name of each part.
+    #: Names of the parts.
     names: Sequence[str]
 
 
@@ -129,27 +129,26 @@ class Order(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of the images that is unlike the rest."""
+    """A part of the images that differs from the rest."""
 
     #: Which images, shape (images,).
     images: NDArray[np.bool_]
-    #: The part in words.
+    #: Description of the part.
     says: str
     #: Which units, shape (units,).
     units: NDArray[np.bool_]
 
 
 class Division:
-    """All parts of the images that are looked at: ranges in some orders, residues, folders, and sizes of images."""
+    """All compared parts of the images: ranges in some orders, residues, folders, and image sizes."""
 
     def __init__(self, ids: Array, orders: Sequence[Order], groupings: Sequence[Grouping]) -> None:
         self.ids, self.orders, self.groupings = ids, orders, groupings
         self.groups = sum(len(one.names) for one in groupings)
 
     def unlike(self, image: Array, bad: Array, chance: Array, looks: float = 1.0) -> Part | None:
-        """Return the part whose units are bad beyond chance by the most, None where chance explains all of them.
-
-        `image`: each unit's image; `looks`: how many such tests are made.
+        """Return the most significant part with bad units, None if chance explains all. `image` is each unit's image;
+        `looks` the number of such tests.
         """
         if np.count_nonzero(bad) < FEWEST:
             return None
@@ -164,7 +163,7 @@ class Division:
                 logs = sum(one.logs for one in ranges) - 5.0 * (len(ranges) - 1)
                 if best is None or logs > best[0] + 1:
                     best = logs, self._of_ranges(order, image, by, ranges, units)
-        logs_of = evidence(bad, chance)  # half of the chance is for orders, half for groups
+        logs_of = evidence(bad, chance)  # half of the error probability is spent on orders, half on groups
         for grouping in self.groupings:
             codes = grouping.codes[image]
             known = codes >= 0
@@ -177,7 +176,7 @@ class Division:
         return None if best is None else best[1]
 
     def _of_ranges(self, order: Order, image: Array, by: Array, ranges: Sequence[Range], units: Array) -> Part:
-        """Return the part that consists of ranges of an order."""
+        """Return the part made of ranges of an order."""
         images = np.zeros(self.ids.size, np.bool_)
         listed = np.argsort(order.place, kind="stable")
         said = []
@@ -190,7 +189,7 @@ class Division:
 
 
 def residues(count: int, most: int = 8) -> Iterator[Grouping]:
-    """Yield the ways to deal images out to up to so many workers in turn."""
+    """Yield the residue classes of images dealt out in turn to at most `most` workers."""
     place = np.arange(count)
     for step in range(2, most + 1):
         if count >= 4 * step:

@@ -28,7 +28,7 @@ class Report:
         Distributions of what was checked.
     """
 
-    #: The names of what a row of `rows` holds.
+    #: Keys of a row of `rows`.
     COLUMNS: ClassVar[tuple[str, ...]] = ("severity", "code", "count", "says", "effect", "remedy", "records")
 
     subject: str
@@ -42,20 +42,20 @@ class Report:
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """Those by which they may well be."""
+        """The findings that may well make numbers wrong."""
         return tuple(one for one in self.findings if one.severity == "warning")
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """The codes of the findings, in their order, each once."""
+        """The distinct codes of the findings, in order."""
         return tuple(dict.fromkeys(one.code for one in self.findings))
 
     def exit_code(self, strict: bool = False) -> int:
-        """Return 1 where there are errors, or with `strict` warnings; else 0."""
+        """Return 1 if there are errors, or with `strict` warnings; else 0."""
         return int(bool(self.errors or (strict and self.warnings)))
 
     def title(self) -> str:
-        """Return what was checked, and how much was found, in a line."""
+        """Return a line with the subject and the number of findings."""
         counts = [(sum(one.severity == severity for one in self.findings), severity) for severity in SEVERITIES]
         said = ", ".join(many(count, severity) for count, severity in counts if count)
         return f"{self.subject}: {said or 'nothing found'}"
@@ -81,7 +81,7 @@ class Report:
         ]
 
     def statistics(self) -> list[dict[str, Any]]:
-        """Return a row per distribution, as a person reads it."""
+        """Return a row per distribution, formatted for display."""
         return [one.row() for one in self.figures]
 
     def to_text(self) -> str:
@@ -112,12 +112,12 @@ class Report:
         return self.to_html(level=3)
 
     def to_html(self, level: int = 2, of: str = "") -> str:
-        """Return a fragment of a page: no script, no style of others, and nothing in a file becomes markup.
+        """Return a fragment of HTML without scripts or external styles, with all text from files escaped.
 
         Parameters
         ----------
         level : int
-            That of its heading.
+            Level of its heading.
         of : str
             What was checked, as the name of a model, where a page has several such fragments.
         """
@@ -180,5 +180,5 @@ def _plot(figure: Figure, width: int = 160, height: int = 28) -> str:
 
 
 def ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return findings, the worst first, otherwise as they came."""
+    """Return findings, the worst first, in a stable order."""
     return tuple(sorted(findings, key=lambda one: SEVERITIES.index(one.severity)))

@@ -1,4 +1,4 @@
-"""Runs against judgements: what to know before believing a metric of a ranking."""
+"""Checks of runs and judgements before scoring rankings."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from detmap.checks.report import Report, ordered
 if TYPE_CHECKING:
     from detmap.formats.trec import Lines
 
-#: The depth at which unjudged documents are looked for.
+#: Depth at which unjudged documents are counted.
 _DEPTH = 10
 
 Path = str | os.PathLike[str] | bytes
 
 
 class _Side(NamedTuple):
-    """The lines of a file: query and document of each as numbers, and what they are called."""
+    """The lines of a file: codes of query and document, and their names."""
 
     query: NDArray[np.int64]
     document: NDArray[np.int64]
@@ -32,7 +32,7 @@ class _Side(NamedTuple):
 
 
 def check_run(qrels: Path, run: Path) -> Report:
-    """Look at a run and its judgements for what makes metrics wrong.
+    """Check a run and its judgements for defects that make metrics wrong.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def check_run(qrels: Path, run: Path) -> Report:
 
 
 class _Numbers:
-    """Numbers for names, each name one."""
+    """Distinct numbers for distinct names."""
 
     def __init__(self) -> None:
         self._places: dict[bytes, int] = {}
@@ -150,7 +150,7 @@ def _repeats(
 
 
 def _again(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which keys have been there before."""
+    """Return which keys have occurred before."""
     order = np.argsort(keys, kind="stable")
     out = np.zeros(keys.size, np.bool_)
     out[order[1:]] = keys[order[1:]] == keys[order[:-1]]
@@ -158,7 +158,7 @@ def _again(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def _alike(given: list[str], known: list[str]) -> str:
-    """Return how ids differ that would be the same if they were written alike; nothing where they would not."""
+    """Return how ids differ that would be equal if written alike; "" if none would."""
     ways: list[tuple[str, Callable[[str], str]]] = [
         ("but for case", str.casefold),
         ("but for zeros ahead", lambda text: text.lstrip("0") or "0"),
@@ -175,7 +175,7 @@ def _alike(given: list[str], known: list[str]) -> str:
 
 
 def _digits(text: str) -> str:
-    """Return the number at the end of a name, without zeros ahead."""
+    """Return the number at the end of a name, without leading zeros."""
     kept = len(text) - len(text.rstrip("0123456789"))
     return text[len(text) - kept :].lstrip("0") if kept else ""
 

@@ -1,4 +1,4 @@
-"""Scores: whether they rank, on one scale, and were not cut off where there was still something to find."""
+"""Checks of scores: whether they rank, on one scale, and were not cut off where there still was something to find."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from detmap.checks.findings import Finding, found
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
 
-#: So many of the lowest scores tell whether they were cut off.
+#: Number of the lowest scores that are tested for a cut.
 _LOWEST = 60
 
-#: Least share and number of detections with one score, ten times as many as with any other, that is no accident: of scores
-#: with six digits the most frequent one of 100,000 detections has a share of 0.0001.
+#: Minimum share and number of detections with one score that occurs ten times as often as any other: among 100,000
+#: scores with six digits the most frequent one has a share of 0.0001.
 _PILED, _FEWEST_PILED = 0.005, 20
 
-#: The share of detections that may be tied with another of their category.
+#: Maximum share of detections that are tied with another of their category.
 _TIED = 0.1
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look for scores that rank nothing, are of two scales, coarse, or cut off."""
+    """Check for scores that do not rank, mix two scales, are coarse, or were cut off."""
     side = facts.found
     if side is None or len(side) < 2:
         return
@@ -55,7 +55,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _scales(side: Side, scores: NDArray[np.float64], low: float, high: float) -> Iterator[Finding]:
-    """Scores that are no probabilities."""
+    """Scores that are not probabilities."""
     if low >= 0 and high <= 1:
         return
     beyond = scores > 1
@@ -75,16 +75,16 @@ def _scales(side: Side, scores: NDArray[np.float64], low: float, high: float) ->
 
 
 def _two_scales(scores: NDArray[np.float64]) -> bool:
-    """Return whether scores within 0 to 1 are another population than those above."""
-    # Of one population the density just below 1 is about that just above; where probabilities were joined with scores
-    # on a wider scale, it falls steeply at 1.
+    """Return whether scores within 0 to 1 are a different population from those above."""
+    # In one population the density just below 1 is about that just above; in a mixture of probabilities with a wider
+    # scale it falls steeply at 1.
     inside = scores[scores <= 1]
     if inside.size < 3 or inside.size == scores.size:
         return False
     below, above = np.count_nonzero(inside > 0.5), np.count_nonzero((scores > 1) & (scores <= 1.5))
     if tail(int(below), 3.0 * (above + 1)) < 1e-4 and float(np.quantile(scores[scores > 1], 0.5)) > 2:
         return True
-    # A few far above all others, as of one file in percent among many.
+    # A few scores far above all others, as from one file in percent among many.
     return bool(
         (scores > 1).mean() < 0.5
         and float(np.quantile(scores[scores > 1], 0.5)) > 5
@@ -95,7 +95,7 @@ def _two_scales(scores: NDArray[np.float64]) -> bool:
 
 
 def _tied(codes: NDArray[Any], scores: NDArray[np.float64], most: float) -> NDArray[np.bool_] | None:
-    """Return which detections have the score of another of their category; None if no more than `most` have."""
+    """Return which detections share their score with another of their category; None if at most `most` do."""
     mixed = marks(codes, scores)
     if np.count_nonzero(_with_a_twin(np.sort(mixed))) <= most:
         return None
@@ -119,7 +119,7 @@ def _piled(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
 
 
 def _with_a_twin(ascending: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return which numbers equal the one before or behind them."""
+    """Return which numbers equal their predecessor or successor."""
     same = ascending[1:] == ascending[:-1]
     out = np.zeros(ascending.size, np.bool_)
     out[1:] = same
@@ -128,8 +128,8 @@ def _with_a_twin(ascending: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def _ends_at_once(scores: NDArray[np.float64]) -> bool:
-    """Return whether the lowest scores lie evenly above the least one, and do not thin out towards it."""
-    # Of places that are even, the mean is a half; the margin is two of its standard deviations.
+    """Return whether the lowest scores are uniform above the minimum, without thinning out towards it."""
+    # The mean of uniform places is a half; the margin is two standard errors.
     if scores.size < 4 * _LOWEST:
         return False
     lowest = np.sort(np.partition(scores, _LOWEST)[:_LOWEST])
@@ -138,9 +138,9 @@ def _ends_at_once(scores: NDArray[np.float64]) -> bool:
 
 
 def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:
-    """A least score above which there are many at once, and below none, where the last ones still find objects."""
-    # A detector's scores thin out towards 0 or pile up there; they do not end at once. `expected` is the number of scores
-    # below the least one if the density just above it went on; none has a chance of exp(-expected).
+    """A minimum score with many scores just above and none below, where the lowest-ranked detections still find objects."""
+    # A detector's scores thin out towards 0 or pile up there, but do not end abruptly. `expected` is the number of
+    # scores below the minimum if the density just above continued; there are none with probability exp(-expected).
     agreement = facts.agreement
     if agreement is None or float(scores.max()) <= 0:
         return

@@ -1,4 +1,4 @@
-"""Masks, polygons and keypoints: whether they can be read, and lie where their boxes and images are."""
+"""Checks of masks, polygons and keypoints: whether they can be read, and lie within their boxes and images."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from detmap.checks.inputs import Side, as_sizes
 from detmap.data.tables import GroundTruth
 from detmap.shapes import Kind
 
-#: By so many pixels a polygon may reach beyond its image: annotators click on the edge.
+#: Pixels by which a polygon may exceed its image: annotators click on the edge.
 _EDGE = 2.0
 
-#: By this share of the box's sides a point may lie outside of it, and so many pixels.
+#: Share of the box's sides, and number of pixels, by which a point may lie outside of it.
 _NEAR, _PIXELS = 0.25, 4.0
 
-#: By this share of the image's sides a detection's point may lie outside of it.
+#: Share of the image's sides by which a detection's point may lie outside of it.
 _BEYOND = 0.5
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look for records that could not be read, and shapes that do not fit."""
+    """Check for records that could not be read, and shapes that do not fit."""
     for side in facts.sides:
         yield from _refused(side)
         if side.drawn is not None:
@@ -43,7 +43,8 @@ def _refused(side: Side) -> Iterator[Finding]:
     for one in side.refused:
         by_code.setdefault(one.code, []).append(one)
     for code, given in by_code.items():
-        problems = list(dict.fromkeys(one.problem for one in given if code != "missing_shapes"))  # which its words say
+        # missing shapes are reported below
+        problems = list(dict.fromkeys(one.problem for one in given if code != "missing_shapes"))
         unit = given[0].unit or side.unit
         yield found(code, len(given), unit, records=[one.record for one in given], more=names(problems, 3))
     if not {"missing_shapes", "no_shapes"} & set(by_code):
@@ -68,7 +69,7 @@ def _masks(facts: Facts, side: Side, kind: Kind, masks: Any) -> Iterator[Finding
     if facts.caused(side.role, *_CAUSES):
         return
     bounds = as_sizes(masks.bounds())
-    # Tiny masks are drawn by whole pixels, and a box by fractions: two pixels either way are no other place.
+    # Tiny masks have whole pixels, boxes have fractions: a difference of two pixels is no other place.
     grown = np.maximum(side.boxes[:, 2:], 0) + 2
     apart = np.abs(side.boxes[:, :2] + side.boxes[:, 2:] / 2 - bounds[:, :2] - bounds[:, 2:] / 2)
     off = (
@@ -81,7 +82,7 @@ def _masks(facts: Facts, side: Side, kind: Kind, masks: Any) -> Iterator[Finding
 
 
 def _polygons(facts: Facts) -> Iterator[Finding]:
-    """Polygons of the ground truth's file, ahead of what reading makes of them."""
+    """Polygons of the ground truth's file, before reading changes them."""
     side = facts.truth
     outlines = side.inspected.outlines if side.inspected is not None else None
     if outlines is None or side.rows is None or not (side.rows.size and outlines.records.size):
@@ -112,7 +113,7 @@ def _polygons(facts: Facts) -> Iterator[Finding]:
 
 
 def _poses(facts: Facts, side: Side, kind: Kind, poses: Any) -> Iterator[Finding]:
-    """Labelled points outside of their boxes, and counts that do not fit."""
+    """Labelled points outside of their boxes, and wrong counts."""
     assert kind.points is not None
     counts, place, flag, said = kind.points(poses)
     if not counts.size:
@@ -139,7 +140,7 @@ def _poses(facts: Facts, side: Side, kind: Kind, poses: Any) -> Iterator[Finding
         margin = _NEAR * np.maximum(boxes[:, 2:], 0) + _PIXELS
         low, high = boxes[:, :2] - margin, boxes[:, :2] + boxes[:, 2:] + margin
         more = f"of its box, by more than {_NEAR:.0%} of its side and {_PIXELS:g} pixels"
-    else:  # a model places every point, hidden ones too, and often without a box
+    else:  # a model predicts every point, also hidden ones, and often has no box
         low, high = -_BEYOND * sizes, (1 + _BEYOND) * sizes
         more = f"of its image, by more than {_BEYOND:.0%} of its side"
     with np.errstate(invalid="ignore"):

@@ -1,7 +1,7 @@
-"""Scores, boxes and numbers of detections that differ between parts of the data though the objects do not.
+"""Checks of scores, boxes and numbers of detections that differ between parts of the data although the objects do not.
 
-Each statistic is a number of an image. Where it is among the lowest tenth or half of all images on one part, or among the
-highest, the part is unlike the rest. Categories are compared by the detections that find their objects.
+Each statistic is a number per image. A part of the images differs if most of its values are among the lowest (or
+highest) tenth or half of all. Categories are compared by the detections that find their objects.
 """
 
 from __future__ import annotations
@@ -20,62 +20,62 @@ from detmap.checks.findings import Finding, found, names
 
 Array = NDArray[Any]
 
-#: Shares of the images by which a part may be low or high: half of them finds large parts, a tenth finds small ones.
+#: Shares of lowest (or highest) images that a part is tested for: a half finds large parts, a tenth small ones.
 SPLITS = (0.5, 0.1)
 
-#: Shares of a part's images that must be so, for each split.
+#: Minimum share of a part's images among these, for each split.
 INSIDE = (0.85, 0.5)
 
-#: Fewest images of a part, and fewest detections that find objects of a category.
+#: Minimum number of images of a part, and of detections of a category that find objects.
 FEWEST, FEWEST_OF_CATEGORY = 8, 20
 
-#: Largest median rank of the scores of a low part among those of all, from 0 to 1; a high part has as much less than 1.
+#: Maximum median rank, from 0 to 1, of a low part's scores among all; the minimum for a high part is 1 less this.
 LOW = 0.25
 
-#: Factor between the numbers of detections of a part and of the rest.
+#: Minimum ratio between the numbers of detections of a part and of the rest.
 FACTOR = 2.0
 
-#: Share of the scores of one category that lie below all but as few of those of the others: two ranges hardly overlap.
+#: Quantile at which the scores of one category are compared with those of the others: the ranges hardly overlap.
 APART = 0.05
 
-#: Share of the scores of other categories that lie above all of one, and the share of the latter that count as draws of the
-#: same kind: categories that are hard have few high scores.
+#: Share of other categories' scores above all of one category's, and share of the latter that count as draws of the
+#: same distribution: hard categories have few high scores.
 ABOVE, OF_THOSE = 0.2, 0.3
 
-#: Share of the variance of scores that lies between images: of two scales on half of the images each it is 0.75.
+#: Minimum share of the variance of scores between images; with two scales, on half of the images each, it is 0.75.
 BETWEEN = 0.5
 
-#: Fewest images to compare that variance.
+#: Minimum number of images for this share of variance.
 FEWEST_IMAGES = 40
 
-#: Median, over images, of the mean rank of detections that find objects less that of the others, below which scores tell
-#: nothing: it is 0.25 or more for detectors, and 0 by chance.
+#: Median over images of the difference between the mean ranks of true and false positives, below which scores do not
+#: rank: 0.25 or more for detectors, 0 by chance.
 AHEAD = 0.06
 
-#: Least number of detections that find no object, for each that finds one, to say so.
+#: Minimum number of false positives per true positive for this comparison.
 MINORITY = 0.5
 
-#: Median deviation of boxes, as a share of the object's side; detectors that were trained on such boxes stay below.
+#: Minimum median deviation of boxes, as a share of the object's side; detectors trained on such boxes stay below.
 BIAS = 0.08
 
-#: Median deviation of width and height in pixels, where it is the same of small and of large objects.
+#: Minimum median deviation of width and height in pixels, if equal for small and large objects.
 PIXELS = 0.75
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """A number of each image."""
+    """A number per image."""
 
     code: str
     unit: str
-    #: The images that have one, shape (n,), the numbers, and by how many records each of them was made.
+    #: The images with a value, shape (n,), the values, and the number of records behind each.
     image: NDArray[np.int64]
     value: NDArray[np.float64]
     records: NDArray[np.int64]
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look for parts and categories with other scores, other boxes, or more or fewer detections than the rest."""
+    """Check for parts and categories with other scores, other boxes, or more or fewer detections than the rest."""
     evidence = facts.evidence
     if evidence is None or facts.parts or not evidence.objects.size or not evidence.detections.size:
         return
@@ -92,14 +92,14 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _by_image(image: Array, values: Array, count: int) -> tuple[Array, Array, Array]:
-    """Return the images that have values, the mean of each, and how many it has."""
+    """Return the images that have values, their means, and the number of values of each."""
     held = np.bincount(image, minlength=count)
     at = np.flatnonzero(held)
     return at, np.bincount(image, values, count)[at] / held[at], held[at]
 
 
 def ranks(values: Array, codes: Array) -> NDArray[np.float64]:
-    """Return the rank of each value among those of its code, from 0 to 1; equal values have the mean of their ranks."""
+    """Return the rank of each value within its code, from 0 to 1; ties get their mean rank."""
     order = np.lexsort((values, codes)) if codes.any() else np.argsort(values)
     held = np.bincount(codes)
     start = np.cumsum(held) - held
@@ -115,13 +115,13 @@ def ranks(values: Array, codes: Array) -> NDArray[np.float64]:
 
 
 def _flags(value: Array, bins: Array, split: float, high: bool) -> NDArray[np.bool_]:
-    """Return which images are among the lowest of those with about as many records, or the highest."""
+    """Return which images are among the lowest (or highest) of those with about as many records."""
     rank = ranks(-value if high else value, bins)
     return np.asarray(rank < split)
 
 
 def _part(evidence: Evidence, one: Statistic, looks: int) -> Iterator[tuple[Any, bool]]:
-    """Yield the part that is low or high by a statistic, and whether it is high; nothing where there is none."""
+    """Yield the part with low or high values of a statistic, and whether they are high, if there is one."""
     if one.image.size < 4 * FEWEST:
         return
     bins = np.searchsorted([2, 3, 6, 12], one.records, "right")
@@ -137,7 +137,7 @@ def _part(evidence: Evidence, one: Statistic, looks: int) -> Iterator[tuple[Any,
 
 
 def _scores(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]:
-    """Detections that find objects: their scores by part of the images, by category, and by image."""
+    """Compare the scores of detections that find objects between parts of the images, categories, and images."""
     scores, label, image = evidence.scores[rows], evidence.object_label[objects], evidence.object_image[objects]
     if not np.isfinite(scores).all() or scores.min() == scores.max():
         return
@@ -159,7 +159,7 @@ def _scores(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding
 
 
 def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[Finding]:
-    """Categories of which nearly all scores lie below, or above, nearly all of the others."""
+    """Categories with nearly all scores below, or above, nearly all of the others'."""
     held = np.bincount(label, minlength=evidence.classes)
     for one in np.flatnonzero(held >= FEWEST_OF_CATEGORY).tolist():
         own, others = scores[label == one], scores[label != one]
@@ -180,7 +180,7 @@ def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[
 
 
 def _between(evidence: Evidence, rank: Array, image: Array, scores: Array) -> Iterator[Finding]:
-    """Scores of which most of the variance lies between images, as of two scales on images that are mixed."""
+    """Scores with most of their variance between images, as with two scales on interleaved images."""
     held = np.bincount(image, minlength=evidence.images)
     several = held[image] >= 2
     images = int(np.count_nonzero(held >= 2))
@@ -200,7 +200,7 @@ def _said(code: str, evidence: Evidence, image: Array, more: str) -> Finding:
 
 
 def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Look for parts of the images in which scores do not tell detections that find objects from others."""
+    """Check for parts of the images in which scores do not tell true from false positives."""
     rows, finders = evidence.detections, evidence.finders[0]
     finds = np.zeros(len(evidence.found), np.bool_)
     finds[finders] = True
@@ -213,7 +213,7 @@ def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         return
     ahead = sums[0][where] / right[where] - sums[1][where] / wrong[where]
     if wrong.sum() < MINORITY * right.sum():
-        return  # a few detections of high score may lie on objects without a label
+        return  # a few high-scoring detections may lie on unlabelled objects
     if float(np.median(ahead)) < AHEAD:
         more = f"{np.mean(ahead < 0):.0%} of {where.size:,} images have the lower mean score on objects"
         facts.parts.append((np.ones(evidence.images, np.bool_), None))
@@ -237,7 +237,7 @@ def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _boxes(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]:
-    """Detections that find objects: whether they are larger or smaller than these, or lie to one side."""
+    """Detections that find objects but are consistently larger, smaller, or shifted."""
     own, true = evidence.found.boxes[rows], evidence.object_box[objects]
     label, image = evidence.object_label[objects], evidence.object_image[objects]
     middle = own[:, :2] + own[:, 2:] / 2 - true[:, :2] - true[:, 2:] / 2
@@ -273,7 +273,7 @@ def _boxes(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]
 
 
 def biased(away: Array, which: Array) -> str | None:
-    """Return in words by how much boxes are larger than their objects, or lie beside them; None where they are not."""
+    """Return how boxes are larger than their objects, or shifted, in words; None if they are not."""
     some = away[which]
     if len(some) < FEWEST_OF_CATEGORY:
         return None
@@ -288,7 +288,9 @@ def biased(away: Array, which: Array) -> str | None:
 
 
 def wider(more: Array, side: Array) -> str | None:
-    """Return in words by how many pixels boxes are wider and higher, small ones as large ones; None where they are not."""
+    """Return by how many pixels boxes are wider and higher, for small and large objects alike, in words; None if they
+    are not.
+    """
     if len(more) < 4 * FEWEST_OF_CATEGORY:
         return None
     small = side <= np.median(side)
@@ -313,7 +315,7 @@ def _counts(evidence: Evidence) -> Iterator[Finding]:
     where = np.flatnonzero((objects > 0) & (counts > 0))
     if where.size < 4 * FEWEST:
         return
-    noise = np.random.default_rng(0).random(where.size) * 1e-6  # ties
+    noise = np.random.default_rng(0).random(where.size) * 1e-6  # breaks ties
     one = Statistic("uneven_counts", "image", where, counts[where] + noise, objects[where])
     for part, high in _part(evidence, one, 4):
         inside = part.images[where]

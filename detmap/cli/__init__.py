@@ -1,4 +1,4 @@
-"""The command line: options in, tables and files out. Everything heavy is imported by the command that needs it."""
+"""The command line: options in, tables and files out. Heavy modules are imported by the command that needs them."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ _HOMES = {
 
 
 def command(name: str) -> Command:
-    """Return a command; its module is imported now."""
+    """Return a command, importing its module."""
     found: Command = import_module(f"detmap.cli.{_HOMES[name]}").COMMANDS[name]
     return found
 
 
 def has_use_of_blas_threads(arguments: Sequence[str]) -> bool:
-    """Return whether the command of a command line, if there is one, may multiply large matrices."""
+    """Return whether the command, if any, may multiply large matrices."""
     chosen = _chosen(arguments)
     return chosen not in _HOMES or command(chosen).multiplies
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 1 for what check finds, 2 for input or options that cannot be used,
-    3 for a part of it, 4 for a gate that is not passed.
+    """Run the command line and return its exit code: 0 for success, 1 for findings of check, 2 for invalid input or
+    options, 3 if part of the input failed, 4 for a failed gate.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character gets its name
+        if isinstance(stream, io.TextIOWrapper):  # replace characters that the terminal cannot show by their names
             stream.reconfigure(errors="backslashreplace")
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DetmapError as error:
         say(f"error: {error}")
         return 2
-    except BrokenPipeError:  # the reader of our output has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show_warning(others: Any, quiet: bool, message: Any, category: type[Warning], *place: Any) -> None:
-    """Say a warning of detmap in one line; one of another package is shown as Python does."""
+    """Print a warning of detmap in one line; warnings of other packages as Python does."""
     if not category.__module__.startswith("detmap."):
         others(message, category, *place)
     elif not quiet:
@@ -104,7 +104,7 @@ def _show_warning(others: Any, quiet: bool, message: Any, category: type[Warning
 
 
 def _parser(given: Sequence[str] = ()) -> Parser:
-    """Return the parser of the command line. Only the command that is `given` gets its options: these take imports."""
+    """Return the parser; only the `given` command gets its options, because adding them takes imports."""
     parser = Parser(
         prog="detmap",
         description="Score ranked predictions: mean average precision, equal to the reference to the last bit.",
@@ -126,7 +126,7 @@ def _parser(given: Sequence[str] = ()) -> Parser:
 
 
 def _needed(given: Sequence[str]) -> Sequence[str]:
-    """Return the commands that parsing needs, each of which takes imports: all are for the list in the help."""
+    """Return the commands that parsing needs, each of which takes imports; the list in the help needs all."""
     chosen = _chosen(given)
     if chosen in _HOMES and given[0] == chosen:
         return (chosen,)
@@ -134,12 +134,12 @@ def _needed(given: Sequence[str]) -> Sequence[str]:
 
 
 def _chosen(given: Sequence[str]) -> str:
-    """Return the command that the command line asks for."""
+    """Return the command named on the command line."""
     return next((word for word in given if not word.startswith("-")), "")
 
 
 def _load_plugins(given: Sequence[str]) -> None:
-    """Load the plug-ins that are installed and those that the command line names: they add to its options."""
+    """Load installed plug-ins and those named on the command line, which may add options."""
     from detmap import plugins
 
     first = Parser(prog="detmap", add_help=False, allow_abbrev=False)

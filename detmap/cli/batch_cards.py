@@ -1,4 +1,4 @@
-"""Cards of several files at once: what ``detmap batch`` and ``detmap compare`` write."""
+"""Cards of several files: the output of ``--card`` of ``detmap batch`` and ``detmap compare``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from detmap.errors import OptionError
 
 
 def check_card(options: argparse.Namespace) -> None:
-    """Refuse options with which a card would tell what is hidden, or of what can be read only once."""
+    """Refuse a card that would reveal what is hidden, or whose input can be read only once."""
     if not options.card:
         return
     if "-" in (options.ground_truth, *options.predictions):
@@ -25,10 +25,10 @@ def check_card(options: argparse.Namespace) -> None:
 def batch_card(
     options: argparse.Namespace, protocol: Any, truth: Truth, entries: Sequence[Any], outcomes: Sequence[Any]
 ) -> Scored:
-    """Return what a card of many files holds: all metrics of each, and a hash of those of its categories."""
+    """Return the content of a card of many files: all metrics of each, and a hash of its per-category metrics."""
     from detmap.shapes import find
 
-    place = {entry.path: at for at, entry in enumerate(entries)}  # outcomes come as they are done
+    place = {entry.path: at for at, entry in enumerate(entries)}  # outcomes come in the order in which they finish
     done = sorted(outcomes, key=lambda one: place[one.entry.path])
     scored = [one for one in done if not one.error]
     numbers = {f"{one.entry.name}: {name}": value for one in scored for name, value in one.items()}
@@ -41,7 +41,7 @@ def batch_card(
 
 
 def compare_card(options: argparse.Namespace, protocol: Any, truth: Truth, entries: Any, made: Any) -> Scored:
-    """Return what a card of a comparison holds: all models, and differences with intervals and p-values."""
+    """Return the content of a card of a comparison: all models, and differences with intervals and p-values."""
     document = made.to_dict()
     numbers = {
         f"{row['model']}: {name}": float(row[name])
@@ -80,7 +80,7 @@ def _scored(
 
 
 def _digest(rows: Any) -> str:
-    """Return the hash of rows of plain values; Python writes every bit of a float."""
+    """Return the hash of rows of plain values; Python's repr of a float is exact."""
     import hashlib
 
     return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()

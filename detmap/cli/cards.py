@@ -1,4 +1,4 @@
-"""Evaluation cards on the command line: the option that writes one, and what stands on it."""
+"""Evaluation cards on the command line: the option ``--card`` and the content of cards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from detmap.formats.inputs import Input
     from detmap.results import Result
 
-#: Options that decide no number: where things are, what is shown, how fast.
+#: Options that affect no number: locations, display, speed.
 _APART = frozenset(
     (
         *("run", "ground_truth", "detections", "predictions", "qrels", "runs", "file", "plugin", "compare", "tests"),
@@ -26,7 +26,7 @@ _APART = frozenset(
     )
 )
 
-#: Of these, what decides numbers of a command all the same.
+#: Options among these that do affect numbers of one command.
 _DECIDES = {
     "compare": frozenset(["bootstrap", "interval", "seed", "confidence", "permutations", "correction", "clusters"]),
     "report": frozenset(["clusters"]),
@@ -34,7 +34,7 @@ _DECIDES = {
 
 
 def files() -> dict[str, str]:
-    """Return the options that name a file, which is an input of its own, with their flags on `detmap verify`."""
+    """Return the options that name an input file, with their flags on `detmap verify`."""
     from detmap.reading.options import flags
 
     read = {dest: one.flag.name for dest, one in flags().items() if one.option.is_path}
@@ -42,12 +42,12 @@ def files() -> dict[str, str]:
     return {**read, "decision_sigmas": "--sigmas", "splits": "--splits", **last}
 
 
-#: What such a file is called on a card, where that is not the name of its option.
+#: Role of such a file on a card, if it differs from the name of its option.
 ROLES = {"decision_sigmas": "sigmas"}
 
 
 class Scored(NamedTuple):
-    """What a command scored: its result, its inputs as a card names them, and how many of what there were."""
+    """The outcome of a command: its result, its inputs as card entries, and the counts of records."""
 
     result: Result | Numbers
     inputs: list[dict[str, str]]
@@ -55,7 +55,7 @@ class Scored(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Ground truth that was read, and the paths of the files that were opened for it, but for those that options name."""
+    """Ground truth with the paths of the files opened for it, without those that options name."""
 
     input: Input
     table: Any
@@ -63,9 +63,8 @@ class Truth(NamedTuple):
 
 
 class Scorer(NamedTuple):
-    """How a command scores again: the roles of its inputs, and what scores the inputs that its options name.
-
-    `many`: there may be several inputs of the last role.
+    """How a command scores again: the roles of its inputs, and the function that scores the inputs named by its
+    options. With `many` the last role may have several inputs.
     """
 
     roles: tuple[str, ...]
@@ -83,37 +82,37 @@ def add_card(parser: argparse.ArgumentParser) -> None:
 
 
 def input_of(role: str, path: str, source: Any, table: Any = None, opened: Iterable[str] = ()) -> dict[str, str]:
-    """Return an input as a card names it, as `detmap.cards.input_of` does."""
+    """Return the card's entry for an input, see `detmap.cards.input_of`."""
     from detmap import cards
 
     return cards.input_of(role, path, source, table, opened)
 
 
 def truth_of(truth: Truth) -> dict[str, str]:
-    """Return ground truth as a card names it."""
+    """Return the card's entry for ground truth."""
     return input_of("ground_truth", str(truth.input.path), truth.input.source, truth.table, truth.opened)
 
 
 def counts_of(truth: GroundTruth) -> dict[str, int]:
-    """Return how many objects, images and categories there are, as a card says it."""
+    """Return the numbers of objects, images and categories for a card."""
     images, categories = truth.images.ids, truth.categories.ids
     return {"objects": len(truth), "images": int(images.size), "categories": int(categories.size)}
 
 
 def found_of(found: Input, table: Any = None) -> dict[str, str]:
-    """Return detections as a card names them, with what lies beside them and decides how they are read."""
+    """Return the card's entries for detections and for the files beside them that decide how they are read."""
     return input_of("detections", str(found.path), found.source, table, found.beside())
 
 
 def manifests_of(predictions: Sequence[str]) -> list[dict[str, str]]:
-    """Return the lists of files among what was given, as inputs of their own."""
+    """Return the manifests among the given paths as inputs."""
     from detmap.batch.finding import is_manifest
 
     return [input_of("manifest", path, path) for path in predictions if is_manifest(path)]
 
 
 def files_of(options: argparse.Namespace, command: str) -> list[dict[str, str]]:
-    """Return the files that options name and that decide numbers of a command, as inputs."""
+    """Return the files that options name and that affect numbers of a command, as inputs."""
 
     apart = apart_of(command)
     given = {name: getattr(options, name, None) for name in files() if name not in apart}
@@ -123,20 +122,20 @@ def files_of(options: argparse.Namespace, command: str) -> list[dict[str, str]]:
 
 
 def paths_of(options: argparse.Namespace) -> list[str]:
-    """Return the paths that options of reading name."""
+    """Return the paths named by options of reading."""
     return [path for path in (getattr(options, name, None) for name in files()) if isinstance(path, str)]
 
 
 def apart_of(command: str) -> frozenset[str]:
-    """Return the options of a command that decide no number."""
+    """Return the options of a command that affect no number."""
     return _APART - _DECIDES.get(command, frozenset())
 
 
 def made_of(command: str, scored: Scored, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the card of what a command scored."""
+    """Return the card of a command's outcome."""
     from detmap import cards
 
-    # A flag that was not given is False, but where it is a decision, which is None then.
+    # A flag that was not given is False, except that of a decision, which is None.
     given = {
         name: value
         for name, value in sorted(vars(options).items())
@@ -146,7 +145,7 @@ def made_of(command: str, scored: Scored, options: argparse.Namespace) -> dict[s
 
 
 def write_card(command: str, scored: Scored, options: argparse.Namespace) -> None:
-    """Write the card that was asked for."""
+    """Write the requested card."""
     from detmap import cards
     from detmap.system.whole_files import write
 

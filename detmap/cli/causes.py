@@ -1,4 +1,4 @@
-"""What makes AP nearly 0: looked for only where it is, among ids, classes and boxes."""
+"""Likely causes of an AP near 0: wrong ids, classes or boxes, checked only in that case."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
     from detmap.formats.inputs import Input
 
-#: Below this value the first metric of a result may come from a mistake in the files.
+#: Value of a result's first metric below which a mistake in the files is likely.
 _NEARLY_NONE = 0.1
 
-#: Maximum number of files of a batch that are looked at.
+#: Maximum number of files of a batch that are checked.
 _LOOKED_AT = 3
 
 
@@ -27,7 +27,7 @@ def is_nearly_none(result: Mapping[str, float]) -> bool:
 def tell_causes(
     options: argparse.Namespace, protocol: Protocol, ground_truth: Any, found: Iterable[tuple[str, Input]]
 ) -> None:
-    """Say in a line for each of some inputs of detections, by name, why little is found, where a check tells."""
+    """Print a line per input of detections, by name, with the likely cause of its low score, if a check finds one."""
     from detmap.errors import DetmapError
     from detmap.formats.inputs import is_stream
     from detmap.shapes import find
@@ -39,14 +39,14 @@ def tell_causes(
             continue
         try:
             said = _cause(ground_truth, one.detections(ground_truth))
-        except DetmapError:  # what is wrong was said when it was scored
+        except DetmapError:  # the error was printed when the file was scored
             continue
         if said:
             say(f"note: {name}{': ' if name else ''}{said}")
 
 
 def _cause(ground_truth: Any, detections: Any) -> str:
-    """Return the first error about ids, classes and boxes in one line; empty where there is none."""
+    """Return the first error about ids, classes and boxes as one line; "" if there is none."""
     from detmap.checks import boxes, image_ids, labels
     from detmap.checks.context import Facts
     from detmap.checks.inputs import side_of

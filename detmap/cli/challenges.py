@@ -1,4 +1,4 @@
-"""What organisers of challenges ask of ``detmap batch``: splits of the images, limits of every file, discretion."""
+"""Options of ``detmap batch`` for organisers of challenges: splits of the images, limits per file, discretion."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def add_challenge_options(parser: argparse.ArgumentParser) -> None:
 
 
 def challenge_of(options: argparse.Namespace, ground_truth: GroundTruth) -> dict[str, Any]:
-    """Return what the options ask of `detmap.batch.score`; raises `OptionError` for a limit that is none, and an option
-    that needs another one, `InputError` where the file of splits cannot be used.
+    """Return the arguments of `detmap.batch.score` that the options ask for; raise for an invalid limit, an option that
+    requires another one, or an unusable file of splits.
     """
     from detmap.batch import Limits, Splits
 

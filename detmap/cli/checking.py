@@ -1,4 +1,4 @@
-"""The command that looks at files ahead of scoring: check."""
+"""The command check, which checks files before scoring."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     add_option(output, "--out/-o FILE", "write everything as JSON")
 
 
-#: How many paths there are, and what they are called, with --trec, with --schema, and otherwise.
+#: Allowed number of paths, and their names in messages, with --trec, with --schema, and otherwise.
 _PATHS = {"trec": ((2, 2), "QRELS RUN"), "schema": ((1, 1), "DETECTIONS"), "": ((1, 2), "GT, or GT DETECTIONS")}
 
 
@@ -84,7 +84,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _refuse_panoptic(paths: list[str]) -> None:
-    """Refuse panoptic segmentation, of which checks know nothing: each record would be called wrong."""
+    """Refuse panoptic segmentation, which checks do not support: they would call each record wrong."""
     import os
 
     from detmap.formats.coco.panoptic import is_panoptic

@@ -1,4 +1,5 @@
-"""What detmap compare shows with --under and --why: does the order of models survive, and what makes the difference?"""
+"""Output of detmap compare with --under and --why: whether the order of models survives other rules, and what explains
+their difference."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from detmap.cli.options import draws_of
 from detmap.cli.output import during, finish
 from detmap.errors import OptionError
 
-#: Maximum numbers shown: of changes that reverse an order, of images and of classes.
+#: Maximum number of rows shown: of changes that reverse an order or of images, and of classes.
 _SHOWN, _CLASSES = 8, 20
 
 
 def add_explanations(parser: argparse.ArgumentParser) -> None:
-    """Add the options that ask why models differ, and whether their order stands."""
+    """Add the options --under and --why."""
     add_option(parser, "--why", "which classes, sizes, errors and images make the difference of two models?")
     add_option(parser, "--convention NAME", "of rankings: the convention under which their order is looked at")
     add_option(
@@ -29,9 +30,9 @@ def add_explanations(parser: argparse.ArgumentParser) -> None:
 
 
 def comparison_tables(made: Any, corrected: str) -> tuple[list[Any], dict[str, Any], list[dict[str, Any]], list[str]]:
-    """Return of a comparison the tables for a person, its document, the rows of CSV, and sentences.
+    """Return the tables, document, CSV rows and sentences of a comparison.
 
-    `corrected` is what the correction of p-values is called.
+    `corrected` is the name of the correction of p-values.
     """
     from detmap.results import p_value, sentences
 
@@ -60,12 +61,12 @@ def comparison_tables(made: Any, corrected: str) -> tuple[list[Any], dict[str, A
     return tables, document, rows, [*notes, *made.sentences()]
 
 
-#: What concerns every answer of these: which models, by what, and how often images or queries are drawn.
+#: Options that concern --why and --under: the models, the metric, and the numbers of draws.
 _ASKED = {"ground_truth", "predictions", "metric", "why", "under", "bootstrap", "seed", "confidence"}
 
 
 def check_tests(options: argparse.Namespace) -> None:
-    """Refuse options of tests where none are made."""
+    """Refuse options of tests if there are no tests."""
     what = "--under" if options.under else "--why"
     if options.card:
         raise OptionError("--card is of the tests: it goes with neither --under nor --why")
@@ -75,7 +76,7 @@ def check_tests(options: argparse.Namespace) -> None:
 
 
 def compare_rankings(options: argparse.Namespace, kind: str, fill: Callable[[argparse.ArgumentParser], None]) -> None:
-    """Say whether the order of runs, or of other rankings, survives; `fill` adds the options of the command."""
+    """Show whether the order of runs, or other rankings, survives; `fill` adds the options of the command."""
     if options.why or not options.under:
         raise OptionError(
             f"detmap compare --{kind} needs --under all"
@@ -101,7 +102,7 @@ def compare_rankings(options: argparse.Namespace, kind: str, fill: Callable[[arg
 
 
 def show_survival(options: argparse.Namespace, protocol: Any, ground_truth: Any, models: Mapping[str, Any]) -> None:
-    """Say whether the order of the models survives."""
+    """Show whether the order of the models survives."""
     from detmap.explanations import survives
 
     made = during(
@@ -144,7 +145,7 @@ def _show_survival(options: argparse.Namespace, made: Any) -> None:
 
 
 def show_contrast(options: argparse.Namespace, protocol: Any, ground_truth: Any, models: Mapping[str, Any]) -> None:
-    """Say what makes the difference between two models."""
+    """Show what explains the difference between two models."""
     from detmap.explanations import contrast
 
     if len(models) != 2:

@@ -1,4 +1,4 @@
-"""Compiles every kernel in processes of its own: what `detmap warm` does."""
+"""Compile every kernel in worker processes, for `detmap warm`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Task = tuple[str, str, Any]
 
 
 def warm(options: argparse.Namespace) -> None:
-    """Compile what is not there yet, and print the folder and the time."""
+    """Compile the missing kernels, and print the folder and the time."""
     from detmap.kernels import _ahead
 
     started = time.perf_counter()
@@ -44,7 +44,7 @@ def warm(options: argparse.Namespace) -> None:
     if not _ahead.has_numba():
         raise MissingDependencyError("numba", "jit", "detmap warm")
     os.environ.pop("NUMBA_DISABLE_JIT", None)
-    if options.cpu is not None:  # before anything imports numba, here and in the processes that are started
+    if options.cpu is not None:  # before numba is imported, here or in worker processes
         os.environ["NUMBA_CPU_NAME"], os.environ["NUMBA_CPU_FEATURES"] = options.cpu, ""
     folder, tasks, costs = compile_all(options.cpu, lambda count: progress(options, count, "kernels"))
     seconds = time.perf_counter() - started
@@ -62,8 +62,8 @@ def compile_all(
 ) -> tuple[str, list[Task], dict[str, float]]:
     """Compile every kernel that is not in the cache, in processes.
 
-    `shown` gives, for the number of kernels, what is called after each. Returned are the folder of the cache, all kernels,
-    and the processor time in seconds that each took that was compiled.
+    `shown(number of kernels)` returns a function that is called after each. Return the folder of the cache, all
+    kernels, and the processor time in seconds of each compilation.
     """
     from detmap.system.parallel import cores
 
@@ -78,7 +78,7 @@ def compile_all(
 
 
 def survey(cpu: str | None) -> tuple[str, list[Task]]:
-    """Return the folder of the cache, and every kernel with the types that it is called with."""
+    """Return the folder of the cache, and every kernel with its argument types."""
     with _processes(1, {"NUMBA_DISABLE_JIT": "1"}) as pool:
         found: tuple[str, list[Task]] = pool.start(_survey, [cpu])[0].result()
         return found
@@ -86,7 +86,7 @@ def survey(cpu: str | None) -> tuple[str, list[Task]]:
 
 @contextlib.contextmanager
 def _processes(count: int, environment: dict[str, str]) -> Iterator[_Pool]:
-    """Give processes that end at once with an error or an interrupt here, whatever they are at."""
+    """Yield a pool of processes that are ended at once by an error or interrupt in this process."""
     with ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (environment,)) as executor:
         try:
             yield _Pool(executor)
@@ -99,7 +99,7 @@ def _processes(count: int, environment: dict[str, str]) -> Iterator[_Pool]:
 
 
 class _Pool(NamedTuple):
-    """Processes that an interrupt of the terminal does not reach: it is their parent's to handle."""
+    """Processes that ignore interrupts of the terminal, which their parent handles."""
 
     executor: ProcessPoolExecutor
 
@@ -107,7 +107,7 @@ class _Pool(NamedTuple):
         """Call `function` with each of `tasks`."""
         if not hasattr(signal, "pthread_sigmask"):
             return [self.executor.submit(function, task) for task in tasks]
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which new processes inherit
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by new processes
         try:
             return [self.executor.submit(function, task) for task in tasks]
         finally:
@@ -115,16 +115,16 @@ class _Pool(NamedTuple):
 
 
 def _begin(environment: dict[str, str]) -> None:
-    """Begin a process, in which `environment` is set before numba is imported."""
+    """Initialise a process: set `environment` before numba is imported."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.update(environment)
 
 
 def _survey(cpu: str | None) -> tuple[str, list[Task]]:
-    """Return the folder of the cache, and what every kernel is called with when everything is run on a little data."""
-    # The kernels are interpreted here, so that they can be compiled for a processor that this machine is not.
+    """Return the folder of the cache, and the argument types of every kernel, from a run of everything on small data."""
+    # Kernels are interpreted here, so that the target may be a processor that this machine is not.
     import detmap.kernels
-    from detmap.cli import workload  # which loads numba: not before `_begin` has set what numba reads then
+    from detmap.cli import workload  # imports numba, so not before `_begin` has set its environment
     from detmap.kernels import _numba
 
     _check_cpu(cpu)
@@ -139,15 +139,14 @@ def _survey(cpu: str | None) -> tuple[str, list[Task]]:
         ) from None
     recorder = Recorder(detmap.kernels.KERNELS)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # interpreted integers that wrap around, divisions by zero
+        warnings.simplefilter("ignore")  # interpreted integers overflow, and divisions by zero warn
         workload.run()
     return str(folder), recorder.tasks()
 
 
 class Recorder:
-    """Notes the types of the arguments of every kernel that is called from outside of kernels.
-
-    What kernels call is compiled along with them.
+    """Records the argument types of every kernel called from Python; kernels called by kernels are compiled along with
+    them.
     """
 
     def __init__(self, kernels: list[Any]) -> None:
@@ -178,16 +177,16 @@ class Recorder:
         return recorded
 
     def seen(self) -> list[Task]:
-        """Return what is to be compiled, in the order of first calls."""
+        """Return the recorded kernels in the order of first calls."""
         return list(self._seen)
 
     def tasks(self) -> list[Task]:
-        """Return what is to be compiled, what takes longest first."""
+        """Return the compilations to do, the longest first."""
         return sorted(self._seen, key=lambda task: -self._seen[task])
 
 
 def _check_cpu(name: str | None) -> None:
-    """Refuse a processor that LLVM does not know, which it says on standard error and then ignores."""
+    """Refuse a processor unknown to LLVM, which would only warn on standard error and ignore it."""
     if name is None:
         return
     from llvmlite import binding
@@ -208,7 +207,7 @@ def _check_cpu(name: str | None) -> None:
 
 
 def _compile(task: Task) -> dict[str, float]:
-    """Compile a kernel unless it is there, and return its label with the processor time in seconds, or nothing."""
+    """Compile a kernel unless it is cached, and return its label with the processor time in seconds, or None."""
     from detmap.kernels import _numba
 
     module, name, types = task

@@ -1,4 +1,4 @@
-"""The command that converts files: convert."""
+"""The command convert, which converts files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that score detections: eval, batch, compare; and protocols, which lists theirs."""
+"""The commands that score detections: eval, batch, compare; and protocols, which lists the protocols."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ examples:
 exit code: 0, 2 if nothing can be scored, 4 if a gate is not passed
 """
 
-#: Every pair of more files than this is tested only on request: pairs, and the permutations of each, grow as the square.
+#: Maximum number of files whose pairs are tested by default: pairs, and permutations per pair, grow quadratically.
 _MOST_TESTED = 10
 
 _BATCH_EPILOG = """\
@@ -123,7 +123,7 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_names(gates: Gates, protocol: Protocol) -> None:
-    """Refuse gates on metrics that the protocol has not; whether a category has a name is known after reading."""
+    """Refuse gates on metrics that the protocol lacks; names of categories are only known after reading."""
     if not gates:
         return
     from detmap.detection.metric_names import find_metric, metric_table
@@ -197,7 +197,7 @@ def _chance(options: argparse.Namespace, protocol: Protocol, gates: Gates, tally
 
 
 def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
-    """Score each part of a skeleton, and show a row per part."""
+    """Score each part of a skeleton, and print a row per part."""
     for name in ("sharded", "bootstrap", "card", "arrays", "plot", "rows", "fail_under", "max_drop", "against"):
         if getattr(options, name):
             flag = {"rows": "per-class"}.get(name, name.replace("_", "-"))
@@ -208,7 +208,7 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
     from detmap.detection.protocols import Protocol, parts_of
     from detmap.evaluation import evaluate_parts
 
-    parts_of(protocol.name)  # refused before anything is read
+    parts_of(protocol.name)  # raises before anything is read
     with stages(options) as stage:
         stage("reading the ground truth")
         found = found_of(options, protocol.iou_type)
@@ -229,7 +229,7 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
 
 
 def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
-    """Read and score; the inputs are named where a card is asked for."""
+    """Read and score; inputs become card entries if a card is requested."""
     stage("reading the ground truth")
     reading = reading_of(options, "detections", protocol.iou_type)
     if options.sharded:
@@ -385,7 +385,7 @@ def _batch(options: argparse.Namespace) -> int:
                     executor=executor,
                     threads=options.threads,
                 )
-    finally:  # what is done is shown and kept, also where the rest was interrupted
+    finally:  # finished files are shown and saved even if the rest was interrupted
         board, missing = keep()
     if options.publish:
         missing = list(dict.fromkeys([*missing, *published(options, board, len(entries))]))
@@ -401,7 +401,7 @@ def _batch(options: argparse.Namespace) -> int:
         write_card("batch", batch_card(options, protocol, of_truth, entries, done), options)
     failed = sum(outcome.error is not None for outcome in done)
     title = f"{protocol.title}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
-    told = {"notices"} if options.format in ("table", "markdown") else set()  # a table of their own has them in words
+    told = {"notices"} if options.format in ("table", "markdown") else set()  # a table of notices already shows them
     table = [{name: value for name, value in row.items() if name not in told} for row in board.table()]
     tables = [table, board.doubts(), board.notices(), board.errors()]
     kept = [str(board.rank_by), *(f"{board.rank_by} {what}" for what in ("low", "high", "bias"))]
@@ -411,7 +411,7 @@ def _batch(options: argparse.Namespace) -> int:
 
 
 def _listed(given: str | None, known: Sequence[str]) -> list[str]:
-    """Return the metrics that a leaderboard is to show; empty for all."""
+    """Return the metrics that a leaderboard shows; empty for all."""
     found = [name.strip() for name in (given or "").split(",") if name.strip()]
     if given is not None and not found:
         raise OptionError("--metrics names no metric")
@@ -477,7 +477,7 @@ def _compare(options: argparse.Namespace) -> int:
 def _judge_models(
     options: argparse.Namespace, protocol: Protocol, gates: Gates, truth: Truth, entries: Sequence[Any], made: Any
 ) -> int:
-    """Hold the gates against models that were compared."""
+    """Evaluate the gates for models that were compared."""
     if not gates:
         return 0
     from detmap import match
@@ -545,9 +545,7 @@ def compare_entries(
 def read_several(
     options: argparse.Namespace, protocol: Protocol, written: Sequence[str | None] = (), fewest: int = 1
 ) -> tuple[list[Entry], Reading, Truth]:
-    """Find the files of several models, none of which is `written`, and read the ground truth. Fewer than `fewest` are
-    refused before.
-    """
+    """Find the files of at least `fewest` models, none of which is `written`, and read the ground truth."""
     from detmap.batch import find
     from detmap.formats.files import check_outputs, once
 
@@ -579,7 +577,7 @@ def read_truth(options: argparse.Namespace, protocol: Protocol, found: Sequence[
 
 
 def suggest_clusters(options: argparse.Namespace, table: Any, truth: Input) -> None:
-    """Say that images look like frames of videos, where intervals or tests would take them as independent."""
+    """Print a hint that images look like frames of videos, if intervals or tests take them as independent."""
     told = options.quiet or getattr(options, "discreet", False)
     if options.bootstrap and options.clusters is None and not told:
         note(options, {"": truth.suggested_clusters(table)})
@@ -613,7 +611,7 @@ def _protocols(options: argparse.Namespace) -> None:
     print_list(rows, options)
 
 
-#: What `detmap verify` does again.
+#: Commands that `detmap verify` can repeat.
 SCORERS = {
     "eval": Scorer(
         ("ground_truth", "detections"), lambda options: _scored(options, protocol_of(options), lambda text: None, None)

@@ -1,4 +1,4 @@
-"""The command that says what went wrong: diagnose."""
+"""The command diagnose, which says what went wrong."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ examples:
   detmap diagnose gt.json dt.json --parts slices --attributes weather.csv --bootstrap 1000
 """
 
-#: The numbers of a part are shown in a line below its tables if there are no more than these: others are in its tables.
+#: Maximum number of numbers of a part that are shown in a line below its tables; if there are more, its tables show
+#: them.
 _MOST_NUMBERS = 9
 
 
@@ -124,7 +125,7 @@ def _diagnose(options: argparse.Namespace) -> None:
             more = of_slices if name == "slices" else {}
             try:
                 findings[name] = made.part(name, **more)
-            except OptionError as error:  # what one part cannot do others can, unless it was asked for by name
+            except OptionError as error:  # skip a part that cannot be computed, unless it was requested by name
                 if options.parts is not None or more:
                     raise
                 left_out.append(f"{name} is left out: {error}")
@@ -140,22 +141,22 @@ def _diagnose(options: argparse.Namespace) -> None:
         _show(made, findings, options, document)
 
 
-#: The parts that the summary is of.
+#: Parts shown in the summary.
 _BRIEF = ("tide", "operating_points")
 
-#: How many classes the summary names.
+#: Maximum number of classes in the summary.
 _WORST = 5
 
 
 def _is_brief(options: argparse.Namespace) -> bool:
-    """Return whether the summary is shown: of people who asked for nothing in particular."""
+    """Return whether to show the summary: for tables, if nothing in particular was requested."""
     asked = options.all or options.parts is not None or options.rows is not None
     return not (asked or options.attributes or options.slice or options.bootstrap) and options.format in (
         *("table", "markdown", "latex"),
     )
 
 
-#: What an error is, and the parts to look at where it costs most, by its name.
+#: For each kind of error: what it means, and the parts to look at if it costs most.
 _ADVICE = {
     "Cls": ("objects are found as another class", "confusion"),
     "Loc": ("boxes lie beside their objects", "lrp"),
@@ -167,7 +168,7 @@ _ADVICE = {
 
 
 def _show_brief(made: Diagnosis, findings: dict[str, Finding], options: argparse.Namespace) -> None:
-    """Print the errors, the cut, the worst classes, and what to do first."""
+    """Print the errors, the score threshold, the worst classes, and what to do first."""
     from math import isnan
 
     from detmap.results import cell
@@ -176,7 +177,7 @@ def _show_brief(made: Diagnosis, findings: dict[str, Finding], options: argparse
     print()
     errors = findings["tide"].rows("errors")
     tables = [[{name: row[name] for name in ("error", "count", "dAP", "meaning")} for row in errors]]
-    # Classes without an AP are not scored, as KITTI's vans.
+    # Classes without AP are not scored, like KITTI's vans.
     classes = [row for row in findings["tide"].tables.get("categories", ()) if row["objects"] and not isnan(row["AP"])]
     if len(classes) > 1:
         worst = sorted(classes, key=lambda row: (row["AP"], -row["objects"]))[:_WORST]
@@ -203,12 +204,12 @@ def _without(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _heading(made: Diagnosis) -> str:
-    """Return what was diagnosed, with AP and how much there is."""
+    """Return a heading with AP and the numbers of records."""
     from detmap.results import cell
 
     counts = f"{len(made.matches):,} detections, {int(made.positives.sum()):,} objects"
     title = made.protocol.title
-    if made.at.startswith(f"{made.protocol.iou_type} "):  # which says the kind
+    if made.at.startswith(f"{made.protocol.iou_type} "):  # it already contains the kind of shape
         title = made.protocol.name
     levels = f" of {'/'.join(name for name, _ in made.protocol.levels)} together" if made.protocol.levels else ""
     share = " as a share, not per cent" if made.protocol.class_levels else ""
@@ -231,7 +232,7 @@ def _ranges(given: Sequence[str]) -> dict[str, dict[str, tuple[float, float]]]:
 
 
 def _show(made: Diagnosis, findings: dict[str, Finding], options: argparse.Namespace, document: dict[str, Any]) -> None:
-    """Print what was found: a table after the other for people, everything as JSON, or a row per number as CSV."""
+    """Print the findings: tables one after the other, JSON of everything, or a CSV row per number."""
     if options.format == "json":
         print_tables([], options, "", document, [])
         return
@@ -267,7 +268,7 @@ def _show(made: Diagnosis, findings: dict[str, Finding], options: argparse.Names
 
 
 def _numbers(finding: Finding) -> str:
-    """Return the numbers of a part in a line."""
+    """Return the numbers of a part as a line."""
     from detmap.results import cell, printable
 
     return printable(", ".join(f"{name} {cell(value)}" for name, value in finding.items()))

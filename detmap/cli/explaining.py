@@ -1,4 +1,4 @@
-"""The command explain: why two tools give different numbers, and which rules give a number."""
+"""The command explain: why two tools give different numbers, and which rules give a known number."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ decision.
 """
 
 
-#: What is asked of any pair of files, and in how many draws and lines it is answered.
+#: Options that apply to any pair of files, with the numbers of draws and lines.
 _ASKED = {"ground_truth", "detections", "source", "target", "value", "metric", "orders", "seed", "most"}
 
 
@@ -110,7 +110,7 @@ def _explain(options: argparse.Namespace) -> None:
     if options.value is not None:
         from detmap.explanations.quotes import read_values
 
-        values = read_values(options.value, options.metric)  # a typo shows before files are read
+        values = read_values(options.value, options.metric)  # typos raise before files are read
         tables = _read_pair(options, BOXES)
         given = (*tables, values, options.metric)
         more = {"most": options.most, "threads": options.threads}
@@ -153,7 +153,7 @@ def _explain_rankings(kind: str, options: argparse.Namespace) -> None:
 
     run, metric = kind == "trec", metric_of(options)
     if options.value is not None:
-        values = read_values(options.value, metric)  # a typo shows before files are read
+        values = read_values(options.value, metric)  # typos raise before files are read
     else:
         source, target = (parse_convention(text) for text in (options.source, options.target or DEFAULTS[kind]))
     paths = [path for path in (options.ground_truth, options.detections) if path is not None]
@@ -206,7 +206,7 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
         if step.change or _moved(step):
             chain.append({"one after the other": step.decision, "value": step.value, "change": signed(step.change)})
     if all(abs(one.value - steps[one.decision].change) < 5e-4 for one in made.shares):
-        chain = []  # which would say the same
+        chain = []  # it would repeat the only step
     examples = [
         {
             "rule": step.decision,
@@ -229,7 +229,7 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
 
 
 def _moved(step: Any) -> str:
-    """Return the classes, or queries, that a step moves most."""
+    """Return the classes, or queries, that change most in a step."""
     return ", ".join(f"{name} {change:+.3f}" for name, change in step.classes[:3] if abs(change) >= 5e-4)
 
 

@@ -1,4 +1,4 @@
-"""Gates: demands on metrics that decide the exit code of a command, for continuous integration."""
+"""Gates: conditions on metrics that decide the exit code of a command, for continuous integration."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from detmap.cli.output import say
 from detmap.errors import InputError, OptionError, UnknownMetricError, shorten
 from detmap.system.whole_files import write
 
-#: The exit code of a command whose result fails a gate.
+#: Exit code of a command whose result fails a gate.
 FAILED = 4
 
-#: The command that writes the cards with which a command compares.
+#: The command whose cards each command accepts as a baseline.
 _MADE_BY = {"eval": "eval", "compare": "eval", "trec": "trec", "pq": "pq"}
 
 #: Returns the two-sided p-value of a model's difference from the baseline in a metric, or why there is none.
@@ -24,19 +24,19 @@ PValue = Callable[[str, str], "float | str"]
 
 
 class Gate(NamedTuple):
-    """A demand on a metric: that it is at least `limit`, or that it falls by at most `limit`."""
+    """A condition on a metric: it is at least `limit`, or falls by at most `limit`."""
 
     flag: str
     metric: str
     limit: float
 
     def __str__(self) -> str:
-        """Return the option that asks for it."""
+        """Return the option that defines the gate."""
         return f"{self.flag} {self.metric}={self.limit:g}"
 
 
 class Verdict(NamedTuple):
-    """What became of a gate for one model, in words too."""
+    """The outcome of a gate for one model, with a sentence."""
 
     gate: Gate
     model: str
@@ -50,7 +50,7 @@ class Verdict(NamedTuple):
 
 
 class Gates:
-    """The gates that the options of a command ask for, and the evaluation card of the baseline, if one was given.
+    """The gates that the options of a command define, and the baseline's evaluation card, if given.
 
     Attributes
     ----------
@@ -91,13 +91,13 @@ class Gates:
         return bool(self.demands)
 
     def check_names(self, known: Sequence[str], meant: Callable[[str], object]) -> None:
-        """Refuse, ahead of scoring, a metric that is not `known`, nor another name of one, which `meant` tells."""
+        """Refuse, before scoring, a metric that is not `known`, or an alias of one, which `meant` resolves."""
         for gate in self.demands:
             if gate.metric not in known and not meant(gate.metric):
                 raise UnknownMetricError(gate.metric, known)
 
     def check_same(self, rules: Any, inputs: Sequence[Mapping[str, str]]) -> None:
-        """Refuse a card that was made by other rules, or on another ground truth than the first of `inputs`."""
+        """Refuse a card made with other rules, or on other ground truth than the first of `inputs`."""
         if self.card is None:
             return
         from detmap import cards
@@ -112,12 +112,13 @@ class Gates:
             )
 
     def find_input(self, role: str) -> str:
-        """Return where the card's input of a role lies now: beside the card, beside the models, or in the current folder.
+        """Return the present path of the card's input of a role: beside the card, beside the models, or in the current
+        folder.
 
         Raises
         ------
         LookupError
-            Where it is in none of them, with the bytes that the card names.
+            Where none of them holds it with the hash on the card.
         """
         from detmap.cards import file_digest
 
@@ -135,7 +136,7 @@ class Gates:
         raise LookupError(f"{shorten(name)}, which the card was made from, is in none of {', '.join(folders)}")
 
     def holds(self, metric: str, value: float) -> bool:
-        """Return whether the card's number of a metric has the bits of a value."""
+        """Return whether the card has exactly this value of a metric."""
         assert self.card is not None
         return bool(self.card["numbers"].get(metric, {}).get("hex") == float(value).hex())
 
@@ -146,16 +147,16 @@ class Gates:
         name_of: Callable[[str], str] = str,
         level: float = 0.95,
     ) -> int:
-        """Say whether each model passes each gate, write what was asked for, and return the exit code.
+        """Print whether each model passes each gate, write the requested files, and return the exit code.
 
         Parameters
         ----------
         models : mapping of str to mapping of str to float
-            The metrics of each model. Without a card the first one is the baseline of the others.
+            The metrics of each model. Without a card the first model is the baseline of the others.
         p_value : callable
-            Called where a drop is too large and ``--unless-chance`` was given.
+            Called if a drop is too large and ``--unless-chance`` was given.
         name_of : callable
-            Returns the name under which a metric stands, and raises OptionError where there is none.
+            Returns the canonical name of a metric; raises OptionError for an unknown one.
         level : float
             Tests are at ``1 - level``.
         """
@@ -201,7 +202,7 @@ class Gates:
             return Verdict(gate, shown, False, f"{gate.metric} is undefined{which}")
         from decimal import Decimal
 
-        # As written, in decimals: 0.5 - 0.49 is above 0.01 in binary.
+        # In decimals, as written: in binary 0.5 - 0.49 is above 0.01.
         drop = Decimal(repr(float(before))) - Decimal(repr(float(value)))
         limit = Decimal(repr(gate.limit))
         now, then = _told_apart(value, before)
@@ -298,7 +299,7 @@ def _at_least(gate: Gate, model: str, value: float) -> Verdict:
 
 
 def _told_apart(value: float, other: float) -> tuple[str, str]:
-    """Return two numbers with four digits, or as many as it takes to tell them apart."""
+    """Return two numbers with four digits, or as many as it takes to distinguish them."""
     if value == other or f"{value:.4f}" != f"{other:.4f}":
         return f"{value:.4f}", f"{other:.4f}"
     return repr(float(value)), repr(float(other))

@@ -1,4 +1,4 @@
-"""The parser of the command line: errors in one line, and help that fits a screen."""
+"""The parser of the command line: one-line errors, and help that fits a screen."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from detmap.errors import did_you_mean
 
-#: Maximum number of lines of ``--help``, and its width; what is longer is shown in brief, and whole with ``--help-all``.
+#: Maximum number of lines of ``--help``, and its width; longer help is abridged, and ``--help-all`` shows all of it.
 LINES, WIDTH = 40, 99
 
 #: Width of the column of flags.
@@ -22,10 +22,10 @@ class Parser(argparse.ArgumentParser):
     Attributes
     ----------
     first : sequence of str
-        The flags that help explains where it would be too long to explain all.
+        The flags that abridged help explains.
     asked : str
-        The command whose help errors point to, where it is not the parser's own: only the outermost parser sees which
-        options no command knows.
+        The command whose help errors point to, if it is not the parser's own: unknown options are only noticed by the
+        outermost parser.
     """
 
     first: Sequence[str] = ()
@@ -37,19 +37,21 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*given, **named)
 
     def explain_later(self, action: argparse.Action, text: Callable[[], str]) -> None:
-        """Give an argument a help that is made when help is printed, as one that names all formats, which it loads."""
+        """Give an argument a help text that is computed when help is printed, such as one that lists all formats, which
+        loads them.
+        """
         self._later.append((action, text))
 
     def _get_formatter(self, *given: Any) -> argparse.HelpFormatter:
-        """Return what lays out help. It measures the terminal, which needs modules that nothing else does, where help is
-        printed, and not for each of the options that are added.
+        """Return the formatter of help, which imports modules to measure the terminal, so not for every option that is
+        added.
         """
         if self._prints:
             return super()._get_formatter(*given)
         return argparse.HelpFormatter(self.prog, width=WIDTH)
 
     def error(self, message: str) -> NoReturn:
-        """Say in one line what is wrong with the options, and end with exit code 2."""
+        """Print a one-line error about the options, and exit with code 2."""
         from detmap.cli.output import say
 
         shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message + self._meant(message))
@@ -57,7 +59,7 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
     def _meant(self, message: str) -> str:
-        """Return the end of an error of argparse that names the command, value or option most like the one that is wrong."""
+        """Return the suffix of an argparse error that suggests the most similar command, value or option."""
         chosen = re.search(r"invalid choice: '(.+?)' \(choose from (.+)\)$", message)
         if chosen is not None:
             return did_you_mean(chosen[1], (one.strip(" '") for one in chosen[2].split(",")))
@@ -69,7 +71,7 @@ class Parser(argparse.ArgumentParser):
         return did_you_mean(unknown[1], (flag for one in parsers for flag in one._option_string_actions))
 
     def format_help(self) -> str:
-        """Return help, in brief where it is too long."""
+        """Return help, abridged if it is too long."""
         whole = self.format_help_all()
         return whole if whole.count("\n") <= LINES else "\n".join([*_brief(self), ""])
 
@@ -86,14 +88,14 @@ class HelpAll(argparse.Action):
     """The option that prints help on all options."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
-        """Print it and end."""
+        """Print all help and exit."""
         assert isinstance(parser, Parser)
         print(parser.format_help_all(), end="")
         raise SystemExit(0)
 
 
 def _brief(parser: Parser) -> list[str]:
-    """Return the lines of help: the arguments and the first options in a line each, the other flags by group, examples."""
+    """Return the lines of abridged help: arguments and the first options in a line each, other flags by group, examples."""
     from textwrap import wrap
 
     groups = [(one.title, [action for action in one._group_actions if action.help]) for one in parser._action_groups]
@@ -151,7 +153,7 @@ def _flag(action: argparse.Action) -> str:
 
 
 def _line(name: str, action: argparse.Action) -> str:
-    """Return an option and the begin of its help, as far as it fits the line."""
+    """Return an option and the beginning of its help, as far as it fits the line."""
     from textwrap import shorten
 
     says = (action.help or "").replace("%%", "%")
@@ -161,9 +163,10 @@ def _line(name: str, action: argparse.Action) -> str:
 
 
 def add_option(group: Any, spelled: str, says: str | Callable[[], str], **more: Any) -> None:
-    """Add an option, or an operand, that is `spelled` as ``--level/-l N``; help that takes imports is a function.
+    """Add an option or operand with the spelling `spelled`, such as ``--level/-l N``; help that takes imports is a
+    function.
 
-    Without a value it is a flag, N is an integer, a number by default asks for a number, and what is repeated is a list.
+    Without a value it is a flag; N is an integer; a numeric default asks for a number; a repeated value is a list.
     """
     flags, _, metavar = spelled.partition(" ")
     default = more.get("default")

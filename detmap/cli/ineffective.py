@@ -1,4 +1,4 @@
-"""Decisions that other decisions leave without effect: their flags are refused rather than ignored."""
+"""Decisions without effect under other decisions: their flags are refused rather than ignored."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_effective(given: Iterable[str], protocol: Protocol) -> None:
-    """Refuse decisions that were given by flags, by name, and that the protocol does not look at; and the thresholds of
-    overlaps where distances are compared.
-    """
+    """Refuse decisions given by flags that the protocol ignores, and IoU thresholds where distances are compared."""
     from detmap.decisions import decisions_of
     from detmap.detection.protocols import PRESETS, Protocol
     from detmap.shapes import find

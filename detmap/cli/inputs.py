@@ -1,4 +1,4 @@
-"""The files that the options of a command name: what is read once is given once, and what is read is not written over."""
+"""Checks of the files that a command's options name: a stream is given only once, and no input is overwritten."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from detmap.formats.inputs import Input
     from detmap.reading.options import Reading, Role
 
-#: Arguments and options that name files to read, one or several, besides options of reading.
+#: Arguments and options that name input files, besides options of reading.
 _READ = (
     *("ground_truth", "detections", "predictions", "paths", "train", "schema", "qrels", "runs", "file", "gallery"),
     *("attributes", "splits", "decision_sigmas", "verified", "against", "inputs"),
 )
 
-#: Options that name files to write.
+#: Options that name output files.
 _WRITTEN = ("out", "card", "plot", "arrays", "junit", "gate_summary")
 
 
 def read_by(options: argparse.Namespace, *, apart: str = "") -> list[str]:
-    """Return the paths that the options name and that are read, but for those of the option `apart`."""
+    """Return the input paths that the options name, without those of the option `apart`."""
     from detmap.reading.options import flags
 
     found: list[str] = []
@@ -36,10 +36,8 @@ def read_by(options: argparse.Namespace, *, apart: str = "") -> list[str]:
 
 
 def check_files(options: argparse.Namespace) -> None:
-    """Refuse what cannot be read as often as it is given, to write over what is read, and what cannot be written: before
-    anything is scored.
-
-    A folder to write into is left to the command, which knows what it writes there.
+    """Refuse, before scoring, streams given twice, outputs that overwrite inputs, and outputs that cannot be written.
+    Output folders are checked by the command, which knows what it writes there.
     """
     _check_written(options)
     read = read_by(options)
@@ -55,11 +53,11 @@ def check_files(options: argparse.Namespace) -> None:
 
 
 def _check_written(options: argparse.Namespace) -> None:
-    """Refuse files in folders that there are not, and pictures that cannot be drawn."""
+    """Refuse output files in missing folders, and plots that cannot be drawn."""
     for name in _WRITTEN:
         path = getattr(options, name, None)
         folder = os.path.dirname(path) if isinstance(path, str) else ""
-        if folder and not os.path.isdir(folder) and not hasattr(options, "resume"):  # batch makes its folder
+        if folder and not os.path.isdir(folder) and not hasattr(options, "resume"):  # batch creates its folder
             raise OptionError(f"cannot write {shorten(path, 300)}: there is no folder {shorten(folder, 300)}")
     if getattr(options, "plot", None) and isinstance(options.plot, str):
         from detmap.plots import check_drawable
@@ -68,15 +66,15 @@ def _check_written(options: argparse.Namespace) -> None:
 
 
 def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Reading:
-    """Return how the inputs of a role are to be read, as the options say."""
+    """Return the options of reading for the inputs of a role."""
     from detmap.reading.options import of_role
 
     return of_role(vars(options), role, iou_type=iou_type)
 
 
 def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input], *protocols: Protocol) -> Input:
-    """Return the ground truth that the options name, with what `protocols` need of it; raises `OptionError` for an option
-    of reading that concerns neither it nor the inputs `found`.
+    """Return the ground truth that the options name, with the clusters, parts and the like that the protocol needs;
+    raise `OptionError` for an option of reading that concerns neither it nor the inputs `found`.
     """
     from dataclasses import replace
 
@@ -93,7 +91,7 @@ def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input],
 
 
 def found_of(options: argparse.Namespace, iou_type: str) -> Input:
-    """Return the detections that the options name, where these are one input."""
+    """Return the detections that the options name, if they are a single input."""
     from detmap.formats.inputs import Input
 
     return Input(options.detections, "detections", reading_of(options, "detections", iou_type))

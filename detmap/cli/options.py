@@ -1,4 +1,4 @@
-"""Options that commands share, and what they decide."""
+"""Options shared by commands, and their values."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ if TYPE_CHECKING:
 
 
 class Command(NamedTuple):
-    """A command: what the list of commands says of it, and what adds its options to a parser.
+    """A command: its line in the list of commands, and the function that adds its options to a parser.
 
-    `run` carries it out; `says` and `epilog` are the head and the end of its help, and `first` the flags that help explains
-    where it would be too long to explain all. `extensible`: whether plug-ins can
-    change what it does, so that it takes ``--plugin``. ``settle(words)`` returns the words of the command line with those
-    made plain that argparse would misread. `instead`: by flag, the function that adds the options in place of `fill`,
-    where the command does the same to other files. `computes`: whether it may call kernels, so that numba is loaded
-    before it runs and tells when one is compiled. `multiplies`: whether it may multiply large matrices, for which BLAS
-    has threads.
+    `run` executes it; `says` and `epilog` begin and end its help; `first` are the flags that abridged help explains.
+    `extensible`: plug-ins can change it, so that it takes ``--plugin``. ``settle(words)`` rewrites words of the command
+    line that argparse would misread. `instead`: by flag, the function that adds options in place of `fill`, where the
+    command handles other kinds of files. `computes`: it may call kernels, so numba is loaded before it runs, and
+    compilation is announced. `multiplies`: it may multiply large matrices, for which BLAS has threads.
     """
 
     help: str
@@ -38,7 +36,7 @@ class Command(NamedTuple):
     multiplies: bool = False
 
     def add_to(self, parser: Parser, words: Sequence[str]) -> None:
-        """Add to a parser what help says, and the options that go with the words of a command line."""
+        """Add help and the options that go with the words of a command line to a parser."""
         parser.description, parser.epilog, parser.first = self.says, self.epilog, tuple(self.first.split())
         parser.add_argument("--help-all", action=HelpAll, nargs=0, help="show help on all options, and exit")
         if self.epilog:
@@ -48,7 +46,7 @@ class Command(NamedTuple):
 
 
 def add_plugins(parser: argparse.ArgumentParser) -> None:
-    """Add the option that loads plug-ins; `detmap.cli.main` has loaded them before the others are added."""
+    """Add the option that names plug-ins; `detmap.cli.main` has loaded them before other options are added."""
     add_option(
         parser,
         "--plugin MODULE",
@@ -58,7 +56,7 @@ def add_plugins(parser: argparse.ArgumentParser) -> None:
 
 
 def said_of_formats(text: str) -> str:
-    """Return help in which the names of roles stand for what all formats call their files."""
+    """Return help text with names of roles replaced by a list of all formats' file names."""
     from detmap.formats.files import words
     from detmap.reading.options import ROLES
 
@@ -66,7 +64,7 @@ def said_of_formats(text: str) -> str:
 
 
 def add_ground_truth(parser: argparse.ArgumentParser, apart: Sequence[str] = ()) -> None:
-    """Add the arguments that say where the ground truth is, without the flags of the options of reading `apart`."""
+    """Add the arguments that name the ground truth, without the flags of the options of reading `apart`."""
     says = "{ground_truth} (.gz, .zst too); - is standard input"
     add_option(parser, "ground_truth GT", lambda: said_of_formats(says))
     add_reading(parser, "images")
@@ -74,7 +72,7 @@ def add_ground_truth(parser: argparse.ArgumentParser, apart: Sequence[str] = ())
 
 
 def add_detections(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that says where the detections are."""
+    """Add the argument that names the detections."""
     add_option(parser, "detections DETECTIONS", lambda: said_of_formats("{detections}; - is standard input"))
 
 
@@ -84,9 +82,9 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(group: Any, of: str, role: str | None = None, apart: Sequence[str] = ()) -> None:
-    """Add the flags of the options of reading that help lists in a group, to a group of a parser.
+    """Add the flags of the options of reading of one help group to a group of a parser.
 
-    With a `role` these are the flags of inputs of one role alone; `apart` are options whose flags are not added.
+    With a `role` only the flags for inputs of that role are added; options in `apart` are left out.
     """
     from detmap.reading.options import Reading, flags
 
@@ -120,17 +118,17 @@ def add_detection_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading_options(rules: Any) -> None:
-    """Add the options that say what becomes of records that do not fit, and how many threads there are, to a group."""
+    """Add the options for records that do not fit, and for the number of threads, to a group."""
     add_reading(rules, "records")
     add_option(rules, "--threads N", "number of threads; default: one per processor; the result is the same")
 
 
-#: The decisions of a protocol that are changed most.
+#: The decisions of a protocol that are changed most often.
 _COMMON = ("iou_type", "iou_thresholds", "area_ranges", "max_dets", "use_categories")
 
 
 def add_decisions(group: Any, of: type, names: tuple[str, ...], *, others: bool = False) -> None:
-    """Add the flags of the decisions of a class that are among `names`, or that are not."""
+    """Add the flags of a class's decisions that are among `names`; with `others`, of those that are not."""
     from detmap.decisions import decisions_of
 
     for name, made in decisions_of(of).items():
@@ -141,14 +139,14 @@ def add_decisions(group: Any, of: type, names: tuple[str, ...], *, others: bool 
         if flag.value is not None:
             group.add_argument(flag.name, action="store_const", const=flag.value, **given)
         else:
-            allowed = [f"'{one}'" if " " in str(one) else str(one) for one in made.allowed]  # as a shell takes it
+            allowed = [f"'{one}'" if " " in str(one) else str(one) for one in made.allowed]  # quoted for a shell
             metavar = flag.metavar or "{" + ",".join(allowed) + "}"
             action = "append" if flag.repeated else "store"
             group.add_argument(flag.name, action=action, metavar=metavar, **given)
 
 
 def decided(options: argparse.Namespace, of: type) -> dict[str, Any]:
-    """Return the decisions that the flags of `add_decisions` ask for, by name."""
+    """Return the decisions given by the flags of `add_decisions`, by name."""
     from detmap.decisions import decisions_of
 
     found = {}
@@ -167,7 +165,7 @@ def decided(options: argparse.Namespace, of: type) -> dict[str, Any]:
 
 
 def _content_of(path: str, flag: str) -> Any:
-    """Return what a file of JSON holds."""
+    """Return the content of a JSON file."""
     from detmap.formats.files import read_small
     from detmap.reading.strict_json import parsed
 
@@ -179,7 +177,7 @@ def _dest(name: str) -> str:
 
 
 def protocol_of(options: argparse.Namespace) -> Protocol:
-    """Return the protocol that the options ask for. No file has been read yet, so that a typo shows at once."""
+    """Return the protocol that the options ask for, before any file is read, so that typos raise at once."""
     from detmap.detection.protocols import AUTO, COCO, Protocol, resolve
 
     if options.threads is not None and options.threads < 1:
@@ -195,7 +193,7 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
 
 
 def _effective(protocol: Protocol, decisions: dict[str, Any]) -> Protocol:
-    """Return a protocol after flags are refused that it does not look at."""
+    """Return a protocol with decisions replaced, refusing flags that it ignores."""
     if decisions:
         from detmap.cli.ineffective import check_effective
 
@@ -204,11 +202,11 @@ def _effective(protocol: Protocol, decisions: dict[str, Any]) -> Protocol:
 
 
 def check_confidence(options: argparse.Namespace) -> None:
-    """Refuse what `add_bootstrap_options` takes and cannot be carried out."""
+    """Refuse invalid values of the options of `add_bootstrap_options`."""
     replicated = options.bootstrap or options.bootstrap_needed
     permutations = getattr(options, "permutations", None)
     if replicated or options.seed != 0 or permutations is not None:
-        # This takes 15 ms, for which most runs need not wait.
+        # this import takes 15 ms, which most runs do not need
         from detmap.statistics.draws import check_replicates, check_seed
 
         if replicated:
@@ -219,7 +217,7 @@ def check_confidence(options: argparse.Namespace) -> None:
     if not 0 < options.confidence < 1:
         raise OptionError("--confidence must lie between 0 and 1")
     usual = {"clusters": None, "permutations": None, "interval": "t", "seed": 0, "confidence": 0.95}
-    tested = getattr(options, "unless_chance", None)  # a gate, whose test draws too
+    tested = getattr(options, "unless_chance", None)  # a gate whose test also draws
     for name, default in usual.items():
         if (
             not (replicated or (tested and name in ("seed", "confidence")))
@@ -229,7 +227,7 @@ def check_confidence(options: argparse.Namespace) -> None:
 
 
 def draws_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what the options of `add_bootstrap_options` say of draws, by the names of parameters."""
+    """Return the draw parameters given by the options of `add_bootstrap_options`."""
     return {"replicates": options.bootstrap, "seed": options.seed, "level": options.confidence}
 
 
@@ -276,12 +274,12 @@ def add_bootstrap_options(
         add_correction(group)
 
 
-#: The corrections for many hypotheses, and what a column of p-values is called that are corrected so.
+#: The corrections for multiple tests, with their names in the titles of columns.
 CORRECTED = {"holm": "Holm", "bh": "BH"}
 
 
 def add_correction(group: Any) -> None:
-    """Add the option of the correction for many hypotheses."""
+    """Add the option of the correction for multiple tests."""
     add_option(
         group,
         "--correction",
@@ -293,12 +291,12 @@ def add_correction(group: Any) -> None:
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
-    """Add the option that runs a command elsewhere."""
+    """Add the option that runs tasks on a cluster."""
     add_option(parser, "--scheduler ADDRESS", "run on a Dask cluster, as tcp://host:8786 (extra: dask)")
 
 
 def add_format(parser: argparse.ArgumentParser, *more: str) -> Any:
-    """Add the options that every command has that shows a table, and return their group; `more` are further formats."""
+    """Add the options of every command that shows a table, and return their group; `more` are further formats."""
     output = parser.add_argument_group("output")
     add_option(
         output,
@@ -313,7 +311,7 @@ def add_format(parser: argparse.ArgumentParser, *more: str) -> Any:
 
 
 def add_list_format(parser: argparse.ArgumentParser) -> None:
-    """Add the option of commands that list what there is."""
+    """Add the format option of commands that print a list."""
     add_option(
         parser,
         "--format",
@@ -324,7 +322,7 @@ def add_list_format(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_options(parser: argparse.ArgumentParser, *more: str, rows: str | tuple[str, ...], what: str) -> None:
-    """Add the options that decide what is shown and written, in `more` formats too; flags `rows` ask for `what`."""
+    """Add the options of output, with `more` formats; flags `rows` ask for `what`."""
     output = add_format(parser, *more)
     output.add_argument(
         *([rows] if isinstance(rows, str) else rows), dest="rows", action="store_true", help=f"show {what} too"

@@ -1,4 +1,4 @@
-"""What commands show and write: tables, notes, progress, files."""
+"""Output of commands: tables, notes, progress, files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def show(result: Any, options: argparse.Namespace, title: str) -> None:
-    """Print a result, with its intervals if it has some, in the format that was asked for."""
+    """Print a result, with its intervals if any, in the requested format."""
     tables = [result.summary(), *([getattr(result, "class_summary", result.rows)()] if options.rows else [])]
     rows = result.rows() if options.rows else result.metric_rows()
     if not options.rows:
@@ -28,7 +28,7 @@ def show(result: Any, options: argparse.Namespace, title: str) -> None:
 
 
 def print_notes(sentences: Sequence[str], options: argparse.Namespace) -> None:
-    """Print sentences below a table; formats other than text and Markdown hold tables alone."""
+    """Print sentences below a table, in text and Markdown only: other formats hold tables alone."""
     if options.format in ("table", "markdown") and sentences:
         print("\n" + "\n".join(sentences))
 
@@ -43,7 +43,7 @@ def in_words(notices: Mapping[str, int]) -> list[dict[str, str]]:
 def note(options: argparse.Namespace, notices: Mapping[str, Mapping[str, int]], *, in_table: bool = False) -> None:
     """Print the notices of several models or runs (or of one, "") on stderr, unless ``--quiet`` was given.
 
-    With `in_table` the tables for people hold them, and they are said once.
+    With `in_table` the printed tables already contain them, and they are not repeated.
     """
     if options.quiet or not any(notices.values()) or (in_table and options.format in ("table", "markdown")):
         return
@@ -62,7 +62,7 @@ def print_tables(
     as_json: Callable[[], str] | None = None,
     keep: Sequence[str] = (),
 ) -> None:
-    """Print tables for a person, or `rows` as CSV, or `document` (what `as_json` makes of it) as JSON.
+    """Print tables as text, or `rows` as CSV, or `document` (converted by `as_json`) as JSON.
 
     Tables in plain text fit `terminal.WIDTH` without ``--wide``; `keep` are columns that are never left out.
     """
@@ -80,7 +80,7 @@ def print_tables(
     else:
         styled = sys.stdout is not None and sys.stdout.isatty()
         room = None if getattr(options, "wide", False) else terminal.WIDTH
-        # A column of sentences alone is left to the terminal to wrap.
+        # A table with a single column of sentences is wrapped by the terminal.
         shown = [terminal.table(one, room if len(one[0]) > 1 else None, keep, styled=styled) for one in tables]
         print("\n\n".join([terminal.title(title) if styled else title, *shown]))
 
@@ -93,7 +93,7 @@ def finish(
     rows: list[dict[str, Any]],
     sentences: Sequence[str] = (),
 ) -> None:
-    """Write a document as JSON where ``--out`` names a file, and print tables with sentences below them."""
+    """Write a document as JSON if ``--out`` names a file, and print tables with sentences below them."""
     write_json(options.out, document)
     print_tables(tables, options, title, document, rows)
     print_notes(sentences, options)
@@ -108,7 +108,7 @@ def write_json(path: str | None, document: Any) -> None:
 
 
 def print_list(rows: list[dict[str, str]], options: argparse.Namespace) -> None:
-    """Print a list, for people with a paragraph per row: columns of prose fit no terminal."""
+    """Print a list; as text with a paragraph per row, because columns of prose do not fit a terminal."""
     from detmap import results
 
     if options.format == "table":
@@ -137,7 +137,7 @@ _tell: Callable[[], None] | None = None
 
 
 def tell_of_workers() -> None:
-    """Announce compilation in worker processes, which the listener of this process cannot see."""
+    """Announce compilation in worker processes, which this process does not notice."""
     from detmap.kernels import compiled_before, matching
 
     if _tell is not None and not compiled_before(matching.match):
@@ -172,7 +172,7 @@ def compiling_told(quiet: bool) -> Iterator[None]:
 
 
 def _listen(tell: Callable[[], None], stack: contextlib.ExitStack) -> None:
-    """Call `tell` whenever numba begins to compile, until `stack` ends."""
+    """Call `tell` whenever numba begins to compile, until `stack` is closed."""
     from numba.core import event
 
     class Listener(event.Listener):
@@ -187,7 +187,7 @@ def _listen(tell: Callable[[], None], stack: contextlib.ExitStack) -> None:
 
 @contextlib.contextmanager
 def stages(options: argparse.Namespace) -> Iterator[Callable[[str], None]]:
-    """Give a function that tells the current stage; a terminal shows it once a second has passed."""
+    """Yield a function that sets the current stage, which a terminal shows after a second."""
     if not _is_shown(options):
         yield lambda text: None
         return
@@ -197,7 +197,7 @@ def stages(options: argparse.Namespace) -> Iterator[Callable[[str], None]]:
     line = terminal.Line(lambda: counted[0] or now[0], after=1.0)
 
     def stage(text: str) -> None:
-        now[0] = printable(text)  # it may hold a file's name
+        now[0] = printable(text)  # it may contain a file name
         line.show()
 
     with _counting(counted), line.shown(), before_end(line.end):
@@ -205,19 +205,19 @@ def stages(options: argparse.Namespace) -> Iterator[Callable[[str], None]]:
 
 
 def _counting(text: list[str]) -> contextlib.AbstractContextManager[None]:
-    """Keep in `text` how far the present computation is."""
+    """Append the progress of the current computation to `text`."""
     from detmap.system.progress import listening
 
     return listening(partial(text.__setitem__, 0))
 
 
 def _is_shown(options: argparse.Namespace) -> bool:
-    """Return whether progress is shown: to a person at a terminal."""
+    """Return whether to show progress: only on a terminal."""
     return not options.quiet and sys.stderr is not None and sys.stderr.isatty()
 
 
 def during(options: argparse.Namespace, text: str, task: Callable[..., T], *arguments: Any, **more: Any) -> T:
-    """Return what a task returns; a terminal shows the text once it has taken a second."""
+    """Return the result of a task; a terminal shows `text` after a second."""
     with stages(options) as stage:
         stage(text)
         return task(*arguments, **more)
@@ -225,7 +225,7 @@ def during(options: argparse.Namespace, text: str, task: Callable[..., T], *argu
 
 @contextlib.contextmanager
 def progress(options: argparse.Namespace, total: int, unit: str = "files") -> Iterator[Callable[[], None]]:
-    """Give a function to call after each file, or other `unit`; a terminal shows a bar with the time left."""
+    """Yield a function to call after each file or other `unit`; a terminal shows a bar with the remaining time."""
     if not _is_shown(options):
         yield lambda: None
         return

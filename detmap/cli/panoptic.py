@@ -83,7 +83,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
 
 
 def add_several(parser: argparse.ArgumentParser) -> None:
-    """Add what commands on files of several models have in common."""
+    """Add the options shared by commands on files of several models."""
     parser.add_argument("--pq", action="store_true", required=True, help="the files are those of detmap pq")
     _add_truth(parser)
     parser.add_argument(
@@ -97,7 +97,7 @@ def add_several(parser: argparse.ArgumentParser) -> None:
 
 
 def rules_of(options: argparse.Namespace) -> Rules:
-    """Return the rules that the options ask for. No file has been read yet, so that a typo shows at once."""
+    """Return the rules that the options ask for, before any file is read, so that typos raise at once."""
     from detmap.panoptic.rules import Rules
 
     if options.threads is not None and options.threads < 1:
@@ -125,7 +125,7 @@ def score(truth: SegmentedImages, path: str, folder: str | None, rules: Rules, t
 
 
 def inputs_of(options: argparse.Namespace, models: Iterable[tuple[str, str | None]]) -> list[dict[str, str]]:
-    """Return the files and folders as a card names them."""
+    """Return the files and folders as card entries."""
     from detmap.formats.coco.panoptic import folder_of
 
     sides = [("ground_truth", options.ground_truth, options.gt_folder)]
@@ -141,7 +141,7 @@ def inputs_of(options: argparse.Namespace, models: Iterable[tuple[str, str | Non
 
 
 def _scored(options: argparse.Namespace) -> Scored:
-    """Score again what a card is of."""
+    """Repeat the evaluation of a card."""
     truth = truth_of(options)
     result = score(truth, options.detections, options.pred_folder, rules_of(options), options.threads)
     inputs = inputs_of(options, [(options.detections, options.pred_folder)])
@@ -149,7 +149,7 @@ def _scored(options: argparse.Namespace) -> Scored:
 
 
 def counts_of(truth: SegmentedImages) -> dict[str, int]:
-    """Return how many segments, images and categories there are, as a card says it."""
+    """Return the numbers of segments, images and categories for a card."""
     assert truth.classes is not None
     counts = {"segments": int(truth.ids.size), "images": len(truth.image_ids)}
     return {**counts, "categories": len(truth.classes.ids)}
@@ -207,7 +207,7 @@ def _chance(
 
 
 def files_of(options: argparse.Namespace, truth: SegmentedImages, rules: Rules) -> PanopticFiles:
-    """Return the files of predictions that the options name."""
+    """Return the files of predictions that the options name, as a batch."""
     from detmap.batch.panoptic import PanopticFiles
 
     return PanopticFiles(truth, options.predictions, options.pred_folder, rules, options.threads)
@@ -375,7 +375,7 @@ def _folders(options: argparse.Namespace, files: PanopticFiles) -> list[str | No
     return list(options.pred_folder or [None] * len(files.entries))
 
 
-#: What `detmap verify` does again.
+#: Commands that `detmap verify` can repeat.
 SCORERS = {"pq": Scorer(("ground_truth", "detections"), _scored)}
 
 COMMANDS = {

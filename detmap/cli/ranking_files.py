@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from detmap.retrieval.conventions import Convention
     from detmap.retrieval.scoring import RankingResult
 
-#: The convention that each kind of file is scored by where none is named, as by the command of that name.
+#: Default convention of each kind of ranking: that of the command with the same name.
 DEFAULTS = {"trec": "trec", "reid": "reid", "hashing": "hits_topk"}
 
-#: The options of `add_rankings`, and of a command's output.
+#: Options that concern rankings: those of `add_rankings`, and of a command's output.
 CONCERNING = frozenset(["trec", "reid", "hashing", "relevance_level", "depth", "distance", "format", "quiet", "out"])
 
-#: Depths of a run, and least relevant grades, that are tried too.
+#: Further depths of a run, and minimum relevant grades, to try.
 _DEPTHS, _LEVELS = (10, 100, 1000), (1, 2, 3)
 
 
 def add_rankings(parser: argparse.ArgumentParser, runs: str) -> None:
-    """Add the options that say that the files are rankings; `runs` is what the files of a run are called."""
+    """Add the options for files of rankings; `runs` names the files of a run."""
     group = parser.add_argument_group("rankings")
     add_option(group, "--trec", f"GT are judgements and {runs}, as for detmap trec; the rules are conventions")
     add_option(group, "--reid", "the files are arrays (.npz) as for detmap reid; the rules are conventions")
@@ -44,7 +44,7 @@ def add_rankings(parser: argparse.ArgumentParser, runs: str) -> None:
 
 
 def kind_of(options: argparse.Namespace) -> str | None:
-    """Return which kind of rankings was asked for: "trec", "reid" or "hashing"; None for detections."""
+    """Return the kind of rankings: "trec", "reid" or "hashing"; None for detections."""
     kinds = [name for name in DEFAULTS if getattr(options, name)]
     if len(kinds) > 1:
         raise OptionError(f"give one of --{' and --'.join(kinds)}")
@@ -62,8 +62,8 @@ def kind_of(options: argparse.Namespace) -> str | None:
 def check_concerns(
     options: argparse.Namespace, fill: Callable[[argparse.ArgumentParser], None], concerning: Collection[str], what: str
 ) -> None:
-    """Refuse an option that was given and is not among those `concerning` what is done: it would be ignored; `fill`
-    adds all of the command.
+    """Refuse given options that are not among those `concerning` the action, rather than ignore them; `fill` adds all
+    of the command.
     """
     parser = argparse.ArgumentParser(add_help=False)
     fill(parser)
@@ -73,19 +73,19 @@ def check_concerns(
 
 
 def metric_of(options: argparse.Namespace) -> str:
-    """Return the metric that was asked for; the one called AP of detections is mAP of rankings."""
+    """Return the requested metric; AP, the default for detections, becomes mAP for rankings."""
     return "mAP" if options.metric in (None, "AP") else str(options.metric)
 
 
 def _metrics(options: argparse.Namespace) -> list[str]:
-    """Return all metrics that were asked for: those of quoted values may be several."""
+    """Return all requested metrics: quoted values may have several."""
     from detmap.explanations.quotes import read_values
 
     return list(read_values(getattr(options, "value", None) or [], metric_of(options))) or [metric_of(options)]
 
 
 def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> dict[str, Evaluate]:
-    """Read files (of "trec" the judgements first), and return what evaluates each of them under a convention, by name."""
+    """Read files (the judgements first for "trec"), and return a function by name that evaluates each under a convention."""
     from detmap.formats.files import once
 
     once(list(paths))
@@ -95,7 +95,7 @@ def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> 
 
 
 def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> list[Variant]:
-    """Return other depths and relevance levels under which the same runs are scored."""
+    """Return variants of depth and relevance level to score the same runs under."""
     from detmap.explanations import Variant
 
     if kind != "trec":
@@ -113,7 +113,7 @@ def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) ->
 
 
 def named(paths: Sequence[str]) -> dict[str, str]:
-    """Return paths by short names: the shortest ends of them that tell them apart, without endings."""
+    """Return paths by short distinct names: their shortest distinguishing suffixes, without extensions."""
     from detmap.formats.model_names import distinct
 
     if twice := next((path for at, path in enumerate(paths) if path in paths[:at]), None):
@@ -138,7 +138,7 @@ def _runs(
             try:
                 return evaluate_run(*tables, metrics, convention, level=level, depth=depth)
             except InputError:
-                evaluate_run(qrels, run, metrics, convention, level=level, depth=depth)  # whose error names the file
+                evaluate_run(qrels, run, metrics, convention, level=level, depth=depth)  # its error names the file
                 raise
 
         return evaluate

@@ -1,4 +1,4 @@
-"""The command that writes a page about detectors, or systems that rank: report."""
+"""The command report, which writes a page about detectors or rankings."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _USAGE = """detmap report GT DETECTIONS... --out FILE [options]
 
 def _fill(parser: argparse.ArgumentParser) -> None:
     parser.usage = _USAGE
-    add_ground_truth(parser, apart=("images",))  # --images names the folder of pictures
+    add_ground_truth(parser, apart=("images",))  # here --images names the folder of pictures
     add_option(parser, "predictions DETECTIONS", "one file or more, given as for detmap batch", nargs="+")
     page = _add_page(parser)
     add_option(page, "--iou IOU", "errors are told at it; default: 0.5", default=0.5)
@@ -78,7 +78,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_page(parser: argparse.ArgumentParser) -> Any:
-    """Add the options that every report has, and return their group."""
+    """Add the options shared by all reports, and return their group."""
     page = parser.add_argument_group("report")
     add_option(page, "--out/-o FILE", "where the page goes; default: report.html", default="report.html")
     add_option(page, "--quiet", "no notes or progress on stderr")
@@ -133,7 +133,7 @@ def _report(options: argparse.Namespace) -> None:
 def _tables(
     options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None]
 ) -> tuple[GroundTruth, Iterator[tuple[str, Detections]], list[dict[str, str]]]:
-    """Read ground truth; return it, what reads the detections of each model, and the inputs, which that adds to."""
+    """Read ground truth; return it, a reader of each model's detections, and the list of inputs that the reader extends."""
     from detmap.batch import find
     from detmap.formats.files import once
 
@@ -189,7 +189,7 @@ def _report_rankings(options: argparse.Namespace) -> None:
 
 
 def _runs(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[list[Ranked], list[dict[str, str]]]:
-    """Score and check runs; also return the inputs as cards name them."""
+    """Score and check runs; also return the inputs as card entries."""
     from detmap.checks import check_run
     from detmap.reading.sources import held
     from detmap.reports.documents import documents
@@ -207,7 +207,7 @@ def _runs(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[li
         stage(f"checking {name}")
         try:
             checked: Report | str = check_run(qrels, run)
-        except InputError:  # what could be scored is a table or JSON
+        except InputError:  # checks do not read tables or JSON
             checked = "Judgements and runs are checked where they are TREC's lines."
         stage(f"scoring {name} under other conventions")
         listed = partial(documents, qrels, run, result.convention, rules)
@@ -216,7 +216,7 @@ def _runs(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[li
 
 
 def _galleries(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[list[Ranked], list[dict[str, str]]]:
-    """Score files of arrays; also return the inputs as cards name them."""
+    """Score files of arrays; also return the inputs as card entries."""
     from detmap.reading.sources import held
     from detmap.reports.rankings import Model
 
@@ -233,7 +233,7 @@ def _galleries(options: argparse.Namespace, stage: Callable[[str], None]) -> tup
 
 
 def _names(paths: list[str]) -> list[str]:
-    """Return what files are called: the shortest ends of their paths that tell them apart, without endings."""
+    """Return short distinct names of files: their shortest distinguishing suffixes, without extensions."""
     from detmap.formats.model_names import distinct
 
     twice = next((path for path, times in Counter(paths).items() if times > 1), None)

@@ -1,4 +1,4 @@
-"""The commands that score rankings: trec, reid, hashing; and conventions, which lists theirs."""
+"""The commands that score rankings: trec, reid, hashing; and conventions, which lists the conventions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _fill_trec(trec: argparse.ArgumentParser) -> None:
 
 
 def add_runs(trec: argparse.ArgumentParser) -> None:
-    """Add judgements, runs, and the options that decide how these are scored."""
+    """Add the judgements, runs, and options of scoring them."""
     add_option(
         trec,
         "qrels QRELS",
@@ -88,7 +88,7 @@ def _fill_arrays(add: Callable[[argparse.ArgumentParser], None], parser: argpars
 
 
 def add_reid(reid: argparse.ArgumentParser) -> None:
-    """Add the options that decide how rankings of a gallery are scored."""
+    """Add the options of scoring rankings of a gallery."""
     add_option(
         reid,
         "--gallery FILE",
@@ -106,7 +106,7 @@ def add_reid(reid: argparse.ArgumentParser) -> None:
 
 
 def add_hashing(hashing: argparse.ArgumentParser) -> None:
-    """Add the options that decide how rankings by Hamming distance are scored."""
+    """Add the options of scoring rankings by Hamming distance."""
     add_option(hashing, "--k N", "depth of the metrics; default: all ranks")
     _add_convention(hashing, "hits_topk")
 
@@ -134,7 +134,7 @@ def _rules(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _settle_trec(words: list[str]) -> list[str]:
-    """Keep ``--compare`` from taking an operand that follows it, a file, for the metric that it may name."""
+    """Keep ``--compare`` from taking a file operand that follows it as its optional metric."""
     from detmap.retrieval.metrics import parse
 
     at = words.index("--compare") if "--compare" in words[:-1] else -1
@@ -143,13 +143,13 @@ def _settle_trec(words: list[str]) -> list[str]:
     try:
         parse(words[at + 1])
     except OptionError:
-        if words[at + 1] == "-" or os.path.exists(words[at + 1]):  # the operands stay together
+        if words[at + 1] == "-" or os.path.exists(words[at + 1]):  # keep the operands together
             return ["trec", "--compare=", *(word for i, word in enumerate(words) if i not in (at, words.index("trec")))]
     return words
 
 
 def trec_rules(options: argparse.Namespace) -> dict[str, Any]:
-    """Return how a run is scored, as `detmap.retrieval.evaluate_run` takes it."""
+    """Return the scoring rules as `detmap.retrieval.evaluate_run` takes them."""
     given = {**_rules(options), "level": options.level, "depth": options.depth, "judged_only": options.judged_only}
     given["keep_curve"] = bool(options.plot)
     if options.complete:
@@ -172,7 +172,7 @@ def _decided(options: argparse.Namespace) -> Convention:
 
 
 def _as_trec_eval(options: argparse.Namespace) -> None:
-    """Print a run as trec_eval does."""
+    """Print a run in trec_eval's format."""
     from detmap.cli.trec_eval import print_run
 
     if len(options.runs) != 1:
@@ -185,7 +185,7 @@ def _as_trec_eval(options: argparse.Namespace) -> None:
 
 
 def _scored_run(options: argparse.Namespace) -> Scored:
-    """Score one run, and name what it was made from."""
+    """Score one run, with its inputs as card entries."""
     from detmap.reading.sources import held
     from detmap.retrieval import evaluate_run
 
@@ -219,7 +219,7 @@ def _trec(options: argparse.Namespace) -> int:
         write_card("trec", scored, options)
         qrels = options.qrels
     else:
-        qrels = held(options.qrels)  # each run is paired with it anew
+        qrels = held(options.qrels)  # every run is paired with it
         results = {
             path: during(options, f"evaluating {path}", evaluate_run, qrels, path, **given) for path in options.runs
         }
@@ -240,7 +240,7 @@ def _note_runs(options: argparse.Namespace, results: Mapping[str, RankingResult]
 
 
 def _check_names(gates: Gates, metrics: Sequence[str] | None, convention: Convention) -> None:
-    """Refuse gates on metrics that are not asked for."""
+    """Refuse gates on metrics that were not requested."""
     from contextlib import suppress
 
     from detmap.retrieval.metrics import able, parse, parse_all
@@ -264,7 +264,7 @@ def _judge_runs(
     results: Mapping[str, RankingResult],
     rules: Mapping[str, Any],
 ) -> int:
-    """Hold the gates against runs."""
+    """Evaluate the gates for runs."""
     from detmap.retrieval import evaluate_run
     from detmap.retrieval.scoring import by_query
     from detmap.statistics import compare_queries
@@ -290,7 +290,7 @@ def _judge_runs(
 
 
 def _compared(results: dict[str, RankingResult], options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return a row per pair of runs: the difference, its interval over queries, and p-values, also corrected ones."""
+    """Return a row per pair of runs: the difference, its interval over queries, and raw and corrected p-values."""
     from detmap.retrieval.scoring import by_query
     from detmap.statistics import compare_queries
 
@@ -298,7 +298,7 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
     metric = options.compare or ("AP" if "AP" in first else next(iter(first)))
     if any(metric not in result.per_query for result in results.values()):
         raise OptionError(f"--compare {shorten(metric)}: was not evaluated query by query; ask for it with --metrics")
-    _, columns = by_query(results, metric)  # a query that only one of two has is no pair
+    _, columns = by_query(results, metric)  # a query that only one of both has cannot be paired
     return [
         {
             "from": row.first,
@@ -317,7 +317,7 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
 
 
 def _shown(compared: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a comparison as it is shown: small p-values as such, and a mark where interval and p disagree."""
+    """Return a comparison for display: small p-values abbreviated, and a mark where interval and test disagree."""
     from detmap.results import p_value
 
     ends = tuple(f" ({name})" for name in CORRECTED.values())
@@ -335,7 +335,7 @@ def _shown(compared: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _about(
     options: argparse.Namespace, compared: list[dict[str, Any]], results: Mapping[str, RankingResult]
 ) -> list[str]:
-    """Return in words what was tested and estimated."""
+    """Return sentences on what was tested and estimated."""
     from detmap.statistics.queries import too_few_queries
     from detmap.statistics.tests import promise
 
@@ -366,7 +366,7 @@ def _about(
 def _finish_several(
     results: dict[str, Any], options: argparse.Namespace, compared: list[dict[str, Any]] | None = None
 ) -> None:
-    """Show several runs side by side, each by itself where a row per query is asked for, and how they compare."""
+    """Show several runs side by side, or one after the other if rows per query are requested, and their comparison."""
     from detmap import results as tables
 
     first = next(iter(results.values()))
@@ -394,7 +394,7 @@ def _finish_several(
     rows += [
         {"metric": f"notices {code}", **{path: result.notices.get(code, 0) for path, result in results.items()}}
         for code in codes
-        if not code.endswith("_queries")  # which are there already
+        if not code.endswith("_queries")  # unless the table already has them
     ]
     if options.rows:
         rows = [{"run": path, **row} for path, result in results.items() for row in result.rows()]
@@ -416,7 +416,7 @@ def _finish(result: Any, options: argparse.Namespace, name: str) -> None:
 
 
 def _scored_arrays(options: argparse.Namespace, evaluate: Callable[[argparse.Namespace, Any], Any]) -> Scored:
-    """Score a file of arrays, and name it where a card is asked for."""
+    """Score a file of arrays, with its card entry if a card is requested."""
     from detmap.reading.sources import held
 
     source = held(options.file) if options.card else options.file
@@ -439,7 +439,7 @@ def evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
 
 
 def gallery_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
-    """Read arrays of a gallery; return what scores them, given metrics and rules."""
+    """Read arrays of a gallery; return a function that scores them, given metrics and rules."""
     from detmap.retrieval import evaluate_distances, evaluate_features, evaluate_neighbors
 
     arrays = _neighbors(options) or _arrays(
@@ -459,7 +459,7 @@ def gallery_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
     if "indices" in arrays:
         ours, theirs, *cameras = labels
 
-        def score(keep_curve: bool = False, **rules: Any) -> Any:  # neighbours alone make no curve
+        def score(keep_curve: bool = False, **rules: Any) -> Any:  # neighbours alone do not give a curve
             return evaluate_neighbors(arrays["indices"], ours, theirs, arrays.get("distances"), *cameras, **rules)
 
         return score
@@ -470,7 +470,7 @@ def gallery_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
 
 
 def _neighbors(options: argparse.Namespace) -> dict[str, Any] | None:
-    """Return arrays of neighbours where they come in tables; None where they do not."""
+    """Return arrays of neighbours if they come in tables, else None."""
     if options.gallery is None:
         return None
     from detmap.formats.ranking_tables import read_neighbors
@@ -484,7 +484,7 @@ def evaluate_hashing(options: argparse.Namespace, source: Any) -> Any:
 
 
 def codes_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
-    """Read codes and labels; return what scores them, given metrics and rules."""
+    """Read codes and labels; return a function that scores them, given metrics and rules."""
     from detmap.retrieval import evaluate_codes
 
     names = ("query_codes", "gallery_codes", "query_labels", "gallery_labels")
@@ -503,7 +503,7 @@ def _conventions(options: argparse.Namespace) -> None:
 
 
 class _Arrays(dict[str, Any]):
-    """The arrays that a command reads, by their names; `there` are the names of all that the file holds."""
+    """The arrays that a command reads, by name; `there` are the names of all arrays in the file."""
 
     def __init__(self, there: Sequence[str]) -> None:
         super().__init__()
@@ -511,8 +511,8 @@ class _Arrays(dict[str, Any]):
 
 
 def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> _Arrays:
-    """Read arrays of an .npz file: of each tuple of names the first that is there, under its first name."""
-    # `source` is the path, or the bytes of what could be read only once.
+    """Read arrays of an .npz file; of each tuple of aliases the first that exists, under the first alias."""
+    # `source` is the path, or the bytes of a stream that can be read only once
     import zipfile
 
     import numpy as np
@@ -553,7 +553,7 @@ def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> _Arrays:
         raise InputError(f"cannot be read: {error.strerror or error}", source=path) from None
     except (DetmapError, MemoryError):
         raise
-    except Exception as error:  # numpy, zipfile and what they decompress and parse with raise almost anything
+    except Exception as error:  # numpy, zipfile and their decompressors and parsers raise almost anything
         what = "holds pickled objects, which are not loaded" if "Object arrays" in str(error) else "is damaged"
         raise InputError(what, source=path, remedy="save arrays of numbers or strings with numpy.savez") from None
 
@@ -574,7 +574,7 @@ def _need(arrays: dict[str, Any], path: str, *names: str) -> list[Any]:
     return [arrays[name] for name in names]
 
 
-#: What `detmap verify` does again.
+#: Commands that `detmap verify` can repeat.
 SCORERS = {
     "trec": Scorer(("qrels", "run"), _scored_run),
     "reid": Scorer(("file",), lambda options: _scored_arrays(options, evaluate_reid)),

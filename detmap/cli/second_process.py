@@ -1,8 +1,8 @@
-"""Halves the wait for an evaluation whose kernels are not compiled yet: a second process compiles them from the last on.
+"""A second process that halves the wait for kernels that are not compiled yet, by compiling them from the last one on.
 
-This process compiles each kernel when it calls it first. The other one evaluates a few boxes with interpreted kernels, which
-tells the kernels that are called, with the types of their arguments, and compiles these in the reverse order. Each tells
-the other what it begins. Whatever goes wrong there, this process compiles everything.
+This process compiles each kernel at its first call. The second one evaluates a few boxes with interpreted kernels,
+which gives the kernels called with their argument types, and compiles them in reverse order. Each announces what it
+begins to compile. If the second process fails, this one compiles everything.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
     from detmap.detection.protocols import Protocol
 
-#: What the other process runs: it finds modules where this one does.
+#: Program of the second process, with this one's import path.
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from detmap.cli import second_process; second_process.run()"
 
 
-#: Seconds to wait for one kernel before the other process is given up.
+#: Maximum number of seconds to wait for a kernel before the second process is given up.
 _LONGEST = 120.0
 
 
 class SecondProcess:
-    """The other process, which is started when the first kernel is not there."""
+    """The second process, which is started when the first kernel is missing."""
 
     def __init__(self, protocol: Protocol) -> None:
         self._protocol = protocol
@@ -40,15 +40,15 @@ class SecondProcess:
         self._changed = threading.Condition()
 
     def has_compiled(self, label: str) -> bool:
-        """Return whether the other process has compiled a kernel that is not there; wait where it is about to."""
-        if os.getpid() != self._owner:  # a fork, which hears nothing of the other process
+        """Return whether the second process has compiled a missing kernel, waiting if it is about to."""
+        if os.getpid() != self._owner:  # in a fork, which receives no messages of the second process
             return False
         with self._changed:
             if not self._started:
                 self._started = True
                 try:
                     self._start()
-                except Exception:  # this process compiles everything
+                except Exception:  # then this process compiles everything
                     self.end()
             if not self._changed.wait_for(lambda: self._at != label, _LONGEST):
                 self._at = ""
@@ -66,7 +66,8 @@ class SecondProcess:
         from detmap.kernels import _ahead, _numba
         from detmap.system.parallel import cores
 
-        if cores() < 2 or _ahead.chosen().object is not None:  # what is compiled then is a kernel of a plug-in
+        # with an object of kernels only those of plug-ins are compiled
+        if cores() < 2 or _ahead.chosen().object is not None:
             return
         _numba.writable_folder()
         protocol = base64.b64encode(pickle.dumps(self._protocol)).decode()
@@ -101,7 +102,7 @@ class SecondProcess:
             self._changed.notify_all()
 
     def end(self) -> None:
-        """End the other process."""
+        """End the second process."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -112,7 +113,7 @@ class SecondProcess:
 
 @contextlib.contextmanager
 def second_process(protocol: Protocol) -> Iterator[None]:
-    """Within this context, let another process compile kernels of an evaluation where they are not there."""
+    """Within this context, let a second process compile missing kernels of an evaluation."""
     from detmap.kernels import elsewhere
 
     other = SecondProcess(protocol)
@@ -125,12 +126,12 @@ def second_process(protocol: Protocol) -> Iterator[None]:
 
 
 def run() -> None:
-    """Be the other process."""
+    """Main function of the second process."""
     import base64
     import pickle
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
     told: set[str] = set()
     protocol = pickle.loads(base64.b64decode(sys.stdin.readline()))
 
@@ -156,9 +157,8 @@ def _evaluate(protocol: Protocol) -> None:
 
 
 def calls(task: Callable[[], object]) -> list[tuple[Any, Any]]:
-    """Return the kernels that a task calls, in the order of first calls, with the types of their arguments.
-
-    Kernels are interpreted meanwhile: their modules name the plain functions.
+    """Return the kernels that a task calls, with their argument types, in the order of first calls. Kernels are
+    interpreted meanwhile, by replacing them with their plain functions in all modules.
     """
     import importlib
     import pkgutil
@@ -176,7 +176,7 @@ def calls(task: Callable[[], object]) -> list[tuple[Any, Any]]:
             vars(module).update(plain)
         recorder = Recorder([getattr(kernel, "py_func", kernel) for kernel in detmap.kernels.KERNELS])
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # interpreted integers that wrap around
+            warnings.simplefilter("ignore")  # interpreted integers overflow
             task()
     finally:
         for module, names_before in zip(modules, before, strict=True):

@@ -1,4 +1,4 @@
-"""What a terminal shows beyond plain text: tables with a rule, bold headings, and a line on what is being done."""
+"""Output to terminals beyond plain text: tables with a rule, bold headings, and a progress line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-#: Columns that stand out.
+#: Highlighted columns.
 _COLOURED = ("value", "AP")
 
 _BOLD, _CYAN = "1", "1;36"
@@ -20,7 +20,7 @@ _BAR = 30
 
 
 def _plain() -> bool:
-    """Return whether the terminal shows no styles, or must not; https://no-color.org."""
+    """Return whether to print without styles, see https://no-color.org."""
     legacy = os.name == "nt" and not {"WT_SESSION", "ANSICON", "TERM"} & set(os.environ)
     return legacy or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
@@ -38,7 +38,7 @@ def _can_show(stream: TextIO, text: str) -> bool:
 
 
 def width(text: str) -> int:
-    """Return how many places a terminal needs for printable text: two for wide letters, none for accents of their own."""
+    """Return the width of printable text on a terminal: two for wide letters, none for combining accents."""
     if text.isascii() or all(c < "\u0300" or c in "–…" for c in text):
         return len(text)
     from unicodedata import category, east_asian_width
@@ -56,8 +56,8 @@ def table(
 ) -> str:
     """Return rows as a table, `styled` for a terminal or plain.
 
-    Where it is wider than `room`, texts are wrapped and long names cut; then the last columns of numbers are left out, but
-    for those to `keep`, which a line below says: a number that were cut short would be a wrong number.
+    If it is wider than `room`, texts are wrapped and long names cut; then the last columns of numbers are left out,
+    except those in `keep`, and a line below names them. Numbers are never cut.
     """
     from detmap.results import cell, is_words, shown
 
@@ -92,12 +92,12 @@ def table(
 #: Maximum width of a table without ``--wide``.
 WIDTH = 100
 
-#: Widths that columns of sentences, and of names, keep when a table is too wide.
+#: Minimum width of columns of sentences, and of names, in a table that is too wide.
 _SENTENCE, _NAME = 18, 40
 
 
 def _fit(cells: dict[str, list[str]], words: Mapping[str, bool], room: int, keep: Sequence[str]) -> list[str]:
-    """Make columns narrower until a table fits, and return the names of columns that are taken out of it."""
+    """Narrow columns until a table fits, and return the names of columns that are removed."""
 
     def widths() -> dict[str, int]:
         return {name: max(map(width, texts)) for name, texts in cells.items()}
@@ -127,7 +127,7 @@ def _fit(cells: dict[str, list[str]], words: Mapping[str, bool], room: int, keep
 
 
 def _least(texts: Sequence[str]) -> int:
-    """Return how narrow a column of words can become; names that would be cut alike are left as they are."""
+    """Return the minimum width of a column of words; names stay whole if cutting would make them equal."""
     most = max(map(width, texts))
     if any(" " in text for text in texts[1:]):
         return min(most, _SENTENCE)
@@ -136,7 +136,7 @@ def _least(texts: Sequence[str]) -> int:
 
 
 def _narrow(text: str, room: int) -> str:
-    """Return text on lines of at most `room` places: wrapped at blanks, and a name without blanks cut in its middle."""
+    """Return text on lines of at most `room` places: wrapped at blanks; names without blanks are cut in the middle."""
     if width(text) <= room:
         return text
     from textwrap import wrap
@@ -152,8 +152,8 @@ def _narrow(text: str, room: int) -> str:
 
 
 class Line:
-    """The last line of the terminal that stderr is: it shows `text()`, every second `after` that many, and leaves
-    nothing behind.
+    """The status line of a terminal on stderr: shows `text()` after `after` seconds, then every second, and is erased
+    at the end.
     """
 
     def __init__(self, text: Callable[[], str], after: float) -> None:
@@ -170,7 +170,7 @@ class Line:
             self.show()
 
     def show(self) -> None:
-        """Show what there is to say now, unless it is too early."""
+        """Show the current text, unless it is too early."""
         if not self._begun or self._over.is_set():
             return
         with self._lock:
@@ -182,25 +182,25 @@ class Line:
             self._shown = width(text)
 
     def hide(self) -> None:
-        """Leave the line empty until it is shown again."""
+        """Erase the line until it is shown again."""
         with self._lock:
             if self._shown:
                 self._write("\r" + " " * self._shown + "\r")
             self._shown = 0
 
     def _write(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # the terminal is gone
+        with suppress(OSError, ValueError):  # the terminal was closed
             sys.stderr.write(text)
             sys.stderr.flush()
 
     def end(self) -> None:
-        """Show nothing any more."""
+        """Stop showing the line."""
         self._over.set()
         self.hide()
 
     @contextmanager
     def shown(self) -> Iterator[Line]:
-        """Show it within this context."""
+        """Show the line within this context."""
         global _current
         _current, before = self, _current
         self._ticks.start()
@@ -216,7 +216,7 @@ _current: Line | None = None
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """Within this context the line of this moment is hidden, so that other text can be written."""
+    """Hide the line within this context, so that other text can be written."""
     line = _current
     if line is None:
         yield
@@ -228,7 +228,7 @@ def aside() -> Iterator[None]:
 
 
 def _columns() -> int:
-    """Return how many places a line has; a terminal that does not know has 0."""
+    """Return the width of a line; 0 if the terminal does not report it."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given):
         return int(given)
@@ -238,7 +238,7 @@ def _columns() -> int:
 
 
 class Progress:
-    """How much of something is done, as a bar with per cent and the time left."""
+    """A progress bar with percentage and remaining time."""
 
     def __init__(self, total: int, unit: str) -> None:
         self._total, self._unit = total, unit
@@ -250,12 +250,12 @@ class Progress:
         self._done += 1
 
     def text(self) -> str:
-        """Return the bar, how much is done, and, once something is, the time left."""
+        """Return the bar, the count, and, after the first item, the remaining time."""
         full = _BAR * self._done // max(self._total, 1)
         share = 100 * self._done // max(self._total, 1)
         line = f"{self._full * full}{self._empty * (_BAR - full)} {self._done:,} of {self._total:,} {self._unit} ({share} %)"
         if self._done >= self._total:
-            return f"{line} finishing"  # as comparing what was read
+            return f"{line} finishing"  # such as comparing the files read
         if not self._done:
             return line
         elapsed = max(time.monotonic() - self._began, 1e-9)

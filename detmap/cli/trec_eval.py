@@ -1,4 +1,4 @@
-"""What trec_eval prints, line by line: ``detmap trec --format trec_eval``."""
+"""Output in the format of trec_eval, line by line: ``detmap trec --format trec_eval``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """A measure that was asked for: its values' printed names, and what the metric table calls these (None: a text)."""
+    """A requested measure: the printed names of its values, and their names in the metric table (None: a text)."""
 
     measure: Measure
     parameters: list[str]
@@ -50,7 +50,7 @@ def asked(given: Sequence[str] | None, version: int) -> list[Asked]:
                 )
             names.append(one)
         if dot:
-            parameters.setdefault(name, numbers.split(","))  # of several lists trec_eval takes the first
+            parameters.setdefault(name, numbers.split(","))  # trec_eval uses the first of several lists
     found = []
     for measure in trec_eval.ordered(names):
         own = parameters.get(measure.name, [])
@@ -63,12 +63,12 @@ def asked(given: Sequence[str] | None, version: int) -> list[Asked]:
 
 
 def version_of(convention: Convention) -> int:
-    """Return the version of trec_eval that a convention is of."""
+    """Return the version of trec_eval that a convention reproduces."""
     return 10 if convention.recall_cutoffs == "nearest" else 9
 
 
 def metrics_of(options: argparse.Namespace, convention: Convention) -> list[str]:
-    """Return the metrics that ``-m`` asks for, for output of another form; texts are left out."""
+    """Return the metrics that ``-m`` asks for, for other output formats; texts are left out."""
     every = asked(options.measures, version_of(convention))
     return [metric for one in every for metric in one.metrics if metric is not None]
 
@@ -82,7 +82,7 @@ def print_run(options: argparse.Namespace, convention: Convention, rules: Mappin
     version = version_of(convention)
     measures = asked(options.measures, version)
     requests = {name: parse(name, convention) for one in measures for name in one.metrics if name is not None}
-    requests["num_q"] = parse("num_q", convention)  # there must be one
+    requests["num_q"] = parse("num_q", convention)  # at least one metric is required
     run = held(options.runs[0])
     ranked = ranked_run(held(options.qrels), run, Rules(convention, **rules, all_empty=True), list(requests.values()))
     result = ranked.score(list(requests.values()))
@@ -102,7 +102,7 @@ def print_run(options: argparse.Namespace, convention: Convention, rules: Mappin
 
 
 def _printed(ranked: RankedRun, request: Request, result: RankingResult, version: int) -> NDArray[np.float64]:
-    """Return the values of a metric as trec_eval has them: 0 / 0 is NaN, and of missing queries all but a few are 0."""
+    """Return the values of a metric as trec_eval has them: 0 / 0 is NaN, and most are 0 for missing queries."""
     import numpy as np
 
     from detmap.retrieval import trec_eval
@@ -114,7 +114,7 @@ def _printed(ranked: RankedRun, request: Request, result: RankingResult, version
     if version == 9 or not ranked.rules.judged_only:
         undefined &= ranked.answered
     if request.metric.name == "utility":
-        # Version 10 gives such a query one unjudged document, and forgets so only of measures without parameters.
+        # Version 10 gives such a query one unjudged document, and skips it only for measures without parameters.
         wrong, left = request.numbers(hit=1.0, wrong=-1.0, lost=0.0, left=0.0, items=0.0)[1:4:2]
         bogus = values if ranked.rules.judged_only else values + wrong - left
         values = np.where(ranked.answered, values, bogus if version == 10 and request.options else 0.0)
@@ -127,12 +127,12 @@ def _line(name: str, query: str, value: str) -> str:
 
 def _number(measure: Measure, value: float) -> str:
     if value != value:
-        return "  -nan"  # as C's library writes 0 / 0
+        return "  -nan"  # how the C library prints 0 / 0
     return str(int(value)) if measure.counts else f"{value:6.4f}"
 
 
 class _Lines:
-    """The lines of a run: of a query, and of all."""
+    """The output lines of a run, per query and over all queries."""
 
     def __init__(self, ranked: RankedRun, complete: bool, columns: Mapping[str, Any]) -> None:
         from detmap.retrieval.document_ids import printable
@@ -171,10 +171,10 @@ class _Lines:
     def _summary(self, metric: str) -> float:
         import numpy as np
 
-        # trec_eval adds one query after the other: a mean may differ from numpy's in the last bit, hence in print.
+        # trec_eval sums queries sequentially: the mean may differ from numpy's in the last bit, and so in print.
         values = self.columns[metric][self.order]
         total = float(np.cumsum(values)[-1])
-        if metric == "num_rel" and self.complete:  # then all grades above 0 count, whatever the level
+        if metric == "num_rel" and self.complete:  # then all grades above 0 count, whatever the level is
             ideal = None if self.ranked.block is None else self.ranked.block.ideal
             return total if ideal is None else float(ideal.size)
         if metric.startswith("num_"):
@@ -184,7 +184,7 @@ class _Lines:
 
 
 def _run_name(run: Any, path: str) -> str:
-    """Return the name of a run, which trec_eval takes from the last line; of a table the file's name."""
+    """Return the name of a run: trec_eval takes it from the last line; tables get the file's name."""
     from detmap.formats.trec import run_name
 
     return run_name(run) or os.path.basename(path).partition(".")[0]

@@ -1,4 +1,4 @@
-"""The command verify: evaluation cards are made again of their inputs, and compared."""
+"""The command verify, which repeats the evaluation of a card and compares."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, Any] | list[Any]:
-    """Return the card of the same evaluation, made now; where the inputs are others that cannot be scored, what differs."""
+    """Return a card of the same evaluation, made now; if the inputs have changed and cannot be scored, their differences."""
     from detmap import cards
 
     commands = {**detection.COMMANDS, **panoptic.COMMANDS, **retrieval.COMMANDS}
@@ -106,14 +106,14 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
         if not wrong:
             raise
         return [*wrong, cards.Difference("evaluation", "", "was scored", str(error))]
-    for name in files():  # where such a file lies is not what it says
+    for name in files():  # the path of such a file is not part of what the card states
         if name in card["options"]:
             again["options"][name] = card["options"][name]
     return again
 
 
 def _now(command: str, scorer: Scorer, given: argparse.Namespace, paths: Sequence[str]) -> list[dict[str, str]]:
-    """Return the inputs that there are now, as far as they can be read, where what is in them cannot be scored."""
+    """Return the present inputs, as far as they can be read, although their content cannot be scored."""
     from detmap.batch import find
 
     found: list[dict[str, str]] = []
@@ -130,7 +130,7 @@ def _now(command: str, scorer: Scorer, given: argparse.Namespace, paths: Sequenc
 
 
 def _readable(role: str, paths: Sequence[str]) -> list[dict[str, str]]:
-    """Return files as inputs, those that cannot be read without a hash; none where that is true of all."""
+    """Return files as inputs, without a hash where unreadable; empty if all are."""
     found = []
     for path in paths:
         try:
@@ -141,7 +141,7 @@ def _readable(role: str, paths: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _find_files(card: Mapping[str, Any], given: argparse.Namespace) -> None:
-    """Refuse a card whose further inputs lie elsewhere now, and say which option finds them."""
+    """Refuse a card whose further inputs were moved, naming the option that locates them."""
 
     for name, flag in files().items():
         role, path = ROLES.get(name, name), getattr(given, name, None)
@@ -154,12 +154,12 @@ def _find_files(card: Mapping[str, Any], given: argparse.Namespace) -> None:
 
 
 def _read(action: argparse.Action, value: Any) -> Any:
-    """Return what an option was given as, by what the card says; None where it cannot have been given so."""
+    """Return the value of an option from its text on a card; None if it is invalid."""
     if action.nargs == 0:  # a flag
         return value if type(value) is type(action.const) and value == action.const else None
     if isinstance(action, argparse._AppendAction):
         return value if isinstance(value, list) and all(isinstance(one, str) for one in value) else None
-    if action.type is float and isinstance(value, str):  # floats stand on cards as text
+    if action.type is float and isinstance(value, str):  # cards hold floats as text
         from detmap.choices import decimal
 
         try:
@@ -196,7 +196,7 @@ def _score_compare(options: argparse.Namespace) -> Scored:
     return compare_card(options, protocol, truth, entries, made)
 
 
-#: How cards of several files are made again.
+#: How to repeat cards of several files.
 SCORERS = {
     "batch": Scorer(("ground_truth", "predictions"), _score_batch, many=True),
     "compare": Scorer(("ground_truth", "predictions"), _score_compare, many=True),

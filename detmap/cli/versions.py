@@ -1,4 +1,4 @@
-"""``--version``: one line, and with ``--verbose`` what is installed and where."""
+"""``--version``: one line; with ``--verbose`` the installed packages and their folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import detmap
 from detmap.installation import DISTRIBUTION, find_foreign
 
-#: Packages that detmap needs, and those that its extras add.
+#: Packages that detmap requires, and those of its extras.
 REQUIRED = ("numpy", "msgspec")
 OPTIONAL = (
     "numba", "llvmlite", "pandas", "matplotlib", "jinja2", "pillow", "pyarrow", "pyyaml", "zstandard", "distributed"
@@ -18,20 +18,20 @@ OPTIONAL = (
 
 
 class Version(argparse.Action):
-    """Prints the version and ends the command."""
+    """Prints the version and exits."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, verbose: bool, help: str) -> None:
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
         self._verbose = verbose
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        """Print, and end."""
+        """Print the version and exit."""
         print("\n".join(_verbose() if self._verbose else [f"detmap {detmap.__version__}"]))
         parser.exit()
 
 
 def _verbose() -> list[str]:
-    """Return lines on what is installed and where: versions, extras, and the folder of compiled kernels."""
+    """Return lines on installed versions, extras, and the folder of compiled kernels."""
     import platform
     from pathlib import Path
 
@@ -49,7 +49,7 @@ def _verbose() -> list[str]:
 
 
 def _kernels() -> list[str]:
-    """Return lines on where kernels come from, and where those that numba compiles are kept."""
+    """Return lines on the source of kernels, and the cache of those that numba compiles."""
     from detmap.kernels import _ahead
 
     lines = [f"kernels: {_ahead.in_use()}"]

@@ -1,4 +1,4 @@
-"""A call of every kernel, on a little data: what `detmap warm` learns the kernels' signatures from.
+"""Calls of every kernel on small data, from which `detmap warm` collects the kernels' signatures.
 
 A new kernel needs a call here; `tests/kernels/test_kernel_cache_warm.py` names the kernels that have none.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run() -> None:
-    """Call every kernel with all types of arguments that it is called with anywhere."""
+    """Call every kernel with all argument types that occur anywhere."""
     _detections()
     _shapes()
     _drop_in()
@@ -42,7 +42,7 @@ def _detections() -> None:
     from detmap.statistics import bootstrap, permute
     from detmap.statistics.draws import FEWEST_REPLICATES
 
-    # Only what is read from a file, window by window, has its strings copied.
+    # Strings are copied only while reading a file window by window.
     texts.keep(readonly(np.zeros(8), np.uint8), np.empty(0, np.uint64), np.empty(0, np.uint8), 0)
     texts.kept_size(readonly(np.empty(0), np.uint64))
     names: tuple[list[Any], ...] = ([1, 2, 3, 4], ["a", "b", "c", "d"])
@@ -63,7 +63,7 @@ def _detections() -> None:
             "annotations": [{**row, "id": i, "area": 100.5, "iscrowd": int(i == 7)} for i, row in enumerate(found)],
         }
         given, detections = json.dumps(document).encode(), json.dumps(found).encode()
-        scan_ground_truth(given, None)  # the readers scan large files alone
+        scan_ground_truth(given, None)  # readers use the scanner for large files only
         scan_results(detections, None)
         cells.scan(b"1,2,0.5\n1,3,0.25\n", 0, ",", ("a", "b", "c"), ("a", "b"), ("a", "b"))
         tables = read_coco(given), read_coco_results(detections)
@@ -103,7 +103,7 @@ def _segments() -> None:
 
 
 def tables(kind: str) -> tuple[GroundTruth, Detections]:
-    """Return a little ground truth and a few detections, with shapes of a kind that has a sample."""
+    """Return small ground truth and detections, with shapes of a kind that provides a sample."""
     from detmap import read_coco, read_coco_results
 
     sample = KINDS[kind].sample
@@ -193,7 +193,7 @@ def _galleries() -> None:
     distances = (np.arange(14) * 5 % 11 / 4).reshape(2, 7)
     bits = np.arange(7 * 6).reshape(7, 6) * 5 % 7 % 2
     for name in CONVENTIONS:
-        with suppress(DetmapError):  # not every convention ranks galleries
+        with suppress(DetmapError):  # not every convention supports galleries
             result = evaluate_distances(distances, ours, theirs, cameras[:2], cameras, convention=name)
             result.tie_bands()
         with suppress(DetmapError):
@@ -218,8 +218,9 @@ def _runs() -> None:
     )  # fmt: skip
     for convention, ties in rules:
         for metric in (None, *(kinds[metric.depth].format(metric.name) for metric in METRICS)):
-            with suppress(DetmapError):  # not every metric has a value under every rule
+            with suppress(DetmapError):  # not every metric is defined under every rule
                 evaluate_run(judged, ranked, None if metric is None else [metric], convention, ties=ties)
-    RelevanceEvaluator({"1": {"a": 1}}, ["map"]).evaluate({"1": {"a": 0.5, "b": 0.5}})  # documents are looked up
+    # calls the kernel that looks up documents
+    RelevanceEvaluator({"1": {"a": 1}}, ["map"]).evaluate({"1": {"a": 0.5, "b": 0.5}})
     scan_qrels(judged)
     scan_run(ranked)

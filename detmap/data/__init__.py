@@ -1,1 +1,1 @@
-"""What is scored, as columns: tables of ground truth and detections, ids, data frames and Arrow, notices."""
+"""Tables of ground truth and detections, ids, data frames and Arrow, notices."""

@@ -1,4 +1,4 @@
-"""Columns of Arrow as arrays: what their types stand for, and a line where a column has no array."""
+"""Convert columns of Arrow to arrays, with one-line errors for unsupported types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = 256
 
 
 def pyarrow() -> Any:
-    """Return the package; raises `MissingDependencyError` where it is not installed."""
+    """Import pyarrow; raise `MissingDependencyError` if it is not installed."""
     try:
         import pyarrow
     except ImportError:
@@ -25,7 +25,7 @@ def pyarrow() -> Any:
 
 @contextmanager
 def taken(field: str, source: str) -> Iterator[None]:
-    """Within this context pyarrow works on a column; where it cannot do that with values of a type, a line says so."""
+    """Within this context, turn errors of pyarrow about a column into `InputError`."""
     try:
         yield
     except MemoryError:
@@ -41,10 +41,10 @@ def taken(field: str, source: str) -> Iterator[None]:
 
 
 def plain(column: Any) -> Any:
-    """Return a column, or a part of one, in the types that every function of pyarrow takes.
+    """Return a column, or a part of one, in types that all functions of pyarrow support.
 
-    Dictionaries and runs become what they stand for, views of strings and lists become strings and lists, types of other
-    libraries become what they are stored as, and decimals become integers, or the nearest floats.
+    Dictionary and run-end encodings are decoded, views become strings and lists, extension types become their storage,
+    and decimals become integers or the nearest floats.
     """
     pa = pyarrow()
     kind = column.type
@@ -78,7 +78,7 @@ def plain(column: Any) -> Any:
 
 
 def _of_views(views: Any) -> Any:
-    """Return lists of views of lists. (The cast of pyarrow reads other values where the views are a part of an array.)"""
+    """Return list views as lists; pyarrow's cast reads wrong values if the views are a slice."""
     pa = pyarrow()
     lengths = np.asarray(views.value_lengths().fill_null(0), np.int64)
     ends = pa.array(np.concatenate([[0], np.cumsum(lengths)]))
@@ -86,20 +86,22 @@ def _of_views(views: Any) -> Any:
 
 
 def _is(kind: Any, name: str) -> bool:
-    """Return whether a type is one that only later versions of pyarrow know."""
+    """Return whether a type is one that only later versions of pyarrow have."""
     known = getattr(pyarrow().types, f"is_{name}", None)
     return known is not None and bool(known(kind))
 
 
 def array_of(column: Any, field: str, source: str) -> Any:
-    """Return a column as an array, without a copy where it is one chunk of numbers without nulls."""
+    """Return a column as an array, without a copy for a single chunk of numbers without nulls."""
     with taken(field, source):
         whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
         return whole.to_numpy(zero_copy_only=False)
 
 
 def listed(column: Any, field: str, source: str) -> NDArray[Any]:
-    """Return a column of numbers or strings as an array; of lists, all of one length, as a table of as many columns."""
+    """Return a column of numbers or strings as an array; a column of lists of one length as a table with that many
+    columns.
+    """
     pa = pyarrow()
     with taken(field, source):
         column = plain(column)
@@ -125,20 +127,20 @@ def listed(column: Any, field: str, source: str) -> NDArray[Any]:
 
 
 class Coded(NamedTuple):
-    """Distinct strings, and each row's: what `detmap.data.tables.Ids` is made of."""
+    """Distinct strings and each row's code, from which `detmap.data.tables.Ids` are made."""
 
     values: NDArray[Any]
     codes: NDArray[np.int32]
 
 
 def ids_of(column: Any, field: str, source: str) -> Any:
-    """Return ids: integers, or `Coded` strings; raises `InputError` where one is missing, or a string is too long."""
+    """Return ids: integers, or `Coded` strings; raise `InputError` for a missing id or a string that is too long."""
     pa = pyarrow()
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
         raise InputError("is missing", source=source, record=row, field=field, remedy="leave out the record")
     kind = column.type
-    if pa.types.is_null(kind):  # a column without rows may be of no type
+    if pa.types.is_null(kind):  # a column without rows may have the null type
         return np.empty(0, np.int64)
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):

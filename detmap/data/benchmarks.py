@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 
 class Benchmark(NamedTuple):
-    """A benchmark whose ground truth has fields that its rules read."""
+    """A benchmark whose ground truth has fields of its own."""
 
     name: str
-    #: The fields of its records, by list of COCO's JSON: images, annotations, categories. Columns of tables go by the
-    #: fields of annotations.
+    #: The fields of its records, by list of COCO's JSON: images, annotations, categories. Table columns use the fields
+    #: of annotations.
     fields: Mapping[str, tuple[str, ...]]
-    #: The protocol that reads these fields; "" where there is none.
+    #: The protocol that reads these fields; "" if there is none.
     protocol: str = ""
-    #: What to do where there is no protocol.
+    #: What to do if there is no protocol.
     remedy: str = ""
 
 
@@ -52,38 +52,38 @@ BENCHMARKS = (
     Benchmark("KITTI", {}, protocol="kitti"),
 )
 
-#: Values by which a field is recognised as the benchmark's; other data sets use the name too.
+#: Values that identify a field as the benchmark's, if other data sets use the name too.
 VALUES = {"frequency": ("r", "c", "f")}
 
-#: What the code of a notice on a field begins with.
+#: Prefix of the code of notices on foreign fields.
 _FOREIGN = "foreign_fields:"
 
-#: The notice on DOTA's corners, of which only the boxes around them are read.
+#: Notice on DOTA's corners, of which only the enclosing boxes are read.
 ROTATED_BOXES = f"{_FOREIGN}corners of rotated boxes (DOTA)"
 
-#: The notice on KITTI's levels of difficulty, which only its own protocols ask for.
+#: Notice on KITTI's levels of difficulty, which only KITTI's protocols use.
 LEVELS = f"{_FOREIGN}levels of difficulty (KITTI)"
 
 #: The field that marks a box around several objects.
 _GROUP = "isgroupof"
 
-#: How text writes a flag that is set, in lower case.
+#: Spellings of a set flag in text, in lower case.
 _TRUE = ("1", "1.0", "true")
 
-#: How text writes a flag that is not set, or of which nothing is known, in lower case.
+#: Spellings of an unset or unknown flag in text, in lower case.
 _NOT_TRUE = ("0", "0.0", "false", "-1", "-1.0", "")
 
-#: What is wrong with a flag that is neither.
+#: Problem with a flag that is neither.
 NO_FLAG = "must be 1 or true, 0 or false, or -1 where it is not known"
 
 
 def fields_of(section: str) -> dict[str, str]:
-    """Return the fields of a list of COCO's JSON, and whose they are."""
+    """Return the foreign fields of a list of COCO's JSON, and their benchmarks."""
     return {field: one.name for one in BENCHMARKS for field in one.fields.get(section, ())}
 
 
 def protocol_for(notices: Mapping[str, int]) -> str | None:
-    """Return the protocol that reads most of the fields that are noted, of equals the first; None where none reads any."""
+    """Return the protocol that reads most of the noted fields, the first in case of a tie; None if none reads any."""
     counts = {one.protocol: sum(_of_benchmark(code, one) for code in notices) for one in BENCHMARKS if one.protocol}
     best = max(counts, key=lambda name: counts[name])
     return best if counts[best] else None
@@ -101,13 +101,13 @@ def _protocol_of(one: Benchmark) -> str:
 
 
 def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:
-    """Return the notices without those on fields that a protocol reads."""
+    """Return the notices without those on fields that the protocol reads."""
     read = tuple(f"{_FOREIGN}{field} (" for field in fields)
     return {code: count for code, count in notices.items() if not (read and code.startswith(read))}
 
 
 def converted(notices: Mapping[str, int]) -> dict[str, int]:
-    """Return notices without what they say of scoring: a conversion carries groups over, or lists them as lost."""
+    """Return notices without their advice on scoring: a conversion keeps groups, or lists them as lost."""
     plain = {code: count for code, count in notices.items() if code not in ("group_boxes", LEVELS)}
     return {code.replace(_FOREIGN, "converted_fields:", 1): count for code, count in plain.items()}
 
@@ -117,7 +117,7 @@ def _of_benchmark(code: str, one: Benchmark) -> bool:
 
 
 def noted(fields: Iterable[str], section: str) -> dict[str, int]:
-    """Return a notice for each of these fields of a list that is a benchmark's."""
+    """Return a notice for each of these fields of a list that belongs to a benchmark."""
     known = fields_of(section)
     return {_code(field, known[field]): 1 for field in fields if field in known}
 
@@ -133,13 +133,13 @@ def noted_in(document: Mapping[str, Any]) -> dict[str, int]:
 
 
 def has_field(record: Mapping[str, Any], field: str) -> bool:
-    """Return whether a record has a field, with a value that is the benchmark's."""
+    """Return whether a record has a field with a value of the benchmark."""
     value = record.get(field)
     return field in record and (field not in VALUES or (isinstance(value, str) and value in VALUES[field]))
 
 
 def noted_of_titles(titles: Iterable[str], groups: int = 0) -> dict[str, int]:
-    """Return the notices on columns of other benchmarks, and on `groups` boxes that stand for several objects."""
+    """Return the notices on columns of other benchmarks, and on `groups` boxes around several objects."""
     known = {plain(field): name for field, name in fields_of("annotations").items()}
     found = {_code(title, known[plain(title)]): 1 for title in titles if plain(title) in known}
     return {**found, "group_boxes": groups} if groups else found
@@ -151,7 +151,7 @@ def is_group(title: str) -> bool:
 
 
 def flagged(columns: Iterable[Iterable[Any]]) -> int:
-    """Return the number of rows that are flagged, as 1 or true in any spelling, in at least one of these columns."""
+    """Return the number of rows with a flag set, in any spelling, in at least one of these columns."""
     return sum(any(map(is_flag, row)) for row in zip(*columns, strict=True))
 
 
@@ -161,14 +161,14 @@ def is_flag(value: Any) -> bool:
 
 
 def is_no_flag(value: Any) -> bool:
-    """Return whether a cell says neither that a flag is set, nor that it is not, nor that nothing is known."""
+    """Return whether a cell is no spelling of a flag: neither set, nor unset, nor unknown."""
     if isinstance(value, str):
         return value.strip().lower() not in (*_TRUE, *_NOT_TRUE)
     return value is not None and not (isinstance(value, int | float) and value in (1, 0, -1))
 
 
 def plain(title: str) -> str:
-    """Return the letters and digits of a title, in lower case."""
+    """Return the letters and digits of a title in lower case."""
     return re.sub(r"[^a-z0-9]", "", title.lower())
 
 

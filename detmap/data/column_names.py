@@ -1,10 +1,10 @@
-"""What columns of tables are called: one list of names for CSV, data frames and Arrow."""
+"""Names of table columns, shared by CSV, data frames and Arrow."""
 
 from __future__ import annotations
 
 import re
 
-#: What columns can be, and which other names of theirs are known. Small letters, without marks.
+#: Roles of columns with the names known for each, in lower case without punctuation.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "image_id": ("imgid",),
     "image": ("img", "filename", "file", "imagename"),
@@ -30,7 +30,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 _KNOWN = {alias: name for name, others in COLUMNS.items() for alias in (name.replace("_", ""), *others)}
 
-#: The columns of a box, by what they say: its format, and names. Left and top go with right and bottom too.
+#: The columns of a box by their role: its format, and names. Left and top combine with right and bottom too.
 BOXES = {
     "xyxy": (("x1", "y1", "x2", "y2"), ("x", "y", "x2", "y2")),
     "xywh": (("x", "y", "width", "height"), ("x1", "y1", "width", "height")),
@@ -39,5 +39,5 @@ BOXES = {
 
 
 def role_of_title(title: str) -> str | None:
-    """Return what a column of that title holds, a key of `COLUMNS`; None where its title does not say."""
+    """Return the role of a column by its title, a key of `COLUMNS`; None if unknown."""
     return _KNOWN.get(re.sub(r"[^a-z0-9]", "", title.lower()))

@@ -1,4 +1,4 @@
-"""How crowded images are, as CrowdPose's ``crowdIndex`` says: the share of labelled points in a box that others own."""
+"""CrowdPose's ``crowdIndex`` of images: the share of labelled points in a box that belong to other persons."""
 
 from __future__ import annotations
 

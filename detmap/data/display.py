@@ -1,4 +1,4 @@
-"""How values look: in a cell, and in a notebook, where ground truth and detections show their first rows."""
+"""Formatting of values in tables, and of ground truth and detections in notebooks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def printable(text: str) -> str:
 
 
 def cell(value: Any, digits: int = 4) -> str:
-    """Return one value as a person reads it in a table."""
+    """Return one value formatted for a table."""
     if isinstance(value, float):
         return "–" if math.isnan(value) else f"{value:.{digits}f}"
     return str(value)
 
 
 def is_words(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
-    """Return whether a column holds words, which stand to the left, rather than numbers."""
+    """Return whether a column holds words, which are left-aligned, rather than numbers."""
     return any(isinstance(row[name], str) for row in rows)
 
 
@@ -35,8 +35,8 @@ _ROWS, _CHARACTERS = 40, 300
 
 
 def fragment(title: str, tables: Mapping[str, Sequence[Mapping[str, Any]]], notes: Sequence[str] = ()) -> str:
-    """Return markup for a notebook: a title, the head of tables by their captions, and sentences; no script, and
-    nothing becomes markup.
+    """Return HTML for a notebook: a title, the first rows of tables by caption, and sentences, without scripts and with
+    all text escaped.
     """
     import html
 
@@ -63,7 +63,7 @@ def fragment(title: str, tables: Mapping[str, Sequence[Mapping[str, Any]]], note
     return "".join([*out, *(f"<p>{safe(one)}</p>" for one in notes), "</div>"])
 
 
-#: Maximum number of records that a notebook shows of ground truth or detections.
+#: Maximum number of records of ground truth or detections shown in a notebook.
 _RECORDS = 10
 
 

@@ -1,4 +1,4 @@
-"""What a federated data set such as LVIS knows of its images: for each one the categories that annotators looked for.
+"""Federated data sets such as LVIS: the categories that annotators looked for on each image.
 
 Not every category was looked for on every image. Ground truth lists for an image the categories that were looked for and
 are not there (``neg_category_ids``), and those of which some objects may not be annotated
@@ -19,10 +19,10 @@ from detmap.data.ids import index_ids, locate
 from detmap.errors import InputError
 from detmap.kernels import Frozen, readonly
 
-#: The category ids of each image, by the image's id; images that are not in it have no list.
+#: The category ids of each image by image id; images may be missing.
 Lists: TypeAlias = Mapping[Any, Sequence[Any]]
 
-#: Maximum number of pairs of image and category that are looked up in a table, a byte each.
+#: Maximum number of pairs of image and category for a lookup table, of one byte each.
 _TABLE = 1 << 28
 
 #: Frequency groups of categories: rare, common, frequent.
@@ -33,8 +33,8 @@ FREQUENCIES = ("r", "c", "f")
 class CategoryLists(Frozen):
     """A list of categories for each image."""
 
-    #: `images` and `categories`: pairs of an image and a category in its list, as places among the ids of the ground
-    #: truth; each pair once, by image and then category; shape (p,).
+    #: Distinct pairs of an image and a category in its list, as indices into the ids of the ground truth, sorted by
+    #: image and category; shape (p,).
     images: NDArray[np.int32]
     categories: NDArray[np.int32]
     #: Which images have a list, which may be empty; shape (i,).
@@ -42,7 +42,7 @@ class CategoryLists(Frozen):
 
     @classmethod
     def of(cls, lists: Lists, images: NDArray[Any], categories: NDArray[Any], source: str, field: str) -> CategoryLists:
-        """Check lists and return them; categories that the ground truth does not have are left out."""
+        """Return checked lists; categories that the ground truth lacks are left out."""
         if not isinstance(lists, Mapping):
             problem = f"must be a mapping of image id to category ids, not {type(lists).__name__}"
             raise InputError(problem, source=source, field=field)
@@ -59,24 +59,24 @@ class CategoryLists(Frozen):
     def of_pairs(
         cls, images: NDArray[Any], categories: NDArray[Any], count: int, listed: NDArray[np.bool_]
     ) -> CategoryLists:
-        """Return the lists that hold these pairs, in any order; there are `count` categories."""
+        """Return lists with these pairs, in any order, for `count` categories."""
         cells = np.sort(images.astype(np.int64) * max(count, 1) + categories)
         cells = cells[np.diff(cells, prepend=-1) > 0]  # numpy's `unique` hashes, which takes ten times as long
         image, category = np.divmod(cells, max(count, 1))
         return cls(readonly(image, np.int32), readonly(category, np.int32), readonly(listed, np.bool_))
 
     def holds(self, images: NDArray[Any], categories: NDArray[Any], count: int) -> NDArray[np.bool_]:
-        """Return for pairs of image and category whether they are listed; there are `count` categories."""
+        """Return whether pairs of image and category are listed, for `count` categories."""
         return among((self.images, self.categories), (images, categories), (self.listed.size, count))
 
     def spread(self, at: NDArray[Any], count: int) -> CategoryLists:
-        """Return the lists among `count` images, of which those that were known stand at `at`; the others have none."""
+        """Return the lists for `count` images, with the present ones at the indices `at`; the others have none."""
         listed = np.zeros(count, np.bool_)
         listed[at] = self.listed
         return CategoryLists(readonly(at[self.images], np.int32), self.categories, readonly(listed, np.bool_))
 
     def by_image(self, images: NDArray[Any], categories: NDArray[Any]) -> dict[Any, list[Any]]:
-        """Return the list of each image that has one, by the ids of images and categories."""
+        """Return the list of each image that has one, as ids of images and categories."""
         made: dict[Any, list[Any]] = {image: [] for image in images[self.listed].tolist()}
         ids = categories[self.categories].tolist()
         for image, category in zip(images[self.images].tolist(), ids, strict=True):
@@ -85,7 +85,9 @@ class CategoryLists(Frozen):
 
 
 def _flat(lists: Lists, rows: Mapping[Any, int]) -> tuple[list[int], list[int], list[Any]] | None:
-    """Return the row and the number of ids of each image, and all ids; None unless they are plain, as files have them."""
+    """Return the row and the number of ids of each image, and all ids; None unless they are plain lists of one type, as
+    in files.
+    """
     own = list(lists.values())
     if not {*map(type, own)} <= {list, tuple}:
         return None
@@ -96,7 +98,7 @@ def _flat(lists: Lists, rows: Mapping[Any, int]) -> tuple[list[int], list[int], 
 
 
 def _checked(lists: Lists, rows: Mapping[Any, int], source: str, field: str) -> tuple[list[int], list[int], list[Any]]:
-    """Do as `_flat` with ids of any kind; raises `InputError` for what is no id, or an image that is not there."""
+    """Do as `_flat` for ids of any kind; raise `InputError` for an invalid id or an unknown image."""
     codes: list[int] = []
     sizes: list[int] = []
     ids: list[Any] = []
@@ -109,7 +111,7 @@ def _checked(lists: Lists, rows: Mapping[Any, int], source: str, field: str) -> 
             about: dict[str, Any] = {} if row is None else {"value": given}
             raise InputError(problem, source=source, record=f"image {image!r}", field=field, **about)
         kinds = {*map(type, own)}
-        if not kinds <= types:  # of a type that is known there is no wrong id
+        if not kinds <= types:  # ids of known types need no check one by one
             for one in own:
                 if isinstance(one, bool) or not isinstance(one, int | str | np.integer):
                     problem, record = "must hold ids, integers or strings", f"image {image!r}"
@@ -126,13 +128,12 @@ def _checked(lists: Lists, rows: Mapping[Any, int], source: str, field: str) -> 
 def among(
     pairs: tuple[NDArray[Any], NDArray[Any]], wanted: tuple[NDArray[Any], NDArray[Any]], sizes: tuple[int, int]
 ) -> NDArray[np.bool_]:
-    """Mark the `wanted` pairs of image and category that are also given; `sizes` are the numbers of images and categories.
-
-    A category of -1 is in no pair.
+    """Return which `wanted` pairs of image and category are in `pairs`; `sizes` are the numbers of images and
+    categories, and a category of -1 matches none.
     """
     images, categories = sizes
     known, asked = (image.astype(np.int64) * max(categories, 1) + category for image, category in (pairs, wanted))
-    if images * categories <= _TABLE:  # a table takes a twentieth of the time of a search
+    if images * categories <= _TABLE:  # a lookup table takes a twentieth of the time of a search
         table = np.zeros(max(images * categories, 1), np.bool_)
         table[known] = True
         found = table[asked]
@@ -142,7 +143,7 @@ def among(
 
 
 def frequency_column(frequencies: Mapping[Any, str] | None, categories: NDArray[Any], source: str) -> Any:
-    """Return the frequency of each category, "" where it is not known; None where none is."""
+    """Return the frequency of each category, "" if unknown; None if all are."""
     if frequencies is None:
         return None
     for category, value in frequencies.items():

@@ -1,4 +1,5 @@
-"""Tables from data frames and Arrow, and back; through pyarrow, which takes whatever has Arrow's PyCapsule interface."""
+"""Convert tables from and to data frames and Arrow; through pyarrow, which takes anything with Arrow's PyCapsule
+interface."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from detmap.errors import InputError, MissingDependencyError, OptionError, short
 from detmap.shapes.kinds import BOX_FIELD
 from detmap.shapes.kinds import BOXES as BOX_KIND
 
-#: Columns that hold a list of four numbers, and how a box is written in them.
+#: Columns with lists of four numbers, and their box formats.
 LISTS = {BOX_FIELD: "xywh", "box": "xywh", "boxes": "xywh", "bbox_xyxy": "xyxy", "boxes_xyxy": "xyxy"}
 
 
@@ -26,7 +27,7 @@ _SHAPES_LEFT_OUT = "detmap.shapes_left_out"
 
 
 def arrow_of(data: Any, source: str) -> Any:
-    """Return data of any kind as a `pyarrow.Table`, which shares its memory where it can."""
+    """Return data of any kind as a `pyarrow.Table`, sharing memory where possible."""
     pa = pyarrow()
     check_computed(data, source)
     try:
@@ -43,7 +44,7 @@ def arrow_of(data: Any, source: str) -> Any:
         return pa.Table.from_pandas(data, preserve_index=False)
     except MemoryError:
         raise
-    except Exception as error:  # it comes from any library, and may be of any kind
+    except Exception as error:  # other libraries may raise anything
         reason = shorten(" ".join(str(error).split()), 100)[1:-1]
         raise InputError(
             f"cannot be read as a table: {reason}", source=source, remedy="give a data frame, or what Arrow can read"
@@ -51,7 +52,7 @@ def arrow_of(data: Any, source: str) -> Any:
 
 
 def check_computed(data: Any, source: str) -> None:
-    """Refuse a frame that is a plan of what to compute, as those of polars' lazy interface and of dask are."""
+    """Refuse lazy frames, such as those of polars and dask."""
     method = next((name for name in ("collect", "compute") if callable(getattr(type(data), name, None))), None)
     if method is not None and not hasattr(data, "__arrow_c_stream__"):
         problem = f"this {type(data).__name__} is a plan, and holds no rows yet"
@@ -66,8 +67,8 @@ def columns_of(
     source: str,
     have: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Return what ``from_arrays`` takes, of a `pyarrow.Table`; `have` are the titles that messages list, by default its
-    own. Raises `InputError` where a column is missing, or holds what it cannot.
+    """Return the arguments of ``from_arrays`` from a `pyarrow.Table`; `have` are the titles that messages list, by
+    default its own. Raises `InputError` for a missing column or invalid values.
     """
     titles = list(table.column_names if have is None else have)
     found = _by_role(table, columns, source, titles)
@@ -98,7 +99,7 @@ def columns_of(
     for name, argument in (("area", "areas"), ("crowd", "crowd"), ("difficult", "difficult")):
         if name in found:
             out[argument] = array_of(found[name], name, source)
-    if "group_of" in found:  # -1 is unknown, which is no group
+    if "group_of" in found:  # -1 means unknown, so it is no group
         cells = found["group_of"].to_pylist()
         for row, cell in enumerate(cells):
             if is_no_flag(cell):
@@ -113,19 +114,19 @@ def columns_of(
 
 
 def image_names(table: Any, columns: Mapping[str, str] | None, source: str) -> dict[Any, str]:
-    """Return the names of the files of images that have ids besides, by id; none where there is no such column."""
+    """Return the file names of images by id, if there are both columns; else empty."""
     found = _by_role(table, columns, source, table.column_names)
     if not {"image_id", "image"} <= set(found):
         return {}
     return _names(found["image_id"], found["image"], source)
 
 
-#: Columns that rows of images without objects may have.
+#: Columns that rows for images without objects may have.
 _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
 
 
 def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
-    """Return which rows of ground truth are objects; others have nothing but an image."""
+    """Return which rows of ground truth are objects; the others only name an image."""
     empty = np.asarray(array_of(found[category].is_null(), category, source), np.bool_)
     for name, column in found.items():
         if name in _OF_IMAGES or name == category:
@@ -137,12 +138,12 @@ def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
     return pyarrow().array(~empty)
 
 
-#: What the names of columns that mean nothing else begin with, while they are among those that do.
+#: Prefix of the keys of columns without a role of their own.
 _FIELD = "field:"
 
 
 def _fields(table: Any, columns: Mapping[str, str] | None) -> dict[str, Any]:
-    """Return the columns of numbers and booleans that mean nothing else: levels of difficulty may be made of them."""
+    """Return the numeric and boolean columns without a role: levels of difficulty may use them."""
     types = pyarrow().types
     given = {*LISTS, *(columns or {}).values()}
     return {
@@ -155,7 +156,7 @@ def _fields(table: Any, columns: Mapping[str, str] | None) -> dict[str, Any]:
 
 
 def _by_role(table: Any, columns: Mapping[str, str] | None, source: str, titles: Sequence[str]) -> dict[str, Any]:
-    """Return columns by what they hold, as the caller says or by their names."""
+    """Return columns by role, as given by the caller or known by their names."""
     renamed: dict[str, str] = {}
     for role, title in (columns or {}).items():
         known: str | None = role if role in LISTS else role_of_title(str(role))
@@ -196,7 +197,7 @@ def _first(found: Mapping[str, Any], names: tuple[str, str], titles: Sequence[st
 
 
 def _boxes(found: Mapping[str, Any], given: str | None, titles: Sequence[str], source: str) -> tuple[Any, str]:
-    """Return boxes and how they are written: of one column of lists, or of four."""
+    """Return boxes and their format, from one column of lists or from four columns."""
     lists = [name for name in LISTS if name in found]
     exact = [(form, ways[0]) for form, ways in BOXES.items() if all(one in found for one in ways[0])]
     others = [(form, names) for form, ways in BOXES.items() for names in ways[1:] if all(one in found for one in names)]
@@ -223,7 +224,7 @@ def _boxes(found: Mapping[str, Any], given: str | None, titles: Sequence[str], s
 
 
 def _listed(column: Any, name: str, source: str) -> NDArray[Any]:
-    """Return the lists of a column as a table of four columns, without a copy where that can be."""
+    """Return a column of lists as a table of four columns, without a copy if possible."""
     pa = pyarrow()
     kind = column.type
     whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
@@ -247,7 +248,7 @@ def _listed(column: Any, name: str, source: str) -> NDArray[Any]:
 
 
 def _of_images(found: Mapping[str, Any], image: str, source: str) -> dict[str, Any]:
-    """Return all images, and their sizes, that rows of ground truth name."""
+    """Return all images that rows of ground truth name, with their sizes."""
     given = ids_of(found[image], image, source)
     values, codes = given if isinstance(given, Coded) else np.unique(given, return_inverse=True)
     out: dict[str, Any] = {"images": values}
@@ -257,7 +258,7 @@ def _of_images(found: Mapping[str, Any], image: str, source: str) -> dict[str, A
             column = np.asarray(array_of(found[name], name, source))
             wrong = "must be one whole number for each image"
             if column.dtype.kind not in "iuf":
-                if found[name].null_count == len(column):  # no row says a size
+                if found[name].null_count == len(column):  # no row has a size
                     continue
                 raise InputError(wrong, source=source, field=name)
             column = np.where(np.isnan(column.astype(np.float64)), 0, column)
@@ -285,7 +286,7 @@ def _names(ids: Any, names: Any, source: str) -> dict[Any, str]:
 
 
 def with_image_names(table: Any, names: Mapping[Any, str]) -> Any:
-    """Return ground truth whose images have names besides their ids, where there are any."""
+    """Return ground truth with file names of images, if there are any."""
     if not names:
         return table
     listed = tuple(names.get(one, "") for one in table.images.ids.tolist())
@@ -296,9 +297,9 @@ T = TypeVar("T", bound="Framed")
 
 
 class Framed:
-    """What tables have in common that go to data frames and Arrow and come from there."""
+    """Conversions from and to data frames and Arrow that all tables share."""
 
-    make_ids: Any  # what makes ids of values and codes
+    make_ids: Any  # makes ids from values and codes
 
     @classmethod
     def from_arrow(
@@ -310,7 +311,7 @@ class Framed:
         source: str | None = None,
         **more: Any,
     ) -> T:
-        """Build a table of what has columns: a row per object or detection. Needs pyarrow (extra: parquet).
+        """Build a table from columnar data with a row per object or detection. Needs pyarrow (extra: parquet).
 
         Parameters
         ----------
@@ -321,13 +322,13 @@ class Framed:
             image_width and image_height; a row without a category says that there is this image. Other usual names are
             known, as in CSV (`detmap.data.column_names.COLUMNS`).
         columns : mapping of str to str, optional
-            Titles of columns by what they hold, where they are called otherwise.
+            Titles of columns by role, if they have other names.
         box_format : {"xywh", "xyxy", "cxcywh"}, optional
-            How boxes are written, where the names of their columns say another thing.
+            The format of boxes, overriding what the names of their columns say.
         source : str, optional
             What messages call the data.
         **more
-            What `from_arrays` takes besides, as `categories` or `invalid_boxes`; ahead of what the data says.
+            Further arguments of `from_arrays`, such as `categories` or `invalid_boxes`; they override the data.
 
         Raises
         ------
@@ -350,24 +351,24 @@ class Framed:
         left_out = _left_out(data, table)
         if left_out:
             found["notices"] = added(found.get("notices"), {"unread_shapes": left_out})
-        if more.get("labels") is not None:  # which go ahead of the categories that the data says
+        if more.get("labels") is not None:  # labels override the categories of the data
             found.pop("category_ids")
         made: T = cls.from_arrays(**{**found, **more, "source": name})  # type: ignore[attr-defined]
         return made if scored else with_image_names(made, image_names(table, columns, name))
 
     @classmethod
     def from_frame(cls: type[T], frame: Any, **options: Any) -> T:
-        """Build a table of a data frame (pandas, polars, DuckDB, …): see `from_arrow`, whose options it takes."""
+        """Build a table from a data frame (pandas, polars, DuckDB, …), with the options of `from_arrow`."""
         return cls.from_arrow(frame, **options)
 
     def to_arrow(self) -> Any:
-        """Return a `pyarrow.Table` of a row per object or detection, which `from_arrow` reads again. Boxes alone.
+        """Return a `pyarrow.Table` with a row per object or detection, boxes only, which `from_arrow` reads.
 
-        Masks and other shapes are left out. The metadata of the schema say of how many rows, and `from_arrow` has a notice.
+        Masks and other shapes are left out. The schema's metadata counts such rows, and `from_arrow` gives a notice.
 
         Columns are image_id and category_id where these are integers, else image and category, as dictionaries; score, or
-        area, crowd, difficult, and names and sizes of images; and ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Images
-        without objects have a row with nothing else. Categories without objects are not in it.
+        area, crowd, difficult, and names and sizes of images; and ``bbox`` (x, y, width, height) or ``bbox_xyxy``. An
+        image without objects has a row with only its own columns. Categories without objects are left out.
 
         Raises
         ------
@@ -379,7 +380,7 @@ class Framed:
     def to_frame(self) -> Any:
         """Return a `pandas.DataFrame` of the columns of `to_arrow`, lists of boxes as four columns.
 
-        Its ``attrs`` say of how many rows masks and other shapes are left out; `from_frame` has a notice.
+        Its ``attrs`` count the rows whose masks and other shapes are left out; `from_frame` gives a notice.
 
         Raises
         ------
@@ -401,7 +402,7 @@ class Framed:
                     table = table.append_column(title, _filled(pa.array(np.ascontiguousarray(column)), more))
         frame = table.to_pandas()
         for name, column in zip(table.column_names, table.columns, strict=True):
-            if column.null_count and pa.types.is_int64(column.type):  # as floats large integers would be others
+            if column.null_count and pa.types.is_int64(column.type):  # large integers would change as floats
                 frame[name] = pandas.array(column.to_pylist(), "Int64")
         if len(set(self.shapes) - {BOX_KIND}):  # type: ignore[attr-defined]
             frame.attrs[_SHAPES_LEFT_OUT] = len(self)  # type: ignore[arg-type]
@@ -409,18 +410,18 @@ class Framed:
 
 
 def _left_out(data: Any, table: Any) -> int:
-    """Return in how many rows of a table shapes other than boxes were left out when `to_arrow` or `to_frame` made it."""
+    """Return the number of rows whose other shapes were left out when `to_arrow` or `to_frame` made a table."""
     attributes = getattr(data, "attrs", None)
     value = attributes.get(_SHAPES_LEFT_OUT) if isinstance(attributes, Mapping) else None
     if value is None:
         value = (table.schema.metadata or {}).get(_SHAPES_LEFT_OUT.encode(), b"")
     digits = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
-    # Rows may have been filtered since; the number of digits is limited, as metadata may hold anything.
+    # Rows may have been filtered since; digits are limited because metadata may hold anything.
     return min(int(digits), len(table)) if digits.isascii() and digits.isdigit() and len(digits) < 19 else 0
 
 
 def _filled(array: Any, more: int) -> Any:
-    """Return an array with nulls behind it."""
+    """Return an array padded with nulls."""
     pa = pyarrow()
     return pa.concat_arrays([array, pa.nulls(more, array.type)]) if more else array
 

@@ -1,4 +1,4 @@
-"""Labels of images, and a hierarchy of labels, as Open Images publishes both: what they add to tables."""
+"""Labels of images and hierarchies of labels, as published by Open Images, applied to tables."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from detmap.kernels import Frozen, readonly
 
 T = TypeVar("T", GroundTruth, Detections)
 
-#: Levels of labels within each other that are followed.
+#: Maximum depth of a hierarchy.
 _DEEPEST = 100
 
-#: Labels that a hierarchy may give one label, counted with each path to them.
+#: Maximum number of labels above or below a label, counted once per path.
 _MOST = 10_000
 
 
@@ -32,8 +32,8 @@ class Hierarchy(Frozen):
     Attributes
     ----------
     above, below : mapping of str to tuple of str
-        The labels above a label, nearest first, and those below it. One that several paths lead to can be there more than
-        once, as in TensorFlow's program: an object is then repeated as often. The root is no label.
+        The labels above a label, nearest first, and those below it. A label that several paths lead to can occur more
+        than once, as in TensorFlow's program: an object is then repeated as often. The root is no label.
     """
 
     above: Mapping[str, tuple[str, ...]]
@@ -41,12 +41,12 @@ class Hierarchy(Frozen):
 
     @classmethod
     def of(cls, document: Any, source: str = "hierarchy") -> Hierarchy:
-        """Make one of the published JSON: ``LabelName`` and, where there are labels below, ``Subcategory``.
+        """Parse the published JSON: ``LabelName`` and, if there are labels below, ``Subcategory``.
 
         Raises
         ------
         InputError
-            Where it is not such a document.
+            For any other document.
         """
         above, below, _ = _flattened(document, source, 0, root=True)
         if not above:
@@ -60,7 +60,7 @@ class Hierarchy(Frozen):
 def _flattened(
     node: Any, source: str, depth: int, root: bool = False
 ) -> tuple[dict[str, list[str]], dict[str, list[str]], list[str]]:
-    """Return the labels above and below each label of a node, and all of them; the root is none of them."""
+    """Return the labels above and below each label of a node, and all labels of the node without the root."""
     if not isinstance(node, Mapping) or not isinstance(node.get("LabelName", "" if root else None), str):
         raise InputError("must be an object with a LabelName", source=source, value=node if depth else None)
     children = node.get("Subcategory", [])
@@ -88,10 +88,10 @@ def _flattened(
 
 
 def expanded(table: T, hierarchy: Hierarchy) -> T:
-    """Return a table in which each row is repeated for every label above its own, behind it.
+    """Return a table in which each row is followed by copies for every label above its own.
 
-    Of ground truth, labels that are known to be on an image are repeated likewise, and those that are known not to be
-    there for every label below. Labels that the hierarchy does not have stay as they are, which a notice says.
+    In ground truth, labels verified to be on an image are likewise repeated for labels above, and labels verified to be
+    absent for every label below. Labels that the hierarchy lacks are unchanged, with a notice.
 
     Raises
     ------
@@ -135,7 +135,9 @@ def expanded(table: T, hierarchy: Hierarchy) -> T:
 
 
 def _listed(names: Sequence[str], above: Mapping[str, Sequence[str]]) -> tuple[list[str], list[list[int]]]:
-    """Return all labels that there are and lie above them, ascending, and for each given one its own number and theirs."""
+    """Return all labels that occur or lie above such labels, ascending, and for each given label its own index and
+    those above.
+    """
     own = [[name, *above.get(name, ())] for name in names]
     every = sorted({label for labels in own for label in labels})
     place = {label: k for k, label in enumerate(every)}
@@ -145,7 +147,7 @@ def _listed(names: Sequence[str], above: Mapping[str, Sequence[str]]) -> tuple[l
 def _lists(
     lists: CategoryLists | None, to: Sequence[int], more: Sequence[Iterable[int]], count: int
 ) -> CategoryLists | None:
-    """Return lists of categories under new numbers, each with `more` of them."""
+    """Return lists of categories with remapped indices, each extended by `more` of each category."""
     if lists is None:
         return None
     every = [[own, *others] for own, others in zip(to, more, strict=True)]
@@ -157,7 +159,7 @@ def _lists(
 def with_image_labels(
     table: GroundTruth, images: Ids, labels: Ids, present: NDArray[np.bool_], source: str
 ) -> GroundTruth:
-    """Return ground truth that knows labels of images, whether each is there or not; these images are added to its own.
+    """Return ground truth with verified labels of images, present or absent; their images are added to its own.
 
     Raises
     ------
@@ -184,6 +186,6 @@ def with_image_labels(
     lists = []
     for rows in (present, ~present):
         listed = np.zeros(image_ids.size, np.bool_)
-        listed[image] = True  # an image that was looked at has both lists, which may be empty
+        listed[image] = True  # an image with verified labels has both lists, even if empty
         lists.append(CategoryLists.of_pairs(image[rows], category[rows], category_ids.size, listed))
     return replace(table, images=made_images, categories=made_categories, present=lists[0], negatives=lists[1])

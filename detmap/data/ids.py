@@ -1,4 +1,4 @@
-"""Ids and what belongs to them: which there are, which each record has, names and sizes of images, names of categories."""
+"""Distinct ids, each record's index among them, and attributes of images and categories."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from detmap.shapes.kinds import Surroundings
 
 T = TypeVar("T", bound="Ids")
 
-#: The cluster of each image: by the id of the image, or in the order of the images.
+#: The cluster of each image: a mapping of image ids, or in the order of the images.
 Clusters: TypeAlias = Mapping[Any, Any] | ArrayLike
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ids(Frozen):
-    """Distinct ids and, for every record, which one it has."""
+    """Distinct ids, and each record's index among them."""
 
-    #: Each once, ascending; shape (k,).
+    #: The distinct ids, ascending; shape (k,).
     ids: NDArray[Any]
-    #: Each record's place in `ids`; shape (n,).
+    #: Each record's index into `ids`; shape (n,).
     codes: NDArray[np.int32]
 
     @property
@@ -43,7 +43,7 @@ class Ids(Frozen):
         Parameters
         ----------
         rows : ndarray of int or bool
-            Indices of records, or which to take, shape (n,).
+            Indices of records or a boolean mask, shape (n,).
         """
         return replace(self, codes=readonly(self.codes[rows], np.int32))
 
@@ -53,20 +53,20 @@ class Ids(Frozen):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Images(Ids):
-    """Images, and which of them each object is on; those without objects are among the `ids`, too."""
+    """Images, and each record's index among them; `ids` include images without objects."""
 
-    #: Height and width of each image in pixels, 0 where they are not known; None where none is; shape (i, 2).
+    #: Height and width of each image in pixels, 0 if unknown, shape (i, 2); None if all are.
     sizes: NDArray[np.int64] | None = None
-    #: The name of each image's file, "" where it is not known; None where none is.
+    #: File name of each image, "" if unknown; None if all are.
     names: tuple[str, ...] | None = None
-    #: The place of each image in the list that was given, as in a file; None where there was none, or it ascends.
+    #: The place of each image in the list as given, as in a file; None if there was no list, or it ascends.
     order: NDArray[np.int64] | None = None
-    #: The cluster of each image: images that depend on each other, as frames of a video, are in one. Intervals and tests
-    #: draw and exchange clusters as a whole. None: images are independent.
+    #: The cluster of each image: images that depend on each other, such as frames of a video, share one. Intervals and
+    #: tests draw and exchange whole clusters. None: images are independent.
     clusters: NDArray[Any] | None = None
-    #: How crowded each image is, CrowdPose's ``crowdIndex``, NaN where it is not known; None where none is.
+    #: CrowdPose's ``crowdIndex`` of each image, NaN if unknown; None if all are.
     crowd_index: NDArray[np.float64] | None = None
-    #: Where the car was that recorded each image, and what was around it; None where that is not known.
+    #: The pose of the recording car and its surroundings per image; None if unknown.
     surroundings: Surroundings | None = None
 
     @property
@@ -80,9 +80,8 @@ class Images(Ids):
         return None if self.sizes is None else self.sizes[:, 1]
 
     def among(self, ids: NDArray[Any]) -> Images:
-        """Return the same images among ids that hold theirs, ascending; of the others nothing is known.
-
-        Where there are clusters, each of the others is one of its own.
+        """Return the same images among a larger set of ascending ids; attributes of the others are unknown. If there
+        are clusters, each of the others is a cluster of its own.
         """
         at = locate(self.ids, ids)
 
@@ -114,26 +113,24 @@ class Images(Ids):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Categories(Ids):
-    """Categories, and which of them each object is of; those without objects are among the `ids`, too."""
+    """Categories, and each record's index among them; `ids` include categories without objects."""
 
     names: tuple[str, ...]
-    #: How frequent each category is in LVIS's training data: r (rare), c (common) or f (frequent), "" where it is not
-    #: known; None where none is.
+    #: Frequency of each category in LVIS's training data: r (rare), c (common) or f (frequent), "" if unknown; None if
+    #: all are.
     frequencies: tuple[str, ...] | None = None
 
 
 def categories_given(category_ids: Any, labels: Any) -> Any:
-    """Return the categories, which were given as `category_ids` or as `labels`, its synonym; None where neither was."""
+    """Return the categories, given as `category_ids` or its synonym `labels`; None if neither was."""
     if category_ids is not None and labels is not None:
         raise OptionError("category_ids and labels are two names for the same: give one of them")
     return labels if category_ids is None else category_ids
 
 
 def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
-    """Find the distinct ids, in ascending order, and the index of each record's. Raises `InputError` where the ids are
-    not all integers or all strings.
-
-    Of `Ids` the ids may come in any order, each once and all in use.
+    """Return the distinct ids, ascending, and each record's index. Raises `InputError` unless the ids are all integers
+    or all strings. Given `Ids` must be distinct and in use, in any order.
     """
     if isinstance(ids, Ids):
         given = ids.ids
@@ -151,7 +148,7 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
         return Ids(readonly((), np.int64), readonly((), np.int32))
     if values.dtype.kind == "i":
         low, high = map(int, extremes(values))
-        # Where ids are dense enough a table of all numbers between is quicker than sorting; it takes up to 10 MB more.
+        # For dense ids a table of all numbers between is faster than sorting; it takes up to 10 MB more.
         if high - low < min(64 * values.size, 8 * values.size + 1_000_000):
             seen, codes = np.zeros(high - low + 1, np.bool_), np.empty(values.size, np.int32)
 
@@ -169,13 +166,13 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
     return Ids(readonly(distinct, distinct.dtype), readonly(index.reshape(-1), np.int32))
 
 
-#: Matches every string that `float` reads as 0, and few others: its error for these is slow. Digits that are not ASCII
-#: may be zeros; a large negative exponent makes 0 of any digits.
+#: Matches every string that `float` parses as 0, and few others, whose exceptions are slow. Non-ASCII digits may be
+#: zeros; a large negative exponent makes any digits 0.
 _ZERO = r"\s*[+-]?(?:(?:[0.]|[^\x00-\x7f])[\d._]*(?:[eE][+-]?[\d_]+)?|[\d._]+[eE]-[\d_]+)\s*"
 
 
 def zeros(ids: Sequence[Any]) -> NDArray[np.bool_]:
-    """Return which ids pycocotools takes for 0: it writes them into an array of float64, strings too."""
+    """Return which ids pycocotools converts to 0: it writes them, strings included, into an array of float64."""
     may_be = re.compile(_ZERO).fullmatch
     rows = [row for row, one in enumerate(ids) if (may_be(one) if isinstance(one, str) else one == 0)]
     made = np.zeros(len(ids), np.bool_)
@@ -206,7 +203,7 @@ def index_among(ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: st
 
 
 def used(table: Ids, rows: NDArray[Any]) -> Ids:
-    """Return the ids of some records, those that none of them has left out."""
+    """Return the ids that some of the records use, dropping unused ones."""
     codes = table.codes[rows]
     seen = np.zeros(table.ids.size, np.bool_)
     seen[codes] = True
@@ -218,14 +215,14 @@ def used(table: Ids, rows: NDArray[Any]) -> Ids:
 
 
 def coded(strings: Sequence[str], source: str | None = None, field: str = "id") -> Ids:
-    """Return the distinct strings and each one's code: an array of them all would be as wide as the widest."""
+    """Return the distinct strings and each one's code; an array of all strings would be as wide as the widest."""
     places: dict[str, int] = {}
     codes = [places.setdefault(value, len(places)) for value in strings]
     return Ids(columns.texts(list(places), source=source, field=field), np.array(codes, np.int32))
 
 
 def locate(ids: NDArray[Any], within: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the position of each of `ids` in the ascending array `within`, -1 where it is not there."""
+    """Return the index of each of `ids` in the ascending array `within`, -1 if absent."""
     if not within.size or not ids.size or (ids.dtype.kind == "i") != (within.dtype.kind == "i"):
         return np.full(ids.size, -1, np.int64)
     place = np.minimum(np.searchsorted(within, ids), within.size - 1)
@@ -233,19 +230,19 @@ def locate(ids: NDArray[Any], within: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def check_chosen(ids: Any, what: str) -> None:
-    """Refuse ids of a caller that choose nothing."""
+    """Refuse an empty selection of ids."""
     if ids is not None and np.size(list(ids) if isinstance(ids, set | frozenset) else ids) == 0:
         raise InputError("is empty: nothing would be scored", source="evaluate", field=what, remedy="None scores all")
 
 
 def select(ids: Sequence[Any] | ArrayLike, known: NDArray[Any], what: str) -> NDArray[np.bool_]:
-    """Return which of `known` the `ids` ask for; raises `InputError` where one of them is not known."""
+    """Return which of `known` are selected by `ids`; raise `InputError` for an unknown id."""
     if isinstance(ids, str | bytes):
         raise InputError("is a single string", source="evaluate", field=what, remedy=f"for one write [{ids!r}]")
     if not isinstance(ids, np.ndarray | Ids | Iterable):
         raise InputError("is not a sequence of ids", source="evaluate", field=what, remedy=f"for one write [{ids!r}]")
     if not isinstance(ids, np.ndarray | Ids):
-        ids = list(ids)  # sets and iterators too
+        ids = list(ids)  # accept sets and iterators
     wanted = index_ids(ids, source="evaluate", field=what).ids
     place = locate(wanted, known)
     if (place < 0).any():
@@ -258,7 +255,7 @@ def select(ids: Sequence[Any] | ArrayLike, known: NDArray[Any], what: str) -> ND
 
 
 def sizes_of_images(sizes: Any, images: Any, known: NDArray[Any], source: str) -> NDArray[np.int64] | None:
-    """Return sizes in the order of the `known` images, of the sizes of `images`."""
+    """Return the given sizes of `images` in the order of the `known` images."""
     if sizes is None:
         return None
     values = _listed_images(images, source)
@@ -292,20 +289,20 @@ def cluster_column(clusters: Clusters, images: NDArray[Any], source: str) -> NDA
 
 
 def _listed_images(images: Any, source: str) -> NDArray[Any]:
-    """Return the ids of images as they were listed."""
+    """Return the ids of images in the order of the given list."""
     if isinstance(images, Ids):
         return np.asarray(images.ids[images.codes])
     return columns.identifiers(images, source=source, field="images")
 
 
 def order_of_images(images: Any, known: NDArray[Any], source: str) -> NDArray[np.int64] | None:
-    """Return the place of each of the `known` images in the list that was given; None where it ascends."""
+    """Return the index of each of the `known` images in the given list; None if it ascends."""
     if images is None:
         return None
     values = _listed_images(images, source)
     if values.size < 2 or bool((values[1:] > values[:-1]).all()):
         return None
     order = np.empty(known.size, np.int64)
-    # Backwards, so that an image that is listed twice keeps its first place.
+    # Reversed, so that an image listed twice keeps its first index.
     order[locate(values[::-1], known)] = np.arange(values.size)[::-1]
     return readonly(order, np.int64)

@@ -17,7 +17,7 @@ LARGEST = 2**32 - 1
 class LabelMap(NamedTuple):
     """A label map of `shape` (H, W): run *i* of its pixels, row by row, has the id ``ids[i]`` and ends at ``ends[i]``.
 
-    The id 0 is VOID. Both columns are of type uint32.
+    The id 0 is VOID. Both arrays are uint32.
     """
 
     ends: NDArray[np.uint32]
@@ -34,7 +34,7 @@ class LabelMap(NamedTuple):
             Ids, integers of shape (H, W); or colours, uint8 of shape (H, W, 3) or (H, W, 4), whose ids are R + 256 G +
             65536 B.
         name : str
-            What messages call it.
+            Name for messages.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Where ground truth and detections do not go together: classes without results, boxes in other units."""
+"""Mismatches of ground truth and detections: classes without results, boxes in other units."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from detmap.shapes.kinds import BOXES
 def classes_without_results(
     ground_truth: GroundTruth, detections: Detections, selected: NDArray[np.bool_] | None = None
 ) -> dict[Any, str]:
-    """Return id and name of every class, among those `selected`, shape (c,), that has objects and no file among the
-    results.
-
-    Empty where the detections do not come a file per class (`Detections.classes` is None). Raises `InputError` for such
-    classes where `Detections.missing_classes` says that they are an error.
+    """Return id and name of every `selected` class that has objects but no file among the results. Empty unless the
+    detections have a file per class (`Detections.classes`). Raises `InputError` if `Detections.missing_classes` is
+    "error".
     """
     if detections.classes is None:
         return {}
@@ -29,7 +27,7 @@ def classes_without_results(
     has_objects[ground_truth.categories.codes] = True
     if selected is not None:
         has_objects &= selected
-    # Files are called by names, or by ids, as their detections are read.
+    # Files are named by class name or id, depending on how their detections are read.
     called = {str(value): value for value in values.tolist()} | dict(zip(names, values.tolist(), strict=True))
     there = {called.get(one) for one in detections.classes}
     rows = zip(values.tolist(), names, has_objects.tolist(), strict=True)
@@ -52,7 +50,7 @@ def classes_without_results(
 
 
 def notices_of_classes(missing: dict[Any, str], detections: Detections) -> dict[str, int]:
-    """Return a notice for each class without results, which names it."""
+    """Return a notice for each class without results, with its name."""
     code = "skipped_classes" if detections.missing_classes == "skip" else "missing_classes"
     return {f"{code}:{name}": 1 for name in missing.values()}
 
@@ -62,10 +60,9 @@ _FEWEST_SHARES = 3
 
 
 def notices_of_units(ground_truth: GroundTruth, detections: Detections) -> dict[str, int]:
-    """Return a notice where boxes are shares of their images, as it seems: those of one side, or of both.
-
-    All that is asked of most data is a flag. Only where one side's boxes lie within 0 to 1, the other side's are
-    looked at: most of these must be larger than those can be.
+    """Return a notice if the boxes of one side, or of both, seem to be shares of their images. Most data only needs the
+    look at a flag: the other side's boxes are compared only if one side's lie within 0 to 1, and most of them must be
+    larger than that.
     """
     if not (len(detections) and len(ground_truth)):
         return {}
@@ -83,7 +80,7 @@ def _in_pixels(table: GroundTruth | Detections) -> bool:
 
 
 def _remedy(value: object, kind: str) -> str:
-    """Return what makes a table of something else."""
+    """Return how to make a table from another type."""
     if hasattr(value, "getAnnIds"):
         return "give the dictionary of a pycocotools.COCO: coco.dataset, and of results coco.dataset['annotations']"
     if hasattr(value, "__arrow_c_stream__") or (hasattr(value, "columns") and hasattr(value, "dtypes")):

@@ -1,4 +1,4 @@
-"""Notices: what was unusual in the input and accepted, counted, and the sentences that say so."""
+"""Notices: unusual input that was accepted, counted, with a sentence for each."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from detmap.data.benchmarks import advice
 from detmap.errors import shorten
 
-#: What boxes within 0 to 1 are taken for, and what makes pixels of them.
+#: Sentence fragments on boxes within 0 to 1, and how to convert them to pixels.
 _SHARES = "as shares of an image do"
 _SCALE = "multiply x and width by the image's width, y and height by its height"
 
-#: What was accepted although it is unusual: code to the sentence that a person reads, for `n` records. A code may be
-#: followed by a colon and what it is about, as in ``missing_classes:dog``; these are the `names` of the sentence.
+#: Codes of unusual but accepted input, with the sentence for `n` records. A code may be followed by a colon and a name,
+#: as in ``missing_classes:dog``; these are the `names` of the sentence.
 NOTICES = {
     "missing_iscrowd": "{n} annotations without iscrowd: taken as 0",
     "duplicate_annotation_ids": "{n} annotations repeat an id: each counts as an object of its own",
@@ -136,7 +136,7 @@ def describe(notices: Mapping[str, int]) -> list[str]:
         if name:
             named.setdefault(code, []).append(shorten(name)[1:-1])
         counts[code] = counts.get(code, 0) + (1 if name else count)
-    if "zero_id_effect" in counts:  # its sentence says what zero_id asks for
+    if "zero_id_effect" in counts:  # the sentence of zero_id covers it
         counts.pop("zero_id", None)
     sentences = []
     for code, text in NOTICES.items():
@@ -148,7 +148,7 @@ def describe(notices: Mapping[str, int]) -> list[str]:
     return sentences
 
 
-#: The nouns and verbs of the sentences, of many and of one.
+#: Plural nouns and verbs of the sentences, with their singulars.
 _OF_ONE = {
     "annotations": "annotation",
     "boxes": "box",
@@ -187,7 +187,7 @@ _COUNTED = r"(?<![\w:])1 (\w+)(.*?)(?=: |$)"
 
 
 def _of_one(sentence: str) -> str:
-    """Return a sentence about 1 of several as one about a single one: "1 box", and "has" where it begins with it."""
+    """Return a sentence about 1 of several in the singular: "1 box", and "has" where the sentence begins with it."""
 
     def single(match: re.Match[str]) -> str:
         noun, rest = match[1], match[2]
@@ -200,12 +200,12 @@ def _of_one(sentence: str) -> str:
     return re.sub(_COUNTED, single, sentence, count=1)
 
 
-#: How many names a sentence has at most.
+#: Maximum number of names in a sentence.
 _NAMES = 20
 
 
 def added(notices: Mapping[str, int] | None, more: Mapping[str, int]) -> dict[str, int]:
-    """Return notices of two sources together."""
+    """Return the merged notices of two sources."""
     counted = dict(notices or {})
     for code, count in more.items():
         counted[code] = counted.get(code, 0) + count

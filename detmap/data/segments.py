@@ -1,4 +1,4 @@
-"""What a panoptic file holds: the segments of every image, and a label map that says which pixels are whose."""
+"""Panoptic files: the segments of every image, and a label map that assigns pixels to segments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from detmap.errors import InputError, shorten
 
 
 class Classes(NamedTuple):
-    """The K categories in the order of the file: ``ids``, ``names``, and whether each is a ``thing`` or else stuff."""
+    """The K categories in the order of the file: ``ids``, ``names``, and whether each is a ``thing`` or stuff."""
 
     ids: tuple[Any, ...]
     names: tuple[str, ...]
@@ -28,7 +28,7 @@ class SegmentedImages:
     Attributes
     ----------
     source : str
-        What messages call it.
+        Name for messages.
     image_ids : tuple of int or str
         The images, in the order of the file.
     starts : ndarray of int64, shape (i + 1,)
@@ -42,7 +42,7 @@ class SegmentedImages:
     crowd : ndarray of bool, shape (s,)
         Whether each is a crowd region.
     label_map : callable
-        ``label_map(i)`` returns the `LabelMap` of image *i*, and what messages call it.
+        ``label_map(i)`` returns the `LabelMap` of image *i*, and its name for messages.
     classes : Classes or None
         The categories; None where the file has none, as predictions.
     notices : dict of str to int

@@ -1,4 +1,4 @@
-"""Some of the images and categories of ground truth, and the detections on them."""
+"""Subsets of ground truth by images and categories, with the detections on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Chosen = Sequence[Any]
 
 
 def subset(ground_truth: GroundTruth, images: Chosen | None = None, categories: Chosen | None = None) -> GroundTruth:
-    """Return ground truth of some images and categories, which remembers the whole: detections are read for that.
+    """Return ground truth of some images and categories; it keeps the whole, for which detections are read.
 
     Images are named by their ids or by the names of their files, with or without folder and ending, and categories by
     their ids or names. Raises `InputError` for what the ground truth does not have.
@@ -54,7 +54,7 @@ def subset(ground_truth: GroundTruth, images: Chosen | None = None, categories: 
 
 
 def within(detections: Detections, ground_truth: GroundTruth) -> Detections:
-    """Return the detections but for those on images, or of categories, that a subset of ground truth leaves out."""
+    """Return the detections without those on images, or of categories, that a subset of ground truth leaves out."""
     whole = ground_truth.whole
     if whole is None:
         return detections
@@ -71,7 +71,7 @@ def within(detections: Detections, ground_truth: GroundTruth) -> Detections:
 def _mask(
     truth: GroundTruth, what: str, ids: NDArray[Any], names: Sequence[Iterable[str]], chosen: Chosen | None
 ) -> NDArray[np.bool_]:
-    """Return which ids are chosen, by themselves or by names."""
+    """Return which ids are selected, by themselves or by names."""
     if chosen is None:
         return np.ones(ids.size, np.bool_)
     mask = np.zeros(ids.size, np.bool_)
@@ -144,7 +144,7 @@ def _categories(categories: Categories, mask: NDArray[np.bool_], place: NDArray[
 
 
 def chosen_of(given: str | os.PathLike[str] | Sequence[Any], option: str) -> list[str]:
-    """Return what an option names: a sequence, a file with a name or an id on each line, or these with commas between."""
+    """Return the values that an option names: a sequence, a file with a name or id per line, or text separated by commas."""
     if not isinstance(given, str | os.PathLike):
         found = list(map(str, given))
     elif os.path.isfile(given):

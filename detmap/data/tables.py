@@ -40,12 +40,12 @@ MissingClasses = Literal["zero", "error", "skip"]
 
 
 def complete(column: NDArray[np.float64]) -> bool:
-    """Return whether no value of a column is NaN."""
+    """Return whether a column holds no NaN."""
     return not (len(column) and np.isnan(extremes(column)[0]))
 
 
 def _column(column: NDArray[Any], values: Any, count: int, source: str, name: str, tail: tuple[int, ...] = ()) -> Any:
-    """Return a column read-only, and of the table's own: the caller may go on to use `values` for something else."""
+    """Return a column read-only, copied unless the table already owns it, because the caller may change `values`."""
     if isinstance(values, np.ndarray) and values.flags.writeable and np.may_share_memory(values, column):
         column = column.copy()
     column = readonly(column, column.dtype)
@@ -65,7 +65,7 @@ def _numbers(values: Any, count: int, source: str, name: str, tail: tuple[int, .
 
 
 def _optional(values: Any, count: int, source: str, name: str) -> NDArray[np.float64]:
-    """Return a column of numbers or flags, NaN where there is none."""
+    """Return a column of numbers or flags, NaN if `values` is None."""
     if isinstance(values, list | tuple) or getattr(getattr(values, "dtype", None), "kind", "") == "O":
         values = [np.nan if value is None else value for value in values]
     made = columns.numbers(values, source=source, field=name, booleans=True)
@@ -88,7 +88,7 @@ def _boxes(
     box_format: BoxFormat,
     invalid_boxes: InvalidBoxes,
 ) -> Checked:
-    """Check boxes; where there are none, those around the first of the other `shapes`."""
+    """Check boxes; if there are none, return those around the first of the other `shapes`."""
     for name, column in (shapes or {}).items():
         kind = find(name)
         if name == BOXES or kind.stored or not isinstance(column, kind.column):
@@ -102,7 +102,7 @@ def _boxes(
 
 
 def _columns(shapes: Mapping[str, Column] | None, source: str, **values: Any) -> dict[str, Column]:
-    """Return the `shapes` of a table and the columns of what else was given, by `Kind.argument`."""
+    """Return the `shapes` of a table, and the columns given by other arguments, by `Kind.argument`."""
     columns = dict(shapes or {})
     if all(value is None for value in values.values()):
         return columns
@@ -116,7 +116,7 @@ def _columns(shapes: Mapping[str, Column] | None, source: str, **values: Any) ->
 
 
 def _categories(category_ids: Any, labels: Any, source: str) -> Any:
-    """Return the categories, under whichever of their two names they were given."""
+    """Return the categories, given under either of their two names."""
     given = categories_given(category_ids, labels)
     if given is None:
         raise InputError(
@@ -126,7 +126,7 @@ def _categories(category_ids: Any, labels: Any, source: str) -> Any:
 
 
 def _kinds(kinds: Sequence[str] | None, boxes: Any, shapes: Mapping[str, Column], source: str) -> tuple[str, ...]:
-    """Return the kinds that a table is for: those asked for, which it must hold, or else those of what was given."""
+    """Return the kinds that a table is for: those requested, which it must hold, or all that were given."""
     if kinds is None:
         return (*(() if boxes is None and shapes else (BOXES,)), *shapes)
     named = () if isinstance(kinds, str) else tuple(dict.fromkeys(find(kind).name for kind in kinds))
@@ -144,14 +144,14 @@ def _kinds(kinds: Sequence[str] | None, boxes: Any, shapes: Mapping[str, Column]
 
 
 def _shapes(checked: Checked, others: Mapping[str, Column] | None) -> dict[str, Column]:
-    """Return the columns of a table by kind, boxes first, of the rows that were kept."""
+    """Return the columns of a table by kind, boxes first, for the rows that were kept."""
     rows = checked.kept
     taken = {name: column if rows is None else column.take(rows) for name, column in (others or {}).items()}
     return {BOXES: checked.boxes, **taken}
 
 
 class _Shaped(Framed):
-    """A table with shapes: what older names stand for."""
+    """A table with shapes, and the older attribute names of its boxes."""
 
     make_ids = Ids
     shapes: Mapping[str, Column]
@@ -178,7 +178,8 @@ class _Shaped(Framed):
         return boxes.sizes
 
     def __getitem__(self, rows: Any) -> Any:
-        """Return a row as a mapping of plain values, or of a slice, indices or flags a table of these rows, as `take` does.
+        """Return a row as a mapping of plain values, or, for a slice, indices or flags, a table of these rows, as
+        `take` does.
 
         A table of one row is ``table[[0]]``. The names of a row's values are those of the columns of `to_arrow`.
 
@@ -232,7 +233,7 @@ def _first(bad: NDArray[np.bool_]) -> int:
 
 
 def _of(rows: NDArray[np.bool_] | None, *given: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return some rows of columns; None is all."""
+    """Return some rows of columns; all for None."""
     return list(given) if rows is None else [readonly(column[rows], column.dtype) for column in given]
 
 
@@ -259,15 +260,15 @@ class GroundTruth(_Shaped, Frozen):
     box_sizes : bool
         What columns 2 and 3 of `boxes` are, likewise.
     areas : ndarray of float64, shape (n,)
-        Square pixels; decides the area range. Of the mask, where the data says so.
+        Square pixels; decides the area range. The area of the mask if the data says so.
     crowd, difficult : ndarray of bool, shape (n,)
         COCO's ``iscrowd`` and VOC's ``difficult``.
     zero_ids : ndarray of bool, shape (n,), or None
-        Whether the annotation of an object has the id 0, which `Protocol.id_zero` asks for. None: none has; so it is for
-        all that is not read from COCO's JSON, where objects have no ids of their own.
+        Whether the annotation of an object has the id 0, which `Protocol.id_zero` asks for. None: no object has; always
+        so for data not read from COCO's JSON, where objects have no ids.
     group_of : ndarray of bool, shape (n,), or None
-        Whether a box stands for a group of objects, Open Images' ``IsGroupOf``; `Protocol.group_of` asks for it. None: none
-        does.
+        Whether a box stands for a group of objects, Open Images' ``IsGroupOf``; `Protocol.group_of` asks for it. None:
+        no box does.
     negatives, not_exhaustive : CategoryLists, or None
         LVIS's ``neg_category_ids``, the categories that are known not to be on an image, and its
         ``not_exhaustive_category_ids``, those of which objects may not be annotated there; `Protocol.judged` and
@@ -279,7 +280,8 @@ class GroundTruth(_Shaped, Frozen):
         The categories that are known to be on an image, with or without boxes: Open Images' verified labels of confidence 1.
         `Protocol.judged` asks for them. None: no image has such a list.
     fields : mapping of str to ndarray of float64, shape (n,)
-        Other fields of the objects by name, as occlusion, which `Protocol.levels` read; NaN where an object has no value.
+        Other fields of the objects by name, such as occlusion, which `Protocol.levels` read; NaN where an object has no
+        value.
     within_unit : bool
         Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
     notices : mapping of str to int
@@ -287,8 +289,8 @@ class GroundTruth(_Shaped, Frozen):
     source : str
         Where it came from, for messages.
     whole : GroundTruth, or None
-        Of a subset of images and categories what it was taken from: detections are read for that, and those on other images,
-        or of other categories, are left out. None: it is the whole.
+        For a subset of images and categories, the table that it was taken from: detections are read for the whole, and
+        those on other images or of other categories are left out. None: it is the whole.
     category_names : tuple of str
         An alias of ``categories.names`` until 0.2, as ``categories.values`` is one of ``categories.ids``.
     image_sizes : ndarray of int64, shape (i, 2), or None
@@ -369,7 +371,7 @@ class GroundTruth(_Shaped, Frozen):
         labels : array_like of int or str, shape (n,), optional
             Another name of `category_ids`: give one of the two.
         boxes : array_like of float, shape (n, 4)
-            In pixels. May be left out where there are other shapes: then they are the boxes around those.
+            In pixels. May be left out if there are other shapes, whose enclosing boxes are then used.
         masks : array_like of bool or uint8, shape (n, height, width), or Masks, or list of mappings, optional
             Bitmaps (arrays or tensors), a `detmap.masks.Masks`, or run-length codes; for ``iou_type`` "segm" and "boundary".
         keypoints : array_like of float, shape (n, k, 3), optional
@@ -385,8 +387,8 @@ class GroundTruth(_Shaped, Frozen):
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         kinds : sequence of str, optional
-            The `iou_type` of those shapes that are to be scored; by default of all that are given. Of several
-            `detmap.evaluate` has to be told which one.
+            The `iou_type` of the shapes to be scored; by default all that are given. With several, `detmap.evaluate`
+            needs an ``iou_type``.
         box_format : {"xywh", "xyxy", "cxcywh"}
             Near corner and size, two corners, or centre and size. Sizes are widths and heights under every protocol: where
             pixels are inclusive, as VOC's are, the far corner is ``x + width - 1``, and a box of corners is
@@ -400,8 +402,8 @@ class GroundTruth(_Shaped, Frozen):
         group_of : array_like of bool, shape (n,), optional
             Whether a box stands for a group of objects; none does by default.
         images, categories : array_like of int or str, optional
-            All ids there are; by default those that objects have. Images without objects matter: what is detected there is
-            false.
+            All ids; by default those of the objects. Images without objects matter: detections there are false
+            positives.
         category_names : mapping, optional
             Category id to name; the id itself by default.
         invalid_boxes : {"error", "miss", "drop"}
@@ -527,7 +529,7 @@ class GroundTruth(_Shaped, Frozen):
         )
 
     def with_clusters(self, clusters: Clusters | None) -> GroundTruth:
-        """Return the same with images in clusters, which intervals and tests draw and exchange as a whole.
+        """Return the same objects with images in clusters, which intervals and tests draw and exchange as a whole.
 
         Parameters
         ----------
@@ -544,13 +546,13 @@ class GroundTruth(_Shaped, Frozen):
         return replace(self, images=replace(self.images, clusters=column))
 
     def with_images(self, ids: NDArray[Any]) -> GroundTruth:
-        """Return the same objects, and besides their images those of further ids, on which there is nothing to find.
+        """Return the same objects with further images, which have no objects.
 
         Parameters
         ----------
         ids : ndarray of int or str
-            Ids of images in any order. Those that the table has are as they were; integers add none to strings, and strings
-            none to integers.
+            Ids of images in any order. Ids that the table has are unchanged; ids of another type than the table's are
+            ignored.
         """
         own = self.images.ids
         if (own.size and own.dtype.kind != ids.dtype.kind) or not (locate(ids, own) < 0).any():
@@ -574,7 +576,7 @@ class GroundTruth(_Shaped, Frozen):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Detections(_Shaped, Frozen):
-    """What a detector says it found: one row per detection, in the order in which they were given.
+    """The output of a detector: one row per detection, in the order in which they were given.
 
     Build one with `from_arrays`, `detmap.read_coco_results` or `detmap.read_voc_results`. Arrays are read-only.
 
@@ -596,19 +598,19 @@ class Detections(_Shaped, Frozen):
     within_unit : bool
         Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
     classes : tuple of str, or None
-        The classes that the results have a file for, where they come a file per class.
+        The classes that have a file, if results come as a file per class.
     missing_classes : {"zero", "error", "skip"}
-        What becomes of others that the ground truth has objects of, and that are scored: no detections, hence AP 0, and a
-        notice; an error; or they are left out.
+        What happens to scored classes without a file: no detections, hence AP 0, and a notice; an error; or they are
+        left out.
     notices : mapping of str to int
         What was unusual, counted; see `detmap.data.notices.NOTICES`.
     source : str
         Where it came from, for messages.
     more_scores : mapping of str to ndarray of float64, shape (n,)
-        Other scores of each detection by name, as of a part of its shape; NaN where it has none. `Protocol.score_field` asks
-        for one.
+        Other scores of each detection by name, such as that of a part of its shape; NaN where it has none.
+        `Protocol.score_field` asks for one.
     areas : ndarray of float64, shape (n,), or None
-        Where there are shapes other than boxes: what area ranges look at, NaN for the area of the shape; else None.
+        With shapes other than boxes, the areas for area ranges, NaN for the area of the shape; else None.
     """
 
     images: Ids
@@ -656,7 +658,7 @@ class Detections(_Shaped, Frozen):
         labels : array_like of int or str, shape (n,), optional
             Another name of `category_ids`: give one of the two.
         boxes : array_like of float, shape (n, 4)
-            In pixels. May be left out where there are other shapes: then they are the boxes around those.
+            In pixels. May be left out if there are other shapes, whose enclosing boxes are then used.
         masks : array_like of bool or uint8, shape (n, height, width), or Masks, or list of mappings, optional
             Bitmaps (arrays or tensors), a `detmap.masks.Masks`, or run-length codes; for ``iou_type`` "segm" and "boundary".
         keypoints : array_like of float, shape (n, k, 3), optional
@@ -672,15 +674,15 @@ class Detections(_Shaped, Frozen):
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         kinds : sequence of str, optional
-            The `iou_type` of those shapes that are to be scored; by default of all that are given. Of several
-            `detmap.evaluate` has to be told which one.
+            The `iou_type` of the shapes to be scored; by default all that are given. With several, `detmap.evaluate`
+            needs an ``iou_type``.
         scores : array_like of float, shape (n,)
             Higher is surer.
         more_scores : mapping of str to array_like of float, shape (n,), optional
             Other scores by name, as ``{"foot_score": [...]}``, for `Protocol.score_field`; NaN where a detection has none.
         areas : array_like of float, shape (n,), optional
-            Of shapes other than boxes: what area ranges look at, NaN for the area of the shape. By default the areas of the
-            `boxes` where these are given too, as pycocotools does, else those of the shapes.
+            For shapes other than boxes, the areas for area ranges; NaN for the area of the shape. By default the areas
+            of the `boxes` if these are given too, as in pycocotools, else those of the shapes.
         box_format : {"xywh", "xyxy", "cxcywh"}
             Near corner and size, two corners, or centre and size; see `GroundTruth.from_arrays`.
         invalid_boxes : {"error", "miss", "drop"}
@@ -748,14 +750,14 @@ class Detections(_Shaped, Frozen):
         Parameters
         ----------
         ground_truth : GroundTruth
-            Whose images count.
+            The ground truth whose images count.
         unknown : {"error", "ignore"}
-            What to do where others occur; ``ignore`` drops and counts them.
+            What to do with detections on other images; ``ignore`` drops and counts them.
 
         Raises
         ------
         InputError
-            Where others occur, names the first.
+            For detections on other images, naming the first.
         """
         if not isinstance(ground_truth, GroundTruth):
             raise InputError(
@@ -768,7 +770,8 @@ class Detections(_Shaped, Frozen):
             return self
         kept = known[self.images.codes]
         own, theirs = self.images.ids, ground_truth.images.ids
-        if theirs.size and own.dtype.kind != theirs.dtype.kind:  # also where unknown ones are dropped: it would be all
+        # also if unknown images are dropped: ids of another type would drop all detections
+        if theirs.size and own.dtype.kind != theirs.dtype.kind:
             raise InputError(
                 f"image ids such as {shorten(own[0].item())} never match the ground truth's, such as "
                 f"{shorten(theirs[0].item())}",

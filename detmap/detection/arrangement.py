@@ -1,4 +1,4 @@
-"""Both tables arranged for matching: cells of one image and category, and which pairs in a cell overlap enough.
+"""Tables arranged for matching: cells of one image and category, and the pairs in each cell that overlap enough.
 
 A `detmap.Tally` and `detmap.Matches` are both made of an `Arrangement`.
 """
@@ -32,9 +32,9 @@ from detmap.shapes import Boxes, Column, Kind, Pairs, find
 from detmap.shapes.kinds import BOXES
 from detmap.system import parallel
 
-_LONG = 1e5  # a block of cells of this cost can take longer than an interrupt should wait
+_LONG = 1e5  # Cost of a block of cells above which interrupts would have to wait too long.
 
-#: Boxes that overlap by less than this do not touch: the least float that is as exact as any other.
+#: Minimum overlap of boxes that touch: the smallest normal float.
 _TOUCHING = float(np.finfo(np.float64).tiny)
 
 
@@ -42,8 +42,8 @@ _TOUCHING = float(np.finfo(np.float64).tiny)
 class Side:
     """One side's rows, image by image and there category by category: their positions, cut into cells.
 
-    By image first, which is how files are written, so that memory is read from end to end. Of each position: the row
-    (`order`), its image, category, rank within the cell, and score; of each cell: where it starts.
+    Images come first because files are written so, and memory is then read sequentially. For each position: the row
+    (`order`), its image, category, rank within the cell, and score; for each cell: its start.
     """
 
     order: NDArray[np.int32]
@@ -67,16 +67,16 @@ class Side:
     ) -> Side:
         """Arrange rows; those with a category or image of -1 are left out.
 
-        `merged` treats all categories as one. With `scores` a cell's rows stand by descending score, cut at the `cap`; with
-        `reverse` the last of equals stands first.
+        `merged` treats all categories as one. With `scores` a cell's rows are sorted by descending score and cut at the
+        `cap`; with `reverse` ties are in reverse order.
         """
         kept = (category >= 0) & (image >= 0)
         count = int(np.count_nonzero(kept))
-        out_image, out_category, out_rank, out_scores = allocate(  # what the tally keeps
+        out_image, out_category, out_rank, out_scores = allocate(  # columns that the tally keeps
             *[(count, np.int32)] * 3, (count if scores is not None else 0, np.float64)
         )
         order, cells, starts = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(images + 1, np.int64)
-        # An empty list stands for every row; where none is kept the keys are empty too.
+        # An empty list stands for all rows, unless none is kept, when the keys are empty too.
         rows = readonly(() if count == kept.size and not reverse else np.flatnonzero(kept), np.int32)
         if reverse:
             rows = readonly(rows[::-1], np.int32)
@@ -92,7 +92,7 @@ class Side:
 
         found = parallel.run(arrange, parallel.cut(starts, threads), threads)
         cell_starts = np.concatenate([*found, [count]])
-        if count and out_rank.max() >= cap:  # which is for detections only
+        if count and out_rank.max() >= cap:  # only for detections
             within = out_rank < cap
             order, out_image, out_category = order[within], out_image[within], out_category[within]
             out_rank, out_scores = out_rank[within], out_scores[within]
@@ -116,8 +116,8 @@ class Side:
 class Arrangement:
     """Both tables' rows in order of image, category and, for detections, descending score.
 
-    A position counts rows in that order; columns "by position" follow it. Rows that are not evaluated have none: those of
-    other images and categories, and detections beyond the largest cap.
+    A position is a row's index in that order; columns "by position" follow it. Rows that are not evaluated have no
+    position: those of other images and categories, and detections beyond the largest cap.
     """
 
     #: The protocol whose decisions it follows.
@@ -126,33 +126,34 @@ class Arrangement:
     kind: Kind
     #: The evaluated images, ascending; shape (i,).
     image_ids: NDArray[Any]
-    #: The evaluated categories, ascending by id; the one pair ``(None, "all")`` where categories are not used.
+    #: The evaluated categories, ascending by id; the single pair ``(None, "all")`` if categories are not used.
     categories: tuple[tuple[Any, str], ...]
-    #: `found` and `truth`: detections and ground truth by position.
+    #: Detections and ground truth by position.
     found: Side
     truth: Side
-    #: The cells that hold both; most hold detections alone.
+    #: The cells with both detections and objects; most hold only detections.
     cells: overlap.Cells
     #: The area ranges and levels.
     ranges: matching.Ranges
-    #: What matching needs to know of the ground truth, by position.
+    #: The properties of objects that matching needs, by position.
     objects: matching.Objects
-    #: By position, whether an object's annotation has the id 0; None where none has; shape (objects,).
+    #: Whether an object's annotation has the id 0, by position, shape (objects,); None if none has.
     zero: NDArray[np.bool_] | None
     #: The cluster of each image; None: images are independent; shape (i,).
     clusters: NDArray[Any] | None
-    #: The crowd index of each image, where the protocol has groups of images by it; None where none is known.
+    #: The crowd index of each image, if the protocol groups images by it; None if unknown.
     crowd_index: NDArray[np.float64] | None
-    #: The group of each category, where it is known and the protocol has groups.
+    #: The frequency of each category, if known and if the protocol groups categories by it.
     frequencies: dict[Any, str]
-    #: What was unusual, counted.
+    #: Notices: unusual input, counted.
     notices: dict[str, int]
-    #: Detections of other categories in the `cells`, by position, behind all others; see `Protocol.absorbing`.
+    #: Detections of other categories that take part in the `cells`, at positions after all others; see
+    #: `Protocol.absorbing`.
     others: overlap.Cells
-    #: By position of detections, those of `others` too: rows of the table, and scores.
+    #: Row in the table, and score, of each detection by position, including those of `others`.
     order: NDArray[np.int32]
     scores: NDArray[np.float64]
-    #: Angles of detections and of objects by position, in radians, for the similarity of orientation; empty: unknown.
+    #: Angles of detections and of objects by position, in radians, for the similarity of orientation; empty if unknown.
     angles: tuple[NDArray[np.float64], NDArray[np.float64]]
     _columns: tuple[Column, Column]
     _compared: tuple[Any, Any]
@@ -199,11 +200,11 @@ class Arrangement:
         }
         if protocol.group_of != "object":
             notices.pop("group_boxes", None)
-        if len(protocol.area_ranges) == 1 and not protocol.inclusive_pixels:  # overlaps of shares are right
+        if len(protocol.area_ranges) == 1 and not protocol.inclusive_pixels:  # overlaps of normalised boxes are right
             notices.pop("shares_of_images", None)
         if "crowd" not in (*protocol.ignore, *protocol.left_out):
             notices.pop("missing_iscrowd", None)
-        if protocol.inclusive_pixels:  # where a box from a pixel to the same one is a pixel wide
+        if protocol.inclusive_pixels:  # with inclusive pixels, a box from a pixel to itself is a pixel wide
             notices.pop("zero_sized_boxes", None)
         if missing and detections.missing_classes == "skip":
             kept = categories[~np.isin(categories, list(missing))]
@@ -220,7 +221,7 @@ class Arrangement:
         lenient = judgement.lenient
         if protocol.max_per_category is None:
             out_of_found, unscored = either(out_of_found, unscored), None
-        else:  # they stay, ignored and without a match, since the cap counts them, of merged tallies too
+        else:  # they stay, ignored and unmatched, because caps count them, also in merged tallies
             lenient = either(lenient, unscored)
         if image_ids is not None:
             det_image = image_of[det_image]
@@ -253,7 +254,7 @@ class Arrangement:
             ignored_flag |= kind.ignored(shapes[1])
         if protocol.valid_flag in ground_truth.part_flags:
             ignored_flag |= ~ground_truth.part_flags[protocol.valid_flag]
-        # A crowd that is not ignored is an object like any other: it is found once.
+        # A crowd that is not ignored is an object like any other: it is matched at most once.
         crowd = ground_truth.crowd & ignored_flag if protocol.crowd_overlap else np.zeros_like(ignored_flag)
         group = groups_of(ground_truth, protocol)
         if group is not None:
@@ -265,16 +266,18 @@ class Arrangement:
         pixel = 1.0 if protocol.inclusive_pixels else 0.0
         by_kind = None if kind.areas is None else kind.areas(ground_truth, protocol)
         areas = ground_truth.areas if by_kind is None else by_kind
-        if by_kind is not None:  # areas of annotations are not looked at
+        if by_kind is not None:  # areas of annotations are not used
             notices.pop("missing_area", None)
         if isinstance(shapes[1], Boxes) and (protocol.object_areas == "shape" or protocol.inclusive_pixels):
-            # An area that is that of the box counts pixels as the protocol does, as areas of detections do.
+            # An object's area that equals its box's is computed as the protocol counts pixels, like areas of
+            # detections.
             of_box = protocol.object_areas == "shape" or areas == given.areas()
             areas = np.where(of_box, shapes[1].areas(pixel), areas)
         elif protocol.object_areas == "shape":
             areas = shapes[1].areas()
         zero = None if ground_truth.zero_ids is None else ground_truth.zero_ids[truth.order]
-        if zero is not None and "zero_id" in notices:  # of the images chosen, so that those of merged tallies add up
+        # counted on the selected images only, so that notices of merged tallies add up
+        if zero is not None and "zero_id" in notices:
             notices["zero_id"] = int(zero.sum())
         names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
         measuring = Measures(protocol, _sizes(ground_truth, image_of), images, ground_truth.source)
@@ -342,7 +345,7 @@ class Arrangement:
             _measuring=measuring,
             _measured=sides[1],
             _lenient=None if lenient is None else lenient[order],
-            # Of corners that are less than a pixel apart boxes of inclusive pixels touch: so do those without width.
+            # With inclusive pixels, boxes less than a pixel apart touch, and so do boxes without width.
             _reach=None
             if reach is None
             else (_nowhere(reach[0].placed(order, 1.0), unscored), reach[1].placed(truth.order, 1.0)),
@@ -356,14 +359,14 @@ class Arrangement:
         )
 
     def deviations(self, found: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the errors of pairs of positions that matched, shape (p, errors)."""
+        """Return the errors of matched pairs of positions, shape (p, errors)."""
         assert self.kind.deviations is not None
         rows, others = self._bounds[0].order[found], self._bounds[1].order[truth]
         half = has_rule(self.protocol, (name for _, name in self.categories), HALF_TURNS)
         return self.kind.deviations(*self._compared, rows, others, half[self.truth.category[truth]])
 
     def detection_areas(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Return the areas of the detections at positions ``[begin, end)``, as area ranges look at them."""
+        """Return the areas, for area ranges, of the detections at positions ``[begin, end)``."""
         if self._own_areas is None:
             areas = self._shape_areas(begin, end)
         else:
@@ -371,12 +374,13 @@ class Arrangement:
             unknown = np.isnan(areas)
             if unknown.any():
                 areas = np.where(unknown, self._shape_areas(begin, end), areas)
-        if self.protocol.matching == "best":  # VOC's rule knows no areas: a box of negative size counts like any miss
+        # VOC's rule has no areas: a box of negative size counts like any other miss
+        if self.protocol.matching == "best":
             areas = np.maximum(areas, 0.0)
         return readonly(areas, np.float64)
 
     def unmatched_measures(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Return the measures by which detections without a match are ignored, (n, M): no range holds -inf."""
+        """Return the measures that decide whether unmatched detections are ignored, (n, M); -inf is in no range."""
         areas = self.detection_areas(begin, end)
         measures = self._measuring.of_detections(areas, self._measured, begin, end)
         if self._lenient is not None:
@@ -384,7 +388,7 @@ class Arrangement:
         return readonly(measures, np.float64)
 
     def unmatched_outside(self, at: int) -> NDArray[np.bool_]:
-        """Return which detections are ignored without a match in a range, by position."""
+        """Return which detections are ignored in a range if unmatched, by position."""
         return outside_of(self.unmatched_measures(0, self.found.order.size), self.ranges)[:, at]
 
     def _shape_areas(self, begin: int, end: int) -> NDArray[np.float64]:
@@ -396,12 +400,12 @@ class Arrangement:
     def candidates(
         self, cells: overlap.Cells, lowest: float, begin: int, end: int, stop: NDArray[np.uint8] = NEVER
     ) -> overlap.Candidates:
-        """Return the pairs of cells ``[begin, end)`` that may overlap by at least `lowest`, and by how much they do.
+        """Return the candidate pairs of cells ``[begin, end)`` that overlap by at least `lowest`, with their overlaps.
 
-        The `cells` may be the arrangement's, or any other runs of positions. Once `stop` is set the rest is left undone.
+        The `cells` may be the arrangement's, or any other runs of positions. The rest is skipped once `stop` is set.
         """
         kind, bounds = self.kind, self._bounds
-        if self.protocol.matching == "by-object":  # which asks what an ignored object touches
+        if self.protocol.matching == "by-object":  # it needs to know which ignored objects a detection touches
             lowest = min(lowest, _TOUCHING)
         least = {"threshold": lowest, "touch": min(lowest, _TOUCHING), "all": -np.inf}[kind.propose]
         if self._reach is not None and lowest >= self._least:
@@ -414,7 +418,7 @@ class Arrangement:
     def _refine(
         self, refine: Any, cells: overlap.Cells, found: overlap.Candidates, lowest: float, begin: int, end: int
     ) -> None:
-        """Replace the overlaps of bounds by those of the shapes."""
+        """Replace the overlaps of bounds by those of the shapes in place."""
         count = int(found.last.max(initial=0))
         rows = pairs.Rows(
             np.empty(count, np.int64), np.empty(count, np.int64), self._bounds[0].order, self._bounds[1].order
@@ -432,13 +436,13 @@ class Arrangement:
 
 
 def _sizes(ground_truth: GroundTruth, image_of: NDArray[np.int32]) -> NDArray[np.int64] | None:
-    """Return height and width of the evaluated images; None where none is known."""
+    """Return height and width of the evaluated images; None if all are unknown."""
     sizes = ground_truth.images.sizes
     return None if sizes is None else sizes[image_of >= 0]
 
 
 def _frequencies(ground_truth: GroundTruth, protocol: Protocol, wanted: NDArray[Any]) -> dict[Any, str]:
-    """Return the frequencies of the categories that are `wanted`, where the protocol asks for them."""
+    """Return the frequencies of the `wanted` categories, if the protocol uses them."""
     column = ground_truth.categories.frequencies
     if not protocol.groups or column is None:
         return {}
@@ -447,24 +451,24 @@ def _frequencies(ground_truth: GroundTruth, protocol: Protocol, wanted: NDArray[
 
 
 def least_overlaps(protocol: Protocol, iou_thresholds: Sequence[float]) -> NDArray[np.float64]:
-    """Return the least overlap with which a detection may match at each threshold; of a distance, which is negated."""
+    """Return the minimum overlap for a match at each threshold; negated for distances."""
     given = np.array(iou_thresholds)
     if find(protocol.iou_type).falls:
         given = -given
-    # pycocotools takes the lower of the threshold and 1 - 1e-10; x > t is x >= the next number after t.
+    # pycocotools matches from the lower of the threshold and 1 - 1e-10; x > t is x >= the next float after t.
     bounds = np.minimum(given, 1 - 1e-10) if protocol.matching == "best-free" else given
     return readonly(np.nextafter(given, np.inf) if protocol.strict else bounds, np.float64)
 
 
 def rule_at(protocol: Protocol, iou: float) -> pairs.Rule:
-    """Return what kernels ask of a match at one threshold."""
+    """Return the matching rule at one threshold for kernels."""
     least = float(least_overlaps(protocol, [iou])[0])
     return pairs.Rule(least, protocol.matching == "best", protocol.matching == "by-object")
 
 
 def least_near(protocol: Protocol, iou: float, floor: float) -> float:
-    """Return the least overlap with which an object is near a detection: the floor; of a distance, which is negated, the
-    threshold over the floor.
+    """Return the minimum overlap at which an object is near a detection: the floor; for distances the negated threshold
+    divided by the floor.
     """
     return -iou / floor if find(protocol.iou_type).falls else floor
 
@@ -478,7 +482,7 @@ def over_cells(task: Callable[[int, int], None], cells: overlap.Cells, threads: 
 
 
 def _joined(found: Side, truth: Side) -> overlap.Cells:
-    """Return the cells that hold both."""
+    """Return the cells with rows on both sides."""
     left = np.empty(min(found.starts.size, truth.starts.size), np.int64)
     right = np.empty_like(left)
     count = sorting.join(*found.cells(), *truth.cells(), left, right)
@@ -497,14 +501,14 @@ def _bounds(
     apart: NDArray[np.bool_] | None = None,
     boxed: BoxedObjects | None = None,
 ) -> overlap.Boxes:
-    """Return the boxes around shapes by position, and the areas of the shapes where the kind knows them."""
+    """Return the boxes around shapes by position, and the areas of the shapes if the kind defines them."""
     boxes = _nowhere(shapes.bounds().placed(order, pixel), apart)
     boxes = boxes if kind.covered is None else boxes._replace(areas=readonly(kind.covered(shapes), np.float64))
     return boxes if boxed is None else boxed.proposed(boxes)
 
 
 def _nowhere(boxes: overlap.Boxes, rows: NDArray[np.bool_] | None) -> overlap.Boxes:
-    """Return boxes, those of some rows with a negative size: they overlap nothing."""
+    """Return boxes with some rows replaced by a negative size, which overlaps nothing."""
     if rows is None:
         return boxes
     coordinates = boxes.coordinates.copy()
@@ -513,14 +517,14 @@ def _nowhere(boxes: overlap.Boxes, rows: NDArray[np.bool_] | None) -> overlap.Bo
 
 
 def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[Any, str]) -> dict[str, int]:
-    """Return what was unusual about either table, and about both together."""
+    """Return the notices on each table, and on both together."""
     notices = added(ground_truth.notices, detections.notices)
     notices = added(notices, mismatches.notices_of_classes(missing, detections))
     return added(notices, mismatches.notices_of_units(ground_truth, detections))
 
 
 def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> None:
-    """Refuse category ids that are integers in one table and strings in the other, so that none can match."""
+    """Refuse integer category ids in one table and strings in the other, which cannot match."""
     ours, theirs = ground_truth.categories.ids, detections.categories.ids
     if ours.size and ours.dtype.kind != theirs.dtype.kind:
         raise InputError(
@@ -531,7 +535,7 @@ def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> No
 
 
 def _selection(ids: NDArray[Any], wanted: Any, what: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the selected ids and, for each id there is, its place among them (-1 where left out)."""
+    """Return the selected ids, and for each id its index among them (-1 if left out)."""
     if wanted is None:
         return ids, np.arange(ids.size, dtype=np.int32)
     mask = select(wanted, ids, what)
@@ -540,7 +544,7 @@ def _selection(ids: NDArray[Any], wanted: Any, what: str) -> tuple[NDArray[Any],
 
 
 def _translate(table: Ids, known: NDArray[Any]) -> NDArray[np.int32]:
-    """Return every record's index among the `known` ids, -1 where its id is not one of them."""
+    """Return each record's index among the `known` ids, -1 for other ids."""
     place = locate(table.ids, known).astype(np.int32)
     if place.size == known.size and (place == np.arange(place.size)).all():
         return table.codes

@@ -1,4 +1,4 @@
-"""Objects that have a box and no shape of the kind that is scored, as Open Images' boxes without a mask.
+"""Objects with a box but without a shape of the scored kind, such as Open Images' boxes without a mask.
 
 The rules are those of TensorFlow's Object Detection API: such objects are to be found, but a detection that matches one, by
 the box around its own shape, is neither right nor wrong.
@@ -21,13 +21,13 @@ from detmap.shapes.boxes import Boxes
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
 
-#: A box that meets all others, in any unit: x, y, width, height.
+#: A box that overlaps all others, in any unit: x, y, width, height.
 _ANYWHERE = (-1e12, -1e12, 2e12, 2e12)
 
 
 @dataclass(frozen=True, eq=False)
 class BoxedObjects:
-    """Which rows of the ground truth are boxed, and the corners by which these are compared, perhaps as shares of images."""
+    """Rows of the ground truth that are only boxed, and the corners by which they are compared, normalised if needed."""
 
     rows: NDArray[np.bool_]
     corners: NDArray[np.float64]
@@ -35,7 +35,7 @@ class BoxedObjects:
 
     @classmethod
     def of(cls, ground_truth: GroundTruth, kind: Kind, protocol: Protocol) -> BoxedObjects | None:
-        """Return the objects that the protocol takes by their boxes; None: none."""
+        """Return the objects that the protocol matches by their boxes; None if there are none."""
         if protocol.without_shape != "boxed" or kind.absent is None:
             return None
         rows, shares = kind.absent(ground_truth.shape(kind.name))
@@ -46,7 +46,7 @@ class BoxedObjects:
         return cls(rows, corners, shares is not None or ground_truth.within_unit) if rows.any() else None
 
     def proposed(self, bounds: overlap.Boxes) -> overlap.Boxes:
-        """Return the bounds of objects, by which pairs are proposed: those of boxed ones meet every detection."""
+        """Return the bounds that propose pairs: those of boxed objects overlap every detection."""
         coordinates, areas = bounds.coordinates.copy(), bounds.areas.copy()
         far = np.array(_ANYWHERE)
         coordinates[self.rows] = far if bounds.sizes else np.append(far[:2], far[:2] + far[2:])
@@ -54,7 +54,9 @@ class BoxedObjects:
         return bounds._replace(coordinates=readonly(coordinates, np.float64), areas=readonly(areas, np.float64))
 
     def refine(self, detections: Column, kind: Kind, pairs: Pairs, out: NDArray[np.float64]) -> None:
-        """Write the overlaps of the pairs whose object is boxed: of boxes, over the detection's own area for a group."""
+        """Write the overlaps of pairs with boxed objects: IoU of boxes; for a group, intersection over the detection's
+        area.
+        """
         at = np.flatnonzero(self.rows[pairs.ground_truth])
         bounds = detections.bounds()
         assert isinstance(bounds, Boxes)
@@ -74,7 +76,7 @@ class BoxedObjects:
 
 
 def roles_of(group: NDArray[np.bool_] | None, boxed: BoxedObjects | None) -> NDArray[np.uint8] | None:
-    """Return the role of each object in matching; None: all are single objects."""
+    """Return the role of each object in matching; None if all are single objects."""
     if group is None and boxed is None:
         return None
     role = np.uint8(0) if group is None else np.where(group, np.uint8(matching.GROUP), np.uint8(0))
@@ -84,7 +86,9 @@ def roles_of(group: NDArray[np.bool_] | None, boxed: BoxedObjects | None) -> NDA
 
 
 def notices_of(boxed: BoxedObjects | None, notices: dict[str, Any], rows: NDArray[np.int32]) -> dict[str, Any]:
-    """Return notices, with the boxed objects among the evaluated `rows` counted in place of those that nothing finds."""
+    """Return notices in which boxed objects among the evaluated `rows` are counted as such rather than as objects
+    without a shape.
+    """
     if boxed is None:
         return notices
     left = {code: count for code, count in notices.items() if code != "absent_masks"}

@@ -1,4 +1,4 @@
-"""Cells are matched by objects, anew at each score, as KITTI's rules say: see `detmap.kernels.rematching`."""
+"""Matching of cells by objects, anew at each score, under KITTI's rules: see `detmap.kernels.rematching`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from detmap.kernels import matching, pairs
 from detmap.kernels import rematching as kernels
 from detmap.system import parallel
 
-#: The angle that stands for none: a detection with it makes that no similarity of orientation is known.
+#: Sentinel for a missing angle: one detection with it makes the similarity of orientation undefined.
 NO_ANGLE = -10.0
 
 
@@ -24,8 +24,8 @@ def match_all(
     threads: int | None,
     taken: NDArray[np.int32] | None = None,
 ) -> kernels.Steps:
-    """Match all cells and return what changes with every score; `thresholds` are least overlaps, and `words`, which are
-    written to, come as misses. In `taken` is written the object, counted within its cell, that each detection takes.
+    """Match all cells and return what changes with every score; `thresholds` are minimum overlaps; `words` is updated
+    in place from all misses; `taken` receives the object, counted within its cell, that each detection matches.
     """
     bits = arranged.ranges.measure.size * thresholds.size
     out = _room(words, bits, arranged.angles[0], np.empty(0, np.int32) if taken is None else taken)
@@ -46,7 +46,7 @@ def match_all(
 
 
 def _room(words: matching.Words, bits: int, angles: NDArray[np.float64], taken: NDArray[np.int32]) -> kernels.Steps:
-    """Return room for what matching writes, of detections that overlap nothing, some of which `words` ignore."""
+    """Return the output arrays of matching for detections that overlap nothing; some are ignored in `words`."""
     count = len(words.hit)
     missed = np.empty((count, bits), np.int32)
     for bit in range(bits):
@@ -89,7 +89,7 @@ def taken(arranged: Arrangement, objects: matching.Objects, iou: float, at: int,
 
 
 def _measure(arranged: Arrangement, out: pairs.Taken, least: float) -> None:
-    """Write the overlaps of detections with what they take."""
+    """Write the overlaps of detections with the objects they match."""
     cells = arranged.cells
     candidates = arranged.candidates(cells, least, 0, cells.detection_starts.size, parallel.stop_flag())
     sizes = cells.detection_stops - cells.detection_starts

@@ -41,11 +41,11 @@ def scored(
     caller: Callable[..., Any] | None = None,
     **decisions: Any,
 ) -> DetectionResult:
-    """Return what `detmap.evaluate` does, without intervals; `caller` is whose keywords an error may suggest."""
+    """Compute `detmap.evaluate` without intervals; errors suggest keywords of `caller`."""
     detections = owned(detections)
     given = protocol, iou_type, image_ids, category_ids, threads, caller
     tally = _tally(ground_truth, detections, *given, **decisions)
-    tally = tally.in_ranking_order(threads, grouped=True)  # and the tally as it was, for the curves
+    tally = tally.in_ranking_order(threads, grouped=True)  # free the unsorted tally before the curves
     return DetectionResult(tally, threads=threads)
 
 
@@ -61,9 +61,9 @@ def match(
     threads: int | None = None,
     **decisions: Unpack[Decisions],
 ) -> Tally:
-    """Match detections with ground truth and return the tally, which merges with those of other images.
+    """Match detections with ground truth and return the tally, which can be merged with those of other images.
 
-    The parameters are those of `detmap.evaluate`. ``DetectionResult(tally)`` makes the metrics.
+    The parameters are those of `detmap.evaluate`. ``DetectionResult(tally)`` computes the metrics.
     """
     detections = owned(detections)
     given = protocol, iou_type, image_ids, categories_given(category_ids, labels), threads, match
@@ -81,7 +81,7 @@ def _tally(
     caller: Callable[..., Any] | None,
     **decisions: Any,
 ) -> Tally:
-    """Return the tally of what is given; tables that were read for it, or handed over, are gone after it."""
+    """Return the tally of the inputs; tables read or handed over are freed when it returns."""
     truth, found = tables_of(ground_truth, detections, protocol, iou_type, decisions.get("levels"))
     protocol = asked_protocol(protocol, truth)
     kind = scored_kind(protocol, iou_type, truth, found)
@@ -97,7 +97,7 @@ def _match(
     category_ids: Any,
     threads: int | None,
 ) -> Tally:
-    """Return the tally with its detections image by image; a function of its own, so that all it needed is gone after it."""
+    """Return the tally with its detections image by image; a separate function, so that its locals are freed."""
     arranged = Arrangement.of(ground_truth, detections, protocol, image_ids, category_ids, threads)
     words, steps, otherwise = _match_cells(arranged, threads)
     found, truth = arranged.found, arranged.truth
@@ -107,7 +107,7 @@ def _match(
     settled = settle(words, found.scores) if arranged.objects.role.size else np.zeros(found.order.size, np.bool_)
     by_ties = tie_order(protocol, found, settled)
     if by_ties is not None:
-        # Columns of what the protocol does not ask for are empty.
+        # Columns that the protocol does not use are empty.
         columns = {name: column[by_ties] if len(column) else column for name, column in columns.items()}
     outside = arranged.objects.ignored[:, None] | outside_of(arranged.objects.measures, arranged.ranges)
     positives = np.add.reduceat(~outside, truth.starts[:-1], dtype=np.int32) if truth.order.size else outside
@@ -139,7 +139,7 @@ def _match(
 
 
 def _errors(arranged: Arrangement, threads: int | None) -> NDArray[np.float64]:
-    """Return the errors of every detection, by position, that matches where errors are measured; NaN for others."""
+    """Return the errors of every matched detection by position, NaN for others, if the protocol measures errors."""
     protocol = arranged.protocol
     assert protocol.error_threshold is not None
     outside = arranged.objects.ignored | outside_of(arranged.objects.measures, arranged.ranges)[:, 0]
@@ -154,13 +154,13 @@ def _errors(arranged: Arrangement, threads: int | None) -> NDArray[np.float64]:
 def _match_cells(
     arranged: Arrangement, threads: int | None
 ) -> tuple[matching.Words, dict[str, NDArray[Any]], zero_ids.Otherwise | None]:
-    """Return the hit and ignored words of every detection, by position, the columns of what changes with the score, and the
+    """Return the hit and ignored words of every detection by position, the columns that change with the score, and the
     words under the other value of `id_zero`.
     """
     protocol, cells = arranged.protocol, arranged.cells
     count, words = arranged.found.order.size, word_count(protocol)
     thresholds = least_overlaps(protocol, protocol.iou_thresholds)
-    extended = arranged.order.size  # those of other categories too, which are no rows of the tally
+    extended = arranged.order.size  # including those of other categories, which are no rows of the tally
     hit, ignored = allocate(*[((extended, words), np.uint64)] * 2)
     levels, out = (
         matching.Levels(thresholds, arranged.ranges, protocol.matching == "best"),
@@ -192,7 +192,7 @@ def _match_cells(
 
 
 def _choose(arranged: Arrangement, out: matching.Words, threads: int | None) -> None:
-    """Set the bits of detections that objects choose, at one threshold and in one area range or level after the other."""
+    """Set the bits of detections that objects choose, for each threshold and area range or level in turn."""
     protocol, objects = arranged.protocol, arranged.objects
     outside = outside_of(objects.measures, arranged.ranges)
     for area in range(len(protocol.range_names)):

@@ -1,4 +1,4 @@
-"""The streaming evaluator: images come a batch at a time, a tally stays."""
+"""The streaming evaluator, which turns batches of images into a tally."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ from detmap.system.saved_states import gathered, seal, unseal
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: Images, or boxes, that are collected before they are matched.
+#: Number of images, or boxes, that are collected before they are matched.
 _IMAGES, _BOXES = 512, 100_000
 
 
 class Evaluator:
-    """Scores detections as they come, batch by batch, process by process.
+    """Scores detections incrementally, over batches and processes.
 
     Parameters
     ----------
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
-        Every decision that the following do not replace.
+        The decisions, unless the following replace them.
     categories : sequence of int or str, or mapping of id to name, optional
-        The categories to score; by default those that the targets turn out to have.
+        The categories to score; by default those of all targets.
     box_format : {"xyxy", "xywh", "cxcywh"}
         The format of predictions and targets: two corners, near corner and size, or centre and size.
     duplicates : {"error", "first"}
@@ -85,10 +85,10 @@ class Evaluator:
     With image ids neither the order nor the number of updates and merges matters: every bit of the result is that of one
     `detmap.evaluate` of everything. Without them images are numbered as they come, and a merge numbers the images of the
     other evaluator after those of this one. Equal scores rank by image id, then as given within the image; protocols
-    that go by file order take the images in that order too.
+    that break ties by file order take the images in that order too.
 
-    Threads may share an evaluator: one of them at a time reads or changes what it has seen, and `compute` scores what was
-    there when it was called.
+    Threads may share an evaluator: one of them at a time reads or changes what it has seen, and `compute` scores what
+    had been seen when it was called.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class Evaluator:
         self.protocol = decided = resolve(protocol, iou_type=iou_type, caller=Evaluator, **decisions)
         self._inferred = iou_type is None and isinstance(protocol, str) and decided.iou_type == COCO.iou_type
         self._undecided = self._inferred
-        # Iterables among the decisions were consumed above, so their settled values are kept.
+        # Iterables among the decisions were consumed above, so keep their normalised values.
         own: dict[str, Any] = {
             name: known
             for name, value in decisions.items()
@@ -133,12 +133,13 @@ class Evaluator:
         self.threads = threads
         self._names = read_categories(categories)
         self._frequencies = dict(frequencies or {})
-        frequency_column(self._frequencies, np.empty(0, np.int64), "evaluator")  # refuses what is none
-        self._lock = threading.RLock()  # held while the collected images are read; never two evaluators' at once
+        frequency_column(self._frequencies, np.empty(0, np.int64), "evaluator")  # raises for invalid frequencies
+        # held while collected images are read; locks of two evaluators are never held together
+        self._lock = threading.RLock()
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything seen."""
+        """Forget all images."""
         with self._lock:
             self._forget()
 
@@ -150,7 +151,7 @@ class Evaluator:
         self._waiting: dict[Any, Image] = {}
         self._boxes = 0
         self._seen: set[Any] = set()
-        self._noted: dict[Any, dict[str, int]] = {}  # by image, the notices that `_tally` and `_parts` have of it
+        self._noted: dict[Any, dict[str, int]] = {}  # the notices in `_tally` and `_parts` by image
         self._numbered: bool | None = None
         self._label_kind: str | None = None
 
@@ -200,7 +201,7 @@ class Evaluator:
         Raises
         ------
         InputError
-            For data that cannot be scored, or an image seen before; nothing of the batch is taken in then.
+            For data that cannot be scored, or an image seen before; the batch is then ignored as a whole.
         """
         alone = isinstance(predictions, Mapping) and isinstance(targets, Mapping)
         if isinstance(predictions, Mapping) and isinstance(targets, Mapping):
@@ -268,7 +269,7 @@ class Evaluator:
             self._match()
 
     def _protocol_of(self, given: Mapping[int, list[str]]) -> Protocol:
-        """Return the rules for images with the given kinds of shape, by their number in the update."""
+        """Return the protocol for images with the given kinds of shape and their counts in the update."""
         if not given:
             return self.protocol
         kind = kind_of_images(given, None if self._undecided else find(self.protocol.iou_type).column_name)
@@ -280,7 +281,8 @@ class Evaluator:
             return self.protocol
         if self._rules is not None:
             return self._rules(iou_type=like.iou_type)
-        names = ("iou_type", *find(like.iou_type).decisions)  # it was restored: what it was given is not known
+        # a restored evaluator does not know its original arguments
+        names = ("iou_type", *find(like.iou_type).decisions)
         return replace(self.protocol, **{name: getattr(like, name) for name in names})
 
     def _decide(self, protocol: Protocol) -> None:
@@ -290,7 +292,7 @@ class Evaluator:
             self._tally = Tally.empty(protocol, self._categories())
 
     def _check_kind(self, batch: Mapping[Any, Image]) -> None:
-        """Refuse ids or labels that are integers where they were strings before, or the other way round."""
+        """Refuse ids or labels that change between integers and strings."""
         ids = set(map(type, batch))
         for seen in self._seen:
             ids.add(type(seen))
@@ -306,7 +308,7 @@ class Evaluator:
         self._label_kind = next(iter(labels), None)
 
     def _match(self) -> None:
-        """Turn the images that wait into a tally."""
+        """Match the collected images into a tally."""
         if not self._waiting:
             return
         ids, images = list(self._waiting), list(self._waiting.values())
@@ -373,7 +375,7 @@ class Evaluator:
             scores=joined.scores,
             box_format=self.box_format,
             invalid_boxes=invalid,
-            # Whatever they are called, those given are the ones to rank by.
+            # The given scores are those to rank by, whatever the protocol calls them.
             more_scores={self.protocol.score_field: joined.scores},
             notices={"dropped_boxes": joined.dropped, "unscored_shapes": joined.unscored},
             source="predictions",
@@ -383,14 +385,14 @@ class Evaluator:
         if notices:
             noted = {identity: self._noted_of(image) for identity, image in self._waiting.items()}
             self._noted.update((identity, counts) for identity, counts in noted.items() if counts)
-        if tally.order.size:  # from the place among all to the place within the image
+        if tally.order.size:  # convert the index among all into the index within the image
             first = np.cumsum([0, *counts])[np.argsort(given, kind="stable")]
             tally = replace(tally, order=tally.order - first[tally.image])
         self._parts.append(replace(tally, notices=notices).by_image_and_order())
         self._waiting, self._boxes = {}, 0
 
     def _listed(self, name: str) -> dict[Any, list[Any]]:
-        """Return the categories that images which wait list under a name, by image."""
+        """Return the category lists of the collected images under a name, by image."""
         return {identity: image.lists[name] for identity, image in self._waiting.items() if name in image.lists}
 
     def _noted_of(self, image: Image) -> dict[str, int]:
@@ -430,7 +432,7 @@ class Evaluator:
         return self._tally
 
     def merge(self, other: Evaluator) -> Evaluator:
-        """Take in what another evaluator has seen, which is left as it is, and return this one.
+        """Merge what another evaluator has seen, which stays unchanged, into this one, and return this one.
 
         Raises
         ------
@@ -463,7 +465,7 @@ class Evaluator:
     def _add(
         self, theirs: Tally, numbered: bool | None, label_kind: str | None, noted: dict[Any, dict[str, int]]
     ) -> None:
-        """Take in what another evaluator had seen."""
+        """Merge the state of another evaluator."""
         if not theirs.image_ids.size:
             return
         if self._numbered not in (None, numbered):
@@ -493,13 +495,13 @@ class Evaluator:
         self._label_kind = self._label_kind or label_kind
 
     def sync(self, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None = None) -> Evaluator:
-        """Return an evaluator of what all processes have seen, the same in each of them; this one is left as it is.
+        """Return an evaluator of what all processes have seen, equal in all of them; this one stays unchanged.
 
         Parameters
         ----------
         all_gather_object : callable
-            ``torch.distributed.all_gather_object`` or its like: fills a list with every process's object, in the order of
-            ranks.
+            ``torch.distributed.all_gather_object`` or its like: which fills a list with every process's object, in the
+            order of ranks.
         world_size : int, optional
             How many processes there are; by default ``torch.distributed`` is asked.
 
@@ -523,7 +525,7 @@ class Evaluator:
         return merged
 
     def _fresh(self) -> Evaluator:
-        """Return an evaluator of this class that is set up like this one and has seen nothing."""
+        """Return an empty evaluator of this class with the same settings."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__, _lock=threading.RLock())
         made._forget()
@@ -550,12 +552,12 @@ class Evaluator:
 
     @classmethod
     def from_bytes(cls, data: bytes, protocol: Protocol | None = None) -> Evaluator:
-        """Return an evaluator that has seen what the one that `to_bytes` saved had seen.
+        """Return the evaluator that `to_bytes` saved.
 
         Parameters
         ----------
         data : bytes
-            May come from anywhere, see `Tally.from_bytes`.
+            May come from an untrusted source, see `Tally.from_bytes`.
         protocol : Protocol, optional
             The only one that is accepted.
 
@@ -625,7 +627,7 @@ class Evaluator:
         fresh = self._fresh()
         wanted = fresh.protocol if saved._undecided else fresh._rules_for(saved.protocol)
         if saved._rules_for(wanted) != wanted:
-            Evaluator.from_bytes(state["state"], wanted)  # says so
+            Evaluator.from_bytes(state["state"], wanted)  # raises if it is damaged
         if saved._names != self._names:
             raise StateError("the saved state has other categories")
         if saved._frequencies != self._frequencies:
@@ -638,19 +640,19 @@ class Evaluator:
 
     def __reduce__(self) -> Any:
         data = self.to_bytes()
-        own = vars(Evaluator()).keys() - {"threads", "_rules"}  # what `to_bytes` says, and what is seen
+        own = vars(Evaluator()).keys() - {"threads", "_rules"}  # attributes saved by `to_bytes`, and state
         return _revived, (type(self), data, {name: value for name, value in vars(self).items() if name not in own})
 
 
 def _revived(kind: type[Evaluator], data: bytes, rest: dict[str, Any]) -> Evaluator:
-    """Return a pickled evaluator, of a subclass perhaps, with the attributes that the subclass added."""
+    """Return an unpickled evaluator, perhaps of a subclass, with the attributes that the subclass added."""
     made = object.__new__(kind)
     made.__dict__.update(vars(Evaluator.from_bytes(data)), **rest)
     return made
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
-    """What a saved evaluator says besides its tally."""
+    """Content of a saved evaluator besides its tally."""
 
     box_format: Literal["xyxy", "xywh", "cxcywh"]
     duplicates: Literal["error", "first"]

@@ -1,7 +1,7 @@
-"""Federated data sets such as LVIS: which detections are scored where not every category was looked for on every image.
+"""Decisions of federated data sets such as LVIS, where not every category was looked for on every image.
 
-Each decision is declared here; `detmap.detection.protocols.Protocol` has a field for each, and `Arrangement` calls what
-carries them out. The rules are lvis-api's, see `detmap.data.federated` for what the ground truth says.
+Each decision is declared here; `detmap.detection.protocols.Protocol` has a field for each, and `Arrangement` calls the
+functions that implement them. The rules are lvis-api's, see `detmap.data.federated` for what the ground truth says.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ POOLED = _decision(
     flag=Flag(name="--pooled", value=True, help="report AP_pooled too: the AP of one ranking of all categories"),
 )
 
-#: The fields of images that list categories.
+#: The fields of images with lists of categories.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
 
-#: The fields of JSON that each decision reads, where it is not as by default.
+#: The JSON fields that each decision reads if it is not the default.
 _FIELDS = {
     "judged": ("all", ("neg_category_ids", "pos_category_ids")),
     "not_exhaustive": ("wrong", ("not_exhaustive_category_ids",)),
@@ -103,14 +103,14 @@ _FIELDS = {
 
 
 def fields_read(protocol: Protocol) -> list[str]:
-    """Return which fields of other benchmarks a protocol reads, or need not: frequency only adds metrics."""
+    """Return the foreign fields that a protocol reads, or can ignore: frequency only adds metrics."""
     read = [field for name, (default, own) in _FIELDS.items() if getattr(protocol, name) != default for field in own]
     read += find(protocol.iou_type).lists
     return list(dict.fromkeys([*read, *(["frequency"] if {*LISTS} & {*read} else [])]))
 
 
 def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArray[np.bool_]) -> dict[str, int]:
-    """Return notices on the selected images, and their objects, that lack what the protocol reads."""
+    """Return notices on the selected images, and their objects, that lack fields which the protocol reads."""
     lists = dict(
         zip(LISTS, ((ground_truth.negatives, ground_truth.present), (ground_truth.not_exhaustive,)), strict=True)
     )
@@ -133,7 +133,7 @@ def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArra
 
 
 def areas_of(table: Detections | GroundTruth, kind: str, own: bool) -> NDArray[np.float64]:
-    """Return the areas that area ranges look at: of the table's `own` column where it has one, else of its shapes."""
+    """Return the areas for area ranges: the table's `own` column if there is one, else the areas of its shapes."""
     if isinstance(table, GroundTruth):
         return table.areas if own else np.asarray(table.shape(kind).areas())
     if not own or table.areas is None:
@@ -143,7 +143,7 @@ def areas_of(table: Detections | GroundTruth, kind: str, own: bool) -> NDArray[n
 
 
 def without_area(table: Detections | GroundTruth, protocol: Protocol) -> NDArray[np.bool_] | None:
-    """Return which rows of a table the decision leaves out; None: none."""
+    """Return which rows of a table the decision leaves out; None if it leaves out none."""
     if protocol.without_area == "scored":
         return None
     if protocol.without_area == "undetected":
@@ -159,18 +159,18 @@ def without_area(table: Detections | GroundTruth, protocol: Protocol) -> NDArray
 
 
 def either(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-    """Return where either of two columns of flags is set; None: nowhere."""
+    """Return the union of two optional columns of flags; None if it is empty."""
     if one is None or other is None:
         return one if other is None else other
     return one | other
 
 
 class Judgement:
-    """Which detections were looked for (`unjudged`: which were not), and of which not all objects are annotated
-    (`lenient`: ignored without a match); shape (n,) each, None where none is.
+    """Detections of categories that were not looked for on their image (`unjudged`), or not exhaustively annotated
+    there (`lenient`: ignored if unmatched); flags of shape (n,), None if none is set.
 
-    Image and category of each detection are places among those of the ground truth, -1 for a category that it lacks.
-    Objects that are `left_out` do not say that their category was looked for.
+    Image and category of each detection are indices among those of the ground truth, -1 for a category that it lacks.
+    Objects that are `left_out` are no evidence that their category was looked for.
     """
 
     unjudged: NDArray[np.bool_] | None = None

@@ -1,8 +1,8 @@
-"""The decisions of a protocol that mostly lie in files: what was left out, rounded or moved before anybody scored.
+"""Decisions of a protocol about the input: records left out, and numbers rounded or moved, before scoring.
 
-A tool that cuts scores, or writes boxes with one decimal, decides so as much as one that matches in another way. Each is
-declared here; `detmap.detection.protocols.Protocol` has a field for each, and `detmap.detection.preparation` carries them
-out.
+A tool that cuts scores, or writes boxes with one decimal, changes the result as much as one that matches differently.
+Each decision is declared here; `detmap.detection.protocols.Protocol` has a field for each, and
+`detmap.detection.preparation` implements them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from detmap.errors import shorten
 
 _SINCE = "0.2"
 
-#: A decision that lies in what is read.
+#: Declares a decision about the input.
 _in_files = partial(decision, since=_SINCE, reads=True)
 
 

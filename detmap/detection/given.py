@@ -1,4 +1,4 @@
-"""What is scored, from what people have: tables, paths, or COCO's JSON as ``json.load`` gives it."""
+"""Convert arguments of users to tables: tables, paths, or COCO's JSON as returned by ``json.load``."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ Truth = GroundTruth | str | os.PathLike[str] | Mapping[str, Any]
 #: Detections: a table, the path of a file or folder of any format, or COCO's list of results.
 Found = Detections | str | os.PathLike[str] | Sequence[Mapping[str, Any]]
 
-#: Detections of several models: by name, or one after the other.
+#: Detections of several models: by name, or in a sequence.
 Models = Mapping[str, Found] | Sequence[Found]
 
-#: The fields in which COCO's results may lie, in place of a bare list.
+#: Fields that may wrap COCO's results instead of a bare list.
 _WRAPPED = ("annotations", "predictions")
 
 
 def by_name(detections: Found | Models) -> dict[str, Found]:
     """Return detections by the names of their models. Raises `OptionError` where a file is given twice.
 
-    Models that are given one after the other are called by their files, as `detmap batch` calls them, and else "model 1" and
-    so on by their places; a single one "detections".
+    Models in a sequence are named after their files, as in `detmap batch`, or else "model 1" and so on; a single one
+    "detections".
     """
     if _is_one(detections):
         listed: list[Any] = [detections]
@@ -55,25 +55,25 @@ def by_name(detections: Found | Models) -> dict[str, Found]:
 
 
 def _is_one(detections: object) -> bool:
-    """Return whether detections are those of one model: a table, a path, or COCO's results."""
+    """Return whether detections belong to one model: a table, a path, or COCO's results."""
     if isinstance(detections, Mapping):
         return any(isinstance(detections.get(name), list | tuple) and _is_one(detections[name]) for name in _WRAPPED)
     if isinstance(detections, list | tuple):
         if not detections:
             return True
-        first = detections[0]  # a record, or a model: a result is a mapping too
+        first = detections[0]  # a record or a model: a record is a mapping too
         return isinstance(first, Mapping) and not hasattr(first, "tally") and not _is_one(first)
     return True
 
 
 def _path_of(given: object) -> str:
-    """Return the path that detections are read from, or were; empty where there is none."""
+    """Return the path of the file of detections; "" if there is none."""
     if isinstance(given, str | os.PathLike):
         return os.fspath(given)
     return given.source if isinstance(given, Detections) and given.source != _UNNAMED else ""
 
 
-#: The source of detections that no file is known of.
+#: Name of detections without a known file.
 _UNNAMED = "detections"
 
 
@@ -87,11 +87,11 @@ class Owned:
 
     @property
     def held(self) -> Any:
-        """What is still to be taken."""
+        """The detections not yet taken."""
         return self._held[0]
 
     def take(self) -> Any:
-        """Hand it over; a second time there is nothing left."""
+        """Return the detections and give up ownership; raise if they were taken before."""
         return self._held.pop()
 
 
@@ -107,16 +107,15 @@ def tables_of(
     iou_type: str | None,
     levels: Any = None,
 ) -> tuple[GroundTruth, Detections]:
-    """Return tables of ground truth and detections; files and dictionaries are read for the kind of shape that is
-    scored, with the fields of `levels`, by default those of the protocol. Raises `InputError` for anything else, for
-    swapped arguments, and as readers do.
+    """Return tables of ground truth and detections, reading files and dictionaries for the scored kind of shape with
+    the fields of `levels` (the protocol's by default); raise `InputError` for other types and swapped arguments.
     """
     detections = detections.take() if isinstance(detections, Owned) else detections
     if isinstance(ground_truth, GroundTruth) and isinstance(detections, Detections):
         return ground_truth, detections
     kind = iou_type
     if kind is not None and isinstance(protocol, str) and protocol != AUTO:
-        resolve(protocol, iou_type=kind)  # refused before files are read
+        resolve(protocol, iou_type=kind)  # raises before files are read
     if kind is None:
         tables = [one for one in (ground_truth, detections) if isinstance(one, GroundTruth | Detections)]
         if protocol == AUTO:
@@ -136,7 +135,7 @@ def tables_of(
 
 
 def _asked(given: Truth) -> str:
-    """Return the protocol whose fields ground truth has that is still to be read; COCO's of what cannot be read twice."""
+    """Return the protocol for the fields of unread ground truth; COCO's if it cannot be read twice."""
     if not isinstance(given, str | os.PathLike | Mapping):
         return COCO.name
     from detmap.formats.files import asked_protocol
@@ -146,7 +145,7 @@ def _asked(given: Truth) -> str:
 
 
 def _truth(given: Truth, kind: str, fields: tuple[str, ...]) -> Truth:
-    """Read ground truth; what cannot be read is returned as it is."""
+    """Read ground truth, returning other types unchanged."""
     if not isinstance(given, str | os.PathLike | Held | Mapping):
         return given
     from detmap.formats.inputs import Input
@@ -155,7 +154,7 @@ def _truth(given: Truth, kind: str, fields: tuple[str, ...]) -> Truth:
 
 
 def _found(given: Found, truth: GroundTruth, kind: str) -> Found:
-    """Read detections; what cannot be read is returned as it is."""
+    """Read detections, returning other types unchanged."""
     if not isinstance(given, str | os.PathLike | Held | list | tuple | Mapping):
         return given
     from detmap.formats.inputs import Input

@@ -1,8 +1,8 @@
-"""Boxes that stand for groups of objects, as Open Images has them, and the order of equal scores that goes with them.
+"""Decisions on boxes that stand for groups of objects, as in Open Images, and on the order of equal scores.
 
-The rules are those of TensorFlow's Object Detection API. A detection that hits no single object falls to the group that
-holds most of it, if that is at least the threshold's share of its own area. A group is found once, by the best detection
-that falls to it; the others count neither as hits nor as misses.
+The rules are those of TensorFlow's Object Detection API. A detection that matches no single object is assigned to the
+group with the largest share of its area, if that share reaches the threshold. A group is found once, by its best
+detection; its other detections count neither as hits nor as misses.
 """
 
 from __future__ import annotations
@@ -51,19 +51,18 @@ WITHOUT_SHAPE = decision(
     group="federated",
 )
 
-#: Columns of Open Images' CSV, and fields of other files, that the decision reads, or that say nothing of scoring.
+#: Columns of Open Images' CSV, and fields of other files, that the decision reads or that do not concern scoring.
 FIELDS = ("IsGroupOf", "isgroupof", "is_group_of", "IsDepiction", "IsInside")
 
 
 def groups_of(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.bool_] | None:
-    """Return which objects stand for groups, and are not objects like others; None: none does."""
+    """Return which objects are groups rather than single objects; None if none is."""
     return None if protocol.group_of == "object" else ground_truth.group_of
 
 
 def settle(words: matching.Words, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Make hits of the bits by which `matching.match` marks groups that are found; return which detections found one.
-
-    A group whose best detection has no score above 0 is not found: TensorFlow's program begins its maximum with 0.
+    """Turn the bits by which `matching.match` marks found groups into hits, and return which detections found one. A
+    group whose best detection has a score of 0 or less is not found: TensorFlow's program starts its maximum at 0.
     """
     found = words.hit & words.ignored
     rows = found.any(axis=1)
@@ -74,9 +73,10 @@ def settle(words: matching.Words, scores: NDArray[np.float64]) -> NDArray[np.boo
 
 
 def tie_order(protocol: Protocol, side: Any, found_groups: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Return the positions of detections in the order in which equal scores of a cell are ranked; None: as they stand.
+    """Return the positions of detections in the order in which ties within a cell are ranked; None for the given order.
 
-    Under "reversed" later detections are matched first, and ranked last; those that found a group come before others.
+    Under "reversed" later detections are matched first but ranked last; detections that found a group come before
+    others.
     """
     if protocol.ties != "reversed":
         return None

@@ -1,4 +1,4 @@
-"""A row per detection: what it found at one IoU threshold. Diagnoses are made of these."""
+"""The outcome of each detection at one IoU threshold, the input of diagnoses."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ __all__ = ["HIT", "IGNORED", "MISS", "Matches", "match_pairs"]
 class Matches(Frozen):
     """The outcome of every detection at one IoU threshold and in one area range: one row per detection.
 
-    Rows stand by image, within it by category, and there by descending score. Detections that are not evaluated have none:
-    those beyond the largest cap, and those of images and categories that are not selected or that the ground truth does
-    not have. Where there is no such object, an index is -1 and an overlap NaN.
+    Rows are sorted by image, category and descending score. Detections that are not evaluated have no row: those beyond
+    the largest cap, and those of images and categories that are not selected or that the ground truth does not have.
+    Without such an object an index is -1 and an overlap NaN.
 
     Laws: `outcome` equals the bits of the `detmap.Tally` of the same protocol at that threshold and area range; in each
     category there are as many objects in `missed` as false negatives.
@@ -64,19 +64,19 @@ class Matches(Frozen):
         ``MISS`` (0): a false positive. ``HIT`` (1): a true positive. ``IGNORED`` (2): does not count, since it matches an
         object that is ignored or outside of the area range, or matches nothing and is itself outside of the area range.
     ground_truth : ndarray of int32, shape (n,)
-        The row in the table of ground truth that it takes, an ignored one included.
+        The row of the matched object in the table of ground truth, also if ignored.
     overlap : ndarray of float64, shape (n,)
-        The overlap with it; of a distance its negative, here and in what follows.
+        The overlap with the matched object; distances are negated, here and below.
     same, same_overlap : ndarray, shape (n,), or None
-        The object of its own category that it overlaps most, taken or not, and how much. Only objects that count are looked
-        at (neither ignored nor outside of the area range), and overlaps of at least the floor. None without
-        ``across_categories``.
+        The object of its own category with the largest overlap, matched or not, and that overlap. Only objects that
+        count (neither ignored nor outside of the area range) and overlaps of at least the floor are considered. None
+        without ``across_categories``.
     other, other_overlap, other_category : ndarray, shape (n,), or None
-        Likewise of all other categories that are evaluated; `other_category` is an index into `categories`.
+        Likewise for all other evaluated categories; `other_category` is an index into `categories`.
     in_group : ndarray of bool, shape (n,), or None
-        Whether the object that it takes stands for a group. None: no object does.
+        Whether the matched object stands for a group. None: no object does.
     missed : ndarray of int32, shape (m,)
-        Rows in the table of ground truth that count and that no detection took, ascending.
+        Rows of the table of ground truth that count and are unmatched, ascending.
     notices : mapping of str to int
         What was unusual, counted.
     """
@@ -107,13 +107,13 @@ class Matches(Frozen):
         return int(self.detection.size)
 
     def quality(self) -> NDArray[np.float64]:
-        """Return how well each detection lies on the object that it takes, shape (n,): the overlap, or 1 minus the share of
-        the threshold that a distance is; NaN where it takes none.
+        """Return the localisation quality of each matched detection, shape (n,): the overlap, or for distances 1 minus
+        distance over threshold; NaN if unmatched.
         """
         return 1 + self.overlap / self.iou if find(self.protocol.iou_type).falls else self.overlap
 
     def tie_keys(self) -> NDArray[np.int64]:
-        """Return a key for each detection, by which equal scores of a category ascend in the ranking, shape (n,)."""
+        """Return keys by which detections of a category with equal scores are ranked, ascending, shape (n,)."""
         rows = np.arange(len(self))
         if self.protocol.ties in BY_FILE:
             return self.detection.astype(np.int64) * (1 if self.protocol.ties == "file" else -1)
@@ -146,7 +146,7 @@ def match_pairs(
     threads: int | None = None,
     **decisions: Unpack[Decisions],
 ) -> Matches:
-    """Match detections with ground truth at one IoU threshold and say for each detection what it found.
+    """Match detections with ground truth at one IoU threshold and return the outcome of each detection.
 
     Parameters
     ----------
@@ -161,8 +161,8 @@ def match_pairs(
     across_categories : bool
         Also find the object that each detection overlaps most, in its own category and in all others.
     floor : float
-        The least overlap at which such an object is found, above 0 and at most 1; of a distance, the threshold divided by
-        the largest distance.
+        Minimum overlap for ``across_categories``, above 0 and at most 1; for distances, the threshold divided by the
+        maximum distance.
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
         What is compared, as for `detmap.evaluate`.
     image_ids, category_ids : sequence, optional
@@ -201,7 +201,7 @@ def match_pairs(
 def matches_of(
     arranged: Arrangement, iou: float, area: str = "all", floor: float | None = None, threads: int | None = None
 ) -> Matches:
-    """Return what `match_pairs` does of tables that are arranged; across categories where there is a `floor`."""
+    """Return the matches of arranged tables, across categories if there is a `floor`."""
     decided = arranged.protocol
     if area not in decided.range_names:
         raise OptionError(f"no area range is called {area!r}; these are: {', '.join(decided.range_names)}")
@@ -285,7 +285,7 @@ def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threa
 
 
 def images_of(arranged: Arrangement) -> overlap.Cells:
-    """Return the images that hold both detections and objects, of all categories, as cells."""
+    """Return the images with both detections and objects as cells of all categories."""
     found, truth = arranged.found, arranged.truth
     images = np.arange(arranged.image_ids.size + 1, dtype=np.int32)
     left, right = (np.searchsorted(side.image, images) for side in (found, truth))
@@ -294,7 +294,7 @@ def images_of(arranged: Arrangement) -> overlap.Cells:
 
 
 def _nearest(arranged: Arrangement, objects: Objects, floor: float, threads: int | None) -> pairs.Nearest:
-    """Return positions of and overlaps with the best objects of each detection's category and of all others."""
+    """Return positions of, and overlaps with, the best objects of each detection's own category and of all others."""
     found, truth = arranged.found, arranged.truth
     cells = images_of(arranged)
     search = pairs.Search(found.category, truth.category, floor, arranged.protocol.matching == "best")

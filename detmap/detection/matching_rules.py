@@ -9,7 +9,7 @@ from detmap.decisions import YES_OR_NO, Flag, decision
 
 Matching = Literal["best-free", "first-free", "best", "by-object", "by-object-twice"]
 Ties = Literal["image", "file", "reversed", "file-reversed"]
-#: Orders of ties that go by positions in the file.
+#: Values of `ties` that break ties by positions in the file.
 BY_FILE = ("file", "file-reversed")
 
 MATCHING = decision(

@@ -1,4 +1,4 @@
-"""What area ranges and levels measure of objects and detections, which the kernels compare with limits."""
+"""Measures of objects and detections that area ranges and levels compare with limits."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What ranges measure of one table: rows by position, and how to look sizes up."""
+    """The measured table: rows by position, with access to sizes."""
 
     #: The boxes of the table's rows.
     boxes: Boxes
-    #: `order` and `image`: the row and the image of each position, shape (n,).
+    #: The row and the image of each position, shape (n,).
     order: NDArray[np.int32]
     image: NDArray[np.int32]
-    #: What is added to distances of corners.
+    #: Added to differences of corners for inclusive pixels.
     pixel: float
 
 
 class Measures:
-    """What the ranges of a protocol measure: the area, and whether a row is in each range that is not of square pixels.
-
-    `ranges` are the limits of the measures, for the kernels.
+    """The measures of a protocol's ranges: the area, and for each range not in square pixels whether a row is in it.
+    `ranges` are the limits of the measures.
     """
 
     def __init__(self, protocol: Protocol, sizes: NDArray[np.int64] | None, images: NDArray[Any], source: str) -> None:
@@ -62,8 +61,8 @@ class Measures:
     def of_objects(
         self, truth: GroundTruth, areas: NDArray[np.float64], side: Measured
     ) -> tuple[NDArray[np.float64], dict[str, int]]:
-        """Return the measures of objects by position, shape (n, M), and how many lack a field; raises `InputError` for a
-        field that the ground truth does not have.
+        """Return the measures of objects by position, shape (n, M), and how many lack a field; raise `InputError` for a
+        field that the ground truth lacks.
         """
         out = np.empty((areas.size, 1 + len(self._conditions)))
         out[:, 0] = areas
@@ -93,7 +92,7 @@ class Measures:
         return out
 
     def _sized(self, one: Condition, areas: NDArray[np.float64], side: Measured, rows: slice) -> NDArray[np.float64]:
-        """Return what a condition compares: sizes in pixels, or percent of those of the image."""
+        """Return the values that a condition compares: sizes in pixels, or in percent of the image's."""
         values = areas
         if one.of != "area":
             values = np.maximum(_of_sides(one.of, lambda axis: _side(side, rows, axis)), 0.0)
@@ -105,7 +104,7 @@ class Measures:
 
 
 def outside_of(measures: NDArray[np.float64], ranges: matching.Ranges) -> NDArray[np.bool_]:
-    """Return which ranges rows of measures are outside of, shape (n, A)."""
+    """Return for each row of measures the ranges that it is outside of, shape (n, A)."""
     values = measures[:, ranges.measure]
     return np.asarray((values < ranges.limits[:, 0]) | (values > ranges.limits[:, 1]))
 
@@ -121,15 +120,15 @@ def _side(side: Measured, rows: slice, axis: int) -> NDArray[np.float64]:
 
 
 def _of_sides(of: str, side: Callable[[int], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the width, the height, or the longer of the two, of those that `side` gives by axis."""
+    """Return the width, the height, or the longer of both; `side` gives them by axis."""
     if of == "length":
         return np.maximum(side(1), side(0))
     return side(("width", "height").index(of))
 
 
 def field_of(truth: GroundTruth, name: str) -> NDArray[np.float64]:
-    """Return the values of a field of objects, NaN where one does not have it; raises `InputError` where none has it, and
-    names the fields that there are.
+    """Return a field of the objects, NaN where missing; raise `InputError`, listing the known fields, if no object has
+    it.
     """
     if name in truth.fields:
         return truth.fields[name]

@@ -10,23 +10,23 @@ from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.detection.true_positives import names_of
 from detmap.shapes import find
 
-#: Kind (AP, AR, or pooled: the AP of one ranking of several categories), IoU threshold, area range, cap, and category (a
-#: number) or group of categories (its letter) that a metric is the mean over; None is all. Two kinds more are AP of a group
-#: of images, whose name stands in place of the category: "group", and "published", the number that CrowdPose gives. Others
-#: are an error of true positives, by its name, and "score", nuScenes' detection score.
+#: Kind (AP, AR, or pooled: the AP of one ranking of several categories), IoU threshold, area range, cap, and category
+#: (a number) or group of categories (its letter) that a metric is the mean over; None is all. Further kinds: "group"
+#: and "published" (CrowdPose's number), AP of a group of images, whose name replaces the category; an error of true
+#: positives, by its name; and "score", nuScenes' detection score.
 Row = tuple[str, float | None, int, int, int | str | None]
 
 
-#: The kinds of metrics of a group of images.
+#: The kinds of metrics over a group of images.
 OF_IMAGES = ("group", "published")
 
-#: The kinds of metrics of a class of `Protocol.class_thresholds`, whose name stands in place of the category: AP and
-#: similarity of orientation, in percent.
+#: The kinds of metrics of a class of `Protocol.class_thresholds`, whose name replaces the category: AP and similarity
+#: of orientation, in percent.
 OF_CLASS = ("percent", "orientation")
 
 
 def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> list[tuple[str, Row]]:
-    """Return the metrics of a protocol, each with a distinct name and with what it is the mean over."""
+    """Return the metrics of a protocol with distinct names, each with what it is the mean over."""
     last = len(protocol.max_dets) - 1
     areas = [(f"_{name}" if a else "", a) for a, name in enumerate(protocol.range_names)]
     pooled: list[tuple[str, Row]] = []
@@ -38,7 +38,7 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
     if kind == "published":
         crowds += [(f"AP_{name}_defined", ("group", None, 0, last, name)) for name, _ in protocol.crowd_groups]
     if protocol.class_levels:
-        start = min(1, len(areas) - 1)  # the range of all objects is not one of KITTI's levels
+        start = min(1, len(areas) - 1)  # KITTI has no level of all objects
         levels = list(enumerate(protocol.range_names))[start:]
         return [
             (f"{name.lower()}{middle}_{level}", (kind, None, a, last, name))
@@ -84,14 +84,14 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
 
 
 def most_of_all(protocol: Protocol) -> int | None:
-    """Return the cap that gives AR its name where there is none on a category in an image: on all categories, or images."""
+    """Return the cap that names AR if no cap applies per category and image: that over all categories, or images."""
     if protocol.max_dets[-1] < UNLIMITED or not protocol.groups:
         return None
     return protocol.max_per_image or protocol.max_per_category
 
 
 def scope(row: Row, protocol: Protocol) -> str:
-    """Return what a metric of `metric_table` is of, in words: thresholds, objects, of AR the cap; "" for other kinds."""
+    """Describe what a metric of `metric_table` covers: thresholds, objects, and the cap of AR; "" for other kinds."""
     kind, iou, area, cap, category = row
     if kind not in ("AP", "AR", "pooled"):
         return ""
@@ -109,7 +109,7 @@ def scope(row: Row, protocol: Protocol) -> str:
 
 
 def _limits(name: str, low: float = 0.0, high: float = 1e10, of: str = "area") -> str:
-    """Return in words which objects a range has: "small, area to 32²"."""
+    """Describe the objects of a range: "small, area to 32²"."""
     share = "%" * of.endswith("%")
     ends = [f"{_root(end)}{share}" if of == "area" else f"{end:g}{share}" for end in (low, high)]
     if low <= 0 and high >= 1e10:
@@ -119,16 +119,14 @@ def _limits(name: str, low: float = 0.0, high: float = 1e10, of: str = "area") -
 
 
 def _root(area: float) -> str:
-    """Return an area as a square where it is that of a whole number."""
+    """Return an area as a square if its root is an integer."""
     side = round(max(area, 0.0) ** 0.5)
     return f"{side}²" if side * side == area and side > 1 else f"{area:g}"
 
 
 def distinct_names(categories: tuple[tuple[Any, str], ...]) -> list[str]:
-    """Return a name for every category that no other has.
-
-    A name that one category has is kept. Where several share one, ``_`` and the id is added to each, once more as long as
-    that is taken too: of ``a`` (1), ``a`` (2) and ``a_1`` (3) the first becomes ``a_1_1``, since ``a_1`` keeps its name.
+    """Return a distinct name for every category. Unique names are kept. To a shared name ``_`` and the id are added,
+    repeatedly while the result is taken: of ``a`` (1), ``a`` (2) and ``a_1`` (3) the first becomes ``a_1_1``.
     """
     count = Counter(name for _, name in categories)
     taken = {name for name, times in count.items() if times == 1}
@@ -152,12 +150,12 @@ _SPELLING = (
 
 
 def find_metric(name: str, protocol: Protocol, table: list[tuple[str, Row]]) -> str | None:
-    """Return which metric of `table` another tool's name means; None where it means none, or more than one.
+    """Return the metric of `table` that another tool's name means; None unless it is unambiguous.
 
     A number is an IoU threshold of AP (``AP@0.5``, ``map_50``), or a cap of AR (``AR@100``).
     """
     whole = most_of_all(protocol)
-    if whole is not None and name.upper().startswith("AR"):  # lvis-api's ARs@300
+    if whole is not None and name.upper().startswith("AR"):  # such as lvis-api's ARs@300
         name = name.removesuffix(f"@{whole}")
     match = re.fullmatch(_SPELLING, name, re.IGNORECASE)
     if match is None:

@@ -1,4 +1,4 @@
-"""The pairs of boxes that overlap, within a limit: the same box 12,000 times on both sides makes 144 million of them."""
+"""Overlapping pairs of boxes within a memory limit: 12,000 equal boxes on both sides make 144 million pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from detmap.errors import InputError
 from detmap.kernels import overlap, readonly
 from detmap.system import limits
 
-_PAIR = 12  # bytes: its overlap, and its ground truth
+_PAIR = 12  # bytes per pair: its overlap, and its object
 
 
 def candidates(
@@ -23,9 +23,7 @@ def candidates(
     end: int,
     stop: NDArray[np.uint8],
 ) -> overlap.Candidates:
-    """Return what `detmap.kernels.overlap.candidates` does; raises `InputError` where the pairs of one cell take more
-    than `limits.PAIRS`.
-    """
+    """Call `detmap.kernels.overlap.candidates`; raise `InputError` if the pairs of one cell exceed `limits.PAIRS`."""
     found = cells.detection_stops[begin:end] - cells.detection_starts[begin:end]
     objects = cells.ground_truth_stops[begin:end] - cells.ground_truth_starts[begin:end]
     most = limits.PAIRS.value() // _PAIR
@@ -52,7 +50,7 @@ def candidates(
 
 
 def _joined(parts: list[overlap.Candidates]) -> overlap.Candidates:
-    """Return candidates of runs of detections, one after the other."""
+    """Concatenate candidates of consecutive runs of detections."""
     before = np.cumsum([0, *(part.iou.size for part in parts)]).tolist()
     firsts = [part.first + offset for part, offset in zip(parts, before, strict=False)]
     lasts = [part.last + offset for part, offset in zip(parts, before, strict=False)]

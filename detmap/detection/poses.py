@@ -1,7 +1,7 @@
 """Decisions of benchmarks of poses: groups of images by how crowded they are, parts of skeletons, which poses count.
 
-Each decision is declared here; `detmap.detection.protocols.Protocol` has a field for each. Groups of images are carried out
-where a result is made of a tally, all others in `detmap.detection.preparation`.
+Each decision is declared here; `detmap.detection.protocols.Protocol` has a field for each. Groups of images are
+implemented where a tally becomes a result, all others in `detmap.detection.preparation`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from detmap.decisions import Flag, decision
 
 _SINCE = "0.2"
 
-#: How far annotators disagree on each point of CrowdPose, from the left shoulder to the neck, in thousandths of a person's
-#: size.
+#: Sigmas of CrowdPose's points, from the left shoulder to the neck, in thousandths of a person's size.
 CROWDPOSE = (79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89, 79, 79)
 
 _FACE = (
@@ -28,7 +27,7 @@ _FACE = (
 )  # fmt: skip
 _HAND = (29, 22, 35, 37, 47, 26, 25, 24, 35, 18, 24, 22, 26, 17, 21, 21, 32, 20, 19, 22, 31)
 
-#: The same for the parts of COCO-WholeBody.
+#: Sigmas of the parts of COCO-WholeBody.
 WHOLE_BODY = {
     "body": (26, 25, 25, 35, 35, 79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89),
     "foot": (68, 66, 66, 92, 94, 94),
@@ -39,7 +38,7 @@ WHOLE_BODY = {
 
 
 def tenths(thousandths: Iterable[int]) -> tuple[float, ...]:
-    """Return sigmas as COCO's code makes them: tenths, which are then divided by ten."""
+    """Return sigmas with COCO's rounding: tenths divided by ten."""
     return tuple(sigma / 100 / 10.0 for sigma in thousandths)
 
 

@@ -1,4 +1,4 @@
-"""A tally to precision, recall and average precision of every category, area range, cap and IoU threshold."""
+"""Precision, recall and average precision, per category, area range, cap and IoU threshold, from a tally."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from detmap.hits import SAMPLED, SAMPLES, Hits
 from detmap.kernels import Frozen, matching, readonly
 from detmap.system import parallel
 
-#: Approximate number of blocks of rankings: few, as each costs a call, and enough to share among threads.
+#: Approximate number of blocks of rankings: few, because each costs a call, but enough for all threads.
 _BLOCKS = 16
 
 
@@ -27,22 +27,22 @@ class Rankings:
     Ranking ``((k * A + a) * M + m) * T + t`` belongs to category *k*, area range *a*, cap *m* and IoU threshold *t*.
     """
 
-    #: In ranking order.
+    #: The tally, in ranking order.
     tally: Tally
-    #: Those of the protocol's caps that are looked at, ascending.
+    #: The selected caps of the protocol, ascending.
     caps: tuple[int, ...]
     #: Whether the hits carry scores.
     scored: bool = True
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of rankings."""
         return self.tally.positives.size * self._per_area()
 
     def _per_area(self) -> int:
         return len(self.caps) * len(self.tally.protocol.iou_thresholds)
 
     def _capacity(self, begin: int, end: int) -> NDArray[np.int64]:
-        """Return how many hits each ranking can have at most: as many as within the largest cap."""
+        """Return the maximum number of hits of each ranking: those within the largest cap."""
         thresholds = len(self.tally.protocol.iou_thresholds)
         ranking = np.arange(begin, end)
         return np.asarray(
@@ -50,11 +50,11 @@ class Rankings:
         )
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Cut the rankings into blocks whose hits take up no more memory than the tally or their numbers do."""
+        """Cut the rankings into blocks whose hits take no more memory than the tally or the number of rankings."""
         capacity = self._capacity(0, len(self))
         looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
         costs = capacity + looked_at / self._per_area() + 4
-        # Every block looks at all rows of its classes: one that makes little of that costs more than it shares out.
+        # Every block scans all rows of its classes, so a block of little work costs more than it saves.
         least = max(float(costs.sum()) / _BLOCKS, 2.0 * np.diff(self.tally.class_starts).max(initial=0))
         return parallel.split(costs, max(min(least, max(len(self.tally), len(self))), 1.0))
 
@@ -75,8 +75,8 @@ class Rankings:
 
 @dataclass(frozen=True, eq=False)
 class Curves(Frozen):
-    """What `detmap.DetectionResult` shows, within some of the caps; `scores` are empty unless they were asked for, and
-    `alike` is None unless precision is read at up to 41 scores: then that of `detmap.detection.sampling.Averages`.
+    """The curves of `detmap.DetectionResult` within some of the caps; `scores` are empty unless requested; `alike` is
+    None unless precision is read at up to 41 scores, see `detmap.detection.sampling.Averages`.
     """
 
     precision: NDArray[np.float64]
@@ -86,7 +86,7 @@ class Curves(Frozen):
 
     @classmethod
     def of(cls, tally: Tally, caps: tuple[int, ...], scored: bool, threads: int | None) -> Curves:
-        """Make them of a tally in ranking order; `scored` asks for the scores."""
+        """Compute the curves of a tally in ranking order; `scored` requests the scores."""
         protocol = tally.protocol
         if protocol.interpolation in SAMPLED:
             return cls._sampled(tally, caps, scored, threads)
@@ -109,7 +109,7 @@ class Curves(Frozen):
 
     @classmethod
     def _sampled(cls, tally: Tally, caps: tuple[int, ...], scored: bool, threads: int | None) -> Curves:
-        """Make them of precision at up to 41 scores; a cap other than the largest is no other curve."""
+        """Compute the curves from precision at up to 41 scores, which the cap does not change."""
         protocol = tally.protocol
         shape = (len(tally.categories), len(protocol.range_names), len(caps), len(protocol.iou_thresholds))
         made = Sampled.of(tally, threads=threads)
@@ -136,7 +136,7 @@ class Curves(Frozen):
         shape: tuple[int, ...],
         scored: bool,
     ) -> Curves:
-        """Return arrays by category, area, cap and threshold, of that shape, in pycocotools' order of axes."""
+        """Return arrays of that shape (category, area, cap, threshold) with pycocotools' order of axes."""
         recalls = precision.shape[1]
         for array in (precision, scores, ap):
             array.setflags(write=False)
@@ -148,28 +148,25 @@ class Curves(Frozen):
 
 
 def averaged(curves: Curves, protocol: Protocol) -> NDArray[np.float64]:
-    """Return what AP is the mean of, within the last of the caps: by threshold, recall, category and area range."""
+    """Return the values that AP averages within the last cap, by threshold, recall, category and area range."""
     grid = protocol.interpolation == "grid"
     values = curves.precision[..., -1] if grid else curves.average_precision[:, None, :, :, -1]
     return with_empty(values, protocol)
 
 
 def with_empty(values: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
-    """Return AP or recall with that of classes without ground truth, which is NaN, as the protocol has it."""
+    """Return AP or recall with the protocol's value for classes without ground truth, which are NaN."""
     return values if protocol.empty_classes == "undefined" else np.where(np.isnan(values), 0.0, values)
 
 
 def mean_of_defined(values: NDArray[np.float64]) -> float:
-    """Return the mean of what is not NaN; NaN where nothing is."""
+    """Return the mean of values that are not NaN; NaN if there are none."""
     defined = values[~np.isnan(values)]
     return float(np.mean(defined)) if defined.size else float("nan")
 
 
 def mean_under(protocol: Protocol, values: NDArray[np.float64]) -> float:
-    """Return the mean of what AP is the mean of, by threshold, recall and category, as the protocol takes it.
-
-    NaN where nothing is defined.
-    """
+    """Return AP from its values by threshold, recall and category, averaged as the protocol says; NaN if undefined."""
     if protocol.mean_of == "thresholds":
         values = np.array([mean_of_defined(own) for own in values])
     elif protocol.mean_of == "classes" and values.size:
@@ -178,14 +175,14 @@ def mean_under(protocol: Protocol, values: NDArray[np.float64]) -> float:
 
 
 def published_mean(values: NDArray[np.float64]) -> float:
-    """Return the mean in which what is NaN counts as -1, rounded to four decimals, as CrowdPose's evaluation gives it."""
+    """Return the mean with NaN counted as -1, rounded to four decimals, as in CrowdPose's evaluation."""
     return float(np.round(np.mean(np.where(np.isnan(values), -1.0, values)), 4)) if values.size else float("nan")
 
 
 def effect_of_zero_ids(tally: Tally, curves: Curves | None = None, threads: int | None = None) -> dict[str, int]:
-    """Return the notice that gives AP with annotations of the id 0 found and missed; none where there is none.
-
-    `tally` is in ranking order, and `curves` are those within its largest cap: only categories that change are made anew.
+    """Return the notice with the AP that results if annotations of the id 0 count as found, and as missed; empty
+    without such annotations. `tally` is in ranking order, and `curves` are those within its largest cap; only
+    categories that change are recomputed.
     """
     under = zero_ids.under_other(tally)
     if under is None:
@@ -201,7 +198,7 @@ def effect_of_zero_ids(tally: Tally, curves: Curves | None = None, threads: int 
 
 
 def recalls(tally: Tally) -> NDArray[np.float64]:
-    """Return the recall reached in the end, shape (T, K, A, M), of a tally in ranking order; NaN without positives."""
+    """Return the final recall, shape (T, K, A, M), of a tally in ranking order; NaN without positives."""
     positives = tally.positives[:, None, :, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         reached = np.where(positives > 0, tally.hits_within / positives, np.nan)

@@ -1,6 +1,5 @@
-"""Carries out the decisions of a protocol that lie in the files: rounds and moves numbers, and leaves records out.
-
-Where a protocol decides nothing of the kind, as `coco` and VOC's, nothing here is called for and nothing is copied.
+"""Implements the decisions of a protocol about the input: rounds and moves numbers, and leaves records out. Protocols
+without such decisions, such as `coco` and VOC's, call none of this and copy nothing.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ T = TypeVar("T", GroundTruth, Detections)
 
 
 def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> tuple[GroundTruth, Detections]:
-    """Return both tables with their numbers as the protocol takes them; rows stay where they are. Raises `OptionError`
-    where boxes are to be changed, and other shapes are compared.
+    """Return both tables with their numbers rounded and moved by the protocol, and the same rows. Raises `OptionError`
+    if boxes are to be changed but other shapes are compared.
 
-    Boxes are first rounded to decimals, as a program's files are, and then to single precision, as its memory is.
+    Boxes are first rounded to decimals, like a program's files, and then to single precision, like its memory.
     """
     if find(protocol.iou_type).column_name != BOXES and (protocol.box_decimals is not None or protocol.box_offset):
         raise OptionError(f"box_decimals and box_offset change boxes, and {protocol.iou_type} compares other shapes")
@@ -52,7 +51,7 @@ def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protoc
 
 
 def _parted(table: T, protocol: Protocol) -> T:
-    """Return a table with the part of its shapes that the protocol compares, labelled points counted where it says so."""
+    """Return a table with the part of its shapes that the protocol compares, counting labelled points if it says so."""
     kind = find(protocol.iou_type)
     if kind.part is None or (protocol.points is None and protocol.labelled == "field"):
         return table
@@ -62,7 +61,7 @@ def _parted(table: T, protocol: Protocol) -> T:
 
 
 def _scored_by(detections: Detections, field: str) -> Detections:
-    """Return detections with other scores, where they have them."""
+    """Return detections ranked by another field of scores where they have it."""
     own = detections.more_scores.get(field, np.full(len(detections), np.nan))
     missing = np.isnan(own)
     notices = added(detections.notices, {"missing_part_scores": int(missing.sum())})
@@ -71,7 +70,7 @@ def _scored_by(detections: Detections, field: str) -> Detections:
 
 
 def prepared_scores(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
-    """Return scores as the protocol takes them; the very same array where it changes nothing."""
+    """Return scores as the protocol takes them; the same array if it changes nothing."""
     if protocol.score_decimals is not None:
         scores = readonly(rounded(scores, protocol.score_decimals), np.float64)
     if protocol.numbers == "float32":
@@ -82,9 +81,8 @@ def prepared_scores(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[
 def left_out(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol
 ) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
-    """Return which objects and which detections are not scored, shapes (g,) and (n,); None: all are.
-
-    The detections are on images of the ground truth.
+    """Return which objects and which detections, all on images of the ground truth, are not scored, shapes (g,) and
+    (n,); None if all are.
     """
     if not (
         protocol.left_out
@@ -128,7 +126,7 @@ def left_out(
 
 
 def _by_kind(table: GroundTruth | Detections, ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.bool_]:
-    """Return which rows are left out because of where they are, as the kind of shape says."""
+    """Return which rows the kind of shape leaves out because of their location."""
     kind = find(protocol.iou_type)
     assert kind.left_out is not None
     names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
@@ -141,26 +139,25 @@ def _by_kind(table: GroundTruth | Detections, ground_truth: GroundTruth, protoco
 def beyond_cap(
     cap: int, groups: NDArray[np.int32], scores: NDArray[np.float64], counted: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Return which detections, of those that are counted, come after the `cap` best of their group; of equals the later."""
+    """Return which counted detections come after the `cap` best of their group; of ties the later ones."""
     out = np.zeros(groups.size, np.bool_)
     sizes = np.bincount(groups[counted], minlength=int(groups.max(initial=-1)) + 1)
     crowded = counted & (sizes > cap)[groups] if sizes.max(initial=0) > cap else out
     if not crowded.any():
         return out
     rows = np.flatnonzero(crowded)
-    order = rows[np.lexsort((-scores[rows], groups[rows]))]  # stable: of equal scores the first
+    order = rows[np.lexsort((-scores[rows], groups[rows]))]  # stable: the first of equal scores stays first
     first = np.searchsorted(groups[order], groups[order])
     out[order] = np.arange(order.size) - first >= cap
     return out
 
 
 def rounded(values: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:
-    """Return values rounded to some decimals, correctly: as Python rounds and writes them.
-
-    numpy multiplies and divides, which rounds once too often where a value lies about half way: those are few.
+    """Return values correctly rounded to some decimals, as Python does. numpy multiplies and divides, and so rounds
+    twice, which matters only for values about half way.
     """
     out = np.round(values, decimals)
-    if not decimals:  # which is exact
+    if not decimals:  # integers are exact
         return out
     scaled = np.abs(values) * 10.0**decimals
     doubtful = (np.abs(scaled - np.floor(scaled) - 0.5) < 1e-3) | (scaled > 1e12)
@@ -187,7 +184,7 @@ def corners_of(boxes: Boxes) -> NDArray[np.float64]:
 
 
 def _with_corners(table: T, corners: NDArray[np.float64]) -> T:
-    """Return a table with boxes of these corners, in the form in which it has them."""
+    """Return a table with boxes of these corners, in the form of its own boxes."""
     sizes = boxes_of(table).sizes
     if sizes:
         corners = np.concatenate((corners[:, :2], corners[:, 2:] - corners[:, :2]), axis=1)
@@ -200,5 +197,5 @@ def _by_corners(table: T) -> T:
 
 
 def _in_single(table: T) -> T:
-    """Return a table with the corners of its boxes in single precision; sizes are differences in it."""
+    """Return a table with box corners in single precision; sizes are their single-precision differences."""
     return _with_corners(table, corners_of(boxes_of(table)).astype(np.float32))

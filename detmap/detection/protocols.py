@@ -1,4 +1,5 @@
-"""What a benchmark decides: thresholds, area ranges, caps, matching rule, interpolation, order of ties; named presets."""
+"""Protocols: the decisions of a benchmark on thresholds, area ranges, caps, matching, interpolation and ties; named
+presets."""
 
 from __future__ import annotations
 
@@ -177,7 +178,7 @@ class Protocol:
             '"rotated" (boxes), "probiou" (these as Gaussians), or one given to `detmap.register`.',
             "matching",
             allowed=KINDS,
-            # A kind that ships is not loaded before it is needed.
+            # Built-in kinds are loaded only when needed.
             plain=lambda name: name if isinstance(name, str) and name in KINDS else KINDS.find(name).name,
             phrase=lambda protocol: f"overlap of {protocol.iou_type}",
             flag=Flag(
@@ -268,7 +269,7 @@ class Protocol:
 
     def __post_init__(self) -> None:
         decisions.settle(self)
-        if self.max_per_category is not None and not self.use_categories:  # merged tallies know no categories to cap
+        if self.max_per_category is not None and not self.use_categories:  # merged tallies have no categories to cap
             raise OptionError(
                 "max_per_category is a cap on each category, and use_categories=False (--ignore-categories) makes them one: "
                 "leave out one of the two"
@@ -281,17 +282,17 @@ class Protocol:
             )
 
     def describe(self) -> str:
-        """Return the decisions in one line, to stand beside a number."""
+        """Return the decisions in one line for display with a number."""
         return decisions.describe(self)
 
     @property
     def title(self) -> str:
-        """Its name and the kind of shape that it compares, to stand beside a number: "coco segm"."""
+        """The protocol's name and kind of shape for display with a number: "coco segm"."""
         return f"{self.name} {self.iou_type}"
 
     @property
     def range_names(self) -> tuple[str, ...]:
-        """The names of the area ranges, and then of the levels."""
+        """The names of the area ranges, then of the levels."""
         return ranges.names_of(self)
 
     def find_threshold(self, iou: float) -> int | None:
@@ -409,8 +410,8 @@ CROWDPOSE = replace(
     crowd_means="published",
 )
 
-#: COCO-WholeBody's parts, each ranked by a score of its own. Its scripts take sigmas of parts as tenths, and those of the
-#: whole as they are, which differs in last bits.
+#: COCO-WholeBody's parts, each ranked by a score of its own. Its scripts give sigmas of parts in tenths, and those of
+#: the whole directly, which differs in the last bits.
 WHOLE_BODY = [
     replace(
         one,
@@ -426,7 +427,7 @@ WHOLE_BODY = [
     )
 ]
 
-#: The challenge of 2019, as TensorFlow's Object Detection API evaluates it, which leaves out scores of -10 and below.
+#: The challenge of 2019 as TensorFlow's Object Detection API evaluates it; it leaves out scores of -10 and below.
 OPEN_IMAGES = replace(
     VOC2012,
     name="openimages",
@@ -442,11 +443,11 @@ OPEN_IMAGES = replace(
     without_shape="boxed",
 )
 
-#: The development kit of DOTA honours difficult objects in v1.0; of v1.5 it takes none as difficult.
+#: The development kit of DOTA v1.0 ignores difficult objects; that of v1.5 treats none as difficult.
 DOTA = replace(VOC2007, name="dota", strict=True, inclusive_pixels=False, iou_type=ROTATED)
 DOTA_AREA = replace(DOTA, name="dota-area", recall_thresholds=COCO.recall_thresholds, interpolation="all-point")
 
-#: Detection, as the development kit's configuration detection_cvpr_2019 evaluates it.
+#: The detection task, with the development kit's configuration detection_cvpr_2019.
 NUSCENES = Protocol(
     name="nuscenes",
     iou_thresholds=(0.5, 1.0, 2.0, 4.0),
@@ -475,7 +476,7 @@ NUSCENES = Protocol(
     ),
 )
 
-#: ActivityNet's evaluation with a stable sort; the order of equal scores that its own sort gives depends on the processor.
+#: ActivityNet's evaluation with a stable sort; its own sort orders equal scores depending on the processor.
 ACTIVITYNET = replace(
     VOC2012,
     name="activitynet",
@@ -486,13 +487,13 @@ ACTIVITYNET = replace(
     ignore=(),
     ties="file-reversed",
     iou_type=TEMPORAL,
-    left_out=("crowd",),  # THUMOS14's ambiguous segments, of which ActivityNet's program knows nothing
+    left_out=("crowd",),  # THUMOS14's ambiguous segments, which ActivityNet's program does not have
     unlisted_images="wrong",
     mean_of="thresholds",
     threshold_metrics=True,
 )
 
-#: The evaluation kit of THUMOS14 as updated in 2015, which published numbers mean, and the kit before.
+#: The evaluation kit of THUMOS14 as updated in 2015, which published numbers refer to, and the one before.
 THUMOS14 = replace(
     ACTIVITYNET,
     name="thumos14",
@@ -507,7 +508,7 @@ THUMOS14 = replace(
 )
 THUMOS14_11 = replace(THUMOS14, name="thumos14-11", recall_thresholds=MATLAB_GRID, interpolation="11-point-matlab")
 
-#: YouTube-VIS of 2019 and later: COCO's rules with other limits of areas, which are means over frames.
+#: YouTube-VIS since 2019: COCO's rules with other area limits; areas are means over frames.
 YTVIS = replace(
     COCO,
     name="ytvis",
@@ -520,7 +521,8 @@ YTVIS = replace(
     ),
 )
 
-#: Recalls from 0 to 1 in single precision, as `torch.linspace` counts them: up from 0, and down from 1, each rounded once.
+#: Recalls from 0 to 1 in single precision as `torch.linspace` computes them: ascending from 0 and descending from 1,
+#: each rounded once.
 _STEP = float(np.float32(0.01))
 _SINGLE_RECALLS = tuple(float(np.float32(k * _STEP if k <= 50 else 1 - (100 - k) * _STEP)) for k in range(101))
 
@@ -528,7 +530,7 @@ KITTIS = [Protocol(**decided) for decided in rematching.KITTI]
 
 _VOC2010 = replace(VOC2012, far_corner="x+w", ignore=())
 
-#: Other tools, each with what it is. What one decides differently is all that its row says.
+#: Other tools with a description; each row only lists decisions that differ.
 _TOOLS = {
     "Ultralytics 8.4 of 2026, model.val() on boxes": Protocol(
         name="ultralytics",
@@ -579,10 +581,10 @@ _TOOLS = {
     ),
 }
 
-#: Who uses a named protocol, where it is not a benchmark of that name.
+#: The users of a named protocol that is not a benchmark's name.
 USERS = {one.name: tool for tool, one in _TOOLS.items()}
 
-#: The name that stands for the protocol that ground truth asks for by its fields, and for `coco` where it asks for none.
+#: Selects the protocol by the fields of the ground truth, or `coco` without such fields.
 AUTO = "auto"
 
 #: Every named protocol.
@@ -609,8 +611,8 @@ for _preset in (*_BENCHMARKS, *_TOOLS.values()):
     register(_preset)
 
 
-#: The names of the protocols that ship, for type checkers, which then find a typo. One whose name is not known before a
-#: program runs is given as ``PRESETS[name]``, or as ``PluginName(name)``.
+#: Names of the built-in protocols, so that type checkers find typos. Use ``PRESETS[name]`` or ``PluginName(name)`` for
+#: a name only known at run time.
 ProtocolName = Literal[
     "auto",
     "coco",
@@ -653,7 +655,7 @@ ProtocolName = Literal[
     "detectron2-voc",
 ]
 
-#: What functions take as the protocol to score by.
+#: The type of protocol arguments.
 AnyProtocol = ProtocolName | PluginName | Protocol
 
 
@@ -756,7 +758,7 @@ def resolve(
         The kind of shape. Of a preset it also replaces what COCO decides otherwise for that kind: poses have no area range
         "small", and a cap of 20. A preset that decides a kind other than boxes implies it, and takes no other.
     caller : callable, optional
-        What was called with these keywords: an error may suggest one of its parameters instead of an unknown one.
+        The function called with these keywords; errors suggest its parameters for unknown ones.
     **others
         Any other decision of `Protocol`; thresholds as `parse_thresholds` takes them.
 
@@ -807,7 +809,7 @@ def resolve(
     return replace(protocol, **changes) if changes else protocol
 
 
-#: Names of decisions and selections in pycocotools and torchmetrics, and what they are called here.
+#: Names of decisions and selections in pycocotools and torchmetrics, with their names here.
 FOREIGN = {
     "iouThrs": "iou_thresholds",
     "recThrs": "recall_thresholds",
@@ -825,8 +827,8 @@ FOREIGN = {
 
 
 def preset(name: str) -> Protocol:
-    """Return the protocol of a name; raises `OptionError` with the known names, or the keyword for the name of a kind
-    of shape.
+    """Return the protocol of a name; raise `OptionError` with the known names, or with the keyword `iou_type` if it
+    names a kind of shape.
     """
     if name not in PRESETS and name in KINDS:
         raise OptionError(f"{name!r} is a kind of shape, not a protocol: iou_type={name!r}")
@@ -834,12 +836,12 @@ def preset(name: str) -> Protocol:
 
 
 def parts_of(name: str) -> dict[str, Protocol]:
-    """Return the protocols for the parts of a skeleton by the names of the parts, and that for the whole by its own.
+    """Return the protocols of a skeleton's parts by part name, and that of the whole by its own name.
 
     Raises
     ------
     OptionError
-        Where there are none of that name, as `skeleton` makes them.
+        If `skeleton` made no protocols of that name.
     """
     whole, before = preset(name), f"{name}-"
     parts = {
@@ -852,7 +854,7 @@ def parts_of(name: str) -> dict[str, Protocol]:
 
 
 def _parameters_of(function: Callable[..., Any] | None) -> list[str]:
-    """Return the names of a function's own keywords; none for None."""
+    """Return the names of a function's keyword parameters; none for None."""
     if function is None:
         return []
     return [one.name for one in inspect.signature(function).parameters.values() if one.kind is not one.VAR_KEYWORD]

@@ -1,7 +1,6 @@
-"""Area ranges, and levels of difficulty: which objects each metric of one is about, and which unmatched detections count.
-
-Both are decisions, declared here, and one axis of a tally: first the area ranges, then the levels. Objects outside of one
-are ignored there, and so are detections without a match that are outside by their own size.
+"""Area ranges and levels of difficulty: the objects that a metric covers, and the unmatched detections that count. Both
+are decisions, declared here, and share an axis of a tally: first the area ranges, then the levels. Objects outside of a
+range are ignored there, and so are unmatched detections whose own size is outside.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from detmap.errors import OptionError, shorten
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
 
-#: What ranges and levels measure besides fields of the ground truth. The length is that of the longer side of the box.
+#: What ranges and levels can measure besides fields of the ground truth. The length is that of the box's longer side.
 MEASURES = ("area", "height", "width", "length")
 
 #: Other names of columns that every table of ground truth has.
@@ -43,8 +42,8 @@ _WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 
 
 class Condition(NamedTuple):
-    """One condition: what is compared, how, with what; whether the number is a share in percent of the image's measure, and
-    whether it is about objects and about detections, which it can be of the `MEASURES` alone.
+    """A condition: measure or field, operator, number; whether the number is a percentage of the image's measure;
+    whether it applies to objects, and to detections (`MEASURES` only).
     """
 
     of: str
@@ -56,11 +55,11 @@ class Condition(NamedTuple):
 
     @property
     def measures(self) -> bool:
-        """Whether it is about a size, not about a field."""
+        """Whether it concerns a size rather than a field."""
         return self.of in MEASURES
 
     def holds(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return where it holds; nowhere where a value is not known."""
+        """Return where it holds; False for unknown values."""
         return np.asarray(_OPERATORS[self.operator](values, self.value) & ~np.isnan(values))
 
     def __str__(self) -> str:
@@ -77,7 +76,9 @@ def _number(value: float) -> str:
 
 
 def parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    """Return area ranges from text as ``"NAME:LO:HI"``, and the range of all areas, so that AP still means all objects."""
+    """Return area ranges from text like ``"NAME:LO:HI"``, after the range of all areas, so that AP still covers all
+    objects.
+    """
     ranges: dict[str, tuple[Any, ...]] = {}
     for text in given:
         try:
@@ -97,7 +98,7 @@ def parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[Any, ...]]:
 
 
 def _limits(low: Any, high: Any, of: str) -> tuple[Any, ...]:
-    """Return least and largest value and, unless they are square pixels, what they measure."""
+    """Return minimum and maximum of a range and, unless they are in square pixels, its measure."""
     ends = [one.strip() if isinstance(one, str) else one for one in (low, high)]
     share = of.endswith("%") or any(isinstance(one, str) and one.endswith("%") for one in ends)
     of = of.removesuffix("%")
@@ -108,10 +109,8 @@ def _limits(low: Any, high: Any, of: str) -> tuple[Any, ...]:
 
 
 def plain_area_ranges(given: Any) -> tuple[tuple[Any, ...], ...]:
-    """Return area ranges as (name, least, largest) and, unless they are of square pixels, what they measure.
-
-    A range may be given as a pair of numbers, or of texts as ``"1%"``; with what it measures ahead or behind; or as text,
-    ``"height:0:32"``.
+    """Return area ranges as (name, minimum, maximum) and, unless in square pixels, the measure. A range may be a pair
+    of numbers or of texts such as ``"1%"``, with the measure before or after it, or text such as ``"height:0:32"``.
     """
     made: list[tuple[Any, ...]] = []
     for name, limits in given.items() if isinstance(given, Mapping) else ((one, rest) for one, *rest in given):
@@ -149,7 +148,7 @@ def wrong_area_ranges(ranges: tuple[tuple[Any, ...], ...]) -> str | None:
 
 
 def say_area_ranges(ranges: tuple[tuple[Any, ...], ...]) -> str:
-    """Return area ranges in words, as `parse_area_ranges` reads them."""
+    """Format area ranges as `parse_area_ranges` reads them."""
     return "/".join(_say(*one) for one in ranges)
 
 
@@ -184,7 +183,7 @@ AREA_RANGES = decision(
 
 
 def conditions_of(text: str, level: str = "") -> tuple[Condition, ...]:
-    """Return the conditions of a level from text, as ``"a<=1,height>=25"``; raises `OptionError` for what is none."""
+    """Return the conditions of a level from text such as ``"a<=1,height>=25"``; raise `OptionError` for other text."""
     made = []
     for part in text.split(","):
         found = _CONDITION.fullmatch(part.strip())
@@ -208,7 +207,7 @@ def conditions_of(text: str, level: str = "") -> tuple[Condition, ...]:
 
 
 def parse_levels(given: Sequence[str]) -> dict[str, str]:
-    """Return levels from text as ``"NAME:CONDITION,CONDITION"``."""
+    """Return levels from text such as ``"NAME:CONDITION,CONDITION"``."""
     levels: dict[str, str] = {}
     for text in given:
         name, colon, conditions = text.partition(":")
@@ -221,7 +220,7 @@ def parse_levels(given: Sequence[str]) -> dict[str, str]:
 
 
 def plain_levels(given: Any) -> tuple[tuple[str, str], ...]:
-    """Return levels as names and the text of their conditions, in one spelling."""
+    """Return levels as names with normalised conditions."""
     made = []
     try:
         pairs = [(name, conditions) for name, conditions in (given.items() if isinstance(given, Mapping) else given)]
@@ -252,7 +251,7 @@ def wrong_levels(levels: tuple[tuple[str, str], ...]) -> str | None:
 
 
 def _empty(conditions: Iterable[Condition]) -> bool:
-    """Return whether no number meets all of these conditions on one field."""
+    """Return whether these conditions on one field exclude every number."""
     bounds = [one.value for one in conditions]
     tried = {value for one in bounds for value in (one, math.nextafter(one, math.inf), math.nextafter(one, -math.inf))}
     return not any(all(_OPERATORS[one.operator](value, one.value) for one in conditions) for value in tried)
@@ -283,25 +282,25 @@ LEVELS = decision(
 
 
 def names_of(protocol: Protocol) -> tuple[str, ...]:
-    """Return the names of a protocol's ranges: of its area ranges, then of its levels."""
+    """Return the names of a protocol's area ranges, then of its levels."""
     return (*(name for name, *_ in protocol.area_ranges), *(name for name, _ in protocol.levels))
 
 
 def fields_of(levels: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the fields of annotations that levels read, but for those that every table has."""
+    """Return the annotation fields that levels read, without those of every table."""
     named = (one.of for name, text in levels for one in conditions_of(text, name) if not one.measures)
     return tuple(dict.fromkeys(field for field in named if field not in FLAGS))
 
 
 def needs(protocol: Protocol) -> dict[str, Any]:
-    """Return the options of reading ground truth that a protocol's ranges and levels ask for."""
+    """Return the options of reading ground truth that a protocol's ranges and levels need."""
     fields = fields_of(protocol.levels)
     sizes = any(one.share for own in conditions(protocol) for one in own)
     return {**({"fields": fields} if fields else {}), **({"image_facts": True} if sizes else {})}
 
 
 def conditions(protocol: Protocol) -> list[tuple[Condition, ...]]:
-    """Return the conditions of each range that is not of square pixels."""
+    """Return the conditions of each range that is not in square pixels."""
     made: list[tuple[Condition, ...]] = []
     for _, low, high, *of in protocol.area_ranges:
         if of:

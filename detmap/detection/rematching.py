@@ -1,7 +1,7 @@
-"""KITTI's rules: objects choose their detections, once to find scores, and again at each of these; classes have thresholds,
-neighbours and small detections of their own.
+"""KITTI's rules: objects choose their detections, once to find scores, and again at each of these; each class has its
+own thresholds, neighbouring classes and minimum height of detections.
 
-All of it is from the benchmark's program: the devkit of KITTI's object detection, with 40 points since October 2019.
+The source is the benchmark's program, the devkit of KITTI's object detection, with 40 points since October 2019.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ CLASS_LEVELS = decision(
 
 
 def _protocols() -> list[dict[str, Any]]:
-    """Return the decisions of the benchmark's protocols, and of the copies of its program."""
+    """Return the decisions of the benchmark's protocols, and of the ports of its program."""
     limits = (("easy", 0, 0.15, 40), ("moderate", 1, 0.3, 25), ("hard", 2, 0.5, 25))
     levels = tuple(
         (name, f"occlusion<={occlusion},truncation<={truncation},object.height>{height},detection.height>={height}")
@@ -146,13 +146,13 @@ def _protocols() -> list[dict[str, Any]]:
     loose = {"iou_thresholds": (0.25, 0.5), "class_thresholds": (("car", 0.5), ("pedestrian", 0.25), ("cyclist", 0.25))}
     made: list[dict[str, Any]] = []
     for suffix, kind in (("", BOXES), ("-bev", BEV), ("-3d", BOX3D)):
-        # Since October 2019 there are 40 points, and were 11 before.
+        # 40 points since October 2019, 11 before.
         for points, rule in (("", "sampled-40"), ("-r11", "sampled-11")):
             name = f"kitti{suffix}{points}"
             made.append({**shared, **own, "name": name, "iou_type": kind, "interpolation": rule})
         if suffix:
-            # The copies in Python, in OpenPCDet, MMDetection3D and others, forget regions where boxes are compared in space,
-            # and print numbers by lower thresholds too, which are not KITTI's. On the image they agree with the program.
+            # The Python ports in OpenPCDet, MMDetection3D and others ignore don't-care regions for boxes in space, and
+            # also print numbers at lower thresholds, which are not KITTI's. On the image they agree with the program.
             copied = {**shared, "iou_type": kind, "interpolation": "sampled-40", "left_out": ("crowd",)}
             made.append({**copied, **own, "name": f"openpcdet{suffix}"})
             made.append({**copied, **loose, "name": f"openpcdet{suffix}-loose"})
@@ -163,7 +163,7 @@ KITTI = _protocols()
 
 
 def chosen_thresholds(protocol: Protocol, categories: Sequence[tuple[Any, str]]) -> NDArray[np.bool_]:
-    """Return at which IoU thresholds the AP of each category counts, shape (T, K): see `Protocol.class_thresholds`."""
+    """Return the IoU thresholds at which the AP of each category counts, shape (T, K), see `Protocol.class_thresholds`."""
     thresholds, of = protocol.iou_thresholds, {name.casefold(): value for name, value in protocol.class_thresholds}
     named = any(name.casefold() in of for _, name in categories)
     evaluated = set(thresholds) & set(of.values()) if named else ()
@@ -176,7 +176,7 @@ def chosen_thresholds(protocol: Protocol, categories: Sequence[tuple[Any, str]])
 
 
 class Repeated(NamedTuple):
-    """Objects, some of which stand a second time in the category whose neighbours they are."""
+    """Objects, some repeated in the category whose neighbours they are."""
 
     rows: NDArray[np.int64]
     category: NDArray[np.int32]
@@ -187,9 +187,8 @@ class Repeated(NamedTuple):
 def with_neighbours(
     truth: GroundTruth, protocol: Protocol, category: NDArray[np.int32], image: NDArray[np.int32]
 ) -> Repeated | None:
-    """Return objects with their categories and images, neighbours repeated, in the order of the table; None: none are.
-
-    `category` and `image` are those of the rows of the table, -1 where they are not scored.
+    """Return objects with categories and images, neighbours repeated, in table order; None if none are. `category` and
+    `image` are per row of the table, -1 if not scored.
     """
     names = [name.casefold() for name in truth.categories.names]
     parts = []
@@ -219,8 +218,8 @@ def absorbers(
     image: NDArray[np.int32],
     category: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], overlap.Cells]:
-    """Return rows of detections that take part in cells of other categories than their own, and where each cell's lie among
-    these; `small`, `image` and `category` are of the rows of the table.
+    """Return rows of detections that take part in cells of other categories, and the range of each cell's among them;
+    `small`, `image` and `category` are per row of the table.
     """
     rows = np.flatnonzero(small & (image >= 0))
     rows = rows[np.argsort(image[rows], kind="stable")]
@@ -236,7 +235,7 @@ def absorbers(
 
 
 def angles_of(table: GroundTruth | Detections, kind: str) -> NDArray[np.float64]:
-    """Return the angles of the rows of a table whose agreement is the similarity of orientation; empty where unknown."""
+    """Return the angles of a table's rows for the similarity of orientation; empty if unknown."""
     for column in table.shapes.values():
         angles = getattr(column, "angles", None)
         if angles is not None:

@@ -1,4 +1,4 @@
-"""What an evaluation of detections gives: metrics by name, and the curves, counts and tables behind them."""
+"""The result of an evaluation of detections: metrics by name, and the curves, counts and tables behind them."""
 
 from __future__ import annotations
 
@@ -42,22 +42,21 @@ class Counts:
 
     #: The K categories.
     categories: tuple[tuple[Any, str], ...]
-    #: `true_positives`, `false_positives`, `false_negatives`: detections that hit, detections that do not, and ground
-    #: truth that was not found; shape (K,).
+    #: Numbers of true positives, false positives and unmatched objects per category, shape (K,).
     true_positives: NDArray[np.int64]
     false_positives: NDArray[np.int64]
     false_negatives: NDArray[np.int64]
 
 
 class DetectionResult(Result):
-    """What an evaluation found: metrics by name, and what is behind them.
+    """The result of an evaluation: metrics by name, and the arrays behind them.
 
     Axes, as in pycocotools: T IoU thresholds, R recall thresholds, K categories, A area ranges, M caps.
 
     Parameters
     ----------
     tally : Tally
-        What matching found.
+        The outcome of matching.
     threads : int, optional
         One per processor by default.
 
@@ -70,14 +69,14 @@ class DetectionResult(Result):
     scores : ndarray of float64, shape (T, R, K, A, M)
         The score at which that recall is first reached.
     recall : ndarray of float64, shape (T, K, A, M)
-        The recall reached in the end.
+        The final recall.
     average_precision : ndarray of float64, shape (T, K, A, M)
         AP under the protocol's interpolation.
     intervals : detmap.statistics.Intervals, or None
-        Confidence intervals by metric, ``(low, high)``, where `detmap.evaluate` was asked for them: ``bootstrap=1000``.
+        Confidence intervals by metric, ``(low, high)``, if requested from `detmap.evaluate`: ``bootstrap=1000``.
     """
 
-    #: The arrays whose hashes an evaluation card holds.
+    #: Arrays whose hashes an evaluation card holds.
     HASHED = ("precision", "recall", "scores", "average_precision")
 
     recall: NDArray[np.float64]
@@ -86,7 +85,7 @@ class DetectionResult(Result):
         self.tally = tally = tally.in_ranking_order(threads)
         self._threads = threads
         self.recall = recalls(tally)
-        # Metrics ask for recall within every cap, and for all else within the largest one.
+        # Metrics need recall within every cap, and everything else within the largest one.
         self._largest = Curves.of(tally, self.protocol.max_dets[-1:], False, threads)
         metrics = {name: self._mean(*row) for name, row in metric_table(self.protocol, self.categories)}
         notices = {**tally.every_notice(), **self._few_positives()}
@@ -94,16 +93,16 @@ class DetectionResult(Result):
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol that it was scored under."""
+        """The protocol of the evaluation."""
         return self.tally.protocol
 
     @property
     def intervals(self) -> Intervals | None:
-        """Confidence intervals by metric, ``(low, high)``, where `detmap.evaluate` was asked for them; else None."""
+        """Confidence intervals by metric, ``(low, high)``, if `detmap.evaluate` was asked for them, else None."""
         return self._intervals
 
     def add_intervals(self, intervals: Intervals) -> None:
-        """Add the intervals that an entry point made after the metrics were."""
+        """Add the intervals, which an entry point computes after the metrics."""
         self._intervals = intervals
 
     @property
@@ -118,7 +117,7 @@ class DetectionResult(Result):
 
     @cached_property
     def _pools(self) -> Curves:
-        """The curves of pools of categories, within the largest cap."""
+        """The curves of pooled categories, within the largest cap."""
         return Curves.of(self.tally.pools(self._threads), self.protocol.max_dets[-1:], False, self._threads)
 
     @cached_property
@@ -136,7 +135,7 @@ class DetectionResult(Result):
 
     @property
     def _every(self) -> Curves:
-        """The curves within every cap: of one cap they are there already, but without scores."""
+        """The curves within every cap, without scores; with a single cap they already exist."""
         return self._largest if len(self.protocol.max_dets) == 1 else self._scored
 
     @property
@@ -197,9 +196,8 @@ class DetectionResult(Result):
         return self._largest.precision[self._threshold(iou), :, :, 0, 0]
 
     def _mean(self, kind: str, iou: float | None, area: int, cap: int, category: int | str | None) -> float:
-        """Return the mean over thresholds and categories, or those of a group, with ground truth; NaN where there is none.
-
-        The mean of the whole selection at once, as pycocotools takes it: a mean of means differs in the last bit.
+        """Return the mean over thresholds and categories (or a group of them) with ground truth, NaN without any. One
+        mean over the whole selection, as in pycocotools: a mean of means differs in the last bit.
         """
         if kind == "pooled":
             pool = 0 if category is None else 1 + self.protocol.groups.index(str(category))
@@ -224,7 +222,7 @@ class DetectionResult(Result):
         return mean_of_defined(values if category is None else values[..., chosen])
 
     def _few_positives(self) -> dict[str, int]:
-        """Return notices of metrics whose objects are fewer than the scores at which precision is to be read."""
+        """Return notices of metrics with fewer objects than scores at which precision is read."""
         if self.protocol.interpolation not in SAMPLED:
             return {}
         names = [name.casefold() for _, name in self.categories]
@@ -237,13 +235,13 @@ class DetectionResult(Result):
 
     @cached_property
     def _alike(self) -> NDArray[np.float64]:
-        """The mean similarity of orientation, as AP is taken of precision, (K, A, T); NaN where it is not known."""
+        """The mean similarity of orientation, computed like AP, (K, A, T); NaN if unknown."""
         if self._largest.alike is not None:
             return self._largest.alike
         return Sampled.of(self.tally, threads=self._threads).averages("sampled-40").alike
 
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
-        """Return what a metric is the mean of: by threshold, recall (but for AR), and category."""
+        """Return the values that a metric averages: by threshold, recall (except for AR), and category."""
         if kind == "AR":
             values = with_empty(self.recall[:, :, area, cap], self.protocol)
         else:
@@ -256,23 +254,23 @@ class DetectionResult(Result):
         return values
 
     def _by_category(self, iou: float | None) -> NDArray[np.float64]:
-        """Return `_mean` of the AP of every category at once, over the whole area range and the largest cap."""
+        """Return `_mean` of the AP of every category at once, for the whole area range and the largest cap."""
         values = self._values("AP", iou, 0, len(self.protocol.max_dets) - 1)
-        if not values.size:  # no such threshold
+        if not values.size:  # the threshold was not evaluated
             return np.full(len(self.categories), np.nan)
-        # A category has ground truth or has none: its values are numbers, or NaN, all together. They lie side by side, in
-        # the order in which `_mean` takes them: then numpy adds them up as it does there.
+        # A category's values are all numbers, or all NaN without ground truth. They are made contiguous in the order
+        # that `_mean` uses, so that numpy sums them in the same order.
         side_by_side = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(len(self.categories), -1)
         if self.protocol.class_thresholds:
             return np.array([mean_of_defined(row) for row in side_by_side])
         return np.asarray(side_by_side.mean(axis=1))
 
     def _find_threshold(self, iou: float) -> int | None:
-        """Return which threshold is `iou`, but for the rounding of one that was computed; None if there is none."""
+        """Return the index of the threshold `iou`, up to rounding; None if there is none."""
         return self.protocol.find_threshold(iou)
 
     def _threshold(self, iou: float | None) -> int:
-        """Return which threshold is meant; None is 0.5, or the first where that was not evaluated."""
+        """Return the index of a threshold; None means 0.5, or the first if that was not evaluated."""
         if iou is None:
             return self._find_threshold(0.5) or 0
         found = self._find_threshold(iou)
@@ -283,7 +281,7 @@ class DetectionResult(Result):
         )
 
     def _category(self, category: Any) -> int:
-        for part in (0, 1):  # an id before a name
+        for part in (0, 1):  # ids take precedence over names
             for k, pair in enumerate(self.categories):
                 if pair[part] == category:
                     return k
@@ -358,8 +356,8 @@ class DetectionResult(Result):
     ) -> Any:
         """Draw precision against recall, interpolated, of some categories (all with ground truth by default).
 
-        Their mean is in front. The categories with the most objects are named, with their AP; of four or fewer the raw
-        curves are drawn too.
+        Their mean is drawn on top. The categories with the most objects are named, with their AP; of four or fewer the
+        raw curves are drawn too.
 
         Parameters
         ----------
@@ -423,7 +421,7 @@ class DetectionResult(Result):
         return Counts(self.categories, true, counted - true, tally.positives[:, 0] - true)
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return a row per metric with what it is a mean over, for a table that a person reads."""
+        """Return a row per metric with what it is a mean over, formatted for display."""
         protocol, rows = self.protocol, []
         shown: list[str] = []
         low, high = (f"{round(end(protocol.iou_thresholds), 9):g}" for end in (min, max))
@@ -444,7 +442,7 @@ class DetectionResult(Result):
             **dict.fromkeys(errors, "error"),
         }
         for name, (kind, iou, area, cap, category) in table:
-            if isinstance(category, int) and (kind in errors or iou is not None):  # which `class_summary` shows
+            if isinstance(category, int) and (kind in errors or iou is not None):  # shown by `class_summary`
                 continue
             shown.append(name)
             most = protocol.max_dets[cap]
@@ -465,13 +463,13 @@ class DetectionResult(Result):
         return rows if self._intervals is None else widened(rows, self._intervals.of_metrics(shown), "value")
 
     def _cap_in_words(self) -> str:
-        """Return what caps the detections of all categories, or of all images, together."""
+        """Describe the caps on all categories, or on all images, together."""
         image, category = self.protocol.max_per_image, self.protocol.max_per_category
         caps = [*([f"{category} of all images"] if category else []), *([f"{image} per image"] if image else [])]
         return ", ".join(caps) or "all"
 
     def class_summary(self) -> list[dict[str, Any]]:
-        """Return a row per category for a table that a person reads; `rows` has everything."""
+        """Return a row per category, formatted for display; `rows` has all columns."""
         t = self._find_threshold(0.5) or 0
         least = self.protocol.iou_thresholds[t]
         iou = f"_{least:g}" if find(self.protocol.iou_type).falls else f"{100 * least:.3g}"
@@ -517,7 +515,7 @@ class DetectionResult(Result):
         return flat if self._intervals is None else widened(flat, self._intervals.of_categories(), "AP")
 
     def to_flat(self, prefix: str = "", *, categories: bool = False) -> dict[str, float]:
-        """Return the metrics that are defined by name, as experiment trackers take them.
+        """Return the defined metrics by name, as experiment trackers take them.
 
         Parameters
         ----------
@@ -536,7 +534,8 @@ class DetectionResult(Result):
         """Return protocol, metrics, per_category and notices as plain values; with intervals ``bootstrap`` too."""
         intervals = {} if self._intervals is None else {"bootstrap": self._intervals.to_dict()}
         return {
-            "protocol": {**self.protocol.to_dict(), "iou_type": self.protocol.iou_type},  # also where it is the default
+            # iou_type also if it is the default
+            "protocol": {**self.protocol.to_dict(), "iou_type": self.protocol.iou_type},
             "metrics": dict(self),
             "per_category": [{name: _copied(value) for name, value in row.items()} for row in self.per_category],
             "notices": dict(self.notices),
@@ -556,7 +555,7 @@ class DetectionResult(Result):
             return metrics[name]
         if "tally" in self.__dict__ and (found := self._meant(name)):
             return metrics[found]
-        if hasattr(type(self), name):  # a property that failed: its own error says why
+        if hasattr(type(self), name):  # a property raised: show its own error
             value: float = object.__getattribute__(self, name)
             return value
         if name in _ELSEWHERE:
@@ -564,7 +563,7 @@ class DetectionResult(Result):
         raise AttributeError(f"no attribute or metric {name!r}; metrics: {', '.join(list(metrics)[:20])}")
 
 
-#: What results of other libraries are asked for, and what gives it here.
+#: Attributes of other libraries' results, and what replaces them here.
 _ELSEWHERE = {
     "summarize": "print(result)",
     "stats": "list(result.values())",

@@ -1,4 +1,4 @@
-"""Precision at up to 41 scores, as KITTI reads it, from a tally whose images may count more than once."""
+"""Precision at up to 41 scores, as in KITTI, from a tally whose images may be weighted."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Averages(NamedTuple):
 def of_class(
     values: NDArray[np.float64], name: str, protocol: Protocol, categories: Sequence[tuple[Any, str]], detected: Any
 ) -> float:
-    """Return the mean in percent over the thresholds of a class, of `values` (K, T); NaN where the class is none of the
-    categories, has no ground truth, or none of it was `detected` (K,): of such a class KITTI's program says nothing.
+    """Return the mean of `values` (K, T) over a class's thresholds in percent; NaN if the class is not evaluated, has
+    no ground truth, or is not `detected` (K,), where KITTI's program prints nothing.
     """
     places = [k for k, (_, own) in enumerate(categories) if own.casefold() == name.casefold()]
     if len(places) != 1 or not detected[places[0]]:
@@ -39,7 +39,7 @@ def of_class(
 
 @dataclass(frozen=True)
 class Sampled:
-    """Precision, scores at which it is read, and similarity of orientation, all (K, A, T, 41); NaN without ground truth."""
+    """Precision, its sample scores, and similarity of orientation, all (K, A, T, 41); NaN without ground truth."""
 
     precision: NDArray[np.float64]
     scores: NDArray[np.float64]
@@ -51,7 +51,7 @@ class Sampled:
 
     @classmethod
     def of(cls, tally: Tally, copies: NDArray[np.int64] | None = None, threads: int | None = None) -> Sampled:
-        """Read them of a tally in ranking order; `copies` is how often each image counts, by default once."""
+        """Compute them from a tally in ranking order; `copies` is the weight of each image, by default 1."""
         protocol = tally.protocol
         ranges, thresholds = len(protocol.range_names), len(protocol.iou_thresholds)
         shape = (len(tally.categories), ranges, thresholds, SAMPLES)
@@ -82,7 +82,7 @@ class Sampled:
 
 
 def positives_of(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many objects there are to find, shape (K, A)."""
+    """Return the number of objects, shape (K, A)."""
     weights = tally.positive_counts * copies[tally.positive_image][:, None]
     columns = [np.bincount(tally.positive_category, one, len(tally.categories)) for one in weights.T]
     made: NDArray[np.int64] = np.stack(columns, axis=1).astype(np.int64)
@@ -90,7 +90,7 @@ def positives_of(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _steps(tally: Tally) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Return what changes with every detection; where matching is the same at every score it is the outcome itself."""
+    """Return what changes with every detection; if matching does not depend on the score, this is the outcome itself."""
     if rematched(tally.protocol):
         return tally.found, tally.missed, tally.alike
     bits = len(tally.protocol.range_names) * len(tally.protocol.iou_thresholds)
@@ -100,5 +100,5 @@ def _steps(tally: Tally) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[
 
 
 def _unpacked(words: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
-    """Return each bit of rows of words, shape (n, bits)."""
+    """Return the bits of each row of words, shape (n, bits)."""
     return np.stack([(words[:, b >> 6] >> np.uint64(b & 63)) & np.uint64(1) == 1 for b in range(bits)], axis=1)

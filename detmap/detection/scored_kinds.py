@@ -1,4 +1,4 @@
-"""The default protocol and kind of shape: those that the tables were read for."""
+"""The default protocol and kind of shape, derived from what the tables were read for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def asked_protocol(protocol: T, ground_truth: GroundTruth) -> T | PluginName:
-    """Return a protocol as it is, but of "auto" the name of the one whose fields, and shapes, the ground truth has."""
+    """Return a protocol unchanged; "auto" becomes the name of the protocol whose fields and shapes the ground truth has."""
     if not (isinstance(protocol, str) and protocol == AUTO):
         return protocol
     asked = protocol_for(ground_truth.notices) or COCO.name
@@ -27,7 +27,7 @@ def asked_protocol(protocol: T, ground_truth: GroundTruth) -> T | PluginName:
 
 
 def readable(presets: Mapping[str, Protocol], ground_truth: GroundTruth) -> dict[str, Protocol]:
-    """Return named protocols but for those that read lists of categories, or fields of objects, where there are none."""
+    """Return named protocols, without those that read category lists or object fields that the ground truth lacks."""
     lists = ground_truth.negatives, ground_truth.not_exhaustive, ground_truth.present
     federated = any(one is not None for one in lists)
     return {
@@ -38,8 +38,8 @@ def readable(presets: Mapping[str, Protocol], ground_truth: GroundTruth) -> dict
 
 
 def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | Detections) -> str | None:
-    """Return the kind of shape to score: the one that is asked for, or else the one that all tables are for. Raises
-    `InputError` where the tables are for different kinds, or for several, or the protocol is for another one.
+    """Return the kind of shape to score: the requested one, or the one that all tables are for. Raises `InputError` if
+    the tables are for different or several kinds, or the protocol is for another one.
 
     A named protocol leaves the kind to the tables. One that compares something other than boxes, or a `Protocol`, must agree
     with them.
@@ -50,7 +50,7 @@ def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | D
     if isinstance(protocol, Protocol) or decided.iou_type != COCO.iou_type:
         column = find(decided.iou_type).column_name
         for table in tables:
-            # What a table does not hold is refused where it is looked for.
+            # A missing column raises where it is looked up.
             if column in table.shapes and column not in (find(kind).column_name for kind in table.kinds):
                 said = f"the protocol {decided.name!r} for {decided.iou_type!r}"
                 raise InputError(

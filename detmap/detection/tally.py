@@ -1,4 +1,4 @@
-"""The mergeable outcome of matching detections."""
+"""The mergeable outcome of matching."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """The specification of a column of a tally. Whatever is done with every column follows it: a new one is a row of
+    """The specification of a column of a tally; all handling of columns follows it, so a new column is a row of
     `COLUMNS`.
     """
 
     #: The attribute of `Tally`.
     name: str
-    #: As it is saved: little-endian.
+    #: The saved dtype, little-endian.
     dtype: str
     #: Whether it has a row per detection, or per pair of category and image that holds ground truth.
     per: Literal["detection", "pair"]
-    #: The list that its values are indices of.
+    #: The attribute of `Tally` that the values index.
     index_of: Literal["", "categories", "image_ids"] = ""
     #: The meaning of its second axis: words of bits, area ranges and levels, bits, or errors of true positives.
     width: Literal["", "words", "areas", "bits", "errors"] = ""
-    #: ``where(protocol)`` returns whether the column is there; elsewhere it is empty. None: always.
+    #: ``where(protocol)`` returns whether the column is used; otherwise it is empty. None: always.
     where: Callable[[Protocol], bool] | None = None
 
     def shape(self, protocol: Protocol, rows: int) -> tuple[int, ...]:
-        """Return its shape in a tally with `rows` detections or pairs."""
+        """Return the column's shape in a tally with `rows` detections or pairs."""
         rows = rows if self.where is None or self.where(protocol) else 0
         areas = len(protocol.range_names)
         width = {
@@ -57,23 +57,23 @@ class Column(NamedTuple):
         return (rows, *width)
 
     def native(self) -> np.dtype[Any]:
-        """Return its dtype in memory."""
+        """Return the dtype in memory."""
         native: np.dtype[Any] = np.dtype(self.dtype).newbyteorder("=")
         return native
 
 
 def in_file_order(protocol: Protocol) -> bool:
-    """Return whether detections need their positions in the file: ties are broken by them, or ties at the end of a cap."""
+    """Return whether detections need their positions in the file, to break ties in rankings or at the end of a cap."""
     return protocol.ties in BY_FILE or protocol.max_per_category is not None
 
 
 def rematched(protocol: Protocol) -> bool:
-    """Return whether detections are matched anew at each score, so that hits and misses change with it."""
+    """Return whether detections are matched anew at each score, so that earlier hits and misses change."""
     return protocol.matching == BY_OBJECTS
 
 
-#: The columns of a tally, in the order in which they are saved. Those of detections move along when these are ranked, which
-#: `detmap.kernels.sorting.Rows` does.
+#: The columns of a tally, in the order in which they are saved. Those of detections are moved by
+#: `detmap.kernels.sorting.Rows` when the tally is sorted.
 COLUMNS = (
     Column("category", "<i4", "detection", index_of="categories"),
     Column("image", "<i4", "detection", index_of="image_ids"),
@@ -94,26 +94,26 @@ COLUMNS = (
 #: The columns that change with the score.
 STEPS = ("found", "missed", "alike")
 
-#: Counts of hits held at a time while a saved tally is checked.
+#: Number of counts of hits held at a time while a saved tally is checked.
 _COUNTED = 2**20
 
-#: A saved tally may not ask for more precisions than this: 8 GB of them.
+#: Maximum number of precisions that a saved tally may ask for: 8 GB of them.
 _MOST_PRECISIONS = 2**30
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Tally(Frozen):
-    """What happened to every detection, and how many positives there were to find. Frozen.
+    """The outcome of every detection, and the numbers of positives. Frozen.
 
-    Laws, with ``==`` for "the same bits in every array made from it" and `e` for `empty`:
+    Laws, where ``==`` means equal bits in every derived array, and `e` is `empty`:
 
     * ``e.merge(a) == a == a.merge(e)`` and ``a.merge(b).merge(c) == a.merge(b.merge(c))``;
     * ``a.merge(b) == b.merge(a)``;
     * however the images are split, the merged tallies of the parts equal the tally of the whole.
 
     They hold because ties are broken by keys that are stored (image and rank within it, or position in the file and then
-    those), never by the order of merging. For the third under ``ties="file"`` or ``"file-reversed"`` the parts must be of
-    one file, or table.
+    those), never by the order of merging. Under ``ties="file"`` or ``"file-reversed"`` the third law requires parts of
+    one file or table.
 
     Attributes
     ----------
@@ -124,26 +124,26 @@ class Tally(Frozen):
     image_ids : ndarray, shape (i,)
         The evaluated images, ascending.
     category, image, rank : ndarray of int32, shape (n,)
-        Of each detection within its cap: index of its category, of its image, and its 0-based rank among the detections of
-        that category in that image.
+        For each detection within its cap: indices of its category and image, and its 0-based rank among that image's
+        detections of that category.
     order : ndarray of int64, shape (n,) or (0,)
-        Position in the file, where the protocol breaks ties by it, or those at the end of a cap on all images.
+        Position in the file, if the protocol breaks ties by it in rankings, or at the end of a cap on all images.
     scores : ndarray of float64, shape (n,)
         As given.
     hit, ignored : ndarray of uint64, shape (n, w)
         Bit ``a * T + t`` says that the detection is a hit, or does not count, in area range *a* at IoU threshold *t*; the
         levels of the protocol follow its area ranges.
     found, missed : ndarray of int32, shape (n, A * T) or (0, A * T)
-        Where detections are matched anew at each score: how many more hits and misses the image has, by bit, once
-        detections of this score are there.
+        If detections are matched anew at each score: the change in the image's numbers of hits and misses, by bit, when
+        detections of this score are added.
     alike : ndarray of float64, shape (n, A * T) or (0, A * T)
-        There, the sum over the image of similarities of orientation; NaN where angles are not known.
+        In that case, the sum over the image of similarities of orientation; NaN if angles are unknown.
     errors : ndarray of float64, shape (n, E) or (0, 0)
         The errors of each detection that matches at `Protocol.error_threshold`; NaN for others, and where one is not known.
     positive_category, positive_image : ndarray of int32, shape (p,)
         The pairs of category and image that hold ground truth.
     positive_counts : ndarray of int32, shape (p, A)
-        How many there are to find in each pair and area range.
+        Number of positives in each pair and area range.
     ranked : bool
         Whether the detections are in ranking order: by category, descending score, then the tie key.
     notices : mapping of str to int
@@ -261,8 +261,7 @@ class Tally(Frozen):
         others : sequence of Tally
             Of the same protocol and categories.
         images : sequence of ndarray of int
-            For this one and each of the others: the new index of each of its images. Whose ids these are is left to the
-            caller.
+            For this one and each of the others: the new index of each of its images. The caller sets the ids.
         """
         parts = (self, *others)
         columns: dict[str, Any] = {}
@@ -299,7 +298,7 @@ class Tally(Frozen):
         return some._with_indices("image_ids", np.cumsum(wanted, dtype=np.int32) - 1, kept)
 
     def of_crowd_group(self, name: str) -> NDArray[np.bool_]:
-        """Return which images are in a group of images of the protocol, shape (i,)."""
+        """Return which images belong to a group of the protocol, shape (i,)."""
         if self.crowd_index is None:
             return np.zeros(self.image_ids.size, np.bool_)
         names, stops = zip(*self.protocol.crowd_groups, strict=True)
@@ -311,9 +310,9 @@ class Tally(Frozen):
         return replace(self.on_images(self.of_crowd_group(name)), otherwise=None)
 
     def pools(self, threads: int | None = None) -> Tally:
-        """Return the tally, in ranking order, in which all categories are one, and those of each group of the protocol.
+        """Return the tally, in ranking order, with all categories pooled, and those of each group of the protocol.
 
-        Equal scores stand by image, then category, then rank. Ranks remain those within a category, which caps look at.
+        Ties are sorted by image, category and rank. Ranks remain those within a category, to which caps apply.
         """
         groups = self.protocol.groups
         chosen = [np.ones(len(self.categories), np.bool_), *(self.in_group(group) for group in groups)]
@@ -332,7 +331,7 @@ class Tally(Frozen):
         return made.in_ranking_order(threads, grouped=True)
 
     def among(self, categories: tuple[tuple[Any, str], ...]) -> Tally:
-        """Return the tally over a larger list of categories, which holds its own."""
+        """Return the tally over a larger list of categories that includes its own."""
         if self.categories == categories:
             return self
         place = {pair: k for k, pair in enumerate(categories)}
@@ -340,14 +339,14 @@ class Tally(Frozen):
         return self._with_indices("categories", to, categories)
 
     def by_image_and_order(self) -> Tally:
-        """Return the tally with ties broken by image before position, where the protocol goes by position."""
+        """Return the tally with ties broken by image before position, if the protocol uses positions."""
         if not self.order.size:
             return self
         order = (self.image.astype(np.int64) << 32) | (self.order & (2**32 - 1))
         return replace(self, order=readonly(order, np.int64), ranked=False)
 
     def _with_indices(self, of: str, to: NDArray[np.integer], things: Any) -> Tally:
-        """Return the tally with other `things` in its attribute `of`, and with index ``to[i]`` in place of *i*."""
+        """Return the tally with the attribute `of` replaced by `things`, and indices into it remapped by `to`."""
         columns: dict[str, Any] = {
             column.name: readonly(to[getattr(self, column.name)], column.native())
             for column in COLUMNS
@@ -358,14 +357,14 @@ class Tally(Frozen):
     def in_ranking_order(self, threads: int | None = None, *, grouped: bool = False) -> Tally:
         """Return the same tally with its detections in ranking order.
 
-        `grouped`: the rows of a category are in the order of image and rank already.
+        With `grouped` the rows of each category are already in the order of image and rank.
         """
         if self.ranked:
             return self
         places, starts = self._places(grouped)
         rows = sorting.Rows(*(getattr(self, name) for name in sorting.Rows._fields))
         moved = [*(STEPS if rematched(self.protocol) else ()), *(["errors"] if self.errors.size else ())]
-        if moved:  # the kernels move other columns; the position of each row goes with them for these
+        if moved:  # the kernels do not move these columns, so they are permuted afterwards
             rows = rows._replace(order=readonly(np.arange(len(self)), np.int64))
         category, *made = allocate((len(self), np.int32), *((column.shape, column.dtype) for column in rows))
         ranked = sorting.Rows(*made)
@@ -375,7 +374,7 @@ class Tally(Frozen):
             threads,
         )
         by_bits = ranked._replace(scores=ranked.scores.view(np.uint64))
-        # A category's rows lie together now, and fit into a cache or nearly so while they are sorted.
+        # A category's rows are contiguous now, so they about fit into a cache while they are sorted.
         parallel.run(
             lambda begin, end: sorting.sort_rows(starts, begin, end, by_bits, category),
             parallel.cut(starts, threads),
@@ -389,15 +388,15 @@ class Tally(Frozen):
         return replace(self, category=readonly(category, np.int32), ranked=True, **columns)
 
     def _places(self, grouped: bool) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return where each row goes when a category's rows lie together, and where categories begin."""
-        order = readonly((), np.int32)  # as they are
+        """Return the destination of each row when rows are grouped by category, and the start of each category."""
+        order = readonly((), np.int32)  # the rows are already grouped
         if not grouped:
-            # Within an image the rows of a category stand by rank already, in every tally there is.
+            # Within an image, the rows of a category are ordered by rank in every tally.
             by_image, starts = np.empty(len(self), np.int32), np.empty(self.image_ids.size + 1, np.int64)
             sorting.group_by(self.image, order, by_image, starts)
             order = readonly(by_image, np.int32)
         if self.protocol.ties in BY_FILE:
-            # Two files may use one position: then images decide, as where ties go by image.
+            # Merged files may share positions: then images break the tie, as where ties go by image.
             given = order if order.size else np.arange(len(self))
             key = self.order[given] if self.protocol.ties == "file" else -self.order[given]
             order = readonly(given[np.argsort(key, kind="stable")], np.int32)
@@ -410,7 +409,7 @@ class Tally(Frozen):
 
     @cached_property
     def class_starts(self) -> NDArray[np.int64]:
-        """Where each category's detections start in ranking order, shape (K + 1,)."""
+        """The start of each category's detections in ranking order, shape (K + 1,)."""
         if self.ranked:
             return readonly(
                 np.searchsorted(self.category, np.arange(len(self.categories) + 1, dtype=np.int32)), np.int64
@@ -442,11 +441,11 @@ class Tally(Frozen):
         return self.hits_within[:, -1]
 
     def columns(self) -> matching.Ranked:
-        """Return what kernels read of detections in ranking order."""
+        """Return the columns of detections that kernels read, in ranking order."""
         return matching.Ranked(self.class_starts, self.rank, self.scores, self.hit, self.ignored)
 
     def every_notice(self) -> dict[str, int]:
-        """Return `notices` and those that follow from the tally: no detections, categories without ground truth."""
+        """Return `notices` and those derived from the tally: no detections, categories without ground truth."""
         found = self.positives[:, 0] > 0
         own = {"no_detections": int(not len(self)), self._empty(): int((~found).sum())}
         if self.protocol.groups and self.protocol.use_categories:
@@ -459,7 +458,7 @@ class Tally(Frozen):
         return "empty_categories" if self.protocol.empty_classes == "undefined" else "zero_categories"
 
     def ignored_counts(self, area: int) -> NDArray[np.int64]:
-        """Return how many detections are ignored in an area range, of those within the largest cap, shape (K, T)."""
+        """Return the number of detections ignored in an area range within the largest cap, shape (K, T)."""
         thresholds = len(self.protocol.iou_thresholds)
         bits = np.zeros(64 * self.ignored.shape[1], np.uint8)
         bits[area * thresholds : (area + 1) * thresholds] = 1
@@ -473,7 +472,7 @@ class Tally(Frozen):
         return counts[:, : shape[1] * shape[2]].reshape(shape)
 
     def in_group(self, group: str) -> NDArray[np.bool_]:
-        """Return which categories are of a frequency, shape (K,)."""
+        """Return which categories have a frequency, shape (K,)."""
         return np.array([self.frequencies.get(key) == group for key, _ in self.categories], np.bool_)
 
     def bit(self, words: NDArray[np.uint64], area: int, threshold: int) -> NDArray[np.bool_]:
@@ -532,7 +531,7 @@ class Tally(Frozen):
         try:
             header = msgspec.convert(content, Header, strict=True)
             unknown = set(header.protocol) - set(Protocol.__dataclass_fields__)
-            if unknown:  # a decision that is missing is its default: an earlier version did not know it
+            if unknown:  # a missing decision has its default: an earlier version did not have it
                 raise StateError(f"its protocol decides {shorten(min(unknown))}, which this version does not know")
             saved = msgspec.convert(header.protocol, Protocol)
         except (msgspec.ValidationError, DetmapError, RecursionError) as error:
@@ -543,12 +542,12 @@ class Tally(Frozen):
 
 
 def _or_none(values: NDArray[np.float64]) -> list[float | None]:
-    """Return values with None for NaN."""
+    """Return values with NaN replaced by None."""
     return [None if value != value else value for value in values.tolist()]
 
 
 def _merged_clusters(parts: Sequence[Tally], place: Sequence[NDArray[np.integer]]) -> NDArray[Any] | None:
-    """Return the clusters of merged tallies, whose images have new places; None where no tally knows any."""
+    """Return the clusters of merged tallies in the new order of images; None if no tally has clusters."""
     known = [part.clusters for part in parts if part.clusters is not None]
     if not known:
         return None
@@ -562,7 +561,7 @@ def _merged_clusters(parts: Sequence[Tally], place: Sequence[NDArray[np.integer]
 
 
 def _merged_crowding(parts: Sequence[Tally], place: Sequence[NDArray[np.integer]]) -> NDArray[np.float64] | None:
-    """Return the crowd indices of merged tallies, whose images have new places; None where no tally knows any."""
+    """Return the crowd indices of merged tallies in the new order of images; None if no tally has any."""
     if all(part.crowd_index is None for part in parts):
         return None
     joined = np.full(sum(part.image_ids.size for part in parts), np.nan)
@@ -573,7 +572,7 @@ def _merged_crowding(parts: Sequence[Tally], place: Sequence[NDArray[np.integer]
 
 
 def _merged_frequencies(parts: Sequence[Tally]) -> dict[Any, str]:
-    """Return the frequencies of categories that merged tallies know."""
+    """Return the union of the category frequencies of merged tallies."""
     made: dict[Any, str] = {}
     for part in parts:
         for category, group in part.frequencies.items():
@@ -583,7 +582,7 @@ def _merged_frequencies(parts: Sequence[Tally]) -> dict[Any, str]:
 
 
 def _restore(header: Header, protocol: Protocol, payload: memoryview) -> Tally:
-    """Return the tally of a header and its columns, every value of them checked."""
+    """Return the tally of a header and its columns, checking every value."""
     images, detections, pairs = header.rows
     areas = len(protocol.range_names)
     if min(header.rows) < 0:
@@ -600,7 +599,7 @@ def _restore(header: Header, protocol: Protocol, payload: memoryview) -> Tally:
     for (name, (dtype, shape)), size in zip(layout.items(), sizes, strict=True):
         column = np.frombuffer(payload[at : at + size], dtype).reshape(shape)
         native = column.dtype.newbyteorder("=")
-        columns[name] = readonly(column.astype(native), native)  # a copy, which is aligned
+        columns[name] = readonly(column.astype(native), native)  # an aligned copy
         at += size
     if header.image_ids is not None:
         ids = np.array(header.image_ids) if header.image_ids else np.empty(0, "U1")
@@ -672,7 +671,7 @@ def _restore(header: Header, protocol: Protocol, payload: memoryview) -> Tally:
 
 
 def _of_one_kind(ids: Sequence[Any], protocol: Protocol) -> bool:
-    """Return whether these can be the ids of categories: one None where categories are not used."""
+    """Return whether these can be category ids: a single None if categories are not used."""
     if not protocol.use_categories:
         return list(ids) == [None]
     kinds = {type(identity) for identity in ids}
@@ -680,25 +679,25 @@ def _of_one_kind(ids: Sequence[Any], protocol: Protocol) -> bool:
 
 
 def _cells(tally: Tally, prefix: str = "", rows: Any = slice(None)) -> NDArray[np.int64]:
-    """Return a number for the image and category, by image first, of detections, or with ``positive_`` of pairs."""
+    """Return a number per image and category, by image first, for detections, or with the prefix ``positive_`` for pairs."""
     image, category = (getattr(tally, prefix + name)[rows].astype(np.int64) for name in ("image", "category"))
     return np.asarray(image * len(tally.categories) + category)
 
 
 def _beyond_thresholds(tally: Tally) -> bool:
-    """Return whether a bit is set that belongs to no area range and threshold."""
+    """Return whether a bit beyond all area ranges and thresholds is set."""
     used = len(tally.protocol.range_names) * len(tally.protocol.iou_thresholds)
     rest = np.uint64(0) if used % 64 == 0 else ~np.uint64((1 << used % 64) - 1)
     return any(bool((words[:, -1] & rest).any()) for words in (tally.hit, tally.ignored))
 
 
 def _misranked(tally: Tally) -> bool:
-    """Return whether the ranks of some image and category are not 0, 1, 2 and so on by descending score."""
+    """Return whether the ranks of some image and category are not 0, 1, 2, … by descending score."""
     rows, starts = np.empty(len(tally), np.int32), np.empty(tally.image_ids.size + 1, np.int64)
     sorting.group_by(tally.image, readonly((), np.int32), rows, starts)
     cells, places = _cells(tally, rows=rows), np.arange(rows.size)
     first = np.append(True, cells[1:] != cells[:-1])[: rows.size]
-    by_rank = np.maximum.accumulate(np.where(first, places, 0)) + tally.rank[rows]  # where each row belongs
+    by_rank = np.maximum.accumulate(np.where(first, places, 0)) + tally.rank[rows]  # destination of each row
     if by_rank.max(initial=-1) >= rows.size or (cells[by_rank] != cells).any():
         return True
     filled, scores = np.zeros(rows.size, np.bool_), np.empty(rows.size)
@@ -707,9 +706,8 @@ def _misranked(tally: Tally) -> bool:
 
 
 def _too_many_hits(tally: Tally) -> bool:
-    """Return whether an image has more hits than positives in some category, area range and at some threshold.
-
-    By image: the bootstrap draws images, and makes room for as many hits as there are positives.
+    """Return whether an image has more hits than positives in some category and area range at some threshold; per
+    image, because the bootstrap draws images into buffers sized by positives.
     """
     rows = np.flatnonzero(tally.hit.any(axis=1))
     place = locate(_cells(tally, rows=rows), _cells(tally, "positive_"))
@@ -735,7 +733,7 @@ def _outside(column: NDArray[Any], size: int) -> bool:
 
 
 def _product(shape: Sequence[int]) -> int:
-    """Return the product in integers of any size: the factors are a stranger's."""
+    """Return the product in Python integers, because untrusted factors may overflow."""
     total = 1
     for length in shape:
         total *= length
@@ -743,5 +741,5 @@ def _product(shape: Sequence[int]) -> int:
 
 
 def word_count(protocol: Protocol) -> int:
-    """Return how many 64-bit words hold the bits of a detection."""
+    """Return the number of 64-bit words that hold a detection's bits."""
     return -(-len(protocol.range_names) * len(protocol.iou_thresholds) // 64)

@@ -1,4 +1,4 @@
-"""What a saved tally says before its columns, checked by its types."""
+"""The header of a saved tally, checked by its types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
-    """What a saved tally says before its columns; `rows` counts images, detections and pairs with ground truth."""
+    """The header of a saved tally, before its columns; `rows` counts images, detections and pairs with ground truth."""
 
     protocol: dict[str, Any]
     categories: list[tuple[int | str | None, str]]

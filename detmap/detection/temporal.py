@@ -39,5 +39,5 @@ THRESHOLD_METRICS = decision(
 
 
 def listing(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> GroundTruth:
-    """Return ground truth with the images of all detections, where those on unlisted images are wrong."""
+    """Return ground truth with the images of all detections added, if detections on unlisted images are false positives."""
     return ground_truth.with_images(detections.images.ids) if protocol.unlisted_images == "wrong" else ground_truth

@@ -1,8 +1,8 @@
-"""How good true positives are: errors of those that match within one distance, and the score that adds them to AP.
+"""Errors of true positives matched within one distance, and the detection score that combines them with AP.
 
 nuScenes' rules (Caesar et al., "nuScenes: A multimodal dataset for autonomous driving", 2020). The running mean of an error
-over the matches of a class, by descending score, is read at the scores of 101 recalls, and averaged over recalls above 0.1
-as far as the detector gets. A class that is not found up to there has errors of 1.
+over the matches of a class, by descending score, is sampled at 101 recalls, and averaged over those above 0.1 that the
+detector reaches. A class that does not reach a recall of 0.1 has errors of 1.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 _declared = partial(decision, since="0.2", group="true positives")
 
-#: The weight of the mean AP against that of one error.
+#: Weight of the mean AP relative to one error.
 AP_WEIGHT = 5
 
-#: The rule by which front and back of the objects of a class are the same.
+#: Name of the rule by which front and back of a class's objects are the same.
 HALF_TURNS = "half turns"
 
 
@@ -122,12 +122,12 @@ def names_of(protocol: Protocol) -> tuple[str, ...]:
 
 
 def has_rule(protocol: Protocol, names: Iterable[str], rule: str) -> NDArray[np.bool_]:
-    """Return which classes have a rule, by their names; shape (K,)."""
+    """Return which classes, given by their names, have a rule; shape (K,)."""
     return np.array([(name, rule) in protocol.error_rules for name in names], np.bool_)
 
 
 def running_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return means of all values up to each, without NaN: 0 ahead of the first number, 1 where there is none."""
+    """Return cumulative means without NaN: 0 before the first number, 1 if there is none."""
     known = ~np.isnan(values)
     if not known.any():
         return np.ones(values.size)
@@ -141,7 +141,7 @@ def class_error(
 ) -> NDArray[np.float64]:
     """Return the errors of a class, shape (E,).
 
-    `hits` are the places of the matches in the ranking, whose `scores` are those of all its items; `errors`, shape (h, E),
+    `hits` are the places of the matches in the ranking; `scores` are those of all its items; `errors`, shape (h, E),
     are those of the matches.
     """
     if not hits.size or not positives:
@@ -162,9 +162,8 @@ def class_error(
 
 
 def class_errors(tally: Tally, copies: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-    """Return the errors of every class, shape (K, E), of a tally in ranking order; NaN where the protocol has none.
-
-    `copies` are how often each image counts; by default once.
+    """Return the errors of every class, shape (K, E), of a tally in ranking order; NaN for errors that the protocol
+    does not measure. `copies` are the weights of images, by default 1.
     """
     names = names_of(tally.protocol)
     out = np.empty((len(tally.categories), len(names)))
@@ -187,7 +186,7 @@ def class_errors(tally: Tally, copies: NDArray[np.int64] | None = None) -> NDArr
 
 
 def mean_errors(errors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of each error over the classes that have it, shape (E,); NaN where none has."""
+    """Return the mean of each error over the classes that have it, shape (E,); NaN if none has."""
     known = ~np.isnan(errors).all(axis=0)
     out = np.full(errors.shape[1], np.nan)
     for column in np.flatnonzero(known).tolist():

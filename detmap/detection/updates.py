@@ -17,40 +17,40 @@ from detmap.shapes.boxes import FARTHEST, BoxFormat, InvalidBoxes, finite, infin
 from detmap.shapes.kinds import BOXES
 
 _NOWHERE = np.zeros(1)
-#: The fields of an `Image` that have a value per detection, and per object.
+#: Fields of an `Image` with a value per detection, and per object.
 FOUND = ("boxes", "scores", "labels", "own_areas")
 TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult", "group_of")
 
 
-#: The lists of categories that LVIS and Open Images have for an image.
+#: Lists of categories per image in LVIS and Open Images.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids", "pos_category_ids")
 
 
-#: A list that stands in for another one where it is missing.
+#: Substitutes for missing lists.
 _OR = {"neg_category_ids": "pos_category_ids"}
 
 
 class Image(NamedTuple):
-    """An image that is waiting to be matched."""
+    """An image waiting to be matched."""
 
     boxes: NDArray[np.float64]
     scores: NDArray[np.float64]
     labels: NDArray[Any]
-    own_areas: NDArray[np.float64]  # of the boxes that came with other shapes; NaN: of the shape
+    own_areas: NDArray[np.float64]  # areas of boxes given besides other shapes; NaN for the area of the shape
     true_boxes: NDArray[np.float64]
     true_labels: NDArray[Any]
-    areas: NDArray[np.float64]  # NaN: of the box
+    areas: NDArray[np.float64]  # NaN for the area of the box
     crowd: NDArray[np.bool_]
     difficult: NDArray[np.bool_]
     group_of: NDArray[np.bool_]
-    dropped: int  # boxes
-    shapes: Any = None  # columns, where these are not the boxes
+    dropped: int  # number of dropped boxes
+    shapes: Any = None  # columns of shapes other than boxes
     true_shapes: Any = None
-    unscored: int = 0  # 1 where masks or keypoints were given beside the boxes, and no `iou_type`
-    lists: Mapping[str, list[Any]] = {}  # those of `LISTS` that were given: ids of categories
+    unscored: int = 0  # 1 if masks or keypoints were given besides boxes, without an `iou_type`
+    lists: Mapping[str, list[Any]] = {}  # the given lists among `LISTS`: category ids
     crowd_index: float | None = None
-    fields: Mapping[str, NDArray[np.float64]] = {}  # of its objects, those that levels read
-    size: tuple[int, int] = (0, 0)  # height and width, where ranges are shares of them
+    fields: Mapping[str, NDArray[np.float64]] = {}  # fields of its objects that levels read
+    size: tuple[int, int] = (0, 0)  # height and width, if ranges are relative to them
 
 
 def read_image(
@@ -63,12 +63,9 @@ def read_image(
     names: Mapping[Any, str] | None,
     needs: Mapping[str, Any],
 ) -> Image:
-    """Return image `i` of an update, checked; `names` are the categories, if they are given. Raises `InputError` for
-    data that cannot be scored.
-
-    `needs` are what `detmap.detection.ranges.needs` says of the protocol.
-
-    Where other shapes are given, boxes may be left out: then they are the boxes around the shapes.
+    """Return image `i` of an update, checked; `names` are the categories, if given; `needs` comes from
+    `detmap.detection.ranges.needs`. Raises `InputError` for data that cannot be scored. Missing boxes are those around
+    the other shapes.
     """
     shapes, true_shapes = (
         _read_shapes(record, source, i, kind) for record, source in ((prediction, "predictions"), (target, "targets"))
@@ -128,7 +125,7 @@ def read_image(
 
 
 def _optional(target: Mapping[str, Any], name: str, count: int, i: int) -> NDArray[np.float64]:
-    """Return a field of objects; None and NaN are no value."""
+    """Return a field of objects; None and NaN mean no value."""
     if not count:
         return np.empty(0)
     value = _field(target, name, "targets", i)
@@ -154,14 +151,14 @@ def _size(target: Mapping[str, Any], i: int) -> tuple[int, int]:
 
 
 def _category_list(value: Any, name: str, i: int) -> list[Any]:
-    """Return the ids of categories that a target lists."""
+    """Return the category ids that a target lists."""
     column: NDArray[Any] = _own(value, "targets", name, i, identifiers) if len(value) else np.empty(0, np.int64)
     if column.ndim != 1:
         raise InputError("must be a list of category ids", source="targets", record=f"image {i}", field=name)
     return list(column.tolist())
 
 
-#: What records of images hold besides shapes.
+#: Keys of a record that are not shapes.
 _NO_SHAPES = frozenset(("scores", "labels", "category_ids", "area", "iscrowd", "difficult", "group_of", "crowdIndex"))
 
 
@@ -179,12 +176,11 @@ def kinds_given(prediction: object, target: object) -> list[str]:
 
 
 def kind_of_images(given: Mapping[int, list[str]], before: str | None) -> str | None:
-    """Return the kind of shape to score: boxes where all images have them, else the one other kind that all have; None
-    where it remains open.
+    """Return the kind of shape to score: boxes if all images have them, else the one other kind that all have; None if
+    undecided.
 
-    `given` are the kinds by the number of each image in the update, `before` the kind of the images that were seen
-    before, if there were some. Raises `InputError` where an image without boxes has several kinds, or images are of
-    different kinds.
+    `given` are the kinds by each image's index in the update, `before` the kind of earlier images, if any. Raises
+    `InputError` if an image without boxes has several kinds, or kinds differ between images.
     """
     kind = before
     for i, kinds in given.items():
@@ -198,7 +194,7 @@ def kind_of_images(given: Mapping[int, list[str]], before: str | None) -> str | 
         if not kinds:
             continue
         if kind not in (None, kinds[0]):
-            # The same words in whichever order the images come.
+            # Same message for either order of images.
             pair = sorted({str(kind), kinds[0]}, key=lambda name: (name != BOXES, name))
             first, second = (find(name).argument or "boxes" for name in pair)
             raise InputError(
@@ -217,7 +213,7 @@ def _either(kinds: Iterable[str]) -> str:
 
 
 def _read_shapes(record: Mapping[str, Any], source: str, i: int, kind: Kind) -> Any:
-    """Return a column of the shapes of a kind, a copy of what is given; None where they are the boxes."""
+    """Return a copied column of the shapes of a kind; None for boxes."""
     if kind.given is None:
         return None
     value = _field(record, kind.argument, source, i)
@@ -249,7 +245,7 @@ def _read_boxes(
     invalid_boxes: InvalidBoxes,
     shapes: Any = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-    """Return boxes, and which of them are not to be dropped; None is all."""
+    """Return boxes, and which of them to keep; None for all."""
     if shapes is not None and "boxes" not in record:
         return _around(shapes, box_format), None
     boxes = _own(_field(record, "boxes", source, i), source, "boxes", i)
@@ -262,7 +258,8 @@ def _read_boxes(
         raise InputError(
             f"shape {boxes.shape} where n x 4 was expected", source=source, record=f"image {i}", field="boxes"
         )
-    # As most boxes are: the extremes, which one NaN makes NaN, and then side by side. Row by row numpy takes long.
+    # Fast path for most boxes: extremes (NaN if any is), then comparisons by column, because row-wise reductions are
+    # slow.
     if np.minimum.reduce(boxes, None) >= -FARTHEST and np.maximum.reduce(boxes, None) <= FARTHEST:
         left, top, right, bottom = boxes.T
         if box_format != "xyxy":
@@ -284,7 +281,7 @@ def _read_boxes(
 
 
 def ids_of_targets(targets: Sequence[Any]) -> list[Any] | None:
-    """Return what targets, as torchvision's, have for ``image_id``; None where none has one."""
+    """Return the ``image_id`` of targets, as in torchvision; None if no target has one."""
     found = [target["image_id"] for target in targets if isinstance(target, Mapping) and "image_id" in target]
     if found and len(found) < len(targets):
         raise InputError(
@@ -297,7 +294,7 @@ def ids_of_targets(targets: Sequence[Any]) -> list[Any] | None:
 
 
 def read_ids(image_ids: Any, alone: bool) -> list[Any]:
-    """Return image ids as Python's own integers or strings; the id of a single image (`alone`) need not be in a list."""
+    """Return image ids as Python integers or strings; the id of a single image (`alone`) may be given without a list."""
     if type(image_ids) is list and set(map(type, image_ids)) == {int} and max(map(abs, image_ids)) < 1 << 63:
         return list(image_ids)
     quick = plain(image_ids, np.int64)
@@ -309,14 +306,14 @@ def read_ids(image_ids: Any, alone: bool) -> list[Any]:
         image_ids = [one if type(one) in (int, str) else _single(one) for one in image_ids]
     elif not isinstance(image_ids, str | bytes):
         ids = array(image_ids)
-        one_each = ids.ndim == 2 and ids.shape[1] == 1  # a batch of tensors of one element
+        one_each = ids.ndim == 2 and ids.shape[1] == 1  # a batch of one-element tensors
         image_ids = ids.reshape(-1) if one_each or (alone and ids.ndim == 0) else ids
     return list(identifiers(image_ids, source="update", field="image_ids").tolist())
 
 
 def _single(value: Any) -> Any:
-    """Return the element of an array or tensor of one; anything else as it is."""
-    if isinstance(value, str):  # numpy's own too, of which an array would drop null characters at the end
+    """Return the element of an array or tensor of size 1; other values unchanged."""
+    if isinstance(value, str):  # also numpy strings, which lose trailing null characters in an array
         return str(value)
     if not (hasattr(value, "detach") or hasattr(value, "__array__") or hasattr(value, "__dlpack__")):
         return value
@@ -339,7 +336,7 @@ _DTYPES: dict[Any, type[np.float64 | np.int64 | np.bool_]] = {
 
 
 def read_categories(categories: Sequence[int] | Sequence[str] | Mapping[Any, str] | None) -> dict[Any, str] | None:
-    """Return names of categories by id, in the order of ids; None for whatever targets have."""
+    """Return names of categories by id, in the order of ids; None if targets decide."""
     if categories is None:
         return None
     if isinstance(categories, str | bytes):
@@ -365,9 +362,8 @@ def notices_of(
     inclusive_pixels: bool,
     fields: Sequence[str] = (),
 ) -> dict[str, int]:
-    """Return what the notices of a batch say of one image: a merge may find that it was seen before.
-
-    `fields` are those of other benchmarks that the protocol reads.
+    """Return the notices of a single image, because a merge may drop it; `fields` are those of other benchmarks that
+    the protocol reads.
     """
     empty, missed = 0, 0
     for boxes in (image.boxes, image.true_boxes):
@@ -392,7 +388,7 @@ def notices_of(
 
 
 def _own(value: Any, source: str, name: str, i: int, read: Callable[..., Any] = numbers) -> Any:
-    """Return a copy: the caller may fill the array anew before it is looked at."""
+    """Return a copy, because the caller may reuse the array before it is read."""
     quick = plain(value, _DTYPES[read])
     if quick is not None:
         return quick
@@ -417,7 +413,7 @@ def _column(
 
 
 def _unknown(count: int) -> NDArray[np.float64]:
-    """Return a column of NaN; `numpy.full` takes longer for a few."""
+    """Return a column of NaN; `numpy.full` is slower for small arrays."""
     column = np.empty(count)
     column.fill(np.nan)
     return column
@@ -444,7 +440,7 @@ def _labels(record: Mapping[str, Any], count: int, source: str, i: int) -> NDArr
 
 
 def _without(image: Image, kept: NDArray[np.bool_] | None, true_kept: NDArray[np.bool_] | None) -> Image:
-    """Return an image without the boxes that are dropped."""
+    """Return an image without dropped boxes."""
     changes: dict[str, Any] = {}
     dropped = 0
     for rows, names, shapes in ((kept, FOUND, "shapes"), (true_kept, TRUE, "true_shapes")):

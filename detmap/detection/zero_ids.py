@@ -1,8 +1,8 @@
 """Objects whose annotation has the id 0: found like any other, or missed as by pycocotools.
 
 pycocotools writes the id of the object that a detection takes into ``dtMatches``, where 0 means that it took none. So a
-detection that takes the object of id 0 counts as one without a match: as a false positive, or as ignored if its own area is
-outside of the area range. The object stays taken, and counts as one to be found.
+detection that takes the object of id 0 counts as unmatched: as a false positive, or as ignored if its own area is
+outside of the area range. The object stays taken, and counts as a positive.
 """
 
 from __future__ import annotations
@@ -35,16 +35,15 @@ OTHER: dict[str, Literal["found", "missed"]] = {"found": "missed", "missed": "fo
 class Otherwise(Frozen):
     """Detections that have other bits under the other value of `id_zero`."""
 
-    #: What the tally was matched under.
+    #: The protocol of the matching.
     protocol: Protocol
-    #: Whether these are all; of a tally that was saved they are not known.
+    #: Whether the effect is known; saved tallies do not hold it.
     known: bool = True
-    #: `image`, `category`, `rank`: ids of the image and the category, and the rank among the detections of both;
-    #: together they identify a detection; shape (n,).
+    #: Identification of a detection: image id, category id, and rank among the detections of both; shape (n,).
     image: NDArray[Any]
     category: NDArray[Any]
     rank: NDArray[np.int32]
-    #: `hit` and `ignored`: its words under the other value; shape (n, w).
+    #: The words of `hit` and `ignored` under the other value; shape (n, w).
     hit: NDArray[np.uint64]
     ignored: NDArray[np.uint64]
 
@@ -75,7 +74,7 @@ def unknown(tally: Tally) -> Tally:
 def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
     """Return which categories change under the other value of `id_zero`, and their tally under it.
 
-    None where there is no annotation with the id 0, or where its effect is not known: saved tallies do not hold it.
+    None without annotations of the id 0, or if their effect is unknown because the tally was saved.
     """
     known = tally.otherwise
     if known is None or not known.known or known.protocol != tally.protocol:
@@ -101,10 +100,8 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
 
 
 def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:
-    """Carry out the decision on what was matched, in place, and return what would be otherwise.
-
-    Only cells with an object of id 0 are matched again, for each threshold and area range, to learn which object a detection
-    takes.
+    """Apply the decision to the matched words in place, and return the words under its other value. Only cells with an
+    object of id 0 are matched again, for each threshold and area range, to find the detections that take it.
     """
     if arranged.zero is None:
         return None
@@ -146,17 +143,15 @@ def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Wo
 
 
 def effect(metric: str, id_zero: str, here: float, there: float) -> dict[str, int]:
-    """Return the notice of a metric under a value of the decision, and under the other one."""
+    """Return the notice of a metric under the decision's value, and under its other value."""
     found, missed = (there, here) if id_zero == MISSED else (here, there)
     digits = 4 if f"{found:.4f}" != f"{missed:.4f}" or found == missed else 17
     return {f"zero_id_effect:{metric} {found:.{digits}f} or {missed:.{digits}f}": 1}
 
 
 def unmatch(taken: pairs.Taken, zero: NDArray[np.bool_], outside: NDArray[np.bool_]) -> None:
-    """Turn hits on objects of id 0 into detections without a match, in place.
-
-    By position, `zero` says whether an object's annotation has the id 0, and `outside` whether a detection is ignored
-    without a match.
+    """Turn hits on objects of id 0 into unmatched detections, in place. By position, `zero` flags objects whose
+    annotation has the id 0, and `outside` flags detections that are ignored if unmatched.
     """
     lost = np.flatnonzero(taken.outcome == pairs.HIT)
     lost = lost[zero[taken.ground_truth[lost]]]
@@ -174,11 +169,11 @@ def unmatched_words(
     outside: NDArray[np.bool_],
     words: matching.Words,
 ) -> matching.Words:
-    """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 as detections without a match.
+    """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 as unmatched detections.
 
-    In `cells` detections are numbered from 0, one cell after the other. By position, `zero` says whether an object's
-    annotation has the id 0, and `outside`, shape (d, A), in which ranges a detection is ignored without a match;
-    `words` is what was matched, shape (d, words) each.
+    In `cells` detections are numbered from 0, one cell after the other. By position, `zero` flags objects whose
+    annotation has the id 0, and `outside`, shape (d, A), the ranges in which a detection is ignored if unmatched;
+    `words` are the words as matched, shape (d, words) each.
     """
     thresholds, found = levels.thresholds, np.zeros((len(outside), 64 * words.hit.shape[1]), np.bool_)
     ignored = np.zeros_like(found)

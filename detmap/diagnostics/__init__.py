@@ -1,4 +1,4 @@
-"""What went wrong, and what would help: a diagnosis of detections, part by part. Each part is a file here, or a plug-in."""
+"""Diagnosis of detections: what goes wrong, and what fixing it would gain. Each part is a module here, or a plug-in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from detmap.diagnostics import (
     suspects,
     tide,
 )
-from detmap.diagnostics._diagnosis import Diagnosis as Diagnosis  # of detmap itself
+from detmap.diagnostics._diagnosis import Diagnosis as Diagnosis  # imports within the package
 from detmap.diagnostics._diagnosis import diagnose as diagnose
 from detmap.diagnostics._registry import PARTS, Finding, Part
 from detmap.diagnostics.confusion import Confusion

@@ -1,4 +1,4 @@
-"""A diagnosis: ground truth, detections and how they match, from which parts are made when they are asked for."""
+"""A diagnosis: ground truth, detections and matches, from which parts are computed lazily."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def diagnose(
     threads: int | None = None,
     **decisions: Unpack[Decisions],
 ) -> Diagnosis:
-    """Find out what a detector does wrong and what mending it would gain, at one IoU threshold.
+    """Find out what a detector does wrong, and what fixing it would gain, at one IoU threshold.
 
     Parameters
     ----------
@@ -57,10 +57,10 @@ def diagnose(
     iou : float
         The threshold, above 0.1 and at most 1. Every AP of a diagnosis is AP at this threshold.
     score : float, optional
-        Detections of this score or more are what a user of the detector would see: `confusion` and `suspects` look at these.
-        By default the score with the best F1 of all detections together.
+        Minimum score of the detections that a user of the detector would see, used by `confusion` and `suspects`. By
+        default the score with the best F1 of all detections together.
     replicates : int
-        How often images are drawn anew for confidence intervals; 200 or more, 0 for none.
+        Number of bootstrap draws of images for confidence intervals; 200 or more, 0 for none.
     seed : int
         The seed of these draws.
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
@@ -73,7 +73,7 @@ def diagnose(
     Returns
     -------
     Diagnosis
-        Its parts are made when they are asked for: ``diagnosis.tide()``.
+        Its parts are computed on request: ``diagnosis.tide()``.
 
     Raises
     ------
@@ -97,10 +97,10 @@ def diagnose(
 
 
 class Diagnosis:
-    """What went wrong, part by part; see `diagnose` for the parameters.
+    """A diagnosis with its parts; see `diagnose` for the parameters.
 
     A part is a method: ``tide``, ``confusion``, ``calibration``, ``lrp``, ``operating_points``, ``slices``, ``images``,
-    ``suspects``, ``cuts``, and those of plug-ins. Each returns a `detmap.diagnostics.Finding`, made once for the same
+    ``suspects``, ``cuts``, and those of plug-ins. Each returns a `detmap.diagnostics.Finding`, computed once per set of
     options.
 
     Attributes
@@ -144,7 +144,8 @@ class Diagnosis:
         self.progress: Callable[[str], None] | None = None
         self._findings: dict[Any, Finding] = {}
 
-    # ------------------------------------------------------------------------------------------------ what parts look at
+    # ------------------------------------------------------------------------------------------------------- inputs of
+    # parts
 
     @cached_property
     def arranged(self) -> Arrangement:
@@ -165,20 +166,20 @@ class Diagnosis:
 
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
-        """Which objects are to be found, by position: those that are neither ignored nor outside of the area range."""
+        """Which objects are positives, by position: neither ignored nor outside of the area range."""
         objects = self.arranged.objects
         return np.asarray(~(objects.ignored | outside_of(objects.measures, self.arranged.ranges)[:, 0]))
 
     @cached_property
     def places(self) -> NDArray[np.int64]:
-        """The position of each row in the table of ground truth, shape (objects,); -1 where it is not evaluated."""
+        """The position of each row in the table of ground truth, shape (objects,); -1 if it is not evaluated."""
         places = np.full(len(self.ground_truth), -1)
         places[self.arranged.truth.order] = np.arange(self.arranged.truth.order.size)
         return places
 
     @cached_property
     def found(self) -> NDArray[np.int64]:
-        """By position of an object the position of the detection that hits it, -1 where none does."""
+        """For each position of an object the position of the detection that hits it, -1 if none does."""
         matches, found = self.matches, np.full(self.counted.size, -1)
         hits = np.flatnonzero(matches.outcome == 1)
         found[self.places[matches.ground_truth[hits]]] = hits
@@ -186,7 +187,7 @@ class Diagnosis:
 
     @cached_property
     def positives(self) -> NDArray[np.int64]:
-        """How many objects of each category there are to find, shape (K,)."""
+        """The number of positives of each category, shape (K,)."""
         codes = self.arranged.truth.category[self.counted]
         return np.bincount(codes, minlength=len(self.matches.categories))
 
@@ -197,29 +198,29 @@ class Diagnosis:
 
     @cached_property
     def cuts_of_all(self) -> Cuts:
-        """What is left of all categories together at every score."""
+        """Precision and recall of all categories together at every score."""
         return Cuts.of(self.matches.score, self.matches.outcome, int(self.positives.sum()))
 
     @cached_property
     def overlaps(self) -> Overlaps:
-        """All pairs on one image that overlap by 0.1 or more, or whose distance is at most ten times the threshold, of all
-        categories, by position.
+        """All pairs on one image of any categories, by position, with an overlap of at least 0.1 or a distance of at
+        most ten times the threshold.
         """
         return overlaps(self.arranged, self.floor, self.threads)
 
     @property
     def floor(self) -> float:
-        """The least overlap of `overlaps`."""
+        """Minimum overlap of `overlaps`."""
         return least_near(self.protocol, self.iou, BACKGROUND)
 
     @cached_property
     def categories(self) -> list[str]:
-        """The name of each category, no two alike."""
+        """Distinct names of the categories."""
         return distinct_names(self.matches.categories)
 
     @cached_property
     def notices(self) -> dict[str, int]:
-        """What was unusual in the input, counted; where an annotation has the id 0, AP with it found and missed."""
+        """Notices; if an annotation has the id 0, with AP for it found and missed."""
         noted = dict(self.matches.notices)
         if self.arranged.zero is not None:
             here = self.protocol.id_zero
@@ -235,11 +236,11 @@ class Diagnosis:
 
     @property
     def at(self) -> str:
-        """The threshold in words: "IoU 0.5", or of a distance "centre-distance 2"."""
+        """The threshold in words: "IoU 0.5", or for a distance "centre-distance 2"."""
         return self.named(self.iou)
 
     def named(self, threshold: float) -> str:
-        """Return a threshold in words, as `at`."""
+        """Return a threshold in words, like `at`."""
         kind = find(self.protocol.iou_type)
         return f"{kind.name if kind.falls else 'IoU'} {threshold:g}"
 
@@ -250,11 +251,11 @@ class Diagnosis:
 
     @property
     def score(self) -> float:
-        """The score that was given, or else the one with the best F1 of all detections; NaN where there is none."""
+        """The given score, or the one with the best F1 of all detections; NaN if there is none."""
         return self._score if self._score is not None else self.cuts_of_all.row(self.cuts_of_all.best())["score"]
 
     def image_name(self, image: int) -> Any:
-        """Return what people call an image, by its index in ``matches.image_ids``: its file where known, else its id."""
+        """Return the display name of an image by its index in ``matches.image_ids``: its file if known, else its id."""
         names, identity = self.ground_truth.images.names, self.matches.image_ids[image].item()
         return (names[image] if names else "") or identity
 
@@ -267,14 +268,14 @@ class Diagnosis:
         return table
 
     def say(self, text: str) -> None:
-        """Tell `progress` what is being done."""
+        """Report the current step to `progress`."""
         if self.progress is not None:
             self.progress(text)
 
     # ------------------------------------------------------------------------------------------------------------- parts
 
     def part(self, name: str, **options: Any) -> Finding:
-        """Return what a part finds, from the earlier call with the same options, none of them a file, where there was one.
+        """Return the finding of a part, cached unless an option names a file.
 
         Raises
         ------
@@ -287,7 +288,7 @@ class Diagnosis:
         key: Any = (name, tuple(sorted(options.items())))
         try:
             known = self._findings.get(key)
-        except TypeError:  # an option that is an array
+        except TypeError:  # an option without a hash, such as an array
             return self._make(found, options)
         if known is None:
             known = self._findings[key] = self._make(found, options)
@@ -325,7 +326,7 @@ class Diagnosis:
         return to_frame(self.rows())
 
     def to_dict(self, parts: Iterable[str] | None = None) -> dict[str, Any]:
-        """Return what was evaluated and what parts found, by default all, as plain values (NaN where undefined)."""
+        """Return the rules and the findings of parts, by default all, as plain values (NaN where undefined)."""
         names = tuple(PARTS) if parts is None else tuple(parts)
         return {
             "protocol": self.protocol.to_dict(),

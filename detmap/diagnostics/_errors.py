@@ -13,13 +13,13 @@ from detmap.detection.matches import MISS
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
 
-#: The errors in TIDE's order of showing; the last is of objects, the others of detections. Codes start at 1.
+#: The errors in TIDE's order; the last is an error of objects, the others of detections. Codes start at 1.
 ERRORS = ("Cls", "Loc", "Both", "Dupe", "Bkg", "Miss")
 CLS, LOC, BOTH, DUPE, BKG, MISSED = range(1, 7)
 
 
 def errors(diagnosis: Diagnosis) -> NDArray[np.uint8]:
-    """Return the error of each detection in the order of ``diagnosis.matches``, 0 where it is none."""
+    """Return the error of each detection in the order of ``diagnosis.matches``, 0 for none."""
     matches = diagnosis.matches
     assert matches.same_overlap is not None
     assert matches.other_overlap is not None

@@ -1,4 +1,4 @@
-"""Which detections and objects overlap, whatever their classes, and what detections find if some objects do not count."""
+"""Overlaps of detections and objects across classes, and matching with some objects ignored."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from detmap.detection.matches import IGNORED, MISS, images_of
 from detmap.kernels import overlap, pairs, readonly
 from detmap.system import parallel
 
-#: Overlaps below this are none: what TIDE calls background.
+#: Maximum overlap with background, by TIDE's definition.
 BACKGROUND = 0.1
 
 
 class Overlaps(NamedTuple):
-    """Pairs on one image that overlap enough: position of the detection, of the object, and the overlap, shape (p,) each."""
+    """Pairs on one image that overlap enough: position of the detection, position of the object, and overlap, shape
+    (p,) each.
+    """
 
     found: NDArray[np.int64]
     truth: NDArray[np.int64]
@@ -32,9 +34,8 @@ class Overlaps(NamedTuple):
 
 
 def overlaps(arranged: Arrangement, least: float, threads: int | None = None) -> Overlaps:
-    """Return the pairs of detections and objects on one image that overlap by at least `least`, of all categories.
-
-    They stand by position of the detection, and then of the object.
+    """Return the pairs on one image, of any categories, that overlap by at least `least`, sorted by position of the
+    detection and the object.
     """
     cells = images_of(arranged)
     parts: list[tuple[int, Overlaps]] = []
@@ -65,7 +66,7 @@ def overlaps(arranged: Arrangement, least: float, threads: int | None = None) ->
 
 
 def take_in_order(found: Sequence[int], truth: Sequence[int], detections: int, objects: int) -> NDArray[np.bool_]:
-    """Return which pairs are made when one pair after the other is made whose detection and object are both free still."""
+    """Return which pairs match if pairs are taken in order whenever both sides are still free."""
     free, left = bytearray(b"\1") * detections, bytearray(b"\1") * objects
     made = np.zeros(len(found), np.bool_)
     for at, (d, g) in enumerate(zip(found, truth, strict=True)):
@@ -77,7 +78,7 @@ def take_in_order(found: Sequence[int], truth: Sequence[int], detections: int, o
 
 @dataclass(frozen=True, eq=False)
 class Rematch:
-    """Matching at one threshold again and again, each time with other objects ignored; overlaps are measured once."""
+    """Repeated matching at one threshold with different ignored objects; overlaps are measured once."""
 
     arranged: Arrangement
     rule: pairs.Rule
@@ -99,10 +100,8 @@ class Rematch:
     def match(
         self, left_out: NDArray[np.bool_], outside: NDArray[np.bool_]
     ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        """Return the outcome of every detection, and which objects are found, both by position.
-
-        `left_out` are the objects that are ignored besides those that always are, `outside` the detections that are
-        ignored where they match nothing.
+        """Return the outcome of every detection, and which objects are found, both by position. `left_out` are further
+        ignored objects; `outside` are the detections that are ignored if unmatched.
         """
         arranged = self.arranged
         objects = arranged.objects._replace(ignored=readonly(arranged.objects.ignored | left_out, np.bool_))

@@ -1,4 +1,4 @@
-"""The detections of a diagnosis in ranking order, and the AP of every category if some of them were not what they are."""
+"""The detections of a diagnosis in ranking order, and the AP of every category with changed outcomes."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ def average_precision(
 ) -> NDArray[np.float64]:
     """Return the AP of each of K rankings, shape (K,); NaN without positives.
 
-    Items ``starts[k]:starts[k + 1]`` are those of ranking *k*, best first; `hit` and `counts`, shape (n,), say which
-    are hits, and which count at all: a hit that does not count is none. `positives`, shape (K,), is how many hits there
-    are to find.
+    Items ``starts[k]:starts[k + 1]`` are those of ranking *k*, best first; `hit` and `counts`, shape (n,), flag hits,
+    and items that count; hits that do not count are ignored. `positives`, shape (K,), are the numbers of positives.
     """
     return ap_of_hits(hits_of(starts, hit, counts, positives), protocol)
 
 
 def ap_of_hits(hits: Hits, protocol: Protocol) -> NDArray[np.float64]:
-    """Return the AP of each ranking, shape (K,); without positives NaN, or 0 where the protocol says so."""
+    """Return the AP of each ranking, shape (K,); without positives NaN, or 0 if the protocol says so."""
     if protocol.interpolation != "grid":
         made = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
     else:
@@ -53,7 +52,7 @@ def hits_of(
 
 
 def mean(values: NDArray[np.float64]) -> float:
-    """Return the mean of the values that are not NaN; NaN where there is none."""
+    """Return the mean of the values that are not NaN; NaN if there are none."""
     defined = values[~np.isnan(values)]
     return float(defined.mean()) if defined.size else float("nan")
 
@@ -62,19 +61,20 @@ def mean(values: NDArray[np.float64]) -> float:
 class Ranking:
     """The rows of `Matches` by category and descending score, ties as the protocol breaks them."""
 
-    #: Whose rows they are.
+    #: The matches that are ranked.
     matches: Matches
     #: The row at each place; shape (n,).
     order: NDArray[np.int64]
     #: Where each category starts; shape (K + 1,).
     starts: NDArray[np.int64]
-    #: How many objects of each category there are to find; shape (K,).
+    #: The number of positives of each category; shape (K,).
     positives: NDArray[np.int64]
 
     @classmethod
     def of(cls, matches: Matches, positives: NDArray[np.int64]) -> Ranking:
-        """Rank the rows of matches. They stand by image, category and score, which is the tie order of COCO."""
-        # By score within a category, in three steps that each find runs in order: a sort of them all takes twice as long.
+        """Rank the rows of matches, which are sorted by image, category and score, the tie order of COCO."""
+        # Sort by score within a category in three steps that each find sorted runs: sorting everything at once takes
+        # twice as long.
         size = len(matches.categories)
         given = None if matches.protocol.ties == "image" else matches.tie_keys()
         rows = np.argsort(given, kind="stable") if given is not None else None
@@ -110,7 +110,7 @@ class Ranking:
         return self.ap_of(self.outcome)
 
     def precision_at(self, recalls: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the largest precision of each category at some recalls or more, shape (K, r); NaN without positives."""
+        """Return the maximum precision of each category at each recall or above, shape (K, r); NaN without positives."""
         hits = hits_of(self.starts, self.outcome == HIT, self.outcome != IGNORED, self.positives)
         return hits.interpolate(recalls, self.matches.protocol.epsilon, threads=1)[0]
 
@@ -137,19 +137,19 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """What is left of the detections of all categories at every score that occurs, the highest score first."""
+    """Counts of all categories together at every distinct score, in descending order."""
 
-    #: The scores, each once; shape (s,).
+    #: The distinct scores; shape (s,).
     score: NDArray[np.float64]
-    #: `hits` and `misses`: how many hits and misses there are with that score or more; shape (s,).
+    #: Numbers of hits and misses with at least that score; shape (s,).
     hits: NDArray[np.int64]
     misses: NDArray[np.int64]
-    #: How many objects there are to find.
+    #: Number of positives.
     positives: int
 
     @classmethod
     def of(cls, score: NDArray[np.float64], outcome: NDArray[np.uint8], positives: int) -> Cuts:
-        """Make the cuts of detections in any order."""
+        """Compute the cuts from detections in any order."""
         counts = outcome != IGNORED
         score, hit = score[counts], outcome[counts] == HIT
         order = np.argsort(-score, kind="stable")
@@ -176,22 +176,24 @@ class Cuts:
         return np.asarray(2 * self.hits / (self.hits + self.misses + self.positives))
 
     def row(self, at: int | None) -> dict[str, float]:
-        """Return score, precision, recall and F1 at the place `at`; NaN where it is None."""
+        """Return score, precision, recall and F1 at index `at`; NaN for None."""
         names = ("score", "precision", "recall", "f1")
         if at is None:
             return dict.fromkeys(names, float("nan"))
         return {name: float(getattr(self, name)[at]) for name in names}
 
     def best(self) -> int | None:
-        """Return the place of the best F1, of the highest score among equals; None without positives or detections."""
+        """Return the index of the best F1, the one with the highest score in case of ties; None without positives or
+        detections.
+        """
         return int(np.argmax(self.f1)) if self.score.size and self.positives else None
 
     def with_precision(self, wanted: float) -> int | None:
-        """Return the place of the highest recall whose precision is at least `wanted`; None where there is none."""
+        """Return the index of the highest recall with a precision of at least `wanted`; None if there is none."""
         found = np.flatnonzero(self.precision >= wanted)
         return int(found[-1]) if found.size else None
 
     def with_recall(self, wanted: float) -> int | None:
-        """Return the place of the highest score whose recall is at least `wanted`; None where it is not reached."""
+        """Return the index of the highest score with a recall of at least `wanted`; None if it is not reached."""
         found = np.flatnonzero(self.recall >= wanted)
         return int(found[0]) if found.size else None

@@ -1,7 +1,5 @@
-"""What TIDE's errors cost on draws of the images: nothing is matched again, and no error is looked for again.
-
-What becomes of a detection, which error it is, and which detection mends it are decided within its image. A draw changes
-only how often each image counts.
+"""The cost of TIDE's errors on bootstrap draws of the images, without matching again. The outcome of a detection, its
+error, and the detection that fixes it only depend on its image, so a draw only changes the weights of images.
 """
 
 from __future__ import annotations
@@ -28,11 +26,9 @@ if TYPE_CHECKING:
 
 
 def redrawn(diagnosis: Diagnosis) -> Bootstrap:
-    """Return the bootstrap of ``AP``, and of what it gains where errors of each kind alone are mended: ``dAP_Cls`` and
-    so on.
+    """Return the bootstrap of ``AP``, and of its gain if errors of one kind are fixed: ``dAP_Cls`` and so on.
 
-    Every replicate is, bit for bit, what `detmap.diagnostics.tide` finds in a data set with those copies of images, as
-    `detmap.statistics.bootstrap` has them.
+    Every replicate has the bits that `detmap.diagnostics.tide` gives for a data set with those copies of images.
     """
     mend = Mending(diagnosis, errors(diagnosis))
     units = units_of(diagnosis)
@@ -65,13 +61,13 @@ def redrawn(diagnosis: Diagnosis) -> Bootstrap:
 
 
 def _tally(diagnosis: Diagnosis, mend: Mending, mended: set[int]) -> Tally:
-    """Return the tally of one threshold in which errors of some kinds are mended, in ranking order."""
+    """Return the tally of one threshold with errors of some kinds fixed, in ranking order."""
     hit, counts = mend.outcomes(mended)
     counted = diagnosis.counted
     if MISSED in mended:
         counted = counted.copy()
         counted[diagnosis.places[mend.missed]] = False
-    tally = tally_of(diagnosis, diagnosis.matches.outcome, counted)  # a row of the matches is a row of it
+    tally = tally_of(diagnosis, diagnosis.matches.outcome, counted)  # rows of the matches are rows of the tally
     return replace(
         tally.take(mend.rows, slice(None)),
         category=readonly(np.repeat(np.arange(len(tally.categories)), np.diff(mend.starts)), np.int32),

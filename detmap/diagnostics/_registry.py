@@ -1,4 +1,4 @@
-"""What a part of a diagnosis is, and what it finds: numbers by name, and tables."""
+"""Parts of a diagnosis, and their findings: numbers by name, and tables."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ Rows = list[dict[str, Any]]
 
 
 def rows_of(columns: Mapping[str, Any]) -> Rows:
-    """Return the rows of a table from its columns, arrays or lists of one length, by their titles."""
+    """Return the rows of a table from its columns by title, arrays or lists of equal length."""
     values = (one.tolist() if isinstance(one, np.ndarray) else one for one in columns.values())
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 class Finding(Result):
-    """What a part of a diagnosis found: a read-only mapping from name to number, and tables.
+    """The finding of a part of a diagnosis: a read-only mapping from name to number, and tables.
 
     Parameters
     ----------
     part : str
         The name of the part.
     settings : mapping of str to Any
-        The options that it was made with, defaults included, as plain values.
+        The options of the part, including defaults, as plain values.
     metrics : mapping of str to float
-        The numbers that say it all; NaN where undefined.
+        The headline numbers; NaN where undefined.
     tables : mapping of str to list of dict
         Tables by title, the most important one first: rows that have the same columns.
     notes : sequence of str
@@ -98,14 +98,14 @@ class Part:
     Attributes
     ----------
     name : str
-        A name as Python's: it becomes a method of `detmap.Diagnosis`, and a word of ``detmap diagnose --parts``.
+        A Python identifier, the name of a method of `detmap.Diagnosis` and a value of ``detmap diagnose --parts``.
     says : str
         What it finds, in a sentence without its full stop.
     make : callable
         ``make(diagnosis, **options)`` returns a `Finding`. It reads ``diagnosis.matches``, and whatever else a
         `detmap.Diagnosis` has.
     files : tuple of str
-        Options that may name a file. It can change: what was made from one is made again when asked for again.
+        Options that may name a file; findings with one are not cached, because the file can change.
     """
 
     name: str
@@ -114,12 +114,12 @@ class Part:
     files: tuple[str, ...] = ()
 
 
-#: Every part of a diagnosis, in the order in which they are shown.
+#: Every part of a diagnosis, in display order.
 PARTS: Registry[Part] = Registry(Part, "part of a diagnosis")
 
 
 def number(name: str, value: Any, *, finite: bool = True) -> float:
-    """Return a number; without `finite` it may be infinite, or NaN. Raises `OptionError` for anything else."""
+    """Return a number, infinite or NaN only without `finite`; raise `OptionError` for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or (finite and not np.isfinite(value)):
         raise OptionError(f"{name} must be one finite number, not {shorten(value)}")
     return float(value)

@@ -1,4 +1,4 @@
-"""Intervals of what parts find: images drawn anew, and images left out."""
+"""Confidence intervals of parts, by resampling images and by leaving images out."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def units_of(diagnosis: Diagnosis) -> Units:
-    """Return what is drawn: the images of a diagnosis, or clusters of them."""
+    """Return the resampling units: the images of a diagnosis, or clusters of them."""
     return units_among(diagnosis.arranged.clusters, diagnosis.arranged.image_ids.size)
 
 
 def weights(units: Units, replicates: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Give how often each image counts: in every draw, and then with a group of units left out."""
+    """Yield the weights of images: for every draw, and then with each group of units left out."""
     count, copies = samples(units, replicates, seed)
-    for sample in range(1, count):  # the first sample is the data
+    for sample in range(1, count):  # the first sample is the data itself
         yield copies(sample).astype(np.int64) // 2
 
 
@@ -42,9 +42,8 @@ def interval(
     *,
     bounded: bool = True,
 ) -> tuple[float, float]:
-    """Return a 95 % interval of values under the `weights`; NaN where the data are too few for one.
-
-    `objects` are those to be found of each image.
+    """Return a 95 % interval of values under the `weights`; NaN if the data are too few. `objects` are the numbers of
+    positives per image.
     """
     made, away = values[:replicates], values[replicates:]
     own = units.totals(np.arange(objects.size), objects)
@@ -56,12 +55,12 @@ def interval(
 
 
 def sentence(diagnosis: Diagnosis) -> str:
-    """Return in words what the intervals of a part take for granted."""
+    """Return a sentence on the assumptions of the intervals."""
     return f"low, high: 95 % confidence intervals; {independent(units_of(diagnosis).name)}"
 
 
 def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Tally:
-    """Return the tally of one threshold in which detections have some outcome, by position, and some objects count."""
+    """Return the tally of one threshold with given outcomes of detections, by position, and counted objects."""
     arranged = diagnosis.arranged
     found, truth, protocol = arranged.found, arranged.truth, arranged.protocol
     bits = [readonly((outcome == what)[:, None], np.uint64) for what in (HIT, IGNORED)]
@@ -74,7 +73,7 @@ def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[
             area_ranges=protocol.area_ranges[:1],
             levels=(),
             max_dets=protocol.max_dets[-1:],
-            # Outcomes are the same at every score.
+            # The outcomes given here do not depend on the score.
             matching="best-free" if rematched(protocol) else protocol.matching,
             error_threshold=None,
         ),
@@ -96,13 +95,13 @@ def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[
 
 
 def bootstrap_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Bootstrap:
-    """Return the bootstrap of a tally that is made of outcomes; its first column is the mean AP."""
+    """Return the bootstrap of a tally made from outcomes; its first column is the mean AP."""
     tally = tally_of(diagnosis, outcome, counted).in_ranking_order(diagnosis.threads, grouped=True)
     return replicated(tally, diagnosis.replicates, diagnosis.seed, threads=diagnosis.threads)
 
 
 def p_value(one: Bootstrap, other: Bootstrap) -> float:
-    """Return the two-sided p-value of a difference of mean AP, by Student's t; NaN where the data are too few."""
+    """Return the two-sided p-value of a difference of mean AP, by Student's t; NaN if the data are too few."""
     images = int(min(one.support[0], other.support[0]))
     away, left_out = (
         a[:, 0] - b[:, 0] for a, b in ((one.replicates, other.replicates), (one.jackknife, other.jackknife))

@@ -1,4 +1,4 @@
-"""TIDE by the rules of tidecv 1.0.1, which match and rank otherwise than COCO."""
+"""TIDE by the rules of tidecv 1.0.1, which matches and ranks differently from COCO."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 #: Maximum number of detections of an image that count, over all classes.
 CAP = 100
 
-#: Its AP: precision at 101 recalls, which are not quite those of COCO.
+#: AP as in tidecv: precision at 101 recalls that differ slightly from COCO's.
 _RULE = replace(COCO, recall_thresholds=tuple((np.arange(101) / 100).tolist()), epsilon=0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What tidecv finds: `error` by detection in the order of ``diagnosis.matches``, 0 also where it looks at none."""
+    """The findings of tidecv: `error` per detection in the order of ``diagnosis.matches``, 0 also for detections that
+    tidecv leaves out.
+    """
 
     error: NDArray[np.uint8]
     missed: NDArray[np.int32]
@@ -40,20 +42,22 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """All points that there could be, sorted once: every detection, and copies of those that go to another class."""
+    """All possible points of the rankings, sorted once: every detection, and copies of those that move to another class."""
 
-    #: The points by category, descending score, and the order in which tidecv comes to their detections; shape (n,).
+    #: The points by category, descending score, and tidecv's order of their detections; shape (n,).
     order: NDArray[np.int32]
-    #: The places of those that have the category and score of another; shape (t,).
+    #: Indices of points that share category and score with another; shape (t,).
     tied: NDArray[np.int64]
-    #: Equal for those of one category and score; shape (t,).
+    #: Group number of each tied point; shape (t,).
     group: NDArray[np.int64]
     #: Where each category starts; shape (K + 1,).
     starts: NDArray[np.int64]
 
     @classmethod
     def of(cls, category: NDArray[np.int64], rank: NDArray[np.int64], push: NDArray[np.int64], size: int) -> _Points:
-        """Sort points of `size` categories: `rank` is that of their scores, `push` the place of each one's detection."""
+        """Sort points of `size` categories by `rank`, the rank of their scores, and `push`, the place of each one's
+        detection.
+        """
         pushed, _ = _grouped(push, None, int(push.max(initial=-1)) + 1)
         ranked, _ = _grouped(rank, pushed, int(rank.max(initial=-1)) + 1)
         order, starts = _grouped(category, ranked, size)
@@ -63,7 +67,7 @@ class _Points:
         return cls(order, tied, np.cumsum(new[tied]), starts)
 
     def by(self, tier: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the order in which those of equal score stand by their `tier`, below 4, first."""
+        """Return the order with ties sorted by `tier`, below 4, first."""
         if not self.tied.size:
             return self.order
         order, points = np.array(self.order), self.order[self.tied]
@@ -71,9 +75,8 @@ class _Points:
         return order
 
     def ap(self, shown: NDArray[np.bool_], hit: NDArray[np.bool_], positives: NDArray[np.int64]) -> float:
-        """Return the mean over classes that have points or objects, of those `shown`; without objects a class counts 0.
-
-        Both are by place in an order of this.
+        """Return the mean AP, of the points `shown`, over classes with points or objects; a class without objects
+        counts 0. Both flags follow an order of `by`.
         """
         hits = hits_of(self.starts, hit, shown, positives)
         there = (hits.items > 0) | (positives > 0)
@@ -83,7 +86,7 @@ class _Points:
 def _grouped(
     keys: NDArray[np.integer], order: NDArray[np.int32] | None, size: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return an order (by default that of all keys) sorted stably by keys below `size`, and where each key starts."""
+    """Return an order (by default that of all keys) sorted stably by keys below `size`, and the start of each key."""
     out, starts = allocate((keys.size, np.int32), (size + 1, np.int64))
     sorting.group_by(readonly(keys, np.int32), readonly(() if order is None else order, np.int32), out, starts)
     return out, starts
@@ -124,7 +127,7 @@ def tidecv(diagnosis: Diagnosis) -> Found:
     taken[_reversed(last, matches.ground_truth[order][outcome == HIT])] = True
     pointing = np.flatnonzero(target >= 0)
     pointing = pointing[~taken[target[pointing]]]
-    # The best score of those that point to an object, and of equal ones the first.
+    # The best score of those that point to an object, and the first of ties.
     none = order.size * (order.size + 1)
     first = np.full(len(truth), none)
     np.minimum.at(first, target[pointing], rank[pointing] * order.size + pointing)
@@ -177,7 +180,7 @@ class _Errors(NamedTuple):
 
 
 class _View(NamedTuple):
-    """Columns of the points in one order: `lone` are those of classes without objects."""
+    """Columns of the points in one order; `lone` flags classes without objects."""
 
     error: NDArray[np.uint8]
     hit: NDArray[np.bool_]
@@ -190,7 +193,7 @@ class _View(NamedTuple):
 def _values(
     found: _Errors, positives: NDArray[np.int64], fewer: NDArray[np.int64], unfound: NDArray[np.int64]
 ) -> dict[str, float]:
-    """Return AP and the gains for `positives` objects per class, some of them missed or never found."""
+    """Return AP and the gains for `positives` objects per class, some of which were missed or never found."""
     points = _Points.of(found.category, found.rank, found.push, positives.size)
     copies = found.push.size - found.error.size
     copy = np.arange(found.push.size) >= found.error.size
@@ -203,7 +206,7 @@ def _values(
     def view(order: NDArray[np.int32]) -> _View:
         return _View(error[order], hit[order], miss[order], copy[order], placed[order], lone[order])
 
-    # After each mending errors are pushed first, and then what is right: what the last mending made so, and so on.
+    # tidecv pushes errors first after each fix, then correct detections in the reverse order of the fixes.
     plain = first = second = third = view(points.order)
     if points.tied.size:
         first = view(points.by(hit.astype(np.int64)))
@@ -230,14 +233,14 @@ def _values(
         now = mended(done, first if code == CLS else second if code == LOC else third)
         values[f"progressive_{name}"] = max(now - before, 0.0)
         before = now
-    # All false positives stand behind all hits: of a class without objects they are all there is, and it counts 0.
+    # All false positives come after all hits; a class without objects has only false positives, and counts 0.
     values["dAP_FalsePos"] = points.ap(plain.hit | (plain.miss & plain.lone), plain.hit, positives) - ap
     values["dAP_FalseNeg"] = points.ap(first.hit | first.miss, first.hit, positives - unfound) - ap
     return values
 
 
 def _within_cap(image: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the rows of detections that count: of each image those of the best scores, the first ones among equals."""
+    """Return the rows of the detections with the best scores of each image, the first of ties."""
     full = np.bincount(image, minlength=1) > CAP
     if not full.any():
         return np.arange(image.size)
@@ -250,8 +253,8 @@ def _within_cap(image: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArra
 
 
 def _in_turn(matches: Matches, place: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the rows of matches in the order in which tidecv comes to them, and of each the rank of its score."""
-    # That is image by image as the file has them, and there by descending score. Equal scores have one rank.
+    """Return the rows of matches in tidecv's order, and the rank of each one's score."""
+    # tidecv goes image by image in file order, and by descending score within an image. Equal scores share a rank.
     row = np.full(int(matches.detection.max(initial=-1)) + 1, -1)
     row[matches.detection] = np.arange(len(matches))
     row = row[row >= 0]
@@ -266,8 +269,8 @@ def _in_turn(matches: Matches, place: NDArray[np.int64]) -> tuple[NDArray[np.int
 
 def _matched(diagnosis: Diagnosis, found: Detections) -> tuple[Matches, int]:
     """Return tidecv's matches, and the last row of the ground truth, which is matched in reverse."""
-    # Among equal overlaps tidecv takes the first object and COCO's rule the last: in reverse they are the same. Classes
-    # that only detections have count too.
+    # Among equal overlaps tidecv takes the first object and COCO's rule the last, so the objects are reversed. Classes
+    # with only detections count too.
     truth = diagnosis.ground_truth
     rows = np.arange(len(truth))[::-1]
     known = truth.categories
@@ -300,5 +303,5 @@ def _matched(diagnosis: Diagnosis, found: Detections) -> tuple[Matches, int]:
 
 
 def _reversed(last: int, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return rows of the ground truth of rows of it in reverse; -1 stays."""
+    """Convert row numbers of the reversed ground truth to row numbers of the ground truth; -1 stays."""
     return np.where(rows >= 0, last - rows.astype(np.int64), -1)

@@ -1,4 +1,4 @@
-"""Whether scores mean what they say: reliability, and calibration errors with and without location.
+"""Calibration of scores: reliability, and calibration errors with and without location.
 
 F. Küppers and others, Multivariate Confidence Calibration for Object Detection, 2020 (D-ECE); K. Oksuz and others, Towards
 Building Self-Aware Object Detectors via Reliable Uncertainty Quantification and Calibration, 2023 (LaECE); S. Kuzucu and
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def calibration(
     diagnosis: Diagnosis, *, bins: int = 10, tau: float = 0.1, la_bins: int = 25, position_bins: int = 5
 ) -> Finding:
-    """Return how far scores are from what they should be.
+    """Return calibration errors of the scores.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ def calibration(
     Returns
     -------
     Finding
-        ``ECE``: of all detections of classes with objects together, the mean distance between score and precision in a bin,
-        weighted by detections (what others call D-ECE of the confidence). ``MCE``: the largest distance; ``ACE``: the mean
-        over bins. ``D-ECE``: bins are products of score and position of the centre; NaN where image sizes are not known.
-        ``LaECE``: of each class, and then their mean, the distance between score and the overlap that detections reach on
-        average, misses counting 0; ``LaACE``: the mean distance of each detection's score from its overlap. Ignored
-        detections are left out, but of LaACE, as in its authors' program. `rows` are the bins of ECE.
+        ``ECE``: over all detections of classes with objects, the mean difference between score and precision in a bin,
+        weighted by detections (elsewhere called D-ECE of the confidence). ``MCE``: the largest distance; ``ACE``: the
+        mean over bins. ``D-ECE``: bins are products of score and position of the centre; NaN where image sizes are not
+        known. ``LaECE``: averaged over classes, the difference between score and mean overlap, with misses as 0;
+        ``LaACE``: the mean difference between each detection's score and its overlap. Ignored detections are left out,
+        except from LaACE, as in its authors' program. `rows` are the bins of ECE.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def calibration(
     number_of = np.bincount(at_tau.category, minlength=size)
     away = np.bincount(at_tau.category, np.abs(overlap - at_tau.score), minlength=size)
     laace = np.divide(away, number_of, out=np.full(size, np.nan), where=number_of > 0)
-    for values in (laece, laace):  # a class value of exactly 0 is undefined there
+    for values in (laece, laace):  # in its authors' program a class value of exactly 0 is undefined
         values[(values == 0) | (diagnosis.positives == 0)] = np.nan
     metrics |= {"LaECE": mean(laece), "LaACE": mean(laace)}
     edges, held = np.arange(bins + 1) / bins, reliability.count.astype(np.int64)
@@ -101,26 +101,26 @@ def calibration(
 
 
 class _Bins:
-    """Per bin: the number of detections, their mean score, and the mean of what the score should be."""
+    """Per bin: the number of detections, their mean score, and the mean of the target of the score."""
 
     def __init__(self, count: NDArray[np.float64], score: NDArray[np.float64], target: NDArray[np.float64]) -> None:
         self.count, self.score, self.target = count, score, target
 
     @classmethod
     def of(cls, at: NDArray[np.int64], size: int, score: NDArray[np.float64], target: NDArray[np.float64]) -> _Bins:
-        """Fill bins; means of empty ones are NaN."""
+        """Fill bins; means of empty bins are NaN."""
         count = np.bincount(at, minlength=size).astype(np.float64)
         sums = (np.bincount(at, values, minlength=size) for values in (score, target))
         return cls(count, *(np.divide(s, count, out=np.full(size, np.nan), where=count > 0) for s in sums))
 
 
 def _binned(score: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
-    """Return the bin of each score: above its lower edge and up to its upper one; the first has 0 too."""
+    """Return the bin of each score, which excludes its lower and includes its upper edge; the first bin includes 0."""
     return np.maximum(np.searchsorted(np.linspace(0.0, 1.0, bins + 1), score, side="left") - 1, 0)
 
 
 def _weighted(bins: _Bins, size: int) -> NDArray[np.float64]:
-    """Return the weighted distance of each class, whose bins lie side by side; NaN without detections."""
+    """Return the weighted difference of each class, whose bins are contiguous; NaN without detections."""
     gaps = np.nan_to_num(np.abs(bins.target - bins.score) * bins.count)
     each = gaps.size // max(size, 1)
     gaps, count = (values.reshape(size, each).sum(axis=1) for values in (gaps, bins.count))
@@ -135,7 +135,7 @@ def _with_position(
     bins: int,
     position_bins: int,
 ) -> float:
-    """Return D-ECE over bins of score and centre; NaN where the size of an image is not known."""
+    """Return D-ECE over bins of score and centre; NaN if the size of an image is unknown."""
     sizes = diagnosis.ground_truth.images.sizes
     if sizes is None or not score.size:
         return math.nan

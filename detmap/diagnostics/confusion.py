@@ -1,4 +1,4 @@
-"""Which classes are taken for which: a confusion matrix that agrees with AP, or one as other tools count."""
+"""Confusion matrix of classes, by the matching of AP or by the rules of other tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Match = Literal["ap", "ultralytics", "supervision"]
 
-#: What each way of counting takes by default: the least score, and the IoU threshold; None is the diagnosis's own.
+#: Default minimum score and IoU threshold of each way of counting; None means the diagnosis's own.
 DEFAULTS: dict[str, tuple[float | None, float | None]] = {
     "ap": (None, None),
     "ultralytics": (0.25, 0.45),
@@ -33,19 +33,19 @@ _PAIRS, _EXAMPLES = 20, 3
 
 
 class Confusion(Finding):
-    """What `confusion` finds.
+    """The finding of `confusion`.
 
     Attributes
     ----------
     matrix : ndarray of int64, shape (K + 1, K + 1)
-        Rows are what an object is, columns what it was found as. The last row and column are background: detections of no
-        object, and objects that were not found.
+        Rows are true classes, columns predicted ones. The last row and column are background: detections without an
+        object, and objects not found.
     categories : tuple of str
         The K classes.
     score, iou : float
-        The least score of a detection, and the threshold.
+        Minimum score of a detection, and the threshold.
     entries : tuple of ndarray of int64, shape (n,)
-        Row and column in the matrix of everything that it counts, and the index of its image in ``matches.image_ids``.
+        Row and column in the matrix of every counted item, and the index of its image in ``matches.image_ids``.
     """
 
     matrix: NDArray[np.int64]
@@ -55,29 +55,29 @@ class Confusion(Finding):
     iou: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what every part does, and ``categories`` and ``matrix``."""
+        """Return the content of any finding, and ``categories`` and ``matrix``."""
         return {**super().to_dict(), "categories": list(self.categories), "matrix": self.matrix.tolist()}
 
 
 def confusion(
     diagnosis: Diagnosis, *, score: float | None = None, iou: float | None = None, match: Match = "ap"
 ) -> Confusion:
-    """Return the confusion matrix of the detections of some score or more.
+    """Return the confusion matrix of detections above a score.
 
     Parameters
     ----------
     score : float, optional
-        The least score. By default the diagnosis's: the best F1 of all classes together; for other tools theirs.
+        Minimum score. By default the diagnosis's: the best F1 of all classes together; for other tools theirs.
     iou : float, optional
         The threshold; by default the diagnosis's, or the other tool's.
     match : {"ap", "ultralytics", "supervision"}
-        ``ap``: the matching of AP comes first, class by class. Then what is left on both sides is matched across classes,
-        the detection of the highest score first, each with the free object that it overlaps most. So a row sums to the
-        objects of its class, a column to the true and false positives of AP, and the diagonal has the true ones. Ignored
-        detections and objects are in no cell. ``ultralytics`` (8.4): whatever the class, each detection in order of score
-        takes the free object that it overlaps most, by more than the threshold; scores above the least. ``supervision``
-        (0.31): pairs of one class come first, then the larger overlap, above the threshold; scores of the least or more.
-        Both know no ignored objects. Ultralytics has what is predicted in rows: its matrix is this one transposed.
+        ``ap``: the matching of AP comes first, class by class. Then the rest is matched across classes, by descending
+        score, each detection with the free object that it overlaps most. So a row sums to the objects of its class, a
+        column to the true and false positives of AP, and the diagonal holds the true positives. Ignored detections and
+        objects are in no cell. ``ultralytics`` (8.4): whatever the class, each detection in order of score takes the
+        free object that it overlaps most, by more than the threshold; scores above the minimum. ``supervision`` (0.31):
+        pairs of one class come first, then the larger overlap, above the threshold; scores of at least the minimum.
+        Neither has ignored objects. Ultralytics has predicted classes in rows: its matrix is this one transposed.
 
     Returns
     -------
@@ -129,8 +129,8 @@ def _cells(
     shown: tuple[NDArray[np.bool_], NDArray[np.bool_]],
 ) -> Cells:
     """Return row, column and image of every entry of a matrix."""
-    # `truth` and `found` are category and image of objects and detections, `pairs` which of them belong together
-    # (detections, then objects), and `shown` which objects and detections are to be shown if nothing belongs to them.
+    # `truth` and `found` hold category and image of objects and detections, `pairs` the matched pairs (detections,
+    # objects), and `shown` the objects and detections to count if unmatched.
     alone_truth, alone_found = shown[0].copy(), shown[1].copy()
     alone_found[pairs[0]] = False
     alone_truth[pairs[1]] = False
@@ -143,7 +143,7 @@ def _cells(
 
 
 def _as_ap(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Cells:
-    """Match as AP does, and then across classes."""
+    """Match as AP does, and then the rest across classes."""
     matches, truth = diagnosis.matched_at(iou), diagnosis.arranged.truth
     kept = matches.score >= score
     hits = np.flatnonzero(kept & (matches.outcome == HIT))
@@ -167,17 +167,16 @@ def _as_ap(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Cells:
 
 
 def _near(diagnosis: Diagnosis, least: float) -> Overlaps:
-    """Return the pairs that overlap by `least` or more; those of the diagnosis where these are enough."""
+    """Return the pairs that overlap by at least `least`, from the diagnosis's if these suffice."""
     if least < diagnosis.floor:
         return overlaps(diagnosis.arranged, least, diagnosis.threads)
     return diagnosis.overlaps.take(diagnosis.overlaps.overlap >= least)
 
 
 def _taken(near: Overlaps, arranged: Arrangement, same_first: bool = False) -> Overlaps:
-    """Return the pairs that are made one by one, while detection and object are free."""
-    # The best score comes first, then the larger overlap; with `same_first` pairs of one class, then the larger
-    # overlap. Equal ones come as the records of detections and then objects do, with `same_first` as those of objects
-    # and then detections.
+    """Return the pairs that match greedily while detection and object are free."""
+    # Pairs are sorted by score, then overlap; with `same_first`, pairs of one class first, then overlap. Ties follow
+    # the records of detections and then objects, with `same_first` of objects and then detections.
     found, truth = arranged.found, arranged.truth
     ties = truth.order[near.truth]
     if same_first:
@@ -190,7 +189,7 @@ def _taken(near: Overlaps, arranged: Arrangement, same_first: bool = False) -> O
 
 
 def _as_others(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Cells:
-    """Match as another tool does, which knows no ignored objects and no cap."""
+    """Match as another tool does, without ignored objects and caps."""
     truth = diagnosis.ground_truth
     plain = replace(truth, crowd=readonly(np.zeros(len(truth)), np.bool_))
     protocol = replace(diagnosis.protocol, ignore=(), crowd_overlap=False, max_dets=(UNLIMITED,))

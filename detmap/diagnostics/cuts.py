@@ -1,4 +1,4 @@
-"""What a score cut, a cap on detections, and duplicates cost or would gain in AP."""
+"""Effect on AP of a score threshold, a cap on detections, and duplicates."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def cuts(
     scores: Iterable[float] = (0.01, 0.05, 0.1, 0.25, 0.5),
     caps: Iterable[int] = (1, 10, 100, 300),
 ) -> Finding:
-    """Return AP if fewer detections were kept, or more.
+    """Return AP if fewer, or more, detections were kept.
 
     Parameters
     ----------
     scores : iterable of float
-        Least scores; that of the diagnosis is added.
+        Minimum scores; that of the diagnosis is added.
     caps : iterable of int
         Numbers of best detections kept: per class and image, and per image over all classes.
 
     Returns
     -------
     Finding
-        ``AP``; ``dAP_score``: what cutting at the diagnosis's score changes; ``dAP_cap``: what no cap at all would change;
-        ``dAP_duplicates``: what AP would gain if no object had been detected twice.
+        ``AP``; ``dAP_score``: the change if detections below the diagnosis's score are left out; ``dAP_cap``: the
+        change without a cap; ``dAP_duplicates``: the gain if no object were detected twice.
     """
     wanted = sorted({number("a score", value) for value in scores} | ({diagnosis.score} - {np.nan}))
     limits = list(caps)
@@ -50,7 +50,7 @@ def cuts(
     rows: Rows = []
 
     def add(what: str, kept: NDArray[np.bool_]) -> float:
-        """Add the row of a cut that keeps some detections, by row of the matches."""
+        """Add a row for a cut; `kept` flags rows of the matches."""
         at = kept[ranking.order]
         now = mean(ranking.ap_of(ranking.outcome, kept=at))
         rows.append({"cut": what, "kept": int(np.count_nonzero(kept)), "AP": now, "dAP": now - ap})
@@ -78,7 +78,7 @@ def cuts(
 
 
 def _without_cap(diagnosis: Diagnosis) -> tuple[int, float]:
-    """Return how many detections there are without a cap, and AP."""
+    """Return the number of detections without a cap, and AP."""
     matches = diagnosis.matches
     cap = diagnosis.protocol.max_dets[-1]
     if cap == UNLIMITED or not (diagnosis.arranged.found.rank == cap - 1).any():

@@ -1,4 +1,4 @@
-"""The worst images: whose errors cost most AP, and which have most false positives and missed objects."""
+"""The worst images by cost in AP, by false positives, and by missed objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Number of images measured exactly: those with the largest estimates.
 CANDIDATES = 200
 
-#: Hits laid out at a time.
+#: Maximum number of hits expanded at a time.
 _ROOM = 4_000_000
 
 
@@ -34,10 +34,10 @@ def images(diagnosis: Diagnosis, *, most: int = 50) -> Finding:
     Returns
     -------
     Finding
-        `rows` are the images that cost most: ``dAP`` is what AP would gain if this image alone were perfect, without
-        false positives and with each missed object found ahead of everything else. It is exact for the 200 images with the
-        largest first-order estimates, and of these the worst are shown. Further tables: by false positives of the
-        diagnosis's score or more, and by missed objects.
+        `rows` are the images that cost the most AP: ``dAP`` is what AP would gain if this image alone were perfect,
+        without false positives and with each missed object found ahead of everything else. It is exact for the 200
+        images with the largest first-order estimates, and of these the worst are shown. Further tables: by false
+        positives of the diagnosis's score or more, and by missed objects.
     """
     check_integer("most", most, 1)
     matches, truth = diagnosis.matches, diagnosis.arranged.truth
@@ -82,7 +82,7 @@ def images(diagnosis: Diagnosis, *, most: int = 50) -> Finding:
 
 
 def _places(ranking: Ranking) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return rank and number of hits up to each place, within its category."""
+    """Return rank and cumulative number of hits at each place, within its category."""
     first = ranking.starts[:-1][ranking.category]
     made = []
     for flags in (ranking.outcome != IGNORED, ranking.outcome == HIT):
@@ -92,9 +92,9 @@ def _places(ranking: Ranking) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def _estimate(diagnosis: Diagnosis, lost: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return to first order what AP gains if an image were perfect: of AP as the mean precision at hits."""
-    # Without a false positive the precision of each later hit j at rank R, j / R, grows by about j / R². A hit ahead of
-    # everything else adds 1, and (R - j) / (R (R + 1)) at each other hit.
+    """Return a first-order estimate of the gain in AP if each image were perfect, for AP as the mean precision at hits."""
+    # Removing a false positive raises the precision j / R of each later hit j at rank R by about j / R². A new hit
+    # ahead of everything adds 1, and (R - j) / (R (R + 1)) at each other hit.
     ranking, matches, truth = diagnosis.ranking, diagnosis.matches, diagnosis.arranged.truth
     positives = np.maximum(ranking.positives, 1)
     classes = max(int(np.count_nonzero(ranking.positives)), 1)
@@ -116,7 +116,7 @@ def _estimate(diagnosis: Diagnosis, lost: NDArray[np.int64]) -> NDArray[np.float
 
 
 def _exact(diagnosis: Diagnosis, chosen: NDArray[np.int64], lost: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return what AP gains if each chosen image were perfect, the others being as they are."""
+    """Return the gain in AP if each chosen image were perfect and the others unchanged."""
     ranking, matches, truth = diagnosis.ranking, diagnosis.matches, diagnosis.arranged.truth
     size, protocol = ranking.positives.size, matches.protocol
     slot = np.full(matches.image_ids.size, -1)
@@ -124,7 +124,7 @@ def _exact(diagnosis: Diagnosis, chosen: NDArray[np.int64], lost: NDArray[np.int
     rank, _ = _places(ranking)
     hits_of = [rank[begin:end][ranking.outcome[begin:end] == HIT] for begin, end in _ranges(ranking.starts)]
     items = [int(rank[end - 1]) if end > begin else 0 for begin, end in _ranges(ranking.starts)]
-    # Of each chosen image and category: the ranks of its false positives, and how many objects are missed.
+    # For each chosen image and category: the ranks of its false positives, and the number of missed objects.
     at = np.flatnonzero(ranking.outcome == MISS)
     at = at[slot[matches.image[ranking.order[at]]] >= 0]
     key = slot[matches.image[ranking.order[at]]] * size + ranking.category[at]
@@ -161,7 +161,7 @@ def _exact(diagnosis: Diagnosis, chosen: NDArray[np.int64], lost: NDArray[np.int
                 now = made.average_precision(protocol.interpolation, protocol.epsilon)
             gain += np.bincount(some // size, np.nan_to_num(now - ap[kinds]), minlength=chosen.size)
             parts, held, first = [], 0, i + 1
-    return gain / max(int(np.count_nonzero(~np.isnan(ap))), 1)  # AP is the mean over these classes
+    return gain / max(int(np.count_nonzero(~np.isnan(ap))), 1)  # AP is the mean over classes with objects
 
 
 def _ranges(starts: NDArray[np.int64]) -> list[tuple[int, int]]:

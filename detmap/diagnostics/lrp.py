@@ -1,4 +1,5 @@
-"""Localisation recall precision: an error that weighs place, false positives and misses, and the best score to cut at.
+"""Localisation recall precision: an error that combines localisation, false positives and misses, and its optimal score
+threshold.
 
 K. Oksuz, B. C. Cam, E. Akbas and S. Kalkan, Localization Recall Precision (LRP): A New Performance Metric for Object
 Detection, 2018, and One Metric to Measure Them All, 2021.
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def lrp(diagnosis: Diagnosis, *, iou: float | None = None, area: str | None = None) -> Finding:
-    """Return LRP and optimal LRP of every class, their parts, and the score that makes LRP least.
+    """Return LRP and optimal LRP of every class, their parts, and the score that minimises LRP.
 
     Parameters
     ----------
@@ -35,9 +36,9 @@ def lrp(diagnosis: Diagnosis, *, iou: float | None = None, area: str | None = No
     -------
     Finding
         ``oLRP`` and its parts ``oLRP_Loc`` (the mean of 1 - IoU of the hits), ``oLRP_FP`` (1 - precision) and ``oLRP_FN``
-        (1 - recall): means over the classes. ``LRP`` and its parts: likewise of all detections, whatever their scores. A
-        class without hits has 1 for the error and for FN, and NaN for the rest; one without objects is NaN. `rows` has every
-        class, and ``threshold``, the score from which on detections should be kept.
+        (1 - recall): means over the classes. ``LRP`` and its parts: the same for all detections, without a score
+        threshold. A class without hits has 1 for the error and for FN, and NaN for the rest; one without objects is
+        NaN. `rows` has every class, and ``threshold``, the optimal minimum score.
     """
     tau = diagnosis.iou if iou is None else number("iou", iou)
     if not 0 <= tau < 1:
@@ -76,8 +77,8 @@ def _of_class(
     positives: int,
     worst: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return oLRP, its three parts and the threshold, and LRP and its three parts, of one class in ranking order; `worst` is
-    the least overlap of a hit.
+    """Return oLRP, its three parts and the threshold, and LRP and its three parts, of one class in ranking order;
+    `worst` is the minimum overlap of a hit.
     """
     hit = outcome == HIT
     nothing = np.array([1.0, np.nan, np.nan, 1.0])

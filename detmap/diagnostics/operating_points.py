@@ -1,4 +1,4 @@
-"""Precision, recall and F1 by score: where to cut detections off."""
+"""Precision, recall and F1 by score threshold."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POINTS = 200
 
 
 class OperatingPoints(Finding):
-    """What `operating_points` finds.
+    """The finding of `operating_points`.
 
     Attributes
     ----------
@@ -37,23 +37,22 @@ def operating_points(
     precision: float | Iterable[float] = (0.5, 0.75, 0.9, 0.95),
     recall: float | Iterable[float] = (0.5, 0.75, 0.9),
 ) -> OperatingPoints:
-    """Return precision, recall and F1 by score, of all classes together, and scores to cut at.
-
-    Detections of a score or more are kept. A cut changes no match of what is kept, so that nothing is matched again.
+    """Return precision, recall and F1 of all classes together by minimum score, and recommended minimum scores. A
+    minimum score does not change the matches of remaining detections, so nothing is matched again.
 
     Parameters
     ----------
     precision : float or iterable of float
-        Wanted precisions; the score is the one with the highest recall that has this precision or more.
+        Required precisions; the score with the highest recall of at least this precision is reported.
     recall : float or iterable of float
-        Wanted recalls; the score is the highest one that has this recall or more.
+        Required recalls; the highest score with at least this recall is reported.
 
     Returns
     -------
     OperatingPoints
-        ``F1`` and ``score``, ``precision``, ``recall`` where F1 is best. `rows` has a row for each wanted value, NaN where
-        it is not reached; with the diagnosis's ``replicates`` also 95 % intervals: of the score that would be chosen on
-        other images, and of precision and recall at this score.
+        ``F1`` and ``score``, ``precision``, ``recall`` where F1 is best. `rows` has a row for each required value, NaN
+        if it is not reached; with the diagnosis's ``replicates`` also 95 % intervals: of the score that would be chosen
+        on other images, and of precision and recall at this score.
     """
     wanted = [("best F1", "f1", 0.0)]
     for name, values in (("precision", precision), ("recall", recall)):
@@ -125,7 +124,7 @@ def _intervals(
         for i, name in enumerate(("score", "precision", "recall")):
             value, bounded = cuts.row(place)[name], name != "score"
             ends = interval(value, table[:, 3 * at + i], diagnosis.replicates, units, objects, bounded=bounded)
-            if name == "score" and cuts.score.size:  # one of the scores is chosen, on other images too
+            if name == "score" and cuts.score.size:  # draws choose among the occurring scores
                 ends = tuple(np.clip(ends, cuts.score.min(), cuts.score.max()).tolist())
             row |= dict(zip((f"{name} low", f"{name} high"), ends, strict=True))
         rows.append(row)

@@ -1,4 +1,4 @@
-"""AP, recall and errors of some of the objects: small or large ones, crowded or cut off, or as a file of attributes says."""
+"""AP, recall and errors of slices of the objects: by size, crowding, truncation, or attributes from a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Ranges = Mapping[str, Sequence[float]]
 
 _INF = float("inf")
 
-#: How objects are told apart by default: the name of each slice, its least value, and what all its values are below.
+#: Default slices: for each measure the name, minimum, and exclusive maximum of each slice.
 RANGES: dict[str, dict[str, tuple[float, float]]] = {
     "area": {"small": (0, 1024), "medium": (1024, 9216), "large": (9216, _INF)},
     "relative_area": {"below 1 %": (0, 0.01), "1 to 10 %": (0.01, 0.1), "10 % or more": (0.1, _INF)},
@@ -36,7 +36,7 @@ RANGES: dict[str, dict[str, tuple[float, float]]] = {
     "truncation": {"whole": (0, 1), "at the border": (1, _INF)},
 }
 
-#: What each of them looks at, in words.
+#: What each measure means.
 MEANING = {
     "area": "square pixels, as area ranges see them",
     "relative_area": "the share of the image that the box covers",
@@ -48,7 +48,7 @@ MEANING = {
 
 _NEEDS_SIZES = ("relative_area", "position", "truncation")
 
-#: Maximum number of different values of an attribute.
+#: Maximum number of distinct values of an attribute.
 _MOST_VALUES = 50
 
 #: Pixels from the border of the image within which a box touches it.
@@ -56,7 +56,7 @@ _BORDER = 1.0
 
 
 class _Slice(NamedTuple):
-    """Some objects, by position; and the detections that count there without a match, None where that is all."""
+    """Some objects, by position, and the detections that count there if unmatched (None: all)."""
 
     by: str
     name: str
@@ -73,20 +73,20 @@ def slices(
 ) -> Finding:
     """Return AP, recall and errors of slices of the objects.
 
-    Objects outside of a slice are ignored there: a detection of one is neither right nor wrong. A detection of nothing
-    counts if it has itself what makes the slice, as with COCO's area ranges; where only objects have it, it counts in every
+    Objects outside of a slice are ignored there, and so are detections that match them. An unmatched detection counts
+    if its own measure is in the slice, as with COCO's area ranges; if only objects have the measure, it counts in every
     slice.
 
     Parameters
     ----------
     by : str or iterable of str, optional
-        Among "area", "relative_area", "aspect", "crowding", "position", "truncation" and the names of attributes; by default
-        all that can be told: some need the sizes of images.
+        Among "area", "relative_area", "aspect", "crowding", "position", "truncation" and the names of attributes; by
+        default all that are available: some need the sizes of images.
     ranges : mapping of str to (mapping of str to (float, float)), optional
-        Slices of one's own: ``{"area": {"tiny": (0, 256), "rest": (256, inf)}}``. A value of at least the first number and
+        Custom slices: ``{"area": {"tiny": (0, 256), "rest": (256, inf)}}``. A value of at least the first number and
         below the second is within.
     attributes : path, or mapping of str to array, optional
-        A CSV file with a column ``image_id``, ``image`` (the name of a file) or ``object`` (the place of an object in the
+        A CSV file with a column ``image_id``, ``image`` (the name of a file) or ``object`` (an object's index in the
         ground truth, from 0), and a column for each attribute; or arrays by name, a value per image of
         ``ground_truth.images.ids`` or a value per object. Each value is a slice; an empty one belongs to none.
 
@@ -99,14 +99,14 @@ def slices(
     Raises
     ------
     OptionError
-        For what cannot be told, or ranges that are none.
+        For unavailable measures, or invalid ranges.
     InputError
         For a file that cannot be read.
     """
     made, notes = _slices(diagnosis, by, ranges, attributes)
     rematch = Rematch.of(diagnosis.arranged, diagnosis.iou, diagnosis.threads)
     ranking, error, ap = diagnosis.ranking, errors(diagnosis), diagnosis.ap
-    # Beyond the area range of all objects (COCO's ends at 1e10) nothing counts, in a slice as elsewhere.
+    # Outside of the area range of all objects (COCO's ends at 1e10) nothing counts, in slices as elsewhere.
     nothing = diagnosis.arranged.unmatched_outside(0)
     category = diagnosis.arranged.truth.category
     whole = _bootstrap(diagnosis, diagnosis.matches.outcome, diagnosis.counted)
@@ -120,7 +120,7 @@ def slices(
         own = mean(ranking.ap_of(outcome[ranking.order], positives))
         total, found = int(positives.sum()), int(np.count_nonzero(taken))
         wrong = np.bincount(error[outcome == MISS], minlength=BKG + 1)
-        wrong[DUPE] += wrong[0]  # its object goes to another one here, as the better one does not count
+        wrong[DUPE] += wrong[0]  # a duplicate is the match here, because the better detection is ignored in this slice
         rows.append(
             {
                 "by": one.by,
@@ -153,7 +153,7 @@ def slices(
 
 
 def _bootstrap(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Any:
-    """Return the bootstrap of AP with these outcomes; None where no interval was asked for."""
+    """Return the bootstrap of AP with these outcomes; None if no interval is requested."""
     if not diagnosis.replicates:
         return None
     from detmap.diagnostics._resampling import bootstrap_of
@@ -174,7 +174,7 @@ def _interval(
 def _slices(
     diagnosis: Diagnosis, by: str | Iterable[str] | None, ranges: Mapping[str, Ranges] | None, attributes: Any
 ) -> tuple[list[_Slice], list[str]]:
-    """Return the slices that are asked for, and what should be said of those that are not there."""
+    """Return the requested slices, and sentences on those that are unavailable."""
     given = {} if attributes is None else _attributes(diagnosis, attributes)
     every = [*RANGES, *given]
     for name in ranges or {}:
@@ -217,7 +217,7 @@ def _checked(by: str, given: Any) -> dict[str, tuple[float, float]]:
 
 
 def _values(diagnosis: Diagnosis, by: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what slices are made of: of every object and of every detection, by position; NaN is in no slice."""
+    """Return the measure of every object and of every detection, by position; NaN is in no slice."""
     arranged, matches = diagnosis.arranged, diagnosis.matches
     if by == "area":
         return arranged.objects.measures[:, 0], arranged.detection_areas(0, len(matches))
@@ -251,14 +251,14 @@ def _values(diagnosis: Diagnosis, by: str) -> tuple[NDArray[np.float64], NDArray
 
 
 def _without_value(diagnosis: Diagnosis, name: str, made: Sequence[_Slice]) -> list[str]:
-    """Return a sentence where objects are in no slice of an attribute."""
+    """Return a sentence if objects are in no slice of an attribute."""
     within = np.any([one.objects for one in made], axis=0) if made else np.zeros(diagnosis.counted.size, np.bool_)
     left = int(np.count_nonzero(diagnosis.counted & ~within))
     return [f"{printable(name)}: {left:,} objects have no value, and are in no slice"] if left else []
 
 
 def _attributes(diagnosis: Diagnosis, given: Any) -> dict[str, list[_Slice]]:
-    """Return the slices of attributes by their names."""
+    """Return the slices of attributes by name."""
     truth = diagnosis.ground_truth
     if isinstance(given, Mapping):
         columns = {str(name): _texts(values) for name, values in given.items()}
@@ -290,7 +290,7 @@ def _attributes(diagnosis: Diagnosis, given: Any) -> dict[str, list[_Slice]]:
 
 
 def _texts(values: ArrayLike) -> NDArray[Any]:
-    """Return values as texts; None and NaN, as tables have them where there is no value, are empty."""
+    """Return values as text; None and NaN, which mark missing values, become ""."""
     column = np.array(values, object) if isinstance(values, list | tuple) else np.asarray(values)
     missing = np.asarray(column != column) if column.dtype.kind in "fc" else np.zeros(column.shape, np.bool_)
     if column.dtype == object:

@@ -1,4 +1,4 @@
-"""Labels to look at: where detections and ground truth disagree so that the ground truth may well be wrong."""
+"""Labels that may be wrong, because detections disagree with them."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ REASONS = ("no label", "other class", "never found", "labelled twice")
 
 
 def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -> Finding:
-    """Return labels to look at, the most suspicious ones first.
+    """Return labels to review, the most suspicious ones first.
 
-    * ``no label``: a detection of the diagnosis's score or more where there is no object of any class. As suspicious as its
-      score is rare among false positives: the precision of its class's detections of that score or more.
-    * ``other class``: an object that no detection of its class finds, and that detections of the diagnosis's score or more
-      cover, all of one other class. As suspicious as the precision of the best of them.
-    * ``never found``: an object that no detection touches. As suspicious as the recall of its class.
-    * ``labelled twice``: two objects of one image that overlap by `duplicate` or more. As suspicious as that.
+    * ``no label``: a detection of the diagnosis's score or more without an object of any class. The suspicion is the
+      precision of its class's detections of that score or more.
+    * ``other class``: an object that no detection of its class finds, but that detections of the diagnosis's score or
+      more, all of one other class, do. The suspicion is the precision of the best of them.
+    * ``never found``: an object that no detection touches. The suspicion is the recall of its class.
+    * ``labelled twice``: two objects of one image that overlap by `duplicate` or more. The suspicion is this overlap.
 
     Parameters
     ----------
     most : int
         Maximum number of rows.
     duplicate : float
-        The least overlap of two labels of the same thing.
+        Minimum overlap of two labels of the same object.
 
     Returns
     -------
     Finding
-        How many of each there are; `rows` are the most suspicious: ``suspicion`` between 0 and 1, the reason in words, rows
-        in the tables of ground truth (``object``, ``other object``) and detections (``detection``), -1 where there is none.
+        The number of each kind; `rows` are the most suspicious, with ``suspicion`` between 0 and 1, the reason, and
+        rows in the tables of ground truth (``object``, ``other object``) and detections (``detection``), -1 for none.
     """
     check_integer("most", most, 1)
     if not 0 < number("duplicate", duplicate) <= 1:
@@ -71,7 +71,7 @@ def _made(suspicion: NDArray[Any], first: Any = None, second: Any = None, detect
 
 
 def _precision(diagnosis: Diagnosis) -> NDArray[np.float64]:
-    """Return for each detection the share of hits among those of its class with its score or more, by position."""
+    """Return for each detection, by position, the precision of its class's detections with at least its score."""
     ranking = diagnosis.ranking
     first = ranking.starts[:-1][ranking.category]
     total = np.concatenate(([0], np.cumsum(ranking.outcome == HIT)))
@@ -84,13 +84,13 @@ def _precision(diagnosis: Diagnosis) -> NDArray[np.float64]:
 def _unlabelled(diagnosis: Diagnosis) -> _Found:
     matches = diagnosis.matches
     alone = (errors(diagnosis) == BKG) & (matches.score >= diagnosis.score)
-    alone[diagnosis.overlaps.found] = False  # an object that does not count, as a crowd, is a label too
+    alone[diagnosis.overlaps.found] = False  # objects that do not count, such as crowds, are labels too
     at = np.flatnonzero(alone)
     return _made(_precision(diagnosis)[at], detection=matches.detection[at])
 
 
 def _unfound(diagnosis: Diagnosis) -> tuple[_Found, _Found]:
-    """Return the objects that only another class finds, and those that no detection touches."""
+    """Return the objects found only as another class, and those that no detection touches."""
     matches, truth, near = diagnosis.matches, diagnosis.arranged.truth, diagnosis.overlaps
     size = truth.order.size
     touched, own = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
@@ -99,7 +99,7 @@ def _unfound(diagnosis: Diagnosis) -> tuple[_Found, _Found]:
     near = near.take(near.overlap >= least)
     same = matches.category[near.found] == truth.category[near.truth]
     own[near.truth[same]] = True
-    # Detections of other classes that cover an object which none of its own class covers.
+    # Detections of other classes that cover an object which no detection of its own class covers.
     sure = ~same & (matches.score[near.found] >= diagnosis.score)
     sure &= (diagnosis.counted & ~own)[near.truth]
     near = near.take(sure)
@@ -119,7 +119,7 @@ def _unfound(diagnosis: Diagnosis) -> tuple[_Found, _Found]:
 
 
 def _twice(diagnosis: Diagnosis, least: float) -> _Found:
-    """Return pairs of objects on one image that overlap so much that they may be one."""
+    """Return pairs of objects on one image whose overlap suggests that they are one."""
     truth = diagnosis.ground_truth
     real = truth.take(~truth.crowd)
     rows = np.flatnonzero(~truth.crowd)

@@ -1,4 +1,5 @@
-"""TIDE: every false positive and every missed object gets one reason, and each reason a price in AP.
+"""TIDE: classifies every false positive and missed object into one kind of error, and measures the cost of each kind in
+AP.
 
 D. Bolya, S. Foley, J. Hays and J. Hoffman, TIDE: A General Toolbox for Identifying Object Detection Errors, 2020.
 """
@@ -20,7 +21,7 @@ from detmap.errors import check_choice
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
 
-#: What each says, in words.
+#: The meaning of each error.
 MEANING = {
     "Cls": "covers an object of another class",
     "Loc": "lies beside an object of its class",
@@ -34,14 +35,15 @@ MEANING = {
 
 
 class Tide(Finding):
-    """What `tide` finds.
+    """The finding of `tide`.
 
     Attributes
     ----------
     error : ndarray of uint8, shape (n,)
-        Of each detection in the order of ``diagnosis.matches``: 0 where it is none, else 1 plus its place in `ERRORS`.
+        For each detection in the order of ``diagnosis.matches``: 0 for no error, else 1 plus its index in `ERRORS`.
     missed : ndarray of int32
-        Rows in the table of ground truth that are misses: not found, and no error of class or place points to them.
+        Rows in the table of ground truth that are misses: not found, and without a Cls or Loc error that points to
+        them.
     """
 
     error: NDArray[np.uint8]
@@ -49,34 +51,34 @@ class Tide(Finding):
 
 
 def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap") -> Tide:
-    """Return the six errors of TIDE, and what AP would gain if there were none of each.
+    """Return the six errors of TIDE, and the gain in AP from fixing each.
 
     Every false positive has one error, the first of these that applies: Loc (overlaps an object of its own class by 0.1 or
-    more, but less than the threshold), Cls (overlaps one of another class by the threshold or more), Dupe (one of its own
-    class, which is taken), Both (one of another class by 0.1 or more), Bkg. A missed object to which no Loc and no Cls
-    points is a Miss.
+    more, but less than the threshold), Cls (overlaps one of another class by the threshold or more), Dupe (one of its
+    own class that is already matched), Both (one of another class by 0.1 or more), Bkg. A missed object to which no Loc
+    and no Cls points is a Miss.
 
-    An error is mended like this: of the Loc and Cls that point to a missed object the one of the highest score becomes a
-    hit, of the object's class; every other false positive goes away; of a Miss the object goes away. The AP then is that of
-    evaluating the mended data again: a class whose last object goes away is left out of the mean, and without any class AP
+    Errors are fixed as follows: of the Loc and Cls that point to a missed object, the one with the highest score
+    becomes a hit of the object's class; every other false positive is removed; for a Miss the object is removed. AP is
+    then that of the fixed data: a class whose last object is removed is left out of the mean, and without any class AP
     is undefined.
 
     Parameters
     ----------
     rules : {"detmap", "tidecv"}
-        ``detmap`` takes the matching of the protocol: hits, ignored detections and errors are all detections there are, AP
-        is the AP of `detmap.evaluate` at this threshold, and with all errors mended it is 1 (NaN where no object is
-        left). Under a protocol that matches anew at each score, as KITTI's, it is the AP of all levels together after the
-        first pass, which is not the benchmark's. ``tidecv`` repeats tidecv
-        1.0.1, which has rules of its own: 100 detections per image whatever their classes; the first object among equals;
-        ignored detections have errors too; a class that has detections but no objects counts as AP 0; mended errors stand
-        ahead of other detections of the same score, so that ties alone can cost AP.
+        ``detmap`` takes the matching of the protocol: every detection is a hit, ignored, or an error; AP is the AP of
+        `detmap.evaluate` at this threshold, and with all errors fixed it is 1 (NaN if no object is left). Under a
+        protocol that matches anew at each score, such as KITTI's, it is the AP of all levels together after the first
+        pass, which is not the benchmark's. ``tidecv`` reproduces tidecv 1.0.1: 100 detections per image whatever their
+        classes; the first object among equals; ignored detections have errors too; a class that has detections but no
+        objects counts as AP 0; fixed errors rank before other detections of the same score, so that ties alone can
+        change AP.
 
     Returns
     -------
     Tide
-        ``AP``, and ``dAP_Cls`` and so on: the gain if all errors of this kind alone were mended, ``dAP_FalsePos`` if there
-        were no false positives, ``dAP_FalseNeg`` if all objects that are not found did not exist. NaN where AP is undefined
+        ``AP``, and ``dAP_Cls`` and so on: the gain if only errors of this kind were fixed, ``dAP_FalsePos`` if there
+        were no false positives, ``dAP_FalseNeg`` if objects that are not found did not exist. NaN where AP is undefined
         before or after. `rows` has in ``progressive`` the gain on top of the errors in the rows before.
     """
     check_choice("rules", rules, ("detmap", "tidecv"))
@@ -143,8 +145,8 @@ def _finding(
 
 
 class Mending:
-    """The ranking with room for the detections that a mended class moves to another category: the row of
-    ``diagnosis.matches`` at each place, where each category starts, and the rows of ground truth that are missed.
+    """The ranking with room for the detections that a fixed class moves to another category: the row of
+    ``diagnosis.matches`` at each place, the start of each category, and the missed rows of the ground truth.
     """
 
     def __init__(self, diagnosis: Diagnosis, error: NDArray[np.uint8]) -> None:
@@ -153,7 +155,8 @@ class Mending:
         assert matches.same is not None
         assert matches.other is not None
         places = diagnosis.places
-        # The object that each Loc and Cls points to, if nothing finds it; of those that point to one the best score wins.
+        # The object that each Loc and Cls points to, if it is not found; of those that point to the same one the best
+        # score wins.
         target = np.select([error == LOC, error == CLS], [matches.same, matches.other], -1).astype(np.int64)
         pointing = np.flatnonzero(target >= 0)
         pointing = pointing[diagnosis.found[places[target[pointing]]] < 0]
@@ -165,7 +168,7 @@ class Mending:
         self.missed = matches.missed[~reached[matches.missed]]
         truth = diagnosis.arranged.truth.category
         self.fewer = np.bincount(truth[places[self.missed]], minlength=self.positives.size)
-        # The points: all detections in ranking order, and among them a copy of each best Cls in its object's category.
+        # The points: all detections in ranking order, with a copy of each best Cls inserted in its object's category.
         moved = best[error[best] == CLS]
         to = truth[places[target[moved]]].astype(np.int64)
         tie = matches.tie_keys()
@@ -182,7 +185,7 @@ class Mending:
         self.best = is_best[rows]
 
     def outcomes(self, mended: set[int]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which places are hits, and which count, with errors of some kinds mended."""
+        """Return which places are hits, and which count, after fixing errors of some kinds."""
         counts, hit = (self.outcome != IGNORED) & ~self.moved, (self.outcome == HIT) & ~self.moved
         if LOC in mended:
             mine = (self.error == LOC) & ~self.moved
@@ -197,7 +200,7 @@ class Mending:
         return hit, counts
 
     def ap(self, mended: set[int]) -> float:
-        """Return the mean AP with errors of some kinds mended, over the classes that have objects then."""
+        """Return the mean AP after fixing errors of some kinds, over the classes that still have objects."""
         hit, counts = self.outcomes(mended)
         positives = self.positives - self.fewer if MISSED in mended else self.positives
         return mean(self.ranking.scored(average_precision(self.starts, hit, counts, positives, self.protocol)))
@@ -211,7 +214,7 @@ def _insertions(
     score: NDArray[np.float64],
     own_ties: NDArray[np.integer],
 ) -> NDArray[np.int64]:
-    """Return where in a ranking detections belong that go to other categories: by score, and among equals by `ties`."""
+    """Return the places in a ranking for detections that move to other categories: by score, then by `ties`."""
     at = np.empty(to.size, np.int64)
     for k in np.unique(to).tolist():
         some = to == k

@@ -1,4 +1,4 @@
-"""Why two protocols give different numbers, and which protocol gives a number: every rule is replayed."""
+"""Explain why two protocols give different numbers, and find the protocol that gives a number."""
 
 from detmap.explanations.presets import Under, under_presets
 from detmap.explanations.quotes import Candidate, Search

@@ -1,4 +1,4 @@
-"""How many of the values that were tried would agree with a quoted number by chance."""
+"""Expected number of tried values that agree with a quoted number by chance."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-#: Tried values nearest to the quoted ones from which the local density is estimated: enough for an error of a fifth.
+#: Number of nearest tried values from which the local density is estimated: enough for an error of a fifth.
 _NEAREST = 25
 
-#: Tried values nearest to the quoted ones that give the local scale and correlation of several numbers.
+#: Number of nearest tried values that give the local scale and correlation of several numbers.
 _CLOUD = 60
 
 
 class Chance:
-    """The density of tried `values`, distinct vectors of shape (n, k), about the `quoted` ones: the ends, shape (k, 2),
-    of what rounds to each quoted number.
+    """The density of tried `values`, distinct vectors of shape (n, k), about the `quoted` ones, given as intervals,
+    shape (k, 2), that round to each quoted number.
 
     It is the density of a nearest-neighbour estimate (Loftsgaarden and Quesenberry 1965): of *n* values the *m*-th
     nearest lies in a ball of volume *V* about the quoted one, so that (m - 1) / V is expected in a unit of volume.
-    Values that agree with the quoted numbers are left out together with their volume, so that the rule itself does not
-    raise the estimate. Several numbers move together under most rules: the ball is that of their local covariance.
-    Where rules make two numbers equal (AP and AP50 at one threshold), the density is estimated separately in one
-    dimension less.
+    Values that agree with the quoted numbers are left out together with their volume, so that the true rule does not
+    raise the estimate. Numbers are correlated under most rules, so the ball uses their local covariance. Where rules
+    make two numbers equal (AP and AP50 at one threshold), the density is estimated separately in one dimension less.
     """
 
     def __init__(self, values: NDArray[np.float64], quoted: NDArray[np.float64]) -> None:
@@ -39,13 +38,13 @@ class Chance:
                 self._parts.append(_part(rows, values[rows][:, columns], low, high))
 
     def expected(self, among: NDArray[np.bool_]) -> float:
-        """Return how many of some of the values, flags of shape (n,), would agree by chance."""
+        """Return the expected number of chance agreements among some of the values, flags of shape (n,)."""
         total = 0.0
         for rows, away, unit, count in self._parts:
             distances = np.sort(away[among[rows]])
             if distances.size:
                 rank = min(distances.size, max(3, min(_NEAREST, distances.size // 4)))
-                volume = unit * float(distances[rank - 1]) ** count  # in units of what is written so
+                volume = unit * float(distances[rank - 1]) ** count  # in units of the quoted interval's volume
                 total += max(rank - 1, 1) / max(volume - 1, volume / 2)
         return total
 
@@ -53,13 +52,13 @@ class Chance:
 def _part(
     rows: NDArray[np.int64], values: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float, int]:
-    """Return the rows that do not agree, how far off they are, the volume of the ball of distance 1, and its dimension."""
+    """Return the rows that do not agree, their distances, the volume of the unit ball, and its dimension."""
     away = (values - (low + high) / 2) / (high - low)
     outside = (np.abs(away) > 0.5).any(axis=1)
     rows, away, count = rows[outside], away[outside], low.size
     cloud = away[np.argsort(np.abs(away).max(axis=1), kind="stable")[:_CLOUD]]
     spread = np.cov(cloud.T, bias=True).reshape(count, count) if len(cloud) > count else np.zeros((count, count))
-    # Where the numbers depend on each other, the quoted digits are all that keeps them apart.
+    # Dependent numbers only differ by the rounding of the quoted digits.
     scale, axes = np.linalg.eigh(spread + 0.25 * np.eye(count))
     unit_ball = math.pi ** (count / 2) / math.gamma(count / 2 + 1)
     return rows, np.linalg.norm(away @ axes / np.sqrt(scale), axis=1), unit_ball * float(np.sqrt(scale).prod()), count

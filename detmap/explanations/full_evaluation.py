@@ -1,4 +1,4 @@
-"""AP of two tables under protocols with decisions that `Lean` does not carry out: each is evaluated by itself."""
+"""AP of two tables under protocols with decisions that `Lean` does not implement: each is evaluated separately."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ from detmap.kernels import readonly
 
 @dataclass(eq=False)
 class Whole:
-    """Two tables that are scored as `detmap.evaluate` does, each protocol by its last area range or level, with one cap;
-    `matchings` counts how often was matched.
-
-    It answers what `Lean` answers, in the same form, and takes longer.
+    """Two tables scored by `detmap.evaluate`, each protocol at its last area range or level and one cap. It has the
+    interface of `Lean`, and is slower; `matchings` counts the matchings.
     """
 
     ground_truth: GroundTruth
@@ -32,17 +30,19 @@ class Whole:
     _last: Tally | None = None
 
     def values(self, protocol: Protocol) -> NDArray[np.float64]:
-        """Return what the metric is the mean of, NaN without ground truth: by threshold, recall (where read), category."""
+        """Return the values that the metric averages, NaN without ground truth: by threshold, recall (where read),
+        category.
+        """
         return self._values(self._tally(protocol))
 
     def notices(self, protocol: Protocol) -> dict[str, int]:
-        """Return what is unusual in the tables, counted."""
+        """Return the notices on the tables."""
         return dict(DetectionResult(self._tally(protocol), threads=self.threads).notices)
 
     def ends(self, protocol: Protocol) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Return `values` with the hits last, and with them first, among equal scores of a category.
 
-        None where nothing is tied.
+        None without ties.
         """
         tally = self._tally(protocol).in_ranking_order(self.threads)
         tied = (np.diff(tally.scores) == 0) & (np.diff(tally.category) == 0)
@@ -56,7 +56,7 @@ class Whole:
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return for each row of the detections -1 (not scored), or its outcome at one threshold, and its overlap.
 
-        The overlap is that with the object that it takes, NaN without one.
+        The overlap is that with the matched object, NaN without one.
         """
         area = protocol.range_names[-1]
         made = match_pairs(
@@ -73,7 +73,7 @@ class Whole:
         return outcome, overlaps
 
     def positives(self, protocol: Protocol) -> NDArray[np.int64]:
-        """Return how many objects of each category are to be found."""
+        """Return the number of positives of each category."""
         return np.asarray(self._tally(protocol).positives[:, -1])
 
     def _tally(self, protocol: Protocol) -> Tally:

@@ -1,13 +1,14 @@
-"""AP of two tables under many protocols. What protocols share is found once, and only pairs that overlap are looked at.
+"""AP of two tables under many protocols. Shared work is done once, and only overlapping pairs are considered.
 
-Most detections overlap no object enough: they are misses under any rule, and all that matters is how many of them stand
-above a hit. So a protocol costs what its overlapping pairs cost. The parts, each kept for the protocols that share it:
+Most detections overlap no object enough: they are misses under any rule, and only their number above each hit matters.
+So the cost of a protocol is that of its overlapping pairs. These parts are cached for the protocols that share them:
 
 * an order: the detections by image, category and score;
 * a ranking: the same by category and score, with ties broken;
-* what is kept of it: score cuts and caps leave out the last of every cell, so that no match above changes;
-* the pairs that overlap, by what the boxes are and how they are measured;
-* what is matched of these pairs, by the rules of matching.
+* the kept part of it: score thresholds and caps leave out the last detections of every cell, which changes no other
+  match;
+* the overlapping pairs, by the decisions about boxes and overlaps;
+* the matches among these pairs, by the rules of matching.
 
 Every number has the bits that `detmap.evaluate` gives.
 """
@@ -48,50 +49,48 @@ from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import BOXES
 from detmap.system import parallel
 
-#: Decisions as by default, or one of each.
+#: The default of each decision.
 _PLAIN = {name: default_of(one) for name, one in Protocol.__dataclass_fields__.items()}
 _PLAIN |= {"name": "", "iou_thresholds": (0.5,), "recall_thresholds": (0.0,), "area_ranges": (WHOLE,), "max_dets": (1,)}
 
-#: Decisions that leave out the last detections of cells, or break ties in the ranking: no match depends on them.
+#: Decisions that leave out the last detections of cells, or break ties in the ranking; matches do not depend on them.
 _OF_RANKING = ("min_score", "max_per_image", "max_dets", "scored_images", "ties")
 
-#: Decisions about what is made of the hits.
+#: Decisions that only affect what is computed from the hits.
 _LATE = ("interpolation", "recall_thresholds", "epsilon", "per_class_metrics", "name")
 
-#: Decisions on which no overlap depends: those of the ranking and of matching.
+#: Decisions that do not affect overlaps: those of the ranking and of matching.
 _NOT_OF_PAIRS = (
     *_OF_RANKING, "score_decimals", "iou_thresholds", "strict", "matching", "ignore", "left_out", "area_ranges", "id_zero"
 )  # fmt: skip
 
-#: Those on which pairs depend, and matching.
+#: Decisions that affect pairs and matching.
 _OF_PAIRS = (
     "iou_type", "use_categories", "crowd_overlap", "inclusive_pixels", "far_corner", "numbers", "box_decimals",
     "box_offset", "object_areas", "result_areas", "oks_area", "sigmas", "dilation"
 )  # fmt: skip
 _OF_MATCHING = (*_OF_PAIRS, *(name for name in _NOT_OF_PAIRS if name not in _OF_RANKING))
 
-#: Every other decision is one that is carried out elsewhere alone.
+#: All other decisions are not implemented here.
 _UNKNOWN = tuple(name for name in _PLAIN if name not in {*_NOT_OF_PAIRS, *_OF_PAIRS, *_LATE})
 
-#: In such coordinates no box has an area outside of COCO's widest range, however it is rounded or moved.
+#: Maximum coordinate for which no area exceeds COCO's widest range, however boxes are rounded or moved.
 _TAME = 3e4
 
 
 def knows(protocol: Protocol) -> bool:
-    """Return whether `Lean` carries out all that a protocol decides otherwise than by default."""
+    """Return whether `Lean` implements all decisions of a protocol that differ from the default."""
     known = len(protocol.range_names) == 1 and all(getattr(protocol, name) == _PLAIN[name] for name in _UNKNOWN)
     if protocol.matching not in ("best-free", "best") or protocol.interpolation in SAMPLED:
         return False
-    # Other orders of equals change what is matched.
+    # Other orders of ties change the matches.
     return known and protocol.ties in ("image", "file")
 
 
 @dataclass(eq=False)
 class Lean:
-    """Two tables that are scored under many protocols of one metric, each with one area range and one cap, and of one
-    kind of shape.
-
-    It `knows` all that these protocols decide; `matchings` counts how often was matched.
+    """Two tables scored under many protocols that it `knows`, for one metric, area range, cap and kind of shape;
+    `matchings` counts the matchings.
     """
 
     ground_truth: GroundTruth
@@ -107,12 +106,14 @@ class Lean:
     _matched: Recent = field(default_factory=lambda: Recent(48))
 
     def values(self, protocol: Protocol) -> NDArray[np.float64]:
-        """Return what the metric is the mean of, NaN without ground truth: by threshold, recall (where read), category."""
+        """Return the values that the metric averages, NaN without ground truth: by threshold, recall (where read),
+        category.
+        """
         scene = self._scene(protocol)
         return self._curves(protocol, scene, scene.count(scene.threshold, scene.place + 1, scene.category))
 
     def notices(self, protocol: Protocol) -> dict[str, int]:
-        """Return what is unusual in the tables, counted."""
+        """Return the notices on the tables."""
         own = {
             "no_detections": int(not self.arranged.found.order.size),
             "empty_categories": int((self.positives(protocol) == 0).sum()),
@@ -122,7 +123,7 @@ class Lean:
     def ends(self, protocol: Protocol) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Return `values` with the hits last, and with them first, among equal scores of a category.
 
-        None where nothing is tied.
+        None without ties.
         """
         ranking = self._ranking(protocol)
         begins, stops = ranking.tied
@@ -135,7 +136,7 @@ class Lean:
         first[1:] = (run[1:] != run[:-1]) | (scene.threshold[1:] != scene.threshold[:-1])
         heads = np.flatnonzero(first)
         group = np.cumsum(first) - 1
-        within = np.arange(1, run.size + 1) - heads[group]  # the how manieth hit of its run
+        within = np.arange(1, run.size + 1) - heads[group]  # 1-based index of the hit in its run
         together = np.diff(np.append(heads, run.size))[group]
         ahead = scene.count(scene.threshold, run, scene.category)
         through = scene.count(scene.threshold, stops[scene.place], scene.category)
@@ -144,7 +145,7 @@ class Lean:
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return for each row of the detections -1 (not scored), or its outcome at one threshold, and its overlap.
 
-        The overlap is that with the object that it takes, NaN without one.
+        The overlap is that with the matched object, NaN without one.
         """
         rule = rule_at(protocol, iou)
         found = self._overlapping(protocol, rule.overlap)
@@ -179,18 +180,18 @@ class Lean:
         return outcome, overlaps
 
     def positives(self, protocol: Protocol) -> NDArray[np.int64]:
-        """Return how many objects of each category are to be found."""
+        """Return the number of positives of each category."""
         counted = self._match(protocol).counted
         if protocol.scored_images == "detected":
             counted = counted & self._keep(protocol, self._ranking(protocol)).seen[self.ground_truth.images.codes]
         codes = self._codes[1][counted]
         return np.bincount(codes if protocol.use_categories else 0 * codes, minlength=self._classes(protocol))
 
-    # ---------------------------------------------------------------------------------------------- what tables say
+    # ------------------------------------------------------------------------------------------ facts about the tables
 
     @cached_property
     def arranged(self) -> Arrangement:
-        """Both tables without cuts: which images and categories are scored, and what is unusual."""
+        """Both tables without cuts: gives the scored images and categories, and the notices."""
         plain = replace(
             self._plain(self.protocol, {*_NOT_OF_PAIRS, *_LATE}), use_categories=True, max_dets=(UNLIMITED,)
         )
@@ -210,7 +211,7 @@ class Lean:
 
     @cached_property
     def _tame(self) -> bool:
-        """Whether all boxes have areas from 0 to 1e10 however they are rounded or moved."""
+        """Whether all boxes have areas from 0 to 1e10, however they are rounded or moved."""
         if self.protocol.iou_type != BOXES:
             return False
         for table in (self.detections, self.ground_truth):
@@ -235,7 +236,7 @@ class Lean:
         return self._orders.get_or(("objects", merged), arrange) if merged else self.arranged.truth
 
     def _zero(self, protocol: Protocol) -> NDArray[np.bool_] | None:
-        """Return by position which objects are missed for their id 0; None where none is."""
+        """Return by position which objects are missed because of their id 0; None if none is."""
         zero = self.ground_truth.zero_ids
         return None if zero is None or protocol.id_zero != zero_ids.MISSED else zero[self._truth(protocol).order]
 
@@ -245,8 +246,8 @@ class Lean:
         return protocol.numbers, protocol.score_decimals, protocol.use_categories, self._early_cap(protocol)
 
     def _early_cap(self, protocol: Protocol) -> int | None:
-        """Return the cap of an image where it can cut between detections that are matched."""
-        # Where all categories are one, equal scores stand by category, and the cap takes them by row.
+        """Return the cap on an image if it can cut between detections that are matched."""
+        # With categories merged, equal scores are ordered by category, but the cap takes them by row.
         return None if protocol.use_categories else protocol.max_per_image
 
     def _order(self, protocol: Protocol) -> Order:
@@ -270,7 +271,7 @@ class Lean:
             if protocol.ties == "file":
                 given = np.argsort(side.order)
                 order = given[ranked_by(side.category[given], side.scores[given])]
-            else:  # positions are by image, and there by rank
+            else:  # positions are by image and rank
                 order = ranked_by(side.category, side.scores)
             place = np.empty(order.size, np.int32)
             place[order] = np.arange(order.size, dtype=np.int32)
@@ -302,13 +303,13 @@ class Lean:
     # ---------------------------------------------------------------------------------------------------- the pairs
 
     def _plain(self, protocol: Protocol, names: Any) -> Protocol:
-        """Return a protocol with some decisions as by default."""
+        """Return a protocol with some decisions set to their defaults."""
         return replace(protocol, **{name: _PLAIN[name] for name in names})
 
     def _overlapping(self, protocol: Protocol, lowest: float) -> Pairs:
         low, high = protocol.area_ranges[0][1:]
         near_only = self._tame and low <= 0 and high >= 1e10
-        # Only a crowd that is ignored is measured as a crowd.
+        # Only ignored crowds are measured as crowds.
         ignore = protocol.ignore if protocol.crowd_overlap and self.ground_truth.crowd.any() else ()
         key = (_key(protocol, _OF_PAIRS), near_only, ignore)
         if key in self._pairs and self._pairs[key].lowest > lowest:
@@ -322,7 +323,7 @@ class Lean:
 
     @cached_property
     def _near(self) -> dict[bool, NDArray[np.int64]]:
-        """The detections of cells that hold objects, by whether categories count: no other can overlap one."""
+        """The detections of cells with objects, the only ones that can overlap, by whether categories are used."""
         made = {}
         for use in (True, False):
             width = len(self.arranged.categories) if use else 1
@@ -335,7 +336,7 @@ class Lean:
         return made
 
     def _measure(self, plain: Protocol, lowest: float, near_only: bool) -> Pairs:
-        """Find the pairs, with `near_only` among the detections that can have any, and no areas."""
+        """Find the overlapping pairs; with `near_only` only among detections that can have any, and without areas."""
         rows = self._near[plain.use_categories] if near_only else np.arange(len(self.detections))
         detections = replace(self.detections.take(rows) if near_only else self.detections, missing_classes="zero")
         arranged = Arrangement.of(self.ground_truth, detections, plain, threads=self.threads)
@@ -398,7 +399,7 @@ class Lean:
         return self._celled.get_or((found, self._order_key(protocol), protocol.left_out), cut)
 
     def _outside(self, protocol: Protocol, found: Pairs) -> tuple[NDArray[np.bool_] | None, matching.Objects]:
-        """Return which positions the area range leaves out (None: none), and the objects, ignored where it does."""
+        """Return which positions are outside of the area range (None: none), and the objects, ignored if outside."""
         _, low, high = protocol.area_ranges[0]
         flags = found.by_nature
         for flag in protocol.ignore:
@@ -414,7 +415,7 @@ class Lean:
         if found.areas is None:
             return None, matching.Objects(*columns)
         areas = found.areas[self._order(protocol).side.order]
-        if protocol.matching == "best":  # VOC's rule knows no areas
+        if protocol.matching == "best":  # VOC's rule has no areas
             areas = np.maximum(areas, 0.0)
         outside = (areas < low) | (areas > high)
         return (outside if outside.any() else None), matching.Objects(*columns)
@@ -455,7 +456,7 @@ class Lean:
         return self._matched.get_or((_key(protocol, _OF_MATCHING), self._early_cap(protocol)), match)
 
     def _scene(self, protocol: Protocol) -> Scene:
-        """Return the hits of a protocol, threshold by threshold in ranking order."""
+        """Return the hits of a protocol by threshold, in ranking order."""
         ranking, matched = self._ranking(protocol), self._match(protocol)
         kept, classes = self._keep(protocol, ranking), self._classes(protocol)
         if protocol.ties not in matched.ranked:
@@ -469,7 +470,7 @@ class Lean:
         ahead = kept.ahead
         if matched.outside is None:
             changes = -ignored.astype(np.int8) if ignored.any() else np.zeros((len(hit), 0), np.int8)
-        else:  # those outside of the area range count only where they hit
+        else:  # detections outside of the area range count only as hits
             outside = matched.outside[ranking.order]
             ahead = np.concatenate(([0], np.cumsum(kept.flags & ~outside)))
             changes = outside[places] & kept.flags[places] & np.ones_like(hit)
@@ -499,7 +500,7 @@ class Lean:
         return Scene(threshold, at, category, self.positives(protocol), items, count)
 
     def _curves(self, protocol: Protocol, scene: Scene, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return precision at each recall, or AP, of the hits at these ranks: by threshold, recall, category."""
+        """Return precision at each recall, or AP, from hits at these ranks: by threshold, recall, category."""
         thresholds, classes = len(protocol.iou_thresholds), scene.positives.size
         counts = np.bincount(scene.threshold * classes + scene.category, minlength=thresholds * classes)
         starts = np.concatenate(([0], np.cumsum(counts)))
@@ -512,12 +513,12 @@ class Lean:
 
 
 def _key(protocol: Protocol, names: Iterable[str]) -> Hashable:
-    """Return what a protocol decides in some decisions."""
+    """Return the values of some decisions of a protocol as a key."""
     return tuple(getattr(protocol, name) for name in names)
 
 
 def _among(outside: NDArray[np.bool_] | None, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which of some positions are outside of the area range; None stands for none."""
+    """Return which positions are outside of the area range, for an `outside` that may be None."""
     return np.zeros(positions.size, np.bool_) if outside is None else outside[positions]
 
 

@@ -1,4 +1,4 @@
-"""Which orders of a leaderboard survive other rules: each model is scored under them by itself, and orders follow."""
+"""Whether the orders of neighbours on a leaderboard survive other rules; each model is scored separately."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ def values_under(
 ) -> dict[str, Any]:
     """Return a model's metric under other rules, as `detmap.explanations.survives` tries them, by plain values.
 
-    It has ``metric``, ``value``, and by name ``situations``: the kind of each, how many decisions it changes, and the
-    least and the largest value. Rules under which there is nothing to find are left out; so are label suspects and
-    draws of images, which take all models at once.
+    It has ``metric``, ``value``, and by name ``situations``: kind, number of changed decisions, minimum and maximum
+    value. Left out are rules without positives, and label suspects and draws of images, which need all models at once.
     """
     base = trimmed(protocol, metric)
     replay = Replay(ground_truth, detections, metric, threads)
@@ -43,12 +42,10 @@ def values_under(
 
 
 def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return for each model and the next one whether their order survives, of what `values_under` returned for each,
-    the best first.
-
-    A row has ``first``, ``second``, ``equal`` (then there is no order), ``tried`` (rules under which any of all models
-    has another value), ``held``, ``survives``, and ``against``: name, kind, changes, and both values, where the first
-    is not above; fewest changes first.
+    """Return for each model and the next one whether their order survives, given the outcome of `values_under` for
+    each, the best first. A row has ``first``, ``second``, ``equal`` (then there is no order), ``tried`` (the number of
+    rules that change any model's value), ``held``, ``survives``, and ``against``: name, kind, changes, and both values
+    of rules where the first is not above, fewest changes first.
     """
     names = list(models)
     every = list(dict.fromkeys(name for one in models.values() for name in one["situations"]))
@@ -56,7 +53,7 @@ def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     for name in every:
         ends = tuple(_ends(one, name) for one in models.values())
         if ends != tuple((one["value"], one["value"]) for one in models.values()):
-            tried.setdefault(ends, name)  # rules that give all models the same values are one
+            tried.setdefault(ends, name)  # rules with equal values for all models count once
     made = []
     for first, second in itertools.pairwise(names):
         one, other = models[first], models[second]
@@ -85,6 +82,6 @@ def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _ends(model: Mapping[str, Any], name: str) -> tuple[float, float]:
-    """Return the least and the largest value of a model; its own where it could not be scored so."""
+    """Return the minimum and maximum value of a model under rules; its own value if these could not be scored."""
     found: Sequence[Any] | None = model["situations"].get(name)
     return (model["value"], model["value"]) if found is None else (found[2], found[3])

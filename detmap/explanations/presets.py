@@ -1,4 +1,4 @@
-"""What a metric is under every named protocol, and which of its rules moves it most."""
+"""A metric under every named protocol, and the rule that changes it most."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Under:
     name : str
         The protocol's.
     value, difference : float
-        The metric, and by how much it exceeds that under the protocol that all are compared with.
+        The metric, and its difference from the one under the reference protocol.
     rules : int
-        In how many rules the two differ; those that make sense together only count as one.
+        Number of rules that differ; rules of one group count as one.
     reason : str
-        The rule that moves the metric most if it alone is changed, and what it becomes; empty where none moves it, or where
-        reasons were not asked for.
+        The single rule that changes the metric most, and its value; empty if none does, or if reasons were not
+        requested.
     alone : float
-        By how much that rule moves it; NaN where there is no reason.
+        The change by that rule; NaN without a reason.
     """
 
     name: str
@@ -57,26 +57,26 @@ def under_presets(
     ground_truth, detections : GroundTruth, Detections
         What is scored.
     protocol : str or Protocol
-        The rules that the others are compared with, as for `detmap.explain`.
+        The reference protocol, as for `detmap.explain`.
     metric : str
         As for `detmap.explain`.
     reasons : bool
-        Whether also each rule in which a protocol differs is changed alone, which takes several times as long.
+        Whether to also change each differing rule alone, which takes several times as long.
     threads : int, optional
         One per processor by default.
 
     Returns
     -------
     list of Under
-        The largest value first, without protocols that decide everything alike; none where `protocol` compares other
-        shapes than boxes.
+        In descending order of the value, without protocols equal to `protocol`; empty if `protocol` compares shapes
+        other than boxes.
 
     Raises
     ------
     OptionError
         For an unknown protocol or metric.
     InputError
-        Where there is nothing to find.
+        Without positives.
     """
     base = trimmed(decided(protocol, None, ground_truth, detections), metric)
     if base.iou_type != BOXES:
@@ -90,7 +90,7 @@ def under_presets(
             if other.iou_type != BOXES or not differing(other, base):
                 continue
             value = replay.value(other).value
-        except (OptionError, InputError):  # it has no such metric, or nothing to find
+        except (OptionError, InputError):  # without this metric, or without positives
             continue
         reason, alone = _reason(replay, base, other, own) if reasons else ("", math.nan)
         rules = len(players(base, other))
@@ -99,12 +99,12 @@ def under_presets(
 
 
 def _reason(replay: Replay, base: Protocol, other: Protocol, own: float) -> tuple[str, float]:
-    """Return the rule that moves the metric most if it alone is changed, and by how much."""
+    """Return the single rule that changes the metric most, and the change."""
     best, most = "", 0.0
     for label, names in players(base, other):
         try:
             moved = replay.value(moved_to(base, other, names)).value - own
-        except InputError:  # nothing is left to find
+        except InputError:  # no positives are left
             continue
         if abs(moved) > abs(most):
             best, most = f"{label}: {said(other, names)}", moved

@@ -1,4 +1,4 @@
-"""Quoted numbers, and what a search for their rules returns."""
+"""Quoted numbers, and the result of a search for their rules."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Candidate:
     Attributes
     ----------
     protocol : Protocol or Convention
-        What they decide; ways to make files or to take the mean are among the `changes` alone.
+        The decisions; ways to write files or to average are only listed in `changes`.
     base : str
         The named protocol that they are a variant of.
     changes : tuple of str
-        What is otherwise, as ``"min_score 0.25"``.
+        The changes, such as ``"min_score 0.25"``.
     values : dict of str to float
-        What they give, by the name of the number.
+        The resulting values, by the name of the number.
     by_chance : float
         Expected number of candidates that are at least as usual and agree with the quoted digits by chance.
     others : tuple of str
@@ -41,39 +41,39 @@ class Candidate:
 
     @property
     def value(self) -> float:
-        """The first of the values."""
+        """The first value."""
         return next(iter(self.values.values()))
 
     @property
     def name(self) -> str:
-        """The named protocol and its changes."""
+        """The name of the protocol with its changes."""
         return " with ".join([self.base, *([" and ".join(self.changes)] if self.changes else [])])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What was found, and tried, for quoted numbers.
+    """The result of a search for quoted numbers.
 
     Attributes
     ----------
     quoted : dict of str to tuple of float
-        The least and the largest value that is written with the quoted digits, by the name of the number.
+        The minimum and maximum value that round to the quoted digits, by the name of the number.
     candidates : list of Candidate
-        Those that agree with all numbers, the most usual first; at most as many as were asked for.
+        Rules that agree with all numbers, the most usual first, up to the requested number.
     matches : int
-        How many there are.
+        Number of all candidates.
     expected : float
-        Expected number of candidates by chance, for numbers near these that none of the rules gave.
+        Expected number of candidates by chance, for quoted numbers nearby that no rule produced.
     named : dict of str to dict of str to float
         The values under every named protocol.
     idle : tuple of str
         Changes without any effect here.
     tried : tuple of int
-        How many protocols were tried with no, one, two and three changes.
+        Number of protocols tried with no, one, two and three changes.
     evaluations : int
-        How many of them differ here, and were evaluated.
+        Number of evaluations, after leaving out protocols that are equivalent here.
     rules : str
-        What was tried: "protocols", or of rankings "conventions".
+        "protocols", or for rankings "conventions".
     """
 
     quoted: dict[str, tuple[float, float]]
@@ -88,16 +88,15 @@ class Search:
 
     @property
     def verdict(self) -> str:
-        """Return "found" where at most 0.02 candidates as usual as the first are expected by chance, else "chance".
-
-        Without candidates it is "nothing".
+        """Return "found" if at most 0.02 candidates as usual as the first are expected by chance, else "chance";
+        "nothing" without candidates.
         """
         if not self.candidates:
             return "nothing"
         return "found" if self.candidates[0].by_chance <= FOUND else "chance"
 
     def sentences(self) -> list[str]:
-        """Return in words what was found."""
+        """Return the result in sentences."""
         told = []
         if not any(value for values in self.named.values() for value in values.values()):
             told.append(f"All named {self.rules} give 0: nothing is found that there was to find.")
@@ -193,12 +192,12 @@ def _value_of(name: str, value: float, count: int) -> str:
 
 
 def _about(number: float) -> str:
-    """Return an expected number in two digits."""
+    """Return an expected number with two significant digits."""
     return f"{number:.0f}" if number >= 9.95 else "<0.0001" if 0 < number < 1e-4 else f"{number:.2g}"
 
 
 def interval(text: str | float) -> tuple[float, float]:
-    """Return the least and the largest number that is written so; above 1 it is taken for a percentage."""
+    """Return the minimum and maximum number that round to a text; above 1 it is a percentage."""
     try:
         number = Decimal(str(text).strip().rstrip("%"))
     except InvalidOperation:
@@ -207,12 +206,12 @@ def interval(text: str | float) -> tuple[float, float]:
         raise OptionError(f"the value must be a number as 0.437 or 43.7, not {shorten(text)}")
     half = Decimal((0, (5,), int(number.as_tuple().exponent) - 1))
     unit = 100 if number > 1 or str(text).strip().endswith("%") else 1
-    slack = 1e-12  # a value that lies half way may be written either way
+    slack = 1e-12  # halfway values may be rounded either way
     return float((number - half) / unit) - slack, float((number + half) / unit) + slack
 
 
 def read_values(texts: Iterable[str], metric: str) -> dict[str, str]:
-    """Return quoted numbers by their names from texts as ``0.437``, which is of the metric, or ``AP50=0.61``."""
+    """Return quoted numbers by name from texts such as ``0.437``, which is of the metric, or ``AP50=0.61``."""
     made: dict[str, str] = {}
     for text in texts:
         name, equals, number = text.rpartition("=")
@@ -227,7 +226,7 @@ def read_values(texts: Iterable[str], metric: str) -> dict[str, str]:
 
 
 def quoted_of(value: str | float | Mapping[str, str | float], metric: str) -> dict[str, tuple[float, float]]:
-    """Return the least and the largest value of each quoted number, by its name."""
+    """Return the minimum and maximum value of each quoted number by name."""
     given = value if isinstance(value, Mapping) else {metric: value}
     if not given:
         raise OptionError("value must hold a number, as {'AP': '0.437', 'AP50': '0.612'}, and is empty")
@@ -241,7 +240,7 @@ def searched(
     most: int,
     rules: str = "protocols",
 ) -> Search:
-    """Search a vocabulary for quoted numbers."""
+    """Search a vocabulary of rules for quoted numbers."""
     tries = Tries(looked, names, list(quoted.values()))
     matches = tries.search(most)
     return Search(
@@ -272,6 +271,6 @@ def _candidate(looked: Vocabulary, match: Match, quoted: Iterable[str]) -> Candi
 
 
 def check_most(most: Any) -> None:
-    """Refuse a number of candidates that cannot be."""
+    """Refuse an invalid maximum number of candidates."""
     if type(most) is not int or most < 1:
         raise OptionError(f"most must be a positive integer, not {most!r}")

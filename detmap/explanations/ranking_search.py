@@ -1,4 +1,5 @@
-"""For rankings: which convention gives a number, and which orders of systems survive other conventions."""
+"""For rankings: find the convention that gives a number, and test whether orders of systems survive other
+conventions."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from detmap.hits import INTERPOLATIONS
 from detmap.retrieval.conventions import CONVENTIONS, Convention, convention_of
 from detmap.retrieval.scoring import RankingResult
 
-#: What is tried besides named conventions: decision and value.
+#: Changes that are tried besides named conventions: decision and value.
 GRID: dict[str, tuple[dict[str, Any], ...]] = {
     name: tuple({name: value} for value in values)
     for name, values in {
@@ -41,18 +42,18 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
     }.items()
 }
 
-#: Relative weight of each row, divided evenly among its changes; 2 for rows that are not listed.
+#: Weight of each row as a prior, divided evenly among its changes; 2 for rows that are not listed.
 _USUAL = {"ties": 20.0, "missing": 15.0, "normalizer": 15.0, "depth": 10.0, "order": 8.0, "interpolation": 8.0}
 
-#: What rules are called together where orders of systems are tried; all others are "other decisions".
+#: Names of groups of rules where orders of systems are tried; all others are "other decisions".
 _KINDS = {"ties": "orders of equal scores"}
 
-#: Decisions about the lines of a run, which arrays do not have.
+#: Decisions about the lines of a run, which do not apply to arrays.
 _RUNS_ONLY = ("missing", "order", "single", "positive_scores", "drop_same_id")
 
 
 class Variant(NamedTuple):
-    """The same systems, ranked or judged otherwise: its kind and name, and what evaluates each of them so."""
+    """The same systems, ranked or judged differently: kind, name, and a function that evaluates each of them."""
 
     kind: str
     name: str
@@ -60,7 +61,7 @@ class Variant(NamedTuple):
 
 
 class _Looked:
-    """The values of one system's rankings; NaN under conventions that cannot be."""
+    """The values of one system's rankings; NaN under conventions that do not apply."""
 
     def __init__(self, evaluate: Evaluate, metric: str, run: bool) -> None:
         self.replay, self.run = RankingReplay(evaluate, metric), run
@@ -68,13 +69,13 @@ class _Looked:
         self.problem: Exception | None = None
 
     def plain(self, convention: Convention) -> Convention:
-        """Return a convention without its names, and without decisions on lines where there are none."""
+        """Return a convention without its names, and without decisions on lines for arrays."""
         if not self.run:
             convention = convention_of(convention, {}, run=False)
         return replace(convention, name="", formula="", users="")
 
     def value(self, convention: Convention) -> float:
-        """Return the metric, NaN where the convention does not go with it or the rankings."""
+        """Return the metric; NaN if the convention does not apply to it or to the rankings."""
         plain = self.plain(convention)
         if plain not in self._values:
             try:
@@ -82,17 +83,17 @@ class _Looked:
             except (OptionError, InputError) as error:
                 self.problem = error
                 self._values[plain] = math.nan
-            self.replay.known.clear()  # of each the number is kept, and not the rankings
+            self.replay.known.clear()  # keep the number, free the rankings
         return self._values[plain]
 
     @property
     def evaluations(self) -> int:
-        """How many conventions gave a number."""
+        """Return the number of conventions evaluated."""
         return sum(not math.isnan(value) for value in self._values.values())
 
 
 class _Numbers(Vocabulary):
-    """What rankings give under conventions, each with changes of the grid."""
+    """The values of rankings under conventions, each with changes of the grid."""
 
     usual = _USUAL
 
@@ -100,10 +101,10 @@ class _Numbers(Vocabulary):
         self.grid = {name: changes for name, changes in GRID.items() if run or name not in _RUNS_ONLY}
         self.looked = [_Looked(evaluate, metric, run) for metric in metrics]
         for one in self.looked[1:]:
-            one.replay.known = self.looked[0].replay.known  # evaluated once for all metrics
+            one.replay.known = self.looked[0].replay.known  # share evaluations among all metrics
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return one of the metrics; NaN where it cannot be."""
+        """Return one of the metrics; NaN if it does not apply."""
         return self.looked[number].value(self.rules(name, changes))
 
     def plain(self, name: str, changes: Changes) -> Convention:
@@ -111,7 +112,7 @@ class _Numbers(Vocabulary):
         return self.looked[0].plain(self.rules(name, changes))
 
     def place(self, changes: Changes) -> tuple[()]:
-        """Return the same for all: nothing is kept."""
+        """Return the same for all, because nothing is cached."""
         return ()
 
     def rules(self, name: str, changes: Changes) -> Convention:
@@ -122,13 +123,13 @@ class _Numbers(Vocabulary):
         return replace(CONVENTIONS[name], **decided)
 
     def words(self, name: str, changes: Changes) -> tuple[str, ...]:
-        """Return in words what is otherwise."""
+        """Return the changes in words."""
         rule = self.rules(name, changes)
         return tuple(_words(CONVENTIONS[name], rule, self.grid[label][at]) for label, at in changes)
 
     @property
     def evaluations(self) -> int:
-        """How many conventions gave a number."""
+        """Return the number of conventions evaluated."""
         return self.looked[0].evaluations
 
 
@@ -147,7 +148,7 @@ def find_ranking_value(
     evaluate, metric, run
         As for `explain_rankings`; with several numbers the result of `evaluate` has all their metrics.
     value, most
-        As for `find_value`; the names of several numbers are metrics, as ``{"mAP": "0.31", "nDCG@10": "0.42"}``.
+        As for `find_value`; the names of several numbers are metrics, such as ``{"mAP": "0.31", "nDCG@10": "0.42"}``.
 
     Returns
     -------
@@ -185,18 +186,18 @@ def rankings_survive(
     seed: int = 0,
     level: float = 0.95,
 ) -> Survival:
-    """Say whether the order of systems survives other conventions, orders of equal scores, and draws of queries.
+    """Test whether the order of systems survives other conventions, orders of equal scores, and draws of queries.
 
     Parameters
     ----------
     systems : mapping of str to callable
-        Two or more; each as `evaluate` of `explain_rankings`, over the same queries.
+        Two or more, each like `evaluate` of `explain_rankings`, over the same queries.
     convention : str or Convention
-        The rules under which their order is looked at.
+        The rules that define the order.
     metric, run
         As for `explain_rankings`.
     variants : sequence of Variant
-        Other rankings or judgements of the same systems, as down to another depth.
+        Other rankings or judgements of the same systems, such as another depth.
     replicates, seed, level
         As for `survives`; queries are drawn.
 
@@ -241,7 +242,7 @@ def rankings_survive(
         if made not in there:
             there.add(made)
             found = {of: one.value(rule) for of, one in looked.items()}
-            # A decision that changes no value is no alternative.
+            # Decisions that change no value are no alternatives.
             if found != values:
                 add(kind, name, changes, (found, found))
 
@@ -257,7 +258,7 @@ def rankings_survive(
     for variant in variants:
         try:
             found = {name: RankingReplay(one, metric).value(base) for name, one in variant.systems.items()}
-        except InputError:  # nothing is relevant there
+        except InputError:  # no document is relevant
             continue
         add(variant.kind, variant.name, 1, (found, found))
     drawn = _draws(results, base, metric, replicates, seed)
@@ -277,7 +278,7 @@ def rankings_survive(
 
 
 def _apart(results: Mapping[str, RankingResult]) -> Iterator[str]:
-    """Yield a sentence for every two systems that were not scored on the same queries."""
+    """Yield a sentence for every two systems that were scored on different queries."""
     for first, second in itertools.combinations(results, 2):
         one, other = (set(results[name].query_ids.tolist()) for name in (first, second))
         if one != other:
@@ -288,14 +289,14 @@ def _apart(results: Mapping[str, RankingResult]) -> Iterator[str]:
 
 
 def _words(base: Convention, rule: Convention, names: Iterable[str]) -> str:
-    """Return in words what a convention decides otherwise."""
+    """Describe how a convention differs from its base."""
     return ", ".join(f"{name} {said(rule, [name])}" for name in names if getattr(rule, name) != getattr(base, name))
 
 
 def _draws(
     results: Mapping[str, RankingReplay], base: Convention, metric: str, replicates: int, seed: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the means of each system over drawn queries, the same for all; none where there is no value per query."""
+    """Return the means of each system over drawn queries, with the same draws for all; none without values per query."""
     from detmap.data.ids import locate
 
     made = {name: one.result(base) for name, one in results.items()}

@@ -18,21 +18,21 @@ from detmap.retrieval.conventions import CONVENTIONS, Convention, convention_of
 from detmap.retrieval.runs import evaluate_run, read_tables
 from detmap.retrieval.scoring import RankingResult
 
-#: Gives the result under a convention.
+#: Returns the result under a convention.
 Evaluate = Callable[[Convention], RankingResult]
 
-#: How many queries are named for each decision.
+#: Number of queries named for each decision.
 _NAMED = 5
 
 
 def parse_convention(text: str) -> Convention:
-    """Return a convention from its name and changes, as ``trec`` or ``trec+ties=index+empty=skip``."""
+    """Return a convention from its name and changes, such as ``trec`` or ``trec+ties=index+empty=skip``."""
     name, *changes = text.split("+")
     return with_changes(CONVENTIONS.find(name.strip()), text, changes, _read)
 
 
 def _read(key: str, _: Decision, text: str) -> Any:
-    """Return the value of a decision that a text says."""
+    """Return the value of a decision from text."""
     if text == "none":
         return None
     try:
@@ -54,16 +54,16 @@ class RankingExplanation(Explained[Convention]):
     source_value, target_value : float
         The metric under each.
     source_band, target_band : tuple of float
-        The least and the largest value over the orders of equal scores; both are the value where no band is defined.
+        The minimum and maximum over the orders of equal scores; both equal the value if no band is defined.
     shares : list of Share
         The largest first. Their exact values sum to the exact difference of the two floats.
     chain : list of Step
-        The way from the source's value to the target's, in reading order; its `classes` are the queries that moved most,
-        `changed` is how many did, and there are no `examples`.
+        The way from the source's value to the target's, in reading order; its `classes` are the queries that changed
+        most, `changed` is their number, and there are no `examples`.
     error : float
-        The largest standard error of a share; 0 where all orders were weighed.
+        The largest standard error of a share; 0 if all orders were averaged.
     evaluations : int
-        How many different conventions were evaluated.
+        Number of different conventions evaluated.
     notices : mapping of str to int
         What was unusual in the input, counted.
     """
@@ -91,12 +91,12 @@ def explain_run(
     orders: int = 64,
     seed: int = 0,
 ) -> RankingExplanation:
-    """Say why a metric of a run has different values under two conventions.
+    """Explain why a metric of a run has different values under two conventions.
 
     Parameters
     ----------
     qrels, run
-        As for `detmap.retrieval.evaluate_run`, but for open files: they are read more than once.
+        As for `detmap.retrieval.evaluate_run`, except open files, because they are read more than once.
     source, target, metric, orders, seed
         See `explain_rankings`.
     level, depth, judged_only
@@ -111,7 +111,7 @@ def explain_run(
     OptionError
         For an unknown convention or metric.
     InputError
-        For files that cannot be read, or in which there is nothing to find.
+        For files that cannot be read, or without relevant documents.
     """
     tables = read_tables(qrels, run)
     given: dict[str, Any] = {"level": level, "depth": depth, "judged_only": judged_only}
@@ -120,7 +120,7 @@ def explain_run(
         return evaluate_run(*tables, [metric], convention, **given)
 
     first = source if isinstance(source, Convention) else parse_convention(source)
-    evaluate_run(qrels, run, [metric], first, **given)  # an error names the file
+    evaluate_run(qrels, run, [metric], first, **given)  # its error names the file
     return explain_rankings(evaluate, first, target, metric, run=True, orders=orders, seed=seed)
 
 
@@ -134,12 +134,12 @@ def explain_rankings(
     orders: int = 64,
     seed: int = 0,
 ) -> RankingExplanation:
-    """Say why a metric of some rankings has different values under two conventions.
+    """Explain why a metric of rankings has different values under two conventions.
 
     Parameters
     ----------
     evaluate : callable
-        Takes a `detmap.retrieval.Convention` and returns the result with the metric, as ``lambda convention:
+        Takes a `detmap.retrieval.Convention` and returns the result with the metric, such as ``lambda convention:
         evaluate_distances(distances, query_ids, gallery_ids, metrics=["mAP"], convention=convention)``.
     source, target : str or Convention
         Names of `detmap.retrieval.CONVENTIONS`, with changes as in ``"trec+ties=index"``, or conventions.
@@ -209,27 +209,27 @@ class RankingReplay:
         return value
 
     def band(self, convention: Convention) -> tuple[float, float]:
-        """Return the band of equal scores, where there is one for the metric."""
+        """Return the band over ties, if the metric has one."""
         value = self.value(convention)
         if self.metric.lower() not in ("map", "ap"):
             return value, value
         try:
             low, high = self.result(convention).tie_band
-        except OptionError:  # not for this rule of AP, or too many hits
+        except OptionError:  # undefined for this rule of AP, or too many hits
             return value, value
         return min(low, value), max(high, value)
 
 
 def _players(source: Convention, target: Convention) -> list[tuple[str, tuple[str, ...]]]:
-    """Return what two conventions decide differently: a label, and the decisions that make sense together only."""
-    # Ties as one point, or in all orders at once, are defined for some curves only: then both are changed together.
+    """Return the differences between two conventions: a label, and the decisions of each group."""
+    # Ties as one point, or averaged over all orders, are defined for some curves only: then both are changed together.
     shared = {source.ties, target.ties} & {"collapsed", "expected"}
     both = shared and not {source.interpolation, target.interpolation} <= {"step", "trapezoid"}
     return grouped(source, target, {"ties": "ties and curve", "interpolation": "ties and curve"} if both else {})
 
 
 def _chain(replay: RankingReplay, first: Convention, steps: Sequence[tuple[str, Convention]]) -> list[Step]:
-    """Return what each change of a decision does, one after the other."""
+    """Return the effect of each change of a decision, one after the other."""
     made, before = [], first
     for label, convention in steps:
         values = [replay.value(one) for one in (before, convention)]
@@ -243,10 +243,10 @@ def _chain(replay: RankingReplay, first: Convention, steps: Sequence[tuple[str, 
 
 
 def _moved(before: RankingResult, after: RankingResult, metric: str) -> list[tuple[str, float]]:
-    """Return the queries whose values differ, and by how much; what is left out of a mean counts as 0."""
+    """Return the queries whose values differ, with the differences; queries left out of a mean count as 0."""
     try:
         sides = [one.per_query[metric] for one in (before, after)]
-    except KeyError:  # a mean over the whole, without a value per query
+    except KeyError:  # a mean without values per query
         return []
     values = [
         dict(zip(map(str, one.query_ids.tolist()), np.nan_to_num(side).tolist(), strict=True))

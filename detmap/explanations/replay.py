@@ -1,4 +1,5 @@
-"""One pair of tables under many protocols: each is evaluated once, and matched again only where a decision touches that."""
+"""One pair of tables under many protocols: each is evaluated once, and matched again only if a decision affects
+matching."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from detmap.explanations.incremental import Lean, knows
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import BOXES
 
-#: The thresholds of metrics that are taken at one.
+#: IoU thresholds of metrics at a single threshold.
 AT = {"AP50": 0.5, "AP75": 0.75}
 
 T = TypeVar("T", bound=Any)
@@ -35,23 +36,23 @@ _DEFAULTS = {name: default_of(one) for name, one in Protocol.__dataclass_fields_
 
 
 def is_late(name: str) -> bool:
-    """Return whether a decision is carried out after matching and ranking, so that these need not be done again."""
+    """Return whether a decision applies after matching and ranking, which are then reused."""
     return set(_DECLARED[name].affects) <= {"curve", "mean"}
 
 
-#: So few detections are not worth threads.
+#: Minimum number of detections for which threads pay off.
 _FEW = 20_000
 
 
 def parse(text: str, iou_type: str | None = None) -> Protocol:
-    """Return a protocol from its name and changes, as ``coco`` or ``coco+min_score=0.25+max_dets=300``.
+    """Return a protocol from its name and changes, such as ``coco`` or ``coco+min_score=0.25+max_dets=300``.
 
-    With an `iou_type` it is what the name means for that kind of shape: of poses a cap of 20.
+    With an `iou_type` it is the protocol of that name for that kind of shape: poses have a cap of 20.
 
     Raises
     ------
     OptionError
-        For what is unknown or cannot be.
+        For unknown names or invalid values.
     """
     name, *changes = text.split("+")
     found = resolve(name.strip(), iou_type=iou_type)
@@ -59,7 +60,7 @@ def parse(text: str, iou_type: str | None = None) -> Protocol:
 
 
 def with_changes(rules: T, text: str, changes: Iterable[str], read: Callable[[str, Decision, str], Any]) -> T:
-    """Return rules with the changes of a text; `read` returns a value, or raises a ValueError that says what it must be."""
+    """Return rules with the changes of a text; `read` parses a value, or raises a ValueError that says what it must be."""
     declared, given = decisions_of(type(rules)), dict[str, Any]()
     for change in changes:
         key, equals, value = (part.strip() for part in change.partition("="))
@@ -77,7 +78,7 @@ def with_changes(rules: T, text: str, changes: Iterable[str], read: Callable[[st
 
 
 def _read(_: str, made: Any, text: str) -> Any:
-    """Return the value of a decision that a text says."""
+    """Return the value of a decision from text."""
     if text == "none" and made.reads:
         return () if made.allowed else None
     if made.flag is None:
@@ -91,12 +92,12 @@ def _read(_: str, made: Any, text: str) -> Any:
 
 
 def moved_to(source: T, target: T, names: Iterable[str]) -> T:
-    """Return rules with some decisions of others."""
+    """Return rules with some decisions replaced by those of others."""
     return replace(source, **{name: getattr(target, name) for name in names})
 
 
 def trimmed(protocol: Protocol, metric: str) -> Protocol:
-    """Return a protocol that decides what one metric needs and nothing else.
+    """Return a protocol reduced to what one metric needs.
 
     The metric is "AP" (mAP is another name of it), "AP50", "AP75", or "AP_" and the name of an area range or level, which is
     then the last of the protocol; `OptionError` is raised where the protocol has no such metric.
@@ -111,7 +112,7 @@ def trimmed(protocol: Protocol, metric: str) -> Protocol:
         one = ranges[metric[3:]]
         if one in protocol.levels:
             of["levels"] = (one,)
-        else:  # one that is not of square pixels is not the first
+        else:  # a range that is not in square pixels is not the first
             of["area_ranges"] = (one,) if len(one) == 3 else (whole, one)
     elif metric not in ("AP", "mAP"):
         known = ["AP", *AT, *(f"AP_{name}" for name in list(ranges)[1:])]
@@ -135,7 +136,7 @@ class Value(NamedTuple):
 
 @dataclass(eq=False)
 class Replay:
-    """Two tables that are evaluated under many protocols.
+    """Evaluates two tables under many protocols.
 
     Parameters
     ----------
@@ -149,7 +150,7 @@ class Replay:
     Attributes
     ----------
     evaluations : int
-        How many protocols were evaluated.
+        Number of protocols evaluated.
     notices : mapping of str to int
         What was unusual in the tables, counted.
     """
@@ -177,7 +178,7 @@ class Replay:
         Raises
         ------
         InputError
-            Where it is undefined, since there is no ground truth.
+            Where it is undefined because there is no ground truth.
         """
         plain = self.simplified(protocol)
         if plain not in self._known:
@@ -186,27 +187,27 @@ class Replay:
             value = mean_under(plain, values)
             if np.isnan(value):
                 raise undefined(self.ground_truth, protocol, self.metric)
-            # Side by side in the order in which the mean takes them: as `detmap.evaluate` adds them up.
+            # Contiguous in the order of the mean, so that numpy sums as in `detmap.evaluate`.
             by_class = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[-1], -1)
             self._known[plain] = Value(value, np.asarray(by_class.mean(axis=1)), values.mean(axis=1))
         return self._known[plain]
 
     def forget(self) -> None:
-        """Free the values of the classes; a protocol that is asked for again is evaluated again."""
+        """Free the values of the classes; protocols requested again are evaluated again."""
         self._known.clear()
 
     def positives(self, protocol: Protocol) -> NDArray[np.int64]:
-        """Return how many objects of each category are to be found."""
+        """Return the number of positives of each category."""
         plain = self.simplified(protocol)
         return self._scored(plain).positives(plain)
 
     @property
     def matchings(self) -> int:
-        """How often was matched."""
+        """Return the number of matchings."""
         return sum(one.matchings for one in (self._lean, self._whole) if one is not None)
 
     def _scored(self, plain: Protocol) -> Lean | Whole:
-        """Return what scores a protocol that is simplified; the first one settles what is unusual."""
+        """Return the scorer for a simplified protocol; the first one sets the notices."""
         first = self._lean is None and self._whole is None
         scorer: Lean | Whole
         if knows(plain):
@@ -222,10 +223,9 @@ class Replay:
         return scorer
 
     def band(self, protocol: Protocol) -> tuple[float, float]:
-        """Return the least and the largest value over the orders of equal scores of a category.
-
-        A program that sorts unstably gives a value between. Where nothing is tied both are the value. Equal scores within
-        an image are matched in the order of the table.
+        """Return the minimum and maximum over the orders of equal scores of a category; programs with an unstable sort
+        give a value between. Without ties both equal the value. Equal scores within an image are matched in table
+        order.
         """
         plain, value = self.simplified(protocol), self.value(protocol).value
         both = self._scored(plain).ends(plain)
@@ -235,21 +235,22 @@ class Replay:
         return min(*ends, value), max(*ends, value)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return for each detection its outcome at one threshold (-1: not scored), and its overlap with what it takes."""
+        """Return for each detection its outcome at one threshold (-1: not scored), and its overlap with the matched
+        object.
+        """
         plain = self.simplified(protocol)
         return self._scored(plain).outcomes(plain, iou)
 
     def simplified(self, protocol: Protocol) -> Protocol:
-        """Return a protocol that gives the same numbers here, and the same one for most that do.
-
-        Decisions that touch nothing in these tables, as a cap that no image reaches, become what they are by default.
+        """Return a canonical protocol that gives the same numbers on these tables: decisions without effect, such as a
+        cap that no image reaches, get their defaults.
         """
         if protocol not in self._simpler:
             self._simpler[protocol] = self._simplify(protocol)
         return self._simpler[protocol]
 
     def _simplify(self, protocol: Protocol) -> Protocol:
-        if not knows(protocol):  # an unknown decision may depend on any other
+        if not knows(protocol):  # a decision unknown here may depend on any other
             return replace(protocol, name="")
         same: dict[str, Any] = {"name": "", "iou_type": protocol.iou_type, "result_areas": protocol.result_areas}
         flags = [flag for flag in ("crowd", "difficult") if getattr(self.ground_truth, flag).any()]
@@ -279,7 +280,7 @@ class Replay:
         if self._changes_nothing(numbers=protocol.numbers):
             same["numbers"] = "float64"
         if same.get("numbers", protocol.numbers) == "float64":
-            # Other shapes refuse it, whether it changes their boxes or not.
+            # Other shapes refuse it, even if their boxes do not change.
             if boxes and not protocol.box_offset and self._changes_nothing(box_decimals=protocol.box_decimals):
                 same["box_decimals"] = None
             if self._changes_nothing(score_decimals=protocol.score_decimals):
@@ -298,7 +299,7 @@ class Replay:
         return varied(protocol, same)
 
     def _changes_nothing(self, **decision: Any) -> bool:
-        """Return whether rounding numbers leaves both tables as they are."""
+        """Return whether rounding leaves both tables unchanged."""
         ((name, value),) = decision.items()
         if value == _DEFAULTS[name]:
             return True
@@ -319,7 +320,7 @@ class Replay:
 
     @cached_property
     def _counts(self) -> tuple[int, int]:
-        """The largest numbers of detections of an image, and of a category in an image."""
+        """The maximum numbers of detections of an image, and of a category in an image."""
         images, categories = self.detections.images.codes.astype(np.int64), self.detections.categories
         cells = np.sort(images * max(categories.ids.size, 1) + categories.codes)
         starts = np.flatnonzero(np.append(True, cells[1:] != cells[:-1])[: cells.size])
@@ -342,14 +343,14 @@ class Replay:
 
 
 def undefined(ground_truth: GroundTruth, protocol: Protocol, metric: str) -> InputError:
-    """Return the error that says that a metric is undefined, as there is nothing to find."""
+    """Return the error about a metric without positives."""
     where = " on images with detections" if protocol.scored_images == "detected" else ""
     problem = f"has nothing to find{where} under {protocol.name}, so that {metric} is undefined"
     return InputError(problem, source=ground_truth.source)
 
 
 def decided(protocol: str | Protocol, iou_type: str | None, *tables: GroundTruth | Detections) -> Protocol:
-    """Return a protocol, or what `parse` reads, for the kind of shape that is asked for, or else that of the tables."""
+    """Return a protocol, parsing text, for the requested kind of shape or else that of the tables."""
     if not isinstance(protocol, str):
         return resolve(protocol, iou_type=scored_kind(protocol, iou_type, *tables))
     if iou_type is None and parse(protocol).iou_type == COCO.iou_type:
@@ -374,15 +375,14 @@ def pair(
 
 
 def players(source: Protocol, target: Protocol) -> list[tuple[str, tuple[str, ...]]]:
-    """Return what two protocols decide differently: a label, and the decisions that make sense together only.
-
-    They stand in reading order: what is read, what is matched, how is ranked, and the curve.
+    """Return the differences between two protocols, each a label and the decisions of a group, in the order of an
+    evaluation: reading, matching, ranking, curve.
     """
     return grouped(source, target, {name: one.group for name, one in _DECLARED.items() if one.group})
 
 
 def grouped(source: Any, target: Any, labels: Mapping[str, str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return what two protocols or conventions decide differently, by label, in reading order."""
+    """Return the differences between two protocols or conventions by label, in the order of an evaluation."""
     declared, groups = decisions_of(type(source)), dict[str, list[str]]()
     for name in differing(source, target):
         groups.setdefault(labels.get(name, name), []).append(name)
@@ -397,7 +397,7 @@ def grouped(source: Any, target: Any, labels: Mapping[str, str]) -> list[tuple[s
     return [(label, tuple(names)) for label, names in sorted(groups.items(), key=place)]
 
 
-#: What is not said of a group of decisions where others say enough.
+#: Decisions of a group that are not mentioned if others explain enough.
 TACIT = {
     "interpolation": ("recall_thresholds", "epsilon"),
     "ignore": ("crowd_overlap",),
@@ -406,7 +406,7 @@ TACIT = {
 
 
 def said(rules: Any, names: Sequence[str]) -> str:
-    """Return in words what a protocol or convention decides in some decisions, which are one, or a group."""
+    """Describe some decisions of a protocol or convention, one or a group."""
     declared = decisions_of(type(rules))
     silent = {tacit for name in names for tacit in TACIT.get(name, ())}
     told = []

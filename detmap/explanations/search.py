@@ -1,4 +1,5 @@
-"""Which protocol gives a number: the named ones first, then those with changes; and what chance would give."""
+"""Search for the protocol that gives a number: named ones first, then with changes; and the number expected by
+chance."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from detmap.explanations.tries import Changes, Vocabulary
 from detmap.explanations.vocabulary import ORDER, SMOOTH, USUAL, WIDER, ByImage, treated
 from detmap.shapes.kinds import BOXES
 
-#: What is tried besides the values that named protocols use: decision and value. Decisions of a group change together.
+#: Changes that are tried besides the values of named protocols: decision and value. Decisions of a group change
+#: together.
 GRID: dict[str, tuple[dict[str, Any], ...]] = {
     "min_score": tuple({"min_score": cut} for cut in (0.001, 0.01, 0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5)),
     "max_dets": tuple({"max_dets": (cap,)} for cap in (1, 10, 20, 50, 100, 300, 500, UNLIMITED)),
@@ -67,7 +69,7 @@ _KEPT, _LEAST = 1_000_000, 4
 
 
 def changed_to(base: Protocol, protocol: Protocol, change: Iterable[str]) -> str:
-    """Return in words what a protocol decides otherwise than its base, of some decisions."""
+    """Describe how some decisions of a protocol differ from its base."""
     names = [one for one in change if getattr(protocol, one) != getattr(base, one)]
     silent = {tacit for one in names for tacit in TACIT.get(one, ())}
     return ", ".join(f"{one} {said(protocol, [one])}" for one in names if one not in silent)
@@ -84,21 +86,21 @@ def find_value(
 ) -> Search:
     """Find the rules that give a number, or several numbers at once. Only rules that compare boxes are searched.
 
-    A single number of four digits is nearly always met by some rules, so `Search` gives the number expected by chance. Two
-    numbers tell nearly all rules apart.
+    A single number of four digits nearly always agrees with some rules, so `Search` gives the number expected by
+    chance. Two numbers identify nearly all rules.
 
     Parameters
     ----------
     ground_truth : GroundTruth
-        What there is to find.
+        The objects.
     detections : Detections
-        What was found.
+        The detections.
     value : str or float, or mapping of str to str or float
-        The number as it is quoted: as many digits as are given must agree. Above 1 it is a percentage. Or several by name: a
-        metric as for `metric`, a class (its AP), or both, as ``{"AP": "0.437", "AP50": "0.612", "person": "0.51",
-        "AP50/person": "0.7"}``.
+        The quoted number; all its digits must agree. Above 1 it is a percentage. Or several by name: a metric as for
+        `metric`, a class (its AP), or both, such as ``{"AP": "0.437", "AP50": "0.612", "person": "0.51", "AP50/person":
+        "0.7"}``.
     metric : str
-        As for `detmap.explain`; what a number without a name is, and of which metric a class is.
+        As for `detmap.explain`: the metric of a number without a name, and of a class.
     most : int
         Maximum number of candidates returned.
     threads : int, optional
@@ -113,7 +115,7 @@ def find_value(
     OptionError
         For an unknown metric or class, or a value that is no number.
     InputError
-        Where there is nothing to find, or a table is for other shapes than boxes (`GroundTruth.kinds`).
+        Without positives, or for tables of other shapes than boxes (`GroundTruth.kinds`).
     """
     quoted = quoted_of(value, metric)
     check_most(most)
@@ -130,14 +132,14 @@ def find_value(
 
 
 class Number(NamedTuple):
-    """What is quoted: a metric, or a class's, by the class's place in the ground truth."""
+    """A quoted number: a metric, or that of a class, by the class's index in the ground truth."""
 
     metric: str
     category: int | None
 
 
 def _number(name: str, metric: str, ground_truth: GroundTruth) -> Number:
-    """Return what a name means: a metric, a class, or a metric and a class."""
+    """Return the meaning of a name: a metric, a class, or a metric and a class."""
     if name == metric or _is_metric(name):
         return Number(name, None)
     first, _, rest = name.partition("/")
@@ -164,14 +166,14 @@ def _is_metric(name: str) -> bool:
 
 @dataclass(frozen=True)
 class _Made:
-    """Tables that were made in one way, under many protocols; by image where `cells` are there."""
+    """Tables made in one way, replayed under many protocols; by image if there are `cells`."""
 
     replay: Replay
     cells: ByImage | None
 
 
 class _Looked(Vocabulary):
-    """What two tables give under protocols, each with changes of the grid."""
+    """The values of two tables under protocols, each with changes of the grid."""
 
     usual = USUAL
     smooth = SMOOTH
@@ -185,7 +187,7 @@ class _Looked(Vocabulary):
         self.tables = plain.ground_truth, plain.detections
         kept = _KEPT // max(len(plain.detections), 1)
         self._treated = Recent(max(kept, _LEAST))
-        self._recent = Recent(max(kept // 4, _LEAST))  # which hold what was matched as well
+        self._recent = Recent(max(kept // 4, _LEAST))  # replays also hold matches
         self._plain = _Made(plain, None)
         self.metrics = tuple(dict.fromkeys(one.metric for one in numbers))
         self.bases: dict[str, dict[str, Protocol]] = {}
@@ -198,9 +200,9 @@ class _Looked(Vocabulary):
                 self.bases[name] = trims
         if not self.bases:
             for metric in self.metrics:
-                trimmed(COCO, metric)  # says which metrics there are
+                trimmed(COCO, metric)  # raises for an unknown metric
             raise OptionError(f"no protocol has all of {', '.join(self.metrics)}")
-        plain.value(self.bases[next(iter(self.bases))][self.metrics[0]])  # an error where there is nothing to find
+        plain.value(self.bases[next(iter(self.bases))][self.metrics[0]])  # raises without positives
         self.bases = {name: one for name, one in self.bases.items() if not math.isnan(self.value(name, (), 0))}
         for at, number in enumerate(numbers):
             if all(math.isnan(self.value(name, (), at)) for name in self.bases):
@@ -208,7 +210,7 @@ class _Looked(Vocabulary):
                 raise InputError(problem, source=tables[0].source)
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return one of the numbers; NaN where it cannot be."""
+        """Return one of the numbers; NaN if it does not apply."""
         settings = self._settings(changes)
         metric, category = self.numbers[number]
         made, protocol = self._scene(name, settings, metric)
@@ -220,7 +222,7 @@ class _Looked(Vocabulary):
         if key not in self._values:
             try:
                 self._values[key] = self._mean(made, plain, mean, metric, category)
-            except InputError:  # where only images with detections are scored, and there are none
+            except InputError:  # only images with detections are scored, and there are none
                 self._values[key] = math.nan
         return self._values[key]
 
@@ -241,7 +243,7 @@ class _Looked(Vocabulary):
 
     @property
     def evaluations(self) -> int:
-        """How many rules were evaluated."""
+        """Return the number of rules evaluated."""
         return self._evaluated
 
     def rules(self, name: str, changes: Changes) -> Protocol:
@@ -249,7 +251,7 @@ class _Looked(Vocabulary):
         return replace(PRESETS[name], **self._decisions(self._settings(changes)))
 
     def words(self, name: str, changes: Changes) -> tuple[str, ...]:
-        """Return in words what is otherwise."""
+        """Return the changes in words."""
         base, told = PRESETS[name], []
         for change in changes:
             settings = self._settings((change,))
@@ -269,10 +271,10 @@ class _Looked(Vocabulary):
         return {name: value for name, value in settings.items() if name in Protocol.__dataclass_fields__}
 
     def _scene(self, name: str, settings: Mapping[str, Any], metric: str) -> tuple[_Made | None, Protocol | None]:
-        """Return the tables and the protocol that give a metric; None where it is not defined."""
+        """Return the tables and the protocol that give a metric; None if undefined."""
         decided = self._decisions(settings)
         of = metric
-        if metric in AT:  # the metric's name says at which overlap; AP has it among its own
+        if metric in AT:  # such a metric has its own threshold; AP uses the protocol's
             decided.pop("iou_thresholds", None)
             if "AP" in self.metrics and "iou_thresholds" not in settings:
                 base = self.bases[name]["AP"]
@@ -283,7 +285,7 @@ class _Looked(Vocabulary):
         return self._made(settings, base), varied(base, decided) if decided else base
 
     def _way(self, settings: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return how the tables are made."""
+        """Return the way in which the tables are made."""
         files = tuple((key, value) for key, value in settings.items() if key not in Protocol.__dataclass_fields__)
         return tuple(one for one in files if one[0] != "mean" or one[1] == "over images")
 
@@ -309,7 +311,7 @@ class _Looked(Vocabulary):
         return self._recent.get_or(frozenset(way), make)
 
     def _tables(self, ways: tuple[tuple[str, str], ...]) -> tuple[GroundTruth, Detections]:
-        """Return both tables after some ways, each done once to what the ones ahead of it left."""
+        """Return both tables after some transformations, applied in order, each cached."""
         if not ways:
             return self.tables
         return self._treated.get_or(ways, lambda: treated(self._tables(ways[:-1]), *ways[-1]))

@@ -1,4 +1,4 @@
-"""What protocols share that score the same two tables: orders, rankings, pairs that overlap, and what is matched of them."""
+"""Intermediate results shared by protocols on the same two tables: orders, rankings, overlapping pairs, and matches."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 
 class Recent(OrderedDict[Hashable, Any]):
-    """What was made last, by what it was made for."""
+    """A small cache of the most recent values."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
         self.most = most
 
     def get_or(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what is there for a key, or make it."""
+        """Return the cached value of a key, or make it."""
         if key in self:
             self.move_to_end(key)
         else:
@@ -38,9 +38,8 @@ class Recent(OrderedDict[Hashable, Any]):
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """Detections by image, category and score: a position counts them so; `position` is that of each row, or -1.
-
-    `image_rank` is the rank of each row among all detections of its image.
+    """Detections sorted by image, category and score; `position` is each row's index in that order, or -1. `image_rank`
+    is each row's rank among all detections of its image.
     """
 
     scores: NDArray[np.float64]
@@ -50,13 +49,13 @@ class Order:
 
     @cached_property
     def image_rank(self) -> NDArray[np.int64]:
-        """Ranks from 0, of equal scores the first row first."""
+        """Ranks from 0; the first row of ties comes first."""
         return ranks_of(self.images, self.scores)
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Positions in ranking order: by category, descending score, then ties; and the place of each position in it."""
+    """Positions in ranking order (category, descending score, ties), and the inverse permutation."""
 
     order: NDArray[np.int64]
     place: NDArray[np.int32]
@@ -65,7 +64,7 @@ class Ranking:
 
     @cached_property
     def tied(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each place where the run of equal scores of its category begins, and where it ends."""
+        """For each place, begin and end of its run of equal scores in its category."""
         new = np.ones(self.order.size, np.bool_)
         new[1:] = self.scores[1:] != self.scores[:-1]
         new[self.class_starts[:-1][self.class_starts[:-1] < new.size]] = True
@@ -76,9 +75,8 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Which places of a ranking are not cut off, how many of them stand ahead of each (n + 1,), and the images they are of.
-
-    `all`: none is cut off. `seen` flags the images that have a detection within score cut and cap of the image.
+    """Which places of a ranking are kept, their cumulative count (n + 1,), and their images. `all`: every place is
+    kept. `seen` flags the images with a detection within the score threshold and the cap on the image.
     """
 
     flags: NDArray[np.bool_]
@@ -89,10 +87,9 @@ class Kept:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs that overlap by `lowest` or more: rows of the tables, and by how much.
-
-    `by_nature` flags objects that no protocol with these pairs counts. The `areas` are those of the detections by row; None
-    where no box can be outside of the range.
+    """Pairs that overlap by at least `lowest`: rows of the tables, and overlaps. `by_nature` flags objects that no
+    protocol with these pairs counts. `areas` are those of the detections by row; None if no box can be outside of the
+    range.
     """
 
     lowest: float
@@ -106,7 +103,7 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Pairs in the order in which they are matched: the positions of `live` detections, cells of them, and candidates."""
+    """Pairs in matching order: the positions of `live` detections, their cells, and candidates."""
 
     live: NDArray[np.int64]
     cells: overlap.Cells
@@ -115,9 +112,8 @@ class Cells:
 
 @dataclass(eq=False)
 class Matched:
-    """What became of the live detections: flags of shape (thresholds, live).
-
-    `outside` says which positions an area range leaves out, None where none; `counted` which objects are to be found.
+    """Outcomes of the live detections: flags of shape (thresholds, live). `outside` flags positions outside of the area
+    range (None: none); `counted` flags the positives.
     """
 
     live: NDArray[np.int64]
@@ -130,10 +126,9 @@ class Matched:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """The hits of a protocol: of each its threshold, place in the ranking, and category, threshold by threshold.
-
-    Of each category the `positives`, and of each threshold and category how many `items` are ranked. ``count(thresholds,
-    stops, categories)`` is how many detections of a category count ahead of a place.
+    """The hits of a protocol by threshold: threshold, place in the ranking, and category of each. `positives` per
+    category; `items`, the number ranked, per threshold and category. ``count(thresholds, stops, categories)`` is the
+    number of detections of a category that count before a place.
     """
 
     threshold: NDArray[np.int64]
@@ -145,15 +140,15 @@ class Scene:
 
 
 def ranked_by(codes: NDArray[np.int32], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the order by code and descending score, which keeps that of equals."""
+    """Return the stable order by code and descending score."""
     by_score = np.argsort(-scores, kind="stable")
-    # Of small integers numpy's stable sort counts, which is many times as fast.
+    # For small integers numpy's stable sort is a radix sort, which is many times faster.
     small = codes.astype(np.uint16) if codes.max(initial=0) < 2**16 else codes
     return by_score[np.argsort(small[by_score], kind="stable")]
 
 
 def ranks_of(codes: NDArray[np.int32], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the rank of each row by score among those of its code; of equal scores the first row is first."""
+    """Return the rank of each row by score within its code; the first row of ties comes first."""
     order = ranked_by(codes, scores)
     starts = np.concatenate(([0], np.cumsum(np.bincount(codes))))
     out = np.empty(order.size, np.int64)

@@ -1,4 +1,5 @@
-"""Why two protocols give different numbers: each decision's share of the difference, and detections that change sides."""
+"""Why two protocols give different numbers: each decision's share of the difference, and detections whose outcome
+changes."""
 
 from __future__ import annotations
 
@@ -20,13 +21,13 @@ from detmap.results import fragment, signed
 from detmap.shapes import IouType
 from detmap.shapes.kinds import BOXES
 
-#: Maximum number of decisions for which all orders of changes are weighed; beyond it, orders are sampled.
+#: Maximum number of decisions for which all orders of changes are averaged; beyond it, orders are sampled.
 EXACT = 7
 
 #: Standard error at which sampling of orders stops, and the minimum number of pairs of orders.
 SURE, _PAIRS = 1e-4, 4
 
-#: What no file of detections tells.
+#: Possible causes that a file of detections does not show.
 BEFORE = (
     "How the detections came about (non-maximum suppression, letterboxing, the model's own score cut) is not in the files, "
     "and not among these decisions."
@@ -34,7 +35,7 @@ BEFORE = (
 
 _OUTCOMES = {MISS: "false positive", HIT: "hit", IGNORED: "ignored"}
 
-#: How many classes and detections are named for each decision.
+#: Number of classes and detections named for each decision.
 _NAMED = 5
 
 Values = Callable[[frozenset[int]], Fraction]
@@ -54,13 +55,13 @@ class Example:
     name : str
         The category's name.
     box : tuple of float
-        As given: x, y, width, height, or two corners where the table has these.
+        As given: x, y, width, height, or two corners if the table has these.
     score : float
         As given.
     iou : float
         The threshold at which the outcome changes.
     overlap : float
-        With the object that it takes before or after; NaN where it takes none.
+        With the object that it matches before or after; NaN for none.
     before, after : str
         "hit", "false positive", "ignored", or "not scored".
     """
@@ -83,18 +84,18 @@ class Share:
     Attributes
     ----------
     decision : str
-        Its name, or that of a group of decisions that make sense together only.
+        Its name, or that of a group of decisions that only make sense together.
     decisions : tuple of str
         The names in the group.
     before, after : str
         What the two protocols decide.
     value : float
-        The Shapley value: what changing this decision changes, averaged over all orders in which the decisions can be
-        changed one after the other.
+        The Shapley value: the effect of changing this decision, averaged over all orders in which the decisions can be
+        changed.
     exact : Fraction
         The same without rounding. Shares sum to the difference of the two values exactly.
     error : float
-        The standard error of the value where orders were drawn; 0 where all were weighed.
+        The standard error of the value if orders were sampled; 0 if all were averaged.
     """
 
     decision: str
@@ -107,7 +108,7 @@ class Share:
 
     @property
     def sentence(self) -> str:
-        """What the share says."""
+        """The share in words."""
         if not self.exact:
             return f"{self.decision} makes no difference here."
         return f"{self.decision}: {signed(self.value)} for {self.after} in place of {self.before}."
@@ -124,13 +125,13 @@ class Step:
     value : float
         The metric after the change.
     change : float
-        By how much it changed.
+        The change of the metric.
     classes : list of (name, float)
-        The classes that the step moved most, and by how much.
+        The classes that the step changed most, with the changes.
     examples : list of Example
-        Detections whose outcome the step changed, the surest first.
+        Detections whose outcome the step changed, by descending score.
     changed : int
-        How many such detections there are.
+        Number of such detections.
     """
 
     decision: str
@@ -143,7 +144,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Explained(Generic[Rules]):
-    """What an explanation has whatever is explained; `Explanation` and `RankingExplanation` describe it."""
+    """Shared base of explanations; see `Explanation` and `RankingExplanation`."""
 
     metric: str
     source: Rules
@@ -160,13 +161,13 @@ class Explained(Generic[Rules]):
 
     @property
     def heading(self) -> str:
-        """The metric, of detections with the kind of shape, and both values: a title."""
+        """A title with the metric, the kind of shape of detections, and both values."""
         kind = f" ({self.source.iou_type})" if isinstance(self.source, Protocol) else ""
         ends = ((self.source_value, self.source), (self.target_value, self.target))
         return f"{self.metric}{kind}: {', '.join(f'{value:.4f} under {rules.name}' for value, rules in ends)}"
 
     def sentences(self) -> list[str]:
-        """Return what the shares say, the largest first, and what they do not know."""
+        """Return the shares in words, the largest first, and what they cannot explain."""
         gap = self.target_value - self.source_value
         first = (
             f"{self.metric} is {self.source_value:.4f} under {self.source.name} and {self.target_value:.4f} under "
@@ -175,7 +176,7 @@ class Explained(Generic[Rules]):
         return [first, *(share.sentence for share in self.shares if share.exact), *self.remarks()]
 
     def remarks(self) -> list[str]:
-        """Return of `sentences` those that neither the two values nor the shares say."""
+        """Return the `sentences` other than those on the two values and the shares."""
         idle = [share.decision for share in self.shares if not share.exact]
         more = [f"No difference here: {', '.join(idle)}."] if idle else []
         if not self.shares:
@@ -192,7 +193,7 @@ class Explained(Generic[Rules]):
     def _document(
         self, decided: Callable[[Rules], dict[str, Any]], step: Callable[[Step], dict[str, Any]], **counts: int
     ) -> dict[str, Any]:
-        """Return everything as plain values: rules by `decided`, what a step moved by `step`."""
+        """Return everything as plain values; `decided` converts rules, `step` converts what a step changed."""
         ends = {
             "source": (self.source, self.source_value, self.source_band),
             "target": (self.target, self.target_value, self.target_band),
@@ -238,16 +239,16 @@ class Explanation(Explained[Protocol]):
     source_value, target_value : float
         The metric under each.
     source_band, target_band : tuple of float
-        The least and the largest value over the orders of equal scores of a class: a program that sorts unstably gives a
+        The minimum and maximum over the orders of equal scores of a class: a program with an unstable sort gives a
         value between.
     shares : list of Share
         The largest first. Their exact values sum to the exact difference of the two floats.
     chain : list of Step
         The way from the source's value to the target's, in reading order.
     error : float
-        The largest standard error of a share; 0 where all orders were weighed.
+        The largest standard error of a share; 0 if all orders were averaged.
     evaluations, matchings : int
-        How many different protocols were evaluated, and how often was matched for them.
+        Number of different protocols evaluated, and of matchings for them.
     notices : mapping of str to int
         What was unusual in the tables, counted.
     """
@@ -255,11 +256,11 @@ class Explanation(Explained[Protocol]):
     matchings: int
 
     def sentences(self) -> list[str]:
-        """Return what the shares say, the largest first, and what they do not know."""
+        """Return the shares in words, the largest first, and what they cannot explain."""
         return super().sentences()
 
     def remarks(self) -> list[str]:
-        """Return of `sentences` those that neither the two values nor the shares say."""
+        """Return the `sentences` other than those on the two values and the shares."""
         return [*super().remarks(), BEFORE]
 
     def to_dict(self) -> dict[str, Any]:
@@ -278,7 +279,7 @@ class Explanation(Explained[Protocol]):
         return made
 
     def __str__(self) -> str:
-        """Return what a person reads: the two values, and what each decision changes."""
+        """Return the two values, and the effect of each decision, as text."""
         return "\n".join([repr(self), *self.sentences()])
 
     def __repr__(self) -> str:
@@ -298,7 +299,7 @@ def explain(
     seed: int = 0,
     threads: int | None = None,
 ) -> Explanation:
-    """Say why a metric has different values under two protocols.
+    """Explain why a metric has different values under two protocols.
 
     Parameters
     ----------
@@ -311,10 +312,10 @@ def explain(
     iou_type : str, optional
         What is compared, as for `detmap.evaluate`.
     orders : int
-        How many orders are drawn at most where more than seven decisions differ: fewer where all standard errors are at
-        most 0.0001.
+        Maximum number of orders sampled if more than seven decisions differ; sampling stops when all standard errors
+        are at most 0.0001.
     seed : int
-        Of those draws.
+        Seed of the sampling.
     threads : int, optional
         One per processor by default. The result does not depend on it.
 
@@ -327,7 +328,7 @@ def explain(
     OptionError
         For an unknown protocol or metric, and for protocols that compare different shapes.
     InputError
-        Where the metric is undefined, as there is nothing to find.
+        Where the metric is undefined because there are no positives.
     """
     check_orders(orders)
     if source is None or target is None:
@@ -343,8 +344,8 @@ def explain(
     differ = players(*both)
 
     ends = [replay.value(one).value for one in both]
-    bands = [replay.band(one) for one in both]  # now, as what was matched is still at hand
-    # Decisions on the curve change fastest, so that what was matched serves for all of them.
+    bands = [replay.band(one) for one in both]  # now, while the matches are still cached
+    # Decisions on the curve change fastest, so that matches are reused for all of them.
     order = sorted(range(len(differ)), key=lambda at: all(map(is_late, differ[at][1])), reverse=True)
     shares, error, steps = weighed(both, differ, lambda rules: replay.value(rules).value, orders, seed, order)
     return Explanation(
@@ -372,7 +373,9 @@ def weighed(
     seed: int,
     order: Sequence[int] | None = None,
 ) -> tuple[list[Share], float, list[tuple[str, Rules]]]:
-    """Return each decision's share, the largest first, their largest standard error, and the rules after each step."""
+    """Return each decision's share, the largest first, the maximum of their standard errors, and the rules after each
+    step.
+    """
 
     def changed(which: Iterable[int]) -> Rules:
         return moved_to(*both, [name for at in which for name in differ[at][1]])
@@ -401,15 +404,14 @@ def weighed(
 
 
 def check_orders(orders: int) -> None:
-    """Refuse a number of orders from which no standard error follows."""
+    """Refuse a number of orders too small for a standard error."""
     if type(orders) is not int or orders < 4:
         raise OptionError(f"orders must be an integer of at least 4, not {orders!r}")
 
 
 def shapley(count: int, value: Values, order: Sequence[int] | None = None) -> list[Fraction]:
-    """Return the Shapley values of a game with `count` players; they sum to its value with all less that with none.
-
-    `order` lists the players by how fast they change while the sets of them are gone through, the fastest first.
+    """Return the Shapley values of a game with `count` players, which sum to its value with all players less that with
+    none. `order` lists the players by how often they change in the enumeration of sets, most often first.
     """
     fastest = list(range(count)) if order is None else list(order)
     sets = [frozenset(fastest[bit] for bit in range(count) if code >> bit & 1) for code in range(1 << count)]
@@ -425,9 +427,8 @@ def shapley(count: int, value: Values, order: Sequence[int] | None = None) -> li
 
 
 def sampled(count: int, value: Values, orders: int, seed: int) -> tuple[list[Fraction], list[float]]:
-    """Return the means of the players' contributions over orders that are drawn, and their standard errors.
-
-    Every order is drawn together with its reverse, which makes the means surer. They sum as Shapley values do.
+    """Return the means of the players' contributions over sampled orders, and their standard errors. Each order is
+    paired with its reverse, which reduces the variance. They sum as Shapley values do.
     """
     generator = np.random.default_rng(seed)
     known: dict[frozenset[int], Fraction] = {}
@@ -455,7 +456,7 @@ def sampled(count: int, value: Values, orders: int, seed: int) -> tuple[list[Fra
 
 
 def _chain(replay: Replay, first: Protocol, steps: Sequence[tuple[str, Protocol]]) -> list[Step]:
-    """Return what each change of a decision does, one after the other."""
+    """Return the effect of each change of a decision, one after the other."""
     made, before, at = [], replay.value(first), first
     for label, protocol in steps:
         after = replay.value(protocol)
@@ -482,7 +483,7 @@ _EARLY = [name for name, made in decisions_of(Protocol).items() if made.affects 
 
 def _moved(replay: Replay, protocol: Protocol, before: Value, after: Value) -> list[tuple[str, float]]:
     """Return the classes whose values changed most."""
-    if before.classes.size != after.classes.size:  # all are one on one side
+    if before.classes.size != after.classes.size:  # classes are merged on one side
         return []
     names = replay.ground_truth.categories.names if protocol.use_categories else ("all",)
     change = np.nan_to_num(after.classes - before.classes)
@@ -491,7 +492,7 @@ def _moved(replay: Replay, protocol: Protocol, before: Value, after: Value) -> l
 
 
 def _flipped(replay: Replay, before: Protocol, after: Protocol) -> tuple[int, list[Example]]:
-    """Return how many detections have another outcome, and some of them."""
+    """Return the number of detections with another outcome, and some of them."""
     iou = 0.5 if before.find_threshold(0.5) is not None or 0.5 in after.iou_thresholds else before.iou_thresholds[0]
     outcomes, overlaps = zip(*(replay.outcomes(one, iou) for one in (before, after)), strict=True)
     rows = np.flatnonzero(outcomes[0] != outcomes[1])

@@ -1,4 +1,4 @@
-"""Why one model is above another: which classes, sizes, kinds of errors and images make the difference."""
+"""Why one model is above another: the difference by classes, sizes, kinds of errors and images."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from detmap.shapes import IouType
 if TYPE_CHECKING:
     from detmap.statistics import Bootstrap
 
-#: Of more images than this only those are measured where the numbers of hits differ most.
+#: Maximum number of images that are all measured; of more only those where the numbers of hits differ most.
 IMAGES = 1000
 
-#: How many of each kind a sentence names.
+#: Number of effects of each kind named in a sentence.
 _NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """What one class, size, error or image makes of the difference.
+    """The contribution of one class, size, error or image to the difference.
 
     Attributes
     ----------
     name : str
-        What it is.
+        Name of the class, size, error or image.
     first, second : float
-        The value of each model there: AP of a class or size, what an error costs; NaN for images.
+        The value of each model: AP of a class or size, cost of an error; NaN for images.
     value : float
-        Its effect: positive where it speaks for the second model.
+        The effect, positive in favour of the second model.
     low, high : float
-        Confidence interval of the effect; NaN where there is none, as for images.
+        Confidence interval of the effect; NaN if there is none, as for images.
     without : float
-        The difference on all images but this one; NaN for what is no image.
+        The difference on all images but this one; NaN for other kinds of effects.
     without_low, without_high : float
         Confidence interval of that difference; NaN where there is none.
     """
@@ -77,7 +77,7 @@ class Split:
     effects : list of Effect
         The largest first.
     remainder : float
-        What the effects do not say one by one: `whole` minus their sum.
+        `whole` minus the sum of the effects.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Split:
 
 @dataclass(frozen=True, kw_only=True)
 class Contrast:
-    """Why two models differ.
+    """The difference between two models, split in several ways.
 
     Attributes
     ----------
@@ -100,20 +100,20 @@ class Contrast:
     first, second : str
         The names of the models.
     first_value, second_value : float
-        Their values.
+        Values of the models.
     splits : dict of str to Split
         The same difference, split in several ways.
     exact : dict of str to Fraction
         Each class's share of the difference. They sum exactly to the difference of the two means over classes, which are the
         two values up to rounding.
     replicates : int
-        How many sets of images the intervals come from.
+        Number of bootstrap draws behind the intervals.
     level : float
         The level of the intervals.
     low, high : float
         Confidence interval of the difference; NaN where there is none.
     unit : {"images", "clusters"}
-        What is drawn for intervals. With clusters there are none of the difference without an image.
+        The unit of the draws. With clusters there are no intervals of the difference without an image.
     """
 
     metric: str
@@ -136,7 +136,7 @@ class Contrast:
         return self.second_value - self.first_value
 
     def sentences(self) -> list[str]:
-        """Return in words what makes the difference."""
+        """Return the difference in sentences."""
         ends = "" if math.isnan(self.low) else f" ({signed(self.low)} to {signed(self.high)})"
         told = [
             f"{self.metric} is {self.first_value:.4f} for {self.first} and {self.second_value:.4f} for {self.second} under "
@@ -160,7 +160,7 @@ class Contrast:
         return told
 
     def _decisive(self) -> list[str]:
-        """Say whether single images decide that the interval of the difference holds 0, or does not."""
+        """Return a sentence if single images decide whether the interval of the difference includes 0."""
 
         def holds(low: float, high: float) -> bool:
             return low <= 0 <= high
@@ -181,7 +181,7 @@ class Contrast:
         return fragment(f"Why {self.first} and {self.second} differ in {self.metric}", tables, self.sentences())
 
     def table(self, split: str, most: int | None = None) -> list[dict[str, Any]]:
-        """Return a row for each effect of a split, the largest first, as tables show it; `most` rows at most."""
+        """Return at most `most` rows of a split for display, the largest effects first."""
         rows = []
         for one in self.splits[split].effects[:most]:
             row: dict[str, Any] = {split: one.name}
@@ -234,34 +234,35 @@ def contrast(
     level: float = 0.95,
     threads: int | None = None,
 ) -> Contrast:
-    """Say which classes, sizes, kinds of errors and images make the difference between two models.
+    """Split the difference between two models by classes, sizes, kinds of errors and images.
 
     * Classes: each one's difference, divided by their number. These sum to the difference.
     * Sizes: the difference in each area range, times the share of the objects that it holds.
-    * Errors, at one threshold: what each of TIDE's errors costs the first model, minus what it costs the second.
+    * Errors, at one threshold: the cost of each of TIDE's errors for the first model minus that for the second.
     * Images: an image's share of the jackknife, the difference of n images minus (n - 1) / n times that without the image.
 
-    Intervals of classes, sizes and errors come from draws of the images. An image is what is drawn, so that its own effect
-    has none: of each the difference without it is told, with an interval from the draws that do not hold it.
+    Intervals of classes, sizes and errors come from bootstrap draws of the images. As images are the units of the
+    draws, their effects have no intervals; instead the difference without each image has one, from the draws that do
+    not contain it.
 
     Parameters
     ----------
     ground_truth : GroundTruth
-        What there is to find.
+        The objects.
     first, second : Detections
-        What the two models found.
+        The detections of the two models.
     protocol : str or Protocol
         As for `detmap.explain`.
     metric : str
         As for `detmap.explain`.
     names : tuple of str
-        What the models are called.
+        Names of the models.
     iou_type : str, optional
         What is compared, as for `detmap.evaluate`.
     replicates : int
-        How many sets of images are drawn for intervals; at least 200.
+        Number of bootstrap draws of images; at least 200.
     seed : int
-        Of the draws.
+        Seed of the draws.
     level : float
         The level of the intervals.
     threads : int, optional
@@ -276,7 +277,7 @@ def contrast(
     OptionError
         For an unknown protocol or metric, or too few replicates.
     InputError
-        Where there is nothing to find.
+        Without positives.
 
     Notes
     -----
@@ -346,7 +347,9 @@ def contrast(
 
 
 def _ranges(named: Protocol, base: Protocol) -> tuple[tuple[str, float, float], ...]:
-    """Return the area ranges to look at: the protocol's, or COCO's, below that of the metric; none below a part of them."""
+    """Return the area ranges to compare: the protocol's, or COCO's, below that of the metric; none if the metric is of
+    a part.
+    """
     (whole,) = base.area_ranges
     if whole[0] != named.area_ranges[0][0]:
         return base.area_ranges
@@ -373,7 +376,7 @@ def _classes(results: Sequence[DetectionResult], ends: NDArray[np.float64]) -> t
         sides = [Fraction(0 if math.isnan(side[k]) else float(side[k])) for side in (first, second)]
         if not (math.isnan(first[k]) and math.isnan(second[k])):
             exact[name] = sides[1] / counts[1] - sides[0] / counts[0]
-            # Where one model has fewer classes with something to find, no draw says what a class adds.
+            # If one model has fewer classes with positives, the draws do not give the contribution of a class.
             low, high = (ends[k] / counts[1]).tolist() if counts[0] == counts[1] else (math.nan, math.nan)
             effects.append(
                 Effect(
@@ -406,15 +409,15 @@ def _sizes(results: Sequence[DetectionResult], names: Sequence[str], ends: NDArr
 
 
 def _gain(first: Bootstrap, second: Bootstrap) -> Bootstrap:
-    """Return the bootstrap of the second's values minus the first's, of images with something to find for both."""
+    """Return the bootstrap of the second's values minus the first's, over draws with positives for both."""
     support = np.minimum(first.support, second.support)
     return replace(second, support=support) - replace(first, support=support)
 
 
 def _errors(costs: Sequence[Bootstrap], iou: float, level: float) -> Split:
-    """Return the split by TIDE's errors, of the difference at one threshold."""
+    """Return the split of the difference at one threshold by TIDE's errors."""
     first, second = costs
-    saved = _gain(second, first)  # what costs the first more speaks for the second
+    saved = _gain(second, first)  # a higher cost for the first model favours the second
     ends = saved.interval(level).tolist()
     effects = [
         Effect(
@@ -456,7 +459,7 @@ def _images(
         for tally in tallies
     ]
     gap = values[1] - values[0]
-    # Without the one image that holds all objects there is no difference left.
+    # Without the only image with objects no difference is left.
     shares = gap[0] - (size - 1) / size * np.nan_to_num(gap[1:])
     ends = _without(tallies, drawn, chosen, gap[1:], level)
     names = ground_truth.images.names or ()
@@ -487,9 +490,9 @@ def _without(
     values: NDArray[np.float64],
     level: float,
 ) -> list[tuple[float, float]]:
-    """Return an interval of the difference without each of some images; NaN where there is none."""
-    # The draws that do not hold an image are draws from the others, and what the jackknife says of the others is known
-    # too. Of clusters of images there is none: draws without an image lack the others of its cluster too.
+    """Return an interval of the difference without each of some images; NaN if there is none."""
+    # Draws without an image are draws from the other images, and their jackknife is known too. Not for clusters: draws
+    # without an image also lack the others of its cluster.
     from detmap.statistics import draws, intervals
 
     if drawn.unit == "clusters":
@@ -515,7 +518,7 @@ def _without(
 
 
 def _hits(tally: Tally) -> NDArray[np.int64]:
-    """Return how many hits each image has, at all thresholds together."""
+    """Return the number of hits of each image over all thresholds."""
     total = np.zeros(tally.image_ids.size, np.int64)
     for t in range(len(tally.protocol.iou_thresholds)):
         total += np.bincount(tally.image[tally.bit(tally.hit, 0, t)], minlength=total.size)

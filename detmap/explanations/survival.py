@@ -1,4 +1,5 @@
-"""Does one model stay above another under other conventions, caps, thresholds, orders of equal scores, images, labels?"""
+"""Whether one model stays above another under other conventions, caps, thresholds, orders of equal scores, images and
+labels."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from detmap.results import fragment
 from detmap.shapes import IouType
 from detmap.shapes.kinds import BOXES
 
-#: What the rules that are tried are called together; all other decisions of the grid are "other decisions".
+#: Kind of each decision of the grid; all others are "other decisions".
 _KINDS = {
     "min_score": "score cuts",
     "max_dets": "caps",
@@ -33,31 +34,30 @@ _KINDS = {
     "ties": "orders of equal scores",
 }
 
-#: The order in which these are shown.
+#: Display order of the kinds.
 KINDS = ("conventions", *dict.fromkeys(_KINDS.values()), "relevance levels", "other decisions", "labels")
 
-#: Decisions of the grid that only boxes have. Moving boxes is a mistake, and no rule that models might be compared by.
+#: Decisions of the grid that only apply to boxes. Moved boxes are a mistake, not a rule for comparing models.
 _OF_BOXES, _MISTAKES = ("pixels", "box_decimals", "numbers"), ("box_offset",)
 
-#: Objects per suspicious label left out of each model, and the minimum number of labels left out.
+#: Number of objects per suspicious label that is left out for each model, and minimum number of labels left out.
 _OBJECTS_PER_SUSPECT, _FEWEST_SUSPECTS = 100, 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """Rules, or labels, under which the models were scored again.
+    """Alternative rules or labels under which the models were scored again.
 
     Attributes
     ----------
     kind : str
         One of `KINDS`.
     name : str
-        What is different, as ``"min_score 0.25"``.
+        The change, such as ``"min_score 0.25"``.
     changes : int
-        How many decisions are changed; those that make sense together only count as one, another order of equal scores
-        as none.
+        Number of changed decisions; a group counts as one, another order of equal scores as none.
     lowest, highest : dict of str to float
-        The least and the largest value of each model. They differ where the situation is "any order of equal scores".
+        The minimum and maximum value of each model. They differ for the situation "any order of equal scores".
     """
 
     kind: str
@@ -67,7 +67,7 @@ class Situation:
     highest: dict[str, float]
 
     def above(self, first: str, second: str) -> bool:
-        """Return whether the first model has the larger value, in every order of equal scores that the situation allows."""
+        """Return whether the first model is above the second in every order of equal scores."""
         return self.lowest[first] > self.highest[second]
 
     def shown(self, model: str) -> str:
@@ -78,7 +78,7 @@ class Situation:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """That one model is above another, and what became of it.
+    """The claim that one model is above another, and whether it survives.
 
     Attributes
     ----------
@@ -87,11 +87,11 @@ class Claim:
     difference : float
         Value of `first` minus that of `second`.
     tried, held : int
-        In how many situations the models were scored again, and in how many `first` stayed above.
+        Number of situations tried, and of those in which `first` stayed above.
     against : list of Situation
-        Those in which it did not: fewest changes first, and of as many those that change the values least.
+        Situations in which it did not: fewest changes first, then the smallest changes of values.
     draws, against_draws : float
-        The shares of the draws of images in which `first` is above, and in which `second` is; NaN where none were made.
+        The shares of the draws of images in which `first`, or `second`, is above; NaN without draws.
     survives : bool
         Whether `first` is above in all situations, and in a share of the draws of at least the level.
     """
@@ -108,7 +108,7 @@ class Claim:
 
     @property
     def smallest(self) -> Situation | None:
-        """The smallest change after which `first` is not above any more; None where none that was tried does that."""
+        """The smallest change after which `first` is no longer above; None if no tried change achieves that."""
         return self.against[0] if self.against else None
 
 
@@ -129,15 +129,15 @@ class Survival:
     claims : list of Claim
         One for every pair of models.
     replicates : int
-        How many sets of images, or of queries, were drawn; 0 for rankings whose metric has no value of each query.
+        Number of draws of images, or queries; 0 for rankings whose metric has no values per query.
     level : float
-        In at least such a share of the draws an order must hold.
+        Minimum share of the draws in which an order must hold.
     suspects : int
-        How many labels were left out at most for each model.
+        Maximum number of labels left out for each model.
     units : str
-        What was drawn: "images" or clusters of them, or of rankings "queries".
+        The unit of the draws: "images" or clusters of them, or for rankings "queries".
     notes : tuple of str
-        What a reader should know besides, in sentences: which rankings are not of the same queries.
+        Further sentences: which rankings were scored on different queries.
     """
 
     metric: str
@@ -152,7 +152,7 @@ class Survival:
     notes: tuple[str, ...] = ()
 
     def table(self, claim: Claim) -> list[dict[str, Any]]:
-        """Return who is above where: a row for each kind of situation, and one for the draws of images."""
+        """Return a row for each kind of situation, and one for the draws of images, with the model that is above."""
         rows = []
         for kind in KINDS:
             here = [one for one in self.situations if one.kind == kind]
@@ -167,7 +167,7 @@ class Survival:
         return rows
 
     def sentences(self) -> list[str]:
-        """Return in words which orders survive: one sentence for every pair of models."""
+        """Return a sentence for every pair of models on whether their order survives."""
         told = [self._sentence(claim) for claim in self.claims]
         if self.replicates:
             told.append(
@@ -245,31 +245,31 @@ def survives(
     level: float = 0.95,
     threads: int | None = None,
 ) -> Survival:
-    """Say whether the order of models survives other rules.
+    """Test whether the order of models survives other rules.
 
     The models are scored under every named protocol that applies; with each decision changed as in the grid of
-    `find_value` (score cuts, caps, IoU thresholds, curves, crowds, …); in the orders of equal scores that are best and
-    worst for each; on resampled images, the same for all models; and with the most suspicious labels left out, see
+    `find_value` (score thresholds, caps, IoU thresholds, curves, crowds, …); with the best and worst orders of equal
+    scores for each; on resampled images, the same for all models; and with the most suspicious labels left out, see
     `detmap.diagnostics.suspects`.
 
     Parameters
     ----------
     ground_truth : GroundTruth
-        What there is to find.
+        The objects.
     models : mapping of str to Detections
         Two or more.
     protocol : str or Protocol
-        The rules under which their order is looked at, as for `detmap.explain`.
+        The rules that define the order, as for `detmap.explain`.
     metric : str
         As for `detmap.explain`.
     iou_type : str, optional
         What is compared, as for `detmap.evaluate`.
     replicates : int
-        How many sets of images are drawn; at least 200.
+        Number of bootstrap draws of images; at least 200.
     seed : int
-        Of the draws.
+        Seed of the draws.
     level : float
-        In at least such a share of the draws an order must hold.
+        Minimum share of the draws in which an order must hold.
     threads : int, optional
         One per processor by default. The result does not depend on it.
 
@@ -282,7 +282,7 @@ def survives(
     OptionError
         For fewer than two models, an unknown protocol or metric, or too few replicates.
     InputError
-        Where there is nothing to find.
+        Without positives.
     """
     from detmap.statistics.bootstrap import check_draws
 
@@ -320,7 +320,7 @@ def claims_of(
     drawn: Mapping[str, NDArray[np.float64]],
     level: float,
 ) -> list[Claim]:
-    """Return what became of the order of each pair of models; `values` has the best first, `drawn` may be empty."""
+    """Return a claim for each pair of models; `values` has the best first, `drawn` may be empty."""
     claims = []
     for first, second in itertools.combinations(values, 2):
         against = [one for one in situations if not one.above(first, second)]
@@ -346,7 +346,7 @@ def claims_of(
 
 
 def _moved(situation: Situation, values: Mapping[str, float], names: tuple[str, str]) -> float:
-    """Return by how much a situation changes the values of two models, together."""
+    """Return the total change of the values of two models in a situation."""
     return sum(
         max(abs(situation.lowest[name] - values[name]), abs(situation.highest[name] - values[name])) for name in names
     )
@@ -358,7 +358,7 @@ def changed_decisions(base: Protocol) -> Iterator[tuple[str, str, int, Protocol]
         if label in _MISTAKES or (label in _OF_BOXES and base.iou_type != BOXES):
             continue
         if label == "iou_thresholds" and len(base.iou_thresholds) == 1:
-            continue  # that of the metric's name
+            continue  # the metric's name has its own threshold
         for change in changes:
             protocol = replace(base, **change)
             yield _KINDS.get(label, "other decisions"), changed_to(base, protocol, change), 1, protocol
@@ -367,7 +367,7 @@ def changed_decisions(base: Protocol) -> Iterator[tuple[str, str, int, Protocol]
 def other_conventions(
     base: Protocol, metric: str, ground_truth: GroundTruth
 ) -> Iterator[tuple[str, str, int, Protocol]]:
-    """Yield the named protocols that compare boxes and have the metric, as `changed_decisions` does."""
+    """Yield the named protocols that compare boxes and have the metric, in the form of `changed_decisions`."""
     for name, one in readable(PRESETS, ground_truth).items() if base.iou_type == BOXES else ():
         try:
             protocol = trimmed(one, metric)
@@ -379,7 +379,7 @@ def other_conventions(
 
 @dataclass(eq=False)
 class _Trial:
-    """What was tried so far."""
+    """The situations tried so far."""
 
     base: Protocol
     replays: Mapping[str, Replay]
@@ -388,7 +388,7 @@ class _Trial:
     def _add(self, kind: str, name: str, changes: int, protocol: Protocol) -> None:
         try:
             values = {model: one.value(protocol).value for model, one in self.replays.items()}
-        except InputError:  # where only images with detections are scored, and a model has none
+        except InputError:  # only images with detections are scored, and a model has none
             return
         self.situations.append(Situation(kind=kind, name=name, changes=changes, lowest=values, highest=values))
 
@@ -396,7 +396,7 @@ class _Trial:
         return tuple(one.simplified(protocol) for one in self.replays.values())
 
     def try_decisions(self) -> None:
-        """Score with one decision changed, each change that makes another protocol here once."""
+        """Score with one decision changed, each distinct protocol once."""
         ends = {name: one.band(self.base) for name, one in self.replays.items()}
         if any(low < high for low, high in ends.values()):
             lowest, highest = ({name: end[at] for name, end in ends.items()} for at in (0, 1))
@@ -417,13 +417,13 @@ class _Trial:
             self._add(*rules)
 
     def try_labels(self, most: int) -> None:
-        """Score without the labels that are most suspicious, by the detections of any model."""
+        """Score without the labels that are most suspicious by the detections of any model."""
         from detmap.diagnostics import diagnose
         from detmap.diagnostics._pairs import BACKGROUND
 
         base = self.base
         iou = 0.5 if base.find_threshold(0.5) is not None else base.iou_thresholds[0]
-        if iou <= BACKGROUND:  # labels are looked for above it
+        if iou <= BACKGROUND:  # suspects are defined above it
             return
         truth = next(iter(self.replays.values())).ground_truth
         found, rows = np.zeros(len(truth), np.bool_), {}
@@ -439,9 +439,9 @@ class _Trial:
             for row in made:
                 at, twin, detection = row["object"], row["other object"], row["detection"]
                 if at >= 0 and twin < 0 and found[at]:
-                    continue  # another model finds it as it is labelled
+                    continue  # another model finds the object as labelled
                 if at >= 0:
-                    suspect[max(at, twin)] = True  # of two that may be one the second
+                    suspect[max(at, twin)] = True  # the second of two labels that may be one
                 if detection >= 0:
                     kept[name][detection] = False
         if not suspect.any() and all(map(np.all, kept.values())):
@@ -451,13 +451,13 @@ class _Trial:
             detections = one.detections.take(np.flatnonzero(kept[name]))
             try:
                 values[name] = Replay(objects, detections, one.metric, one.threads).value(protocol).value
-            except InputError:  # all that there was to find is suspicious
+            except InputError:  # every object is suspicious
                 return
         name = "label suspects left out"
         self.situations.append(Situation(kind="labels", name=name, changes=1, lowest=values, highest=values))
 
     def draws(self, replicates: int, seed: int) -> dict[str, NDArray[np.float64]]:
-        """Return the values of each model on drawn images, the same for all."""
+        """Return the values of each model on drawn images, with the same draws for all."""
         from detmap.statistics import bootstrap
 
         made = {}
@@ -469,7 +469,7 @@ class _Trial:
 
 
 def _ignoring(truth: GroundTruth, suspect: NDArray[np.bool_], base: Protocol) -> tuple[GroundTruth, Protocol]:
-    """Return ground truth, and a protocol, by which some objects need not be found and are not wrong to find."""
+    """Return ground truth and a protocol under which some objects are ignored."""
     ignored = truth.difficult & ("difficult" in base.ignore)
     objects = replace(truth, difficult=readonly(ignored | suspect, np.bool_))
     if "difficult" in base.left_out:

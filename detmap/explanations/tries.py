@@ -1,4 +1,5 @@
-"""Tries rules for numbers: the named ones, then those with one change, two and three, and what chance would give."""
+"""The search for rules that give numbers: named ones, then with one, two and three changes; and the number expected by
+chance."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from numpy.typing import NDArray
 from detmap.explanations.chance import Chance
 from detmap.system import progress
 
-#: A change: a row of the vocabulary's grid, and the place of a value in it.
+#: A change: a row of the vocabulary's grid, and the index of a value in it.
 Change = tuple[str, int]
 Changes = tuple[Change, ...]
 
-#: Maximum number of rules that are evaluated where their effects are estimated, by the number of changes.
+#: Maximum number of rules evaluated from estimated effects, by the number of changes.
 _COMBINED = {1: 100, 2: 1200, 3: 500}
 
 #: Weight of rows that the vocabulary does not list.
@@ -27,24 +28,24 @@ _OTHERWISE = 2.0
 #: Step between the evaluated changes of a smooth row; effects in between are interpolated.
 _STRIDE = 5
 
-#: Minimum share of a change that is tried among three.
+#: Minimum prior share of a change that is tried among three.
 _RAREST = 5e-4
 
-#: Differences from a quoted number beyond which the others are not evaluated, for more than one change.
+#: Difference of the first number from the quoted one beyond which further numbers are not evaluated, for more than one
+#: change.
 _REACH = 0.03
 
 #: Expected number of chance candidates up to which a candidate is called found.
 FOUND = 0.02
 
-#: Decimals to which values must agree to be the same.
+#: Number of decimals to which equal values must agree.
 _SAME = 12
 
 
 class Vocabulary(Protocol):
-    """The rules that can be tried: named ones, each with changes of the grid's rows.
-
-    ``grid`` holds the changes: what they set, by name; ``usual`` the relative weights of the rows; ``smooth`` the rows of
-    ascending numbers whose effects can be interpolated.
+    """The rules that can be tried: named ones, each with changes from the grid's rows. ``grid`` maps names of rows to
+    changes (decisions and values); ``usual`` holds the rows' relative weights; ``smooth`` names rows of ascending
+    numbers whose effects are interpolated.
     """
 
     grid: Mapping[str, Sequence[Mapping[str, Any]]]
@@ -52,7 +53,7 @@ class Vocabulary(Protocol):
     smooth: Sequence[str] = ()
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return one of the numbers; NaN where it cannot be."""
+        """Return one of the numbers; NaN if it does not apply."""
         ...
 
     def plain(self, name: str, changes: Changes) -> Hashable:
@@ -68,18 +69,18 @@ class Vocabulary(Protocol):
         ...
 
     def words(self, name: str, changes: Changes) -> tuple[str, ...]:
-        """Return in words what the changes decide otherwise."""
+        """Return the changes in words."""
         ...
 
     @property
     def evaluations(self) -> int:
-        """How many rules were evaluated."""
+        """Return the number of rules evaluated."""
         ...
 
 
 @dataclass(frozen=True)
 class Way:
-    """A named rule with changes that gives the numbers, and its weight."""
+    """A named rule with changes that gives the numbers, and its prior weight."""
 
     usual: float
     name: str
@@ -88,7 +89,9 @@ class Way:
 
 @dataclass(frozen=True)
 class Match:
-    """Rules with exactly the same values, the most usual first, and the expected number of chance matches as usual."""
+    """Rules with exactly the same values, the most usual first, and the expected number of chance matches that are as
+    usual.
+    """
 
     values: tuple[float, ...]
     ways: list[Way]
@@ -97,7 +100,7 @@ class Match:
 
 @dataclass(eq=False)
 class Tries:
-    """What was tried so far to give some numbers, each from a least to a largest value."""
+    """The search so far for rules that give some numbers, each an interval."""
 
     vocabulary: Vocabulary
     names: Sequence[str]
@@ -111,9 +114,8 @@ class Tries:
     count: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
 
     def search(self, most: int) -> list[Match]:
-        """Try more changes until a match is not chance, or there are `most` matches.
-
-        Three changes are tried for several numbers alone, and where nothing else agrees with them.
+        """Try more changes until a match is not explained by chance, or there are `most` matches. Three changes are
+        tried only for several numbers, and if nothing else agrees.
         """
         self._named()
         if len(self.matches()) < most:
@@ -140,13 +142,13 @@ class Tries:
         return self._chance()(0.0)
 
     def _chance(self) -> Callable[[float], float]:
-        """Return a function: the expected number of chance matches of at least a given weight."""
+        """Return a function that gives the expected number of chance matches of at least a given weight."""
         values = np.array(list(self.tried)).reshape(-1, len(self.quoted))
         density, shares = Chance(values, np.array(self.quoted)), np.array(list(self.tried.values()))
         return cache(lambda usual: density.expected(shares >= usual))
 
     def usual(self, changes: Changes) -> float:
-        """Return the weight of these changes: the product of those of each."""
+        """Return the weight of changes: the product of their weights."""
         return math.prod(self._share(label) for label, _ in changes)
 
     def _share(self, label: str) -> float:
@@ -157,7 +159,7 @@ class Tries:
             yield self.vocabulary.value(name, changes, at)
 
     def _try(self, name: str, changes: Changes) -> tuple[float, ...] | None:
-        """Evaluate a rule; None where it has no value, or is far from what is wanted."""
+        """Evaluate a rule; return None if it has no value, or is far from the quoted one."""
         made: list[float] = []
         for value, middle in zip(self._values(name, changes), self._middle, strict=True):
             if math.isnan(value):
@@ -188,7 +190,7 @@ class Tries:
                 self.own[name] = made
 
     def _singles(self) -> None:
-        """Try every change of the named rules that give numbers of their own, each different one once."""
+        """Try every change of the named rules with distinct numbers, each distinct rule once."""
         grid = self.vocabulary.grid
         there = {name: {self.vocabulary.plain(name, ())} for name in self.own}
         smooth = self.vocabulary.smooth
@@ -228,7 +230,7 @@ class Tries:
             self.between.setdefault(name, {})[label, at] = effect
 
     def _combined(self, size: int) -> None:
-        """Try several changes at once, those whose effects together come nearest to the numbers."""
+        """Try combinations of changes whose estimated effects come nearest to the numbers."""
         nearest: list[tuple[float, str, Changes]] = []
         for name, effects in self.effects.items():
             between = self.between.get(name, {})
@@ -243,7 +245,7 @@ class Tries:
     def _nearest(
         self, name: str, effects: Mapping[Change, NDArray[np.float64]], size: int
     ) -> list[tuple[float, str, Changes]]:
-        """Return the combinations of changes of one named rule that are expected nearest, and how far off."""
+        """Return the combinations of changes of one named rule with the nearest estimates, and their distances."""
         distinct: dict[Any, Change] = {}
         for change, effect in effects.items():
             if size < 3 or self._share(change[0]) >= _RAREST:
@@ -261,7 +263,7 @@ class Tries:
             return []
         before = np.array(self.own[name])
         added = before + sum(by[column] for column in picked.T)
-        # Most effects scale with the rest; those of few detections add up.
+        # Most effects are proportional to the remaining value; those of few detections are additive.
         with np.errstate(divide="ignore", invalid="ignore"):
             scaled = before * np.prod([(before + by[column]) / before for column in picked.T], axis=0)
         scaled = np.where(np.isfinite(scaled), scaled, added)
@@ -270,12 +272,12 @@ class Tries:
         return [(float(off[at]), name, tuple(changes[one] for one in picked[at])) for at in least]
 
     def _sets(self, change: Change) -> set[str]:
-        """Return the names of what a change sets."""
+        """Return the names that a change sets."""
         return set(self.vocabulary.grid[change[0]][change[1]])
 
 
 def _combinations(apart: NDArray[np.bool_], size: int) -> NDArray[np.int64]:
-    """Return all sets of `size` places of which every two are apart, shape (n, size)."""
+    """Return all sets of `size` indices that are pairwise apart, shape (n, size)."""
     picked = np.arange(apart.shape[0])[:, None]
     for _ in range(size - 1):
         last = apart.shape[0]

@@ -1,4 +1,5 @@
-"""What `explain --value` tries besides decisions of protocols: how files were made, and how the mean is taken."""
+"""Changes that `explain --value` tries besides decisions of protocols: how files were written, and how the mean is
+taken."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from detmap.shapes.kinds import BOXES
 
 Tables = tuple[GroundTruth, Detections]
 
-#: Relative weight of each row, divided evenly among its changes; 2 for rows that are not listed.
+#: Relative prior weight of each row, divided evenly among its changes; 2 for rows that are not listed.
 USUAL = {
     "min_score": 20.0,
     "curve": 10.0,
@@ -38,11 +39,11 @@ USUAL = {
     "other cuts": 3.0,
 }
 
-#: Areas in square pixels from which on detections or objects count.
+#: Minimum areas in square pixels of detections or objects.
 _AREAS = (16, 64, 100, 256, 1024)
 
-#: Changes that are no decisions of a protocol, and decisions that only `explain --value` tries. A name that no protocol has
-#: is that of a way to change both tables (`_WAYS`), or "mean".
+#: Changes that are no decisions of a protocol, and decisions that only `explain --value` tries. A name that is no
+#: decision is a key of `_WAYS`, a transformation of both tables, or "mean".
 WIDER: dict[str, tuple[dict[str, Any], ...]] = {
     "boxes": ({"boxes": "xywh rounded"}, {"boxes": "xywh truncated"}),
     "nms": (
@@ -66,17 +67,17 @@ WIDER: dict[str, tuple[dict[str, Any], ...]] = {
     "other cuts": tuple({"min_score": cut / 100} for cut in range(2, 100) if cut not in (5, 10, 20, 25, 30, 40, 50)),
 }
 
-#: Rows of numbers whose effects are interpolated between every fifth one: most need not be evaluated.
+#: Rows of numbers whose effects are interpolated between every fifth one.
 SMOOTH = ("other cuts",)
 
 
 def treated(tables: Tables, name: str, how: str) -> Tables:
-    """Return both tables after a way to make files; the same tables where nothing changes."""
+    """Return both tables after a transformation; the same tables if nothing changes."""
     return _WAYS[name](tables, how)
 
 
 def _whole(tables: Tables, how: str) -> Tables:
-    """Write x, y, width and height of detected boxes as whole numbers."""
+    """Round x, y, width and height of detected boxes to whole numbers."""
     truth, found = tables
     boxes = boxes_of(found)
     table = boxes.table
@@ -90,7 +91,9 @@ def _whole(tables: Tables, how: str) -> Tables:
 
 
 def _suppressed(tables: Tables, how: str) -> Tables:
-    """Leave out detections that overlap a better one of the image, and mostly of its class, by more than a threshold."""
+    """Leave out detections that overlap a better one of the image (and, in most variants, of its class) by more than a
+    threshold.
+    """
     truth, found = tables
     threshold, classes = float(how.split()[0]), not how.endswith("all classes")
     codes = found.images.codes.astype(np.int64)
@@ -110,7 +113,7 @@ def _suppressed(tables: Tables, how: str) -> Tables:
 
 
 def _overlaps(corners: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the IoU of every two boxes of each group, shape (groups, n, n), of corners of shape (groups, n, 4)."""
+    """Return the pairwise IoU of the boxes of each group, shape (groups, n, n), from corners of shape (groups, n, 4)."""
     left, top, right, bottom = np.moveaxis(corners, -1, 0)
     shared = np.minimum(right[:, :, None], right[:, None, :]) - np.maximum(left[:, :, None], left[:, None, :])
     np.maximum(shared, 0, out=shared)
@@ -122,7 +125,7 @@ def _overlaps(corners: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _greedy(over: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which boxes no better one that is kept suppresses, shape (groups, n)."""
+    """Return which boxes survive greedy suppression by better boxes, shape (groups, n)."""
     kept = np.ones(over.shape[:2], np.bool_)
     for at in range(over.shape[1] - 1):
         kept[:, at + 1 :] &= ~(over[:, at, at + 1 :] & kept[:, at, None])
@@ -130,7 +133,7 @@ def _greedy(over: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _twice(tables: Tables, what: str) -> Tables:
-    """Write every detection, or object, once more at the end."""
+    """Append a copy of every detection, or object."""
     truth, found = tables
     if what == "objects":
         return truth.take(np.tile(np.arange(len(truth)), 2)), found
@@ -138,7 +141,7 @@ def _twice(tables: Tables, what: str) -> Tables:
 
 
 def _large(tables: Tables, how: str) -> Tables:
-    """Leave out detections or objects whose boxes are smaller."""
+    """Leave out detections or objects with smaller boxes."""
     truth, found = tables
     least, _, what = how.split()
     of_truth, of_found = (boxes_of(one).areas() >= float(least) for one in tables)
@@ -149,7 +152,7 @@ def _large(tables: Tables, how: str) -> Tables:
     return truth, found
 
 
-#: How files are made, in this order: what a program wrote, and what was left of it.
+#: Transformations of files, in the order of application.
 _WAYS: dict[str, Callable[[Tables, str], Tables]] = {
     "boxes": _whole,
     "nms": _suppressed,
@@ -157,7 +160,7 @@ _WAYS: dict[str, Callable[[Tables, str], Tables]] = {
     "least_area": _large,
 }
 
-#: The names of the ways, in their order.
+#: The names of the transformations, in order.
 ORDER = tuple(_WAYS)
 
 #: Maximum number of pairs of an image and a class for which the mean over images is tried.
@@ -165,8 +168,8 @@ _MOST_CELLS = 5000
 
 
 class ByImage:
-    """Tables in which every class of an image is a class of its own, so that each image is scored by itself; `images`
-    and `classes` are the places of each new class's image and class in the ground truth.
+    """Tables in which every pair of image and class is a class of its own, so that each image is scored separately;
+    `images` and `classes` are the indices of each new class's image and class in the ground truth.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -198,18 +201,18 @@ class ByImage:
             rows = np.flatnonzero(lists.holds(self.images, self.classes, count))
             lists = CategoryLists.of_pairs(self.images[rows], rows, distinct.size, lists.listed)
         self.tables = (
-            # Every new class has objects on its image, and detections on no other.
+            # Every new class has objects and detections on one image only.
             replace(truth, categories=categories, negatives=None, not_exhaustive=lists, present=None),
             replace(found, categories=used(found_codes, np.arange(len(found)))),
         )
 
     @property
     def few(self) -> bool:
-        """Whether there are not too many classes to score."""
+        """Whether there are few enough classes to score."""
         return bool(self.images.size <= _MOST_CELLS)
 
     def mean(self, values: NDArray[np.float64], category: int | None) -> float:
-        """Return the mean over images of the mean over their classes, or of one class; NaN where there is none."""
+        """Return the mean over images of the mean over their classes, or of one class; NaN if there is none."""
         there = ~np.isnan(values) & (category is None or self.classes == category)
         if not there.any():
             return float("nan")

@@ -1,4 +1,5 @@
-"""Files of ground truth, detections and rankings: a file or folder per format, and a registry of those of detections."""
+"""Files of ground truth, detections and rankings: a module or package per format, and the registry of detection
+formats."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ __all__ = ["FORMATS", "LOST", "Format", "Given", "Reading", "Writing", "line_for
 
 
 def __getattr__(name: str) -> Any:
-    if name == "interop":  # which needs no import of its own
+    if name == "interop":  # loaded as a submodule
         return import_module("detmap.formats.interop")
     if name == "line_format":
-        import_module("detmap.formats.files")  # shipped formats come first
+        import_module("detmap.formats.files")  # built-in formats come first
         return import_module("detmap.formats.line_files").line_format
     raise AttributeError(f"module 'detmap.formats' has no attribute {name!r}")

@@ -51,20 +51,20 @@ class _Found(_Annotation):
 
 
 class _Video(msgspec.Struct):
-    """A video of the ground truth."""
+    """A video of the ground truth file."""
 
     subset: str = ""
     annotations: list[_Annotation] = []
 
 
 class _Database(msgspec.Struct):
-    """A file of ground truth."""
+    """A ground truth file."""
 
     database: dict[str, _Video]
 
 
 class _Results(msgspec.Struct):
-    """A file of results."""
+    """A results file."""
 
     results: dict[str, list[_Found]]
 
@@ -76,7 +76,7 @@ _REMEDY = {
     "detections": 'results are {"results": {video: [{"label": name, "segment": [start, end], "score": number}]}}',
 }
 
-#: The names of the keys with which files begin.
+#: First keys of files.
 _TRUTH = re.compile(rb'\s*\{\s*("version"\s*:\s*"[^"]*"\s*,\s*)?"(database|taxonomy)"\s*:')
 _FOUND = re.compile(rb'\s*\{\s*("version"\s*:\s*"[^"]*"\s*,\s*)?"(results|external_data)"\s*:')
 
@@ -109,7 +109,7 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read results; those in videos that the ground truth does not have are left to the protocol."""
+    """Read results; those in videos that the ground truth lacks are left to the protocol."""
     results, name = _decoded(source, "detections")
     found = results.results
     known = None if ground_truth is None else set(ground_truth.images.ids.tolist())
@@ -142,7 +142,7 @@ def _decoded(source: Any, what: str) -> tuple[Any, str]:
 
 
 def _check_videos(data: Buffer, what: str, name: str) -> None:
-    """Raise the error of the first video that does not fit: the decoder does not name keys of mappings."""
+    """Raise the error of the first invalid video, because the decoder does not name keys of mappings."""
     top = _TYPES[what].__struct_fields__[0]
     of: Any = list[_Found] if what == "detections" else _Video
     with suppress(*UNREADABLE):
@@ -152,7 +152,7 @@ def _check_videos(data: Buffer, what: str, name: str) -> None:
 
 
 def _videos(counts: Mapping[str, int], source: str) -> Ids:
-    """Return the video of each row, by the number of consecutive rows per video."""
+    """Return the video of each row, from the number of consecutive rows per video."""
     ids = columns.texts([video for video, count in counts.items() if count], source=source, field="video")
     lengths = [count for count in counts.values() if count]
     return Ids(ids, np.repeat(np.arange(len(lengths), dtype=np.int32), lengths))
@@ -164,7 +164,7 @@ def _segments(rows: Sequence[_Annotation]) -> NDArray[np.float64]:
 
 
 def _categories(labels: Iterable[str], ground_truth: GroundTruth) -> list[Any]:
-    """Return the id of each label by its name; one that is not in use of a label that the ground truth does not have."""
+    """Return the category id of each label; unused ids for labels that the ground truth lacks."""
     by_name = dict(zip(ground_truth.categories.names, ground_truth.categories.ids.tolist(), strict=True))
     if ground_truth.categories.ids.dtype.kind != "i":
         return [by_name.get(label, label) for label in labels]
@@ -174,9 +174,7 @@ def _categories(labels: Iterable[str], ground_truth: GroundTruth) -> list[Any]:
 
 @contextmanager
 def _named(videos: Iterable[tuple[str, Any]], source: str) -> Iterator[None]:
-    """Within this context errors about a record name its video, and its place there. Raises `InputError` in place of one
-    about a record by its number.
-    """
+    """Within this context, turn errors that name a record's number into ones that name its video and index there."""
     try:
         yield
     except InputError as error:
@@ -192,12 +190,12 @@ def _named(videos: Iterable[tuple[str, Any]], source: str) -> Iterator[None]:
 
 
 def _sniff(given: Given) -> bool:
-    """The keys with which files of either side begin."""
+    """Recognise files by their first keys."""
     if given.is_folder:
         return False
     if given.role == "ground_truth":
         return _TRUTH.match(given.head) is not None
-    fields = (b'"segment"', b'"version"', b'"external_data"')  # nuScenes' results begin alike
+    fields = (b'"segment"', b'"version"', b'"external_data"')  # nuScenes' results begin like these
     return _FOUND.match(given.head) is not None and any(field in given.head for field in fields)
 
 

@@ -28,7 +28,7 @@ _ENDINGS = {"parquet": (".parquet",), "feather": (".feather", ".arrow")}
 
 
 def _named(reading: Reading) -> Mapping[str, str] | None:
-    """Return which titles columns have, as the caller says."""
+    """Return the caller's titles of columns by role."""
     given: Any = reading.columns
     if isinstance(given, str):
         given = dict(part.strip().partition("=")[::2] for part in given.split(","))
@@ -38,7 +38,7 @@ def _named(reading: Reading) -> Mapping[str, str] | None:
 
 
 def _columns(form: str, source: Source, role: Role, reading: Reading) -> tuple[dict[str, Any], Mapping[Any, str]]:
-    """Return what ``from_arrays`` takes, and of ground truth the names of images that have ids besides."""
+    """Return the arguments of ``from_arrays``, and for ground truth the file names of images by id."""
     given = _named(reading)
     titles = {*LISTS, *({} if given is None else given.values()), *reading.fields}
 
@@ -93,7 +93,7 @@ def _write(form: str, table: GroundTruth | Detections, path: Path, writing: Writ
 
 
 def _sniff(form: str, given: Given) -> bool:
-    """By the first bytes, or, of what cannot be looked at, by the name."""
+    """Recognise by the first bytes, or by the name if the content is not available."""
     named = not given.is_folder and given.name.lower().endswith(_ENDINGS[form])
     streamed = form == "feather" and named and given.head.startswith(STREAM)
     return given.head.startswith(MAGIC[form]) or streamed or (named and not given.head)
@@ -103,7 +103,7 @@ def _tell(form: str, given: Given) -> Role | None:
     """Detections have a column of scores."""
     try:
         pa = pyarrow()
-    except MissingDependencyError:  # reading it raises the error
+    except MissingDependencyError:  # reading raises the error
         return None
     try:
         with given.open() as file:

@@ -1,4 +1,4 @@
-"""Class maps: which classes of one file are which of another, by name or id; some may become one, or be left out."""
+"""Class maps: rename, merge or drop the classes of a file, by name or id."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from detmap.kernels import readonly
 from detmap.reading.options import Path
 from detmap.reading.sources import read_bytes
 
-#: A class map: for each class, by its name or its id, the name or id of another; "" leaves it out.
+#: A class map: the name or id of each class mapped to another; "" leaves it out.
 ClassMap = Path | Mapping[Any, Any]
 
 _MOST = 1 << 20
@@ -30,10 +30,10 @@ _HEADERS = ("from", "source", "class", "name")
 
 
 def class_map_of(given: ClassMap) -> dict[str, str]:
-    """Return a class map of a mapping, or of a file. Raises `InputError` where the file is none, or names a class
-    twice, `OptionError` for what is neither.
+    """Return a class map from a mapping or a file. Raises `InputError` for an invalid file or a repeated class,
+    `OptionError` for other types.
 
-    A file holds a line per class, ``from,to`` (a comma, semicolon or tabulator between), or a JSON object.
+    A file holds a line ``from,to`` per class (separated by a comma, semicolon or tabulator), or a JSON object.
     """
     if isinstance(given, Mapping):
         return {str(one): "" if other is None else str(other) for one, other in given.items()}
@@ -88,7 +88,7 @@ def _of_lines(text: str, name: str) -> list[tuple[str, str, str]]:
 
 
 def without_classes(ground_truth: GroundTruth) -> GroundTruth:
-    """Return ground truth of the same images without classes: detections that are read for it keep their own names."""
+    """Return ground truth of the same images without classes, so that detections read for it keep their own names."""
     none = ground_truth.take(np.empty(0, np.int64))
     names: Any = np.empty(0, "U1")
     categories = Categories(readonly(names, names.dtype), readonly((), np.int32), ())
@@ -96,14 +96,14 @@ def without_classes(ground_truth: GroundTruth) -> GroundTruth:
 
 
 def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_truth: GroundTruth | None) -> Detections:
-    """Return detections whose classes, as they were read, are those of the map, by the ids of the ground truth."""
+    """Return detections with their classes mapped, as ids of the ground truth."""
     names: dict[str, str] = {}
     if ground_truth is not None:
         own_ids = map(str, ground_truth.categories.values.tolist())
         names = dict(zip(own_ids, ground_truth.category_names, strict=True))
 
     def key(one: Any) -> str:
-        """Return what the map calls a class: an id that it does not have is the ground truth's, which has a name."""
+        """Return the map's key for a class; an id that it lacks is looked up by the ground truth's name."""
         text = str(one)
         return text if text in class_map else names.get(text, text)
 
@@ -121,7 +121,7 @@ def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_tr
     if ground_truth is not None:
         ids = resolve_categories(target, ground_truth)
         own = table.categories.ids
-        if own.dtype.kind == ground_truth.categories.ids.dtype.kind == "i":  # ids that are not in the map stay
+        if own.dtype.kind == ground_truth.categories.ids.dtype.kind == "i":  # ids that the map lacks are unchanged
             ids = [other if key(one) in class_map else one for one, other in zip(own.tolist(), ids, strict=True)]
     elif target and all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", one) for one in target):
         ids = [int(one) for one in target]
@@ -130,12 +130,12 @@ def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_tr
     if table.classes is not None:
         table = replace(table, classes=tuple(dict.fromkeys(filter(None, (class_map.get(c, c) for c in table.classes)))))
         if ground_truth is not None:
-            classes_without_results(ground_truth, table)  # where they are an error it comes here
+            classes_without_results(ground_truth, table)  # raises before matching if they are an error
     return table
 
 
 def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> GroundTruth:
-    """Return ground truth whose classes are those of the map. A class that is there by its name or id takes others in."""
+    """Return ground truth with its classes mapped; a target class that exists by name or id absorbs others."""
     ids, names = table.categories.ids.tolist(), table.categories.names
     target = [class_map.get(name, class_map.get(str(one), name)) for one, name in zip(ids, names, strict=True)]
     there = {name: i for i, name in enumerate(names)}
@@ -170,7 +170,7 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
     categories = Categories(
         readonly(column, column.dtype), readonly(codes, np.int32), tuple(by_id[one] for one in listed), frequencies
     )
-    # A class that takes others in is known not to be on an image if none of them is.
+    # A merged class is known to be absent from an image only if all of its parts are.
     return replace(
         kept,
         categories=categories,
@@ -184,7 +184,7 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
 def _mapped_lists(
     lists: CategoryLists | None, places: NDArray[np.int64], count: int, *, every: bool
 ) -> CategoryLists | None:
-    """Return lists of the classes that categories become, by `places`: those of which some, or `every`, one is listed."""
+    """Return category lists for merged categories (`places`), listing those with some, or `every`, part listed."""
     if lists is None:
         return None
     to = places[lists.categories]

@@ -1,4 +1,4 @@
-"""From one format to another: what was written, and what the new format has no place for."""
+"""Convert files from one format to another, and count what the new format cannot hold."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Converted:
-    """What came of a conversion.
+    """The outcome of a conversion.
 
     Attributes
     ----------
@@ -35,11 +35,11 @@ class Converted:
     format : str
         The name of the format that was written.
     written : int
-        How many objects or detections.
+        Number of objects or detections.
     images : int
-        How many images they are on; of ground truth those without objects too.
+        Number of their images; for ground truth including those without objects.
     lost : mapping of str to int
-        What the format has no place for, counted; the codes are those of `detmap.formats.LOST`.
+        What the format cannot hold, counted by codes of `detmap.formats.LOST`.
     notices : mapping of str to int
         What was unusual in what was read; see `detmap.data.notices.NOTICES`.
     """
@@ -52,7 +52,7 @@ class Converted:
     notices: Mapping[str, int]
 
     def sentences(self) -> list[str]:
-        """Return what was lost in words, a sentence for each code."""
+        """Return a sentence for each code of lost content."""
         return registry.describe_lost(self.lost)
 
 
@@ -76,28 +76,28 @@ def convert(
     source : path
         A file or folder; ``-`` is standard input.
     target : path
-        A file, or a folder that is empty or not there yet. It must not be what is read.
+        A file, or a folder that is empty or not there yet. It must not be an input.
     to : str, optional
-        The name of the format to write; by default the end of the target's name says it.
+        The name of the format to write; by default the target's suffix decides.
     role : {"ground_truth", "detections"}, optional
-        What the source is; by default its content says it.
+        The role of the source; by default its content decides.
     iou_type : str, optional
         Which shapes to carry over, with the boxes. By default all that every record has and that the format can hold.
     ground_truth : GroundTruth or path, optional
-        With detections: what says the names of categories and the names and sizes of images, where a format needs them.
+        With detections: the source of category names, and of names and sizes of images, if a format needs them.
     **options
 
     Returns
     -------
     Converted
-        With `lost`, what the format has no place for.
+        Counts, and `lost` content.
 
     Raises
     ------
     OptionError
         Where it is not clear what to read or write, or the target is an input or cannot be written.
     InputError
-        As the source's reader raises it; where the table holds what the other format cannot.
+        From the source's reader; for content that the target format cannot hold.
     """
     reading = made_of(options, "detmap.convert")
     named = (getattr(reading, name) for name, made in options_of().items() if made.is_path)
@@ -115,7 +115,7 @@ def convert(
     reading = replace(reading, image_facts=True)
     tables: list[GroundTruth | Detections] = []
     fields = _fields(given) if role == "ground_truth" else ()
-    with suppress(InputError):  # they may be something else, as words: then they stay behind
+    with suppress(InputError):  # fields of other types, such as words, are not carried over
         if fields:
             with_fields = replace(reading, fields=fields)
             tables = [given.read_as(replace(with_fields, iou_type=kind)).table() for kind in kinds]
@@ -142,7 +142,7 @@ def convert(
 
 
 def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str], int]:
-    """Return the kinds of shape to read, and how many records have shapes that stay behind."""
+    """Return the kinds of shape to read, and the number of records with shapes that are lost."""
     counts = given.kinds()
     if counts is None:
         return [iou_type or BOXES], 0
@@ -151,7 +151,7 @@ def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str
         kinds = [iou_type]
     else:
         kinds = [kind for kind, count in counts.items() if count and count == total and _holds(target, kind)]
-        # Of two that read the same column, the one that reads more of it.
+        # Of two kinds that read the same column, take the one that reads more of it.
         whole = [find(kind).column_name for kind in kinds if find(kind).lists]
         kinds = [kind for kind in kinds if find(kind).lists or kind not in whole]
     counts = {kind: count for kind, count in counts.items() if kind in kinds or kind not in map(_column, kinds)}
@@ -159,12 +159,12 @@ def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str
     return kinds or [BOXES], max(left, default=0)
 
 
-#: Fields of objects that are read to be carried over, under the names of their formats.
+#: Fields of objects that are carried over, under their names in the formats.
 _CARRIED = ("truncation", "occlusion", "truncated", "occluded", "IsTruncated", "IsOccluded")
 
 
 def _fields(given: Input) -> tuple[str, ...]:
-    """Return which of the usual fields of objects the source names."""
+    """Return which of these fields the source has."""
     if given.format.fields is not None or not isinstance(given.source, str | os.PathLike):
         return ()
     with Opened(given.source, "ground truth") as opened:
@@ -177,16 +177,16 @@ def _column(kind: str) -> str:
 
 
 def _holds(target: Format, kind: str) -> bool:
-    """Return whether a format has a field for a kind of shape; COCO's records have those that the kind says."""
+    """Return whether a format can hold a kind of shape; COCO's records can if the kind defines a field."""
     return find(kind).records is not None if target.holds is None else kind in target.holds
 
 
 def _refuse_inputs(target: Path, inputs: Sequence[Path]) -> None:
-    """Refuse to write over what is read."""
+    """Refuse to overwrite inputs."""
     for one in inputs:
         try:
             same = os.path.samefile(one, target)
-        except (OSError, ValueError):  # one of them is not there
+        except (OSError, ValueError):  # one of them does not exist
             same = False
         if same or os.path.abspath(one) == os.path.abspath(target):
             raise OptionError(

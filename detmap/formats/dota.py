@@ -50,10 +50,10 @@ from detmap.shapes.kinds import BOXES, PROBIOU, ROTATED
 
 _RESULTS = re.compile(r"Task[12]_(?P<name>.+)\.txt")
 
-#: Bytes of results from which on the scanner is loaded.
+#: Minimum size of results in bytes for the scanner.
 _WORTH_SCANNING = 1 << 17
 
-#: Beginnings of lines that are no objects.
+#: Prefixes of lines that are no objects.
 _HEADERS = (b"imagesource:", b"gsd:")
 
 _LABEL = "a line is: x1 y1 x2 y2 x3 y3 x4 y4 class difficult"
@@ -61,7 +61,7 @@ _RESULT = "a line is: image score x1 y1 x2 y2 x3 y3 x4 y4 (of Task2: image score
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
-    """Read a folder, or an archive, of labels; of the images of an image set alone where there is one."""
+    """Read a folder or archive of labels, optionally only those of an image set."""
     wanted = None if reading.image_set is None else image_set_of(reading.image_set)
     name = name_of(source, "ground truth")
     files = {file[: -len(".txt")]: (data, place) for file, data, place in members(source, ".txt", "ground truth")}
@@ -147,7 +147,7 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
             raise
     made = replace(made, classes=tuple(classes), missing_classes=reading.missing_classes)
     if ground_truth is not None:
-        classes_without_results(ground_truth, made)  # where they are an error it comes here, not after the matching
+        classes_without_results(ground_truth, made)  # raises before matching if they are an error
     return made
 
 
@@ -163,7 +163,7 @@ def _is_header(words: list[bytes]) -> bool:
 
 
 def _texts(lines: Lines, place: int) -> list[str]:
-    """Return a word of each line as text."""
+    """Return one word of each line as text."""
     words = [line[place] for line in lines.fields]
     texts: dict[bytes, str] = {}
     for word in set(words):
@@ -175,7 +175,7 @@ def _texts(lines: Lines, place: int) -> list[str]:
 
 
 class _Found(NamedTuple):
-    """Lines of results: distinct images, and of each line its image, its file, and its numbers, the score first."""
+    """Lines of results: distinct images, and for each line its image, file, and numbers, the score first."""
 
     images: list[str]
     codes: NDArray[Any]
@@ -184,7 +184,7 @@ class _Found(NamedTuple):
 
 
 def _scanned(files: Mapping[str, tuple[bytes, str]]) -> _Found | None:
-    """Return what the scanner makes of large and plain files; None for others, which are read word by word."""
+    """Return the scanner's result for large and plain files; None for others, which are read word by word."""
     contents = [data for data, _ in files.values()]
     if sum(map(len, contents)) < _WORTH_SCANNING:
         return None
@@ -212,7 +212,7 @@ def _split(lines: Lines) -> _Found:
     Raises
     ------
     InputError
-        For a line that is not of the form.
+        For an invalid line.
     """
     width = 4 if lines.fields and len(lines.fields[0]) == 6 else 8
     for row, words in enumerate(lines.fields):
@@ -226,7 +226,7 @@ def _split(lines: Lines) -> _Found:
 
 
 def _shapes(quads: NDArray[np.float64], reading: Reading, name: str) -> dict[str, Any]:
-    """Return what tables are made of: rotated boxes, or those around them, which a notice says."""
+    """Return the shapes for tables: rotated boxes, or the boxes around them with a notice."""
     given = find(ROTATED).given
     assert given is not None
     column = given(quads, name)
@@ -265,13 +265,13 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write ``Task1_{class}.txt``, with ground truth also for classes without any."""
+    """Write ``Task1_{class}.txt``; with ground truth also for classes without detections."""
     quads, lost = _quads(table)
     return {**lost, **write_results(table, path, writing, "Task1_{}.txt", quads)}
 
 
 def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return the corners of rotated boxes, or of boxes where there are none, and what is lost."""
+    """Return the corners of rotated boxes, or else of boxes, and what is lost."""
     column = table.shapes.get(ROTATED)
     lost = {"shapes": shapes_lost(table, (ROTATED,))}
     if column is not None:
@@ -282,14 +282,14 @@ def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[s
 
 
 def _kinds_in(source: Any) -> dict[str, int]:
-    """Return how many lines are rotated boxes, which all are but those of Task2."""
+    """Return the number of lines with rotated boxes: all but those of Task2."""
     lines = read_lines((data, place) for _, data, place in _result_files(source))
     counts = [len(words) for words in lines.fields if not _is_header(words)]
     return {ROTATED: sum(count != 6 for count in counts), "": len(counts)}
 
 
 def _sniff(given: Given) -> bool:
-    """Results go by their names; labels have a header, or eight numbers and a class."""
+    """Recognise results by name, and labels by a header or by eight numbers and a class."""
     if given.role == "detections":
         return any(map(_RESULTS.fullmatch, given.names if given.is_folder else [given.name]))
     if not given.is_folder or any(map(_RESULTS.fullmatch, given.names)):

@@ -1,7 +1,7 @@
-"""Formats that go by names: files that are called like their image, and categories by name or by their place in a list.
+"""Helpers for formats that identify images by file name and categories by name or list index.
 
-A table with integers for ids finds its images by the names of their files, without folder and ending, where it has those,
-else by the number that a name is; and its categories by their names.
+With integer ids, images are found by their file names without folder and suffix, if known, else by names that are
+numbers; categories are found by name.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from detmap.reading.options import Path
 from detmap.shapes import find
 from detmap.shapes.kinds import BOXES
 
-#: How the names of images end.
+#: Suffixes of image files.
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif")
 
-#: How the name of a file ends: what begins with a digit, as in frame_7.25, is part of the name.
+#: Suffix of a file name; a suffix that begins with a digit, as in frame_7.25, belongs to the name.
 _ENDING = re.compile(r"(?<=.)\.[A-Za-z][A-Za-z0-9]{0,7}$")
 
 
 def stem(name: str) -> str:
-    """Return the name of a file without the folders around it and without its ending."""
+    """Return the name of a file without folder and suffix."""
     return _ENDING.sub("", name.replace("\\", "/").rpartition("/")[2])
 
 
 def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) -> list[str]:
-    """Return for each of a table's images the name that its file gets: of a file without folder and ending."""
+    """Return the name of the file written for each of a table's images: without folder and suffix."""
     known = ground_truth if isinstance(table, Detections) else table
     ids = table.images.values.tolist()
     names = [str(one) for one in ids]
@@ -60,7 +60,7 @@ def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) 
 
 
 def _short_names(ids: Sequence[Any]) -> dict[Any, str]:
-    """Return the names of files without ending of ids that are names of images' files, if they tell all ids apart."""
+    """Return ids that are image file names without their suffix, if still distinct."""
     if not any(isinstance(one, str) and one.lower().endswith(ENDINGS) for one in ids):
         return {}
     pairs = [(one, stem(one) if one.lower().endswith(ENDINGS) else one) for one in ids]
@@ -68,7 +68,7 @@ def _short_names(ids: Sequence[Any]) -> dict[Any, str]:
 
 
 def _own_stems(table: GroundTruth) -> dict[Any, str]:
-    """Return the stems of the names that ground truth has for its images, if they tell all of these apart."""
+    """Return the file names of images in ground truth without folder and suffix, if distinct."""
     if table.images.names is None:
         return {}
     pairs = [
@@ -78,7 +78,7 @@ def _own_stems(table: GroundTruth) -> dict[Any, str]:
 
 
 def category_names(table: GroundTruth | Detections, ground_truth: GroundTruth | None) -> list[str]:
-    """Return the name of each of a table's categories: those of the ground truth, else the ids."""
+    """Return the name of each of a table's categories: from the ground truth, else the ids."""
     if isinstance(table, GroundTruth):
         names = list(table.category_names)
     else:
@@ -97,7 +97,7 @@ def category_names(table: GroundTruth | Detections, ground_truth: GroundTruth | 
 def resolve_images(
     names: Sequence[str], ground_truth: GroundTruth, unknown: Literal["error", "ignore"], source: str
 ) -> list[Any]:
-    """Return the id of each image that a file is called like; None of those that the ground truth does not have."""
+    """Return the id of each image that a file is named after; None if the ground truth lacks it."""
     ids = ground_truth.images.values.tolist()
     found: list[Any]
     if ground_truth.images.values.dtype.kind == "i":
@@ -127,7 +127,7 @@ def resolve_images(
 
 
 def match_images(distinct: list[Any], ground_truth: GroundTruth, source: str) -> list[Any]:
-    """Return distinct ids of images, integers or strings, as the ground truth has them; None for what it does not have."""
+    """Return distinct image ids, integers or strings, as ids of the ground truth; None for unknown ones."""
     if distinct and isinstance(distinct[0], int) and ground_truth.images.values.dtype.kind == "i":
         known = set(ground_truth.images.values.tolist())
         return [one if one in known else None for one in distinct]
@@ -135,7 +135,7 @@ def match_images(distinct: list[Any], ground_truth: GroundTruth, source: str) ->
 
 
 def match_categories(distinct: list[Any], ground_truth: GroundTruth, source: str) -> list[Any]:
-    """Return distinct ids or names of categories as the ids that the ground truth has."""
+    """Return distinct ids or names of categories as ids of the ground truth."""
     categories = ground_truth.categories
     if distinct and isinstance(distinct[0], int) and categories.ids.dtype.kind == "i":
         return distinct
@@ -159,10 +159,8 @@ def matched(
     unknown: Literal["error", "ignore"],
     place: Callable[[int], int | str] = int,
 ) -> dict[str, Any]:
-    """Return what `Detections.from_arrays` takes with the ids of images and categories that the ground truth has.
-    Raises `InputError` for an image that it does not have, unless these are to be dropped.
-
-    `place` names the record of a row in messages.
+    """Return the arguments of `Detections.from_arrays` with image and category ids of the ground truth. Raises
+    `InputError` for an unknown image, unless these are dropped. `place` names a row's record in messages.
     """
     if ground_truth is None:
         return found
@@ -194,14 +192,14 @@ def matched(
 
 
 def _distinct(ids: Any, field: str, source: str) -> tuple[list[Any], NDArray[Any]]:
-    """Return distinct ids, and each row's."""
+    """Return the distinct ids, and each row's index."""
     if not isinstance(ids, Ids):
         ids = index_ids(ids, source=source, field=field)
     return ids.ids.tolist(), ids.codes
 
 
 def recoded(ids: list[Any], codes: NDArray[Any]) -> Ids:
-    """Return a column of ids, some of which may be equal by now, or not in use."""
+    """Return a column from ids, which may be repeated or unused, and codes."""
     used = np.flatnonzero(np.bincount(codes, minlength=len(ids)))
     place: dict[Any, int] = {}
     target = np.zeros(max(len(ids), 1), np.int32)
@@ -215,11 +213,9 @@ def _number(name: str, known: set[int]) -> int | None:
 
 
 def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[Any]:
-    """Return the id of each category that the ground truth has by its name or id; the name itself of others. Raises
-    `InputError` for the name of more than one category.
-
-    Of ground truth with integers a category that it does not have becomes an integer that it does not have, as ids of one
-    table are all of one type: its detections are counted, and not scored.
+    """Return the id of each category by its name or id in the ground truth; unknown names are kept. Raises `InputError`
+    for a name of several categories. With integer ids, unknown categories get unused integers, because ids of a table
+    have one type; their detections are counted, but not scored.
     """
     by_name = dict(zip(ground_truth.category_names, ground_truth.categories.values.tolist(), strict=True))
     if len(by_name) < ground_truth.categories.ids.size:
@@ -243,7 +239,7 @@ def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[
 
 
 def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
-    """Write files into a folder that is empty or not there yet; folders within it are made."""
+    """Write files into an empty or new folder, with its subfolders."""
     from detmap.system.whole_files import write
 
     folder = os.fspath(path)
@@ -259,7 +255,7 @@ def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
 
 
 def empty_folder(folder: str) -> None:
-    """Make a folder, unless it is there and empty."""
+    """Make a folder, or accept an empty one."""
     _make(folder)
     try:
         if os.listdir(folder):
@@ -278,7 +274,7 @@ def _make(folder: str) -> None:
 
 
 def shapes_lost(table: GroundTruth | Detections, held: Sequence[str]) -> int:
-    """Return how many records have shapes that a format does not hold."""
+    """Return the number of records with shapes that a format cannot hold."""
     others = [(name, column) for name, column in table.shapes.items() if name not in (BOXES, *held)]
     there = np.zeros(len(table), np.bool_)
     for name, column in others:
@@ -288,36 +284,36 @@ def shapes_lost(table: GroundTruth | Detections, held: Sequence[str]) -> int:
 
 
 def lost_areas(table: GroundTruth) -> int:
-    """Return how many areas are not those of their boxes, which is all that a format without areas says of them."""
+    """Return the number of areas that differ from those of the boxes, for formats without areas."""
     return int(np.count_nonzero(table.areas != table.shapes[BOXES].areas()))
 
 
 def lost_names(table: GroundTruth) -> int:
-    """Return how many images have a file's name that is not their id, with or without its ending."""
+    """Return the number of images whose file name differs from their id, with or without suffix."""
     pairs = zip(table.images.ids.tolist(), table.images.names or (), strict=False)
     return sum(bool(name) and one not in (name, stem(name)) for one, name in pairs)
 
 
 def lost_ids(values: NDArray[Any], names: Sequence[str]) -> int:
-    """Return how many ids are not the names that are written in their place."""
+    """Return the number of ids that differ from the names written in their place."""
     return sum(one != name for one, name in zip(values.tolist(), names, strict=True))
 
 
 def lost_order(names: Sequence[str], codes: NDArray[Any]) -> int:
-    """Return how many of the categories that have objects change places where ids are no more, and names order them."""
+    """Return the number of categories with objects whose order changes if they are ordered by name instead of id."""
     used = [names[code] for code in np.unique(codes).tolist()]
     return sum(one != other for one, other in zip(used, sorted(used), strict=True))
 
 
 def moved(codes: NDArray[Any], names: Sequence[str]) -> int:
-    """Return how many rows get another place where those with one name follow each other, in the order of the names."""
+    """Return the number of rows that move if rows are grouped by name, in the order of names."""
     rank = np.argsort(np.argsort(np.array(names, object), kind="stable"), kind="stable") if names else codes
     order = np.argsort(rank[codes], kind="stable") if len(codes) else codes
     return int(np.count_nonzero(order != np.arange(len(codes))))
 
 
 def corners(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
-    """Return boxes as corners, and of how many the size is another one then, by rounding."""
+    """Return boxes as corners, and the number whose size changes by rounding."""
     boxes = table.boxes
     if not table.box_sizes:
         return boxes, 0
@@ -327,7 +323,7 @@ def corners(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
 
 
 def check_scores(table: Detections) -> None:
-    """Refuse scores that are not finite, which no reader takes."""
+    """Refuse scores that are not finite, which no reader accepts."""
     infinite = ~np.isfinite(table.scores)
     if infinite.any():
         row = int(np.argmax(infinite))
@@ -335,7 +331,7 @@ def check_scores(table: Detections) -> None:
 
 
 def by_image(table: GroundTruth | Detections) -> list[NDArray[np.int64]]:
-    """Return the rows of each image, in their order."""
+    """Return the rows of each image, in order."""
     order = np.argsort(table.images.codes, kind="stable")
     edges = np.searchsorted(table.images.codes[order], np.arange(table.images.values.size + 1))
     return [order[edges[i] : edges[i + 1]] for i in range(table.images.values.size)]

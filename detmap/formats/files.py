@@ -1,4 +1,4 @@
-"""Ground truth and detections from a path, whichever of the detection formats it holds."""
+"""Read and write ground truth and detections in any format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from detmap.formats import registry
 from detmap.formats.inputs import Input, Source, is_stream
 from detmap.reading import sources
 from detmap.reading.opening import STANDARD_INPUT, Held
-from detmap.reading.opening import noted as noted  # for callers
+from detmap.reading.opening import noted as noted  # re-exported
 from detmap.reading.options import Options, Path, Reading, Role, made_of, takes_options
 from detmap.shapes.kinds import BOXES, KEYPOINTS
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 def words(role: Role) -> str:
-    """Return what help calls the files and folders of a role."""
+    """Return how help describes the files and folders of a role."""
     return ", or ".join(one.words[role == "detections"] or one.name for one in registry.able(role))
 
 
 def once(paths: Iterable[Path | None]) -> None:
-    """Make sure that what can be read only once is given once."""
+    """Refuse streams that are given twice."""
     seen: set[object] = set()
     for path in paths:
         key = None if path is None else sources.stream(path)
@@ -44,7 +44,7 @@ def once(paths: Iterable[Path | None]) -> None:
 
 
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
-    """Refuse to write over what is read, under whatever name."""
+    """Refuse to overwrite inputs, under whatever name."""
     read: set[object] = set()
     for path in inputs:
         if path is not None and path != STANDARD_INPUT:
@@ -57,8 +57,8 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None])
 
 
 def _identities(path: Path) -> Iterator[object]:
-    """Yield the path without links, and of a file what is the same under each of its names."""
-    with suppress(OSError, ValueError):  # nothing is there, or no path can be like this
+    """Yield the resolved path, and for a file its device and inode."""
+    with suppress(OSError, ValueError):  # nothing is there, or the path is invalid
         yield os.path.realpath(path)
         state = os.stat(path)
         if stat.S_ISREG(state.st_mode):
@@ -80,9 +80,9 @@ def read(
     path : path
         A file or a folder, compressed (gzip, zstd) too where the format is text; ``-`` is standard input.
     role : {"ground_truth", "detections"}, optional
-        What it is read for. By default detections where `ground_truth` is given, else as its content says.
+        The role. By default detections if `ground_truth` is given, else the content decides.
     ground_truth : GroundTruth, optional
-        With detections: whose images they are on. Formats that hold shares of an image's size, or names in place of ids,
+        With detections: the ground truth with their images. Formats with normalised boxes, or names in place of ids,
         need it.
     **options
 
@@ -93,9 +93,10 @@ def read(
     Raises
     ------
     InputError
-        As the reader of the format does, and where the format has no field for the kind of shape.
+        From the reader of the format, and if the format cannot hold the kind of shape.
     OptionError
-        For another role or format, for an option that the format does not take, and where content does not say the role.
+        For another role or format, for an option that the format does not take, and if the content does not tell the
+        role.
     """
     role = "detections" if role is None and ground_truth is not None else role
     found = Input(path, role, made_of(options, "detmap.read"))
@@ -106,21 +107,20 @@ def read(
 
 
 def read_ground_truth(path: Path | Held, **options: Unpack[Options]) -> GroundTruth:
-    """Read ground truth of any format; options that the format does not take are left aside, but for an image set."""
+    """Read ground truth of any format; options that the format does not take are ignored, except an image set."""
     return Input(path, "ground_truth", made_of(options, "read_ground_truth")).ground_truth()
 
 
 def read_detections(
     path: Path | Held, ground_truth: GroundTruth | None = None, **options: Unpack[Options]
 ) -> Detections:
-    """Read detections of any format; options that the format does not take are left aside."""
+    """Read detections of any format; options that the format does not take are ignored."""
     return Input(path, "detections", made_of(options, "read_detections")).detections(ground_truth)
 
 
 def asked_protocol(path: Source, format: str | None = None) -> str:
-    """Return the protocol of the benchmark whose format ground truth has, or whose fields it has; "coco" where it has none,
-    and where it cannot be read. Raises
-    `OptionError` for a stream, which cannot be read twice.
+    """Return the protocol of the benchmark whose format or fields the ground truth has; "coco" otherwise, and if it
+    cannot be read. Raises `OptionError` for a stream, which cannot be read twice.
     """
     if is_stream(path):
         raise OptionError("the protocol auto needs ground truth in a file, which is read twice")
@@ -128,8 +128,8 @@ def asked_protocol(path: Source, format: str | None = None) -> str:
     with suppress(InputError):
         if given.known is not None and given.known.protocol:
             return given.known.protocol
-    for kind in (BOXES, KEYPOINTS):  # annotations of poses may lack what boxes need
-        with suppress(InputError):  # its reader says what is wrong, once it is read for what is asked
+    for kind in (BOXES, KEYPOINTS):  # annotations of poses may lack boxes
+        with suppress(InputError):  # its reader raises later
             table = given.read_as(replace(given.reading, iou_type=kind)).ground_truth()
             return protocol_for(table.notices) or "coco"
     return "coco"
@@ -145,24 +145,24 @@ def write(
     table : GroundTruth or Detections
         What to write.
     path : path
-        A file, which is replaced as a whole where it is there; or, for a format of folders, a folder that is empty or not
-        there yet. A name that ends in ``.gz`` or ``.zst`` is compressed.
+        A file, which is replaced atomically; or, for a format of folders, a folder that is empty or not there yet. A
+        name that ends in ``.gz`` or ``.zst`` is compressed.
     format : str, optional
-        The name of the format; by default the end of the path's name says it.
+        The name of the format; by default the path's suffix decides.
     ground_truth : GroundTruth, optional
-        With detections: what says the names of categories, and the names and sizes of images, where a format needs them.
+        With detections: the source of category names, and of names and sizes of images, if a format needs them.
 
     Returns
     -------
     dict of str to int
-        What the format has no place for: codes of `detmap.formats.LOST`, each with the number of records.
+        What the format cannot hold: codes of `detmap.formats.LOST` with numbers of records.
 
     Raises
     ------
     OptionError
-        Where no format is meant, it cannot be written, or the path cannot.
+        If no format is given or recognised, or the format or path cannot be written.
     InputError
-        Where the table holds what the format cannot, and would be wrong without.
+        For content without which the file would be wrong, and that the format cannot hold.
     """
     if not isinstance(table, GroundTruth | Detections):
         raise InputError(f"expected GroundTruth or Detections, not {type(table).__name__}")
@@ -173,7 +173,7 @@ def write(
         assert found.write_ground_truth is not None
         with registry.asked(found, path):
             lost = dict(found.write_ground_truth(table, path, writing))
-        if table.zero_ids is not None:  # a table holds no other ids of annotations, so that no format can write them
+        if table.zero_ids is not None:  # a table holds no other ids of annotations, so formats cannot write them
             lost["zero_ids"] = int(table.zero_ids.sum())
         if table.group_of is not None and not found.grouped:
             lost["groups"] = int(table.group_of.sum())
@@ -183,7 +183,7 @@ def write(
         if without:
             known = [
                 np.isfinite(values) & (values != -1) for values in without
-            ]  # -1 is unknown in KITTI and Open Images
+            ]  # -1 means unknown in KITTI and Open Images
             lost["fields"] = int(np.any(known, axis=0).sum())
         if not found.federated:
             lists = [

@@ -1,4 +1,4 @@
-"""Clusters of images, from a file, a field of the images, or a mapping; and what suggests that there are any."""
+"""Clusters of images from a file, a field of the images, or a mapping; and hints that images are clustered."""
 
 from __future__ import annotations
 
@@ -17,32 +17,31 @@ from detmap.errors import InputError, shorten
 from detmap.formats.image_values import image_key, image_values
 from detmap.reading.options import Path
 
-#: What a field says of each image of ground truth, by its id; None where images have no fields.
+#: Returns a field of the images by image id; None if images have no fields.
 FieldOf = Callable[[str], Mapping[Any, Any] | None]
 
-#: A field that says which video an image is a frame of, as in the files of YouTube-VIS, TAO and BDD100K.
+#: Field with the video of an image, as in YouTube-VIS, TAO and BDD100K.
 VIDEO = "video_id"
 
-#: Minimum number of images of a common prefix, and of such prefixes, that look like frames of videos.
+#: Minimum number of images with a common prefix, and of such prefixes, to look like frames of videos.
 _FEWEST_FRAMES, _FEWEST_VIDEOS = 3, 2
 
-#: Share of the images of a prefix that must follow their predecessor at its most common distance.
+#: Minimum share of a prefix's images that follow their predecessor at its most common distance.
 _RUNNING = 0.9
 
 _NUMBERED = re.compile(r"(.*?)(\d+)\D*")
 
 
 def is_file(clusters: Path) -> bool:
-    """Return whether clusters are given by a file, and not by the name of a field of the images."""
+    """Return whether clusters are given by a file rather than by a field of the images."""
     path = os.fspath(clusters)
     return isinstance(clusters, os.PathLike) or os.path.exists(path) or "/" in path or path.endswith((".csv", ".json"))
 
 
 def with_clusters(table: GroundTruth, clusters: Path | Mapping[Any, Any], field_of: FieldOf) -> GroundTruth:
-    """Return ground truth whose images are in clusters, given as the option of reading `clusters` says.
-
-    ``field_of(name)`` returns what a field says of each image, by its id; None where images have no fields. Raises
-    `InputError` where there is no such file or field, or an image is unknown, given twice or in no cluster.
+    """Return ground truth with clusters of images, given by the reading option `clusters`. ``field_of(name)`` returns a
+    field by image id; None if images have no fields. Raises `InputError` for a missing file or field, and for unknown,
+    repeated or missing images.
     """
     if not isinstance(clusters, Mapping) and not is_file(clusters):
         return _by_field(table, os.fspath(clusters), field_of)
@@ -79,7 +78,7 @@ def _clustered(table: GroundTruth, found: Mapping[Any, Any], name: str) -> Groun
 
 
 def _by_field(table: GroundTruth, field: str, field_of: FieldOf) -> GroundTruth:
-    """Return ground truth whose clusters are the values of a field of its images."""
+    """Return ground truth with the values of an image field as clusters."""
     values = field_of(field) or {}
     if not any(value is not None for value in values.values()):
         raise InputError(
@@ -99,7 +98,7 @@ def _by_field(table: GroundTruth, field: str, field_of: FieldOf) -> GroundTruth:
 
 
 def suggested(table: GroundTruth, field_of: FieldOf) -> dict[str, int]:
-    """Return notices where something says that images are frames of videos, and no clusters were given."""
+    """Return notices if images look like frames of videos, and no clusters were given."""
     names: Any = table.images.names or table.images.ids.tolist()
     of_video = field_of(VIDEO)
     if of_video is not None:
@@ -113,7 +112,7 @@ def suggested(table: GroundTruth, field_of: FieldOf) -> dict[str, int]:
 
 
 def _frames(names: list[str]) -> int:
-    """Return how many images have names that count up behind a prefix, as frames of several videos do; 0 where few do."""
+    """Return the number of images whose names count up after a prefix, like frames of several videos; 0 if few do."""
     numbers: dict[str, list[int]] = {}
     for name in names:
         parts = _NUMBERED.fullmatch(os.path.splitext(name)[0])
@@ -125,7 +124,7 @@ def _frames(names: list[str]) -> int:
 
 
 def _is_running(numbers: list[int]) -> bool:
-    """Return whether numbers follow each other at one distance, but for a few gaps."""
+    """Return whether numbers have a constant step, except for a few gaps."""
     steps = np.diff(np.unique(numbers))
     if steps.size + 1 < len(numbers):
         return False

@@ -1,4 +1,4 @@
-"""Sizes of images, for formats that write boxes as shares of them: of the images' headers, of a table, or given."""
+"""Image sizes for formats with normalised boxes: from image headers, from a table, or given."""
 
 from __future__ import annotations
 
@@ -20,15 +20,13 @@ from detmap.reading.sources import read_bytes
 
 _FORMATS = ("JPEG", "PNG", "BMP", "TIFF", "WEBP", "GIF")
 _ONE_SIZE = re.compile(r"(\d{1,7})x(\d{1,7})")
-_ORIENTATION = 274  # the tag of EXIF; from 5 on width and height change places
+_ORIENTATION = 274  # EXIF tag; from 5 on width and height are swapped
 
 Size = tuple[int, int]
 
 
 class Sizes:
-    """Heights and widths by the name of an image, with or without its ending, as the option of reading `image_sizes`
-    gives them.
-    """
+    """Heights and widths by image name, with or without suffix, from the reading option `image_sizes`."""
 
     def __init__(self, given: Path | Mapping[str, Any] | None) -> None:
         self._all: Size | None = None
@@ -78,16 +76,16 @@ class Sizes:
         return bool(self.known) or self._all is not None
 
     def get(self, name: str) -> Size | None:
-        """Return height and width of an image by its name without ending; None where they are not known."""
+        """Return height and width by the image's name without suffix; None if unknown."""
         return self.known.get(name, self._short.get(name, self._all))
 
     def names(self, labelled: Container[str]) -> set[str]:
-        """Return the names without ending of the images whose sizes are known; those of `labelled` are as they are."""
+        """Return the names without suffix of images of known size; those in `labelled` unchanged."""
         return {one if one in labelled else short_name(one) for one in self.known}
 
     @cached_property
     def _short(self) -> dict[str, Size]:
-        """The sizes by names without ending, where that leaves no choice."""
+        """The sizes by names without suffix, where unambiguous."""
         out: dict[str, Size] = {}
         unclear = set()
         for name, size in self.known.items():
@@ -99,10 +97,9 @@ class Sizes:
 def scales(
     images: Sequence[Any], given: Path | Mapping[str, Any] | None, source: str, ground_truth: GroundTruth | None = None
 ) -> NDArray[np.float64]:
-    """Return what shares of each record's image are to be multiplied with: width, height, width, height; shape (n, 4).
-    Raises `InputError` for an image whose size neither `given` nor the ground truth says.
-
-    Images are ids of the ground truth or, without it, names of files.
+    """Return the factors from normalised boxes to pixels per record: width, height, width, height; shape (n, 4). Raises
+    `InputError` for an image of unknown size, in both `given` and the ground truth. Images are ids of the ground truth
+    or, without it, file names.
     """
     sizes, known = Sizes(given), {}
     if ground_truth is not None and ground_truth.images.sizes is not None:
@@ -126,7 +123,7 @@ def scales(
 
 
 def short_name(name: str) -> str:
-    """Return the name of an image without its ending; others as they are."""
+    """Return an image's name without its suffix; other values unchanged."""
     return stem(name) if name.lower().endswith(ENDINGS) else name
 
 
@@ -139,8 +136,8 @@ def _pair(size: Any, name: str) -> Size:
 
 
 def size_of_image(path: Path) -> Size:
-    """Return height and width as an image's header says them, turned as its EXIF data says; nothing is decoded. Raises
-    `InputError` where it is no image whose header can be read, `MissingDependencyError` without Pillow.
+    """Return height and width from an image's header, rotated by its EXIF data, without decoding. Raises `InputError`
+    for an unreadable header, `MissingDependencyError` without Pillow.
     """
     try:
         from PIL import Image
@@ -148,7 +145,8 @@ def size_of_image(path: Path) -> Size:
         raise MissingDependencyError("pillow", "yolo", "reading the sizes of images") from None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of large images, which are not decoded, and of odd EXIF data
+            # warnings about large images, which are not decoded, and about odd EXIF data
+            warnings.simplefilter("ignore")
             with Image.open(path, formats=_FORMATS) as image:
                 width, height = image.size
                 turned = (
@@ -162,7 +160,7 @@ def size_of_image(path: Path) -> Size:
             source=os.fspath(path),
             remedy="put the images there, or give their sizes: image_sizes (--image-sizes FILE.csv or 640x480)",
         ) from None
-    except Exception as error:  # Pillow raises whatever a damaged header makes it meet
+    except Exception as error:  # Pillow raises any exception for damaged headers
         raise InputError(
             f"the size of the image cannot be read from its header: {shorten(str(error), 100)[1:-1]}",
             source=os.fspath(path),

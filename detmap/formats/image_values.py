@@ -1,4 +1,4 @@
-"""Files that say something of images: a CSV file with the columns image and another one, or a JSON object of id to value."""
+"""Files with a value per image: CSV with a column of images and one of values, or a JSON object of id to value."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from detmap.errors import InputError, is_integer, shorten
 from detmap.reading.options import Path
 from detmap.reading.sources import read_bytes
 
-#: An integer as JSON and CSV have it, zeros ahead included: int() reads "0_1", "+1" and digits of every script too.
+#: An integer in JSON and CSV, leading zeros included; int() also accepts "0_1", "+1" and non-ASCII digits.
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 
 def image_values(source: Path | Mapping[Any, Any], column: str) -> tuple[list[tuple[str, Any, Any]], str]:
-    """Return place, image and value of every line, and a name for messages; `column` is what the values are called."""
+    """Return place, image and value of every line, and a name for messages; `column` is the title of the values."""
     remedy = f'a CSV file has the columns image and {column}; JSON is {{"image": "{column}", …}}'
     import csv
 
@@ -47,7 +47,7 @@ def image_values(source: Path | Mapping[Any, Any], column: str) -> tuple[list[tu
 
 
 def image_key(image: Any, ids: NDArray[Any]) -> Any:
-    """Return an id as the ground truth writes it, None where it has no such id."""
+    """Return an id as the ground truth has it, None if unknown."""
     if ids.dtype.kind == "i":
         if isinstance(image, str) and _WHOLE.fullmatch(image):
             image = int(image)

@@ -30,7 +30,7 @@ from detmap.system import collector
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-# The formats that ship, the best known first, by the modules that register them when a file may be of theirs.
+# The built-in formats, the best known first, by the modules that register them when needed.
 for _module, _names in {
     "coco.read": ("coco",),
     "voc.read": ("voc",),
@@ -63,7 +63,7 @@ for _module, _names in {
 
 T = TypeVar("T")
 
-#: A path, the bytes of what can be read only once, or COCO's document as ``json.load`` gives it.
+#: A path, the bytes of a stream that can be read only once, or COCO's document as returned by ``json.load``.
 Source = Path | Held | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 #: The default options of reading.
@@ -71,11 +71,9 @@ _PLAIN = Reading()
 
 
 class Input:
-    """Ground truth or detections to read: a path, a stream (``-`` is standard input), what a stream held, or COCO's
-    document as ``json.load`` gives it, of which tables alone are made; and how it is to be read.
-
-    By default its content says its role. Nothing is opened before it is asked for; then the format is recognised once,
-    and a stream is read once.
+    """Ground truth or detections to read: a path, a stream (``-`` is standard input), the content of a stream, or
+    COCO's document as ``json.load`` returns it; with options of reading. By default its content decides its role. Files
+    are opened lazily; the format is recognised once, and a stream is read once.
     """
 
     def __init__(self, path: Source, role: Role | None = None, reading: Reading = _PLAIN) -> None:
@@ -83,17 +81,17 @@ class Input:
             check_role(role)
         self.path: Any = path
         self.reading, self._role = reading, role
-        # What was found out, which this shares with what `read_as` returns: "source", "role" and "recognised".
+        # Cached facts, shared with the inputs that `read_as` returns: "source", "role" and "recognised".
         self._once: dict[str, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what another process needs: what a stream held stays here, and so does the format of what is not here."""
+        """Return the state for another process, without the content of a stream or a format that only this process has."""
         form = self._once.get("recognised")
         name = form.name if form is not None and _is_path(self.path) and os.path.exists(self.path) else None
         return {"path": self.path, "reading": self.reading, "_role": self._role, "named": name}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Take this up, with the name of its format, of which the plug-in may not be loaded yet."""
+        """Restore the state, with the name of a format whose plug-in may not be loaded yet."""
         self.path, self.reading, self._role = state["path"], state["reading"], state["_role"]
         self._once = {"named": state["named"]}
 
@@ -101,14 +99,14 @@ class Input:
         return f"<Input: {self.name}>"
 
     def read_as(self, reading: Reading) -> Input:
-        """Return the same input, to be read in another way: both are recognised once, and a stream is read once for both."""
+        """Return the same input with other options of reading, sharing its cached facts."""
         made = Input(self.path, self._role, reading)
         if reading.format in (None, self.reading.format):
             made._once = self._once
         return made
 
     def from_anywhere(self) -> Input:
-        """Return the same input, by a path that processes have in common that work in other folders."""
+        """Return the same input with a path that is valid in other working folders."""
         if not _is_path(self.path) or self.path == STANDARD_INPUT:
             return self
         made = Input(os.path.abspath(self.path), self._role, self.reading)
@@ -116,7 +114,7 @@ class Input:
         return made
 
     def _found(self, what: str, find_out: Callable[[], T]) -> T:
-        """Return what was found out once."""
+        """Return a cached fact, computing it on first use."""
         if what not in self._once:
             self._once[what] = find_out()
         found: T = self._once[what]
@@ -124,23 +122,23 @@ class Input:
 
     @property
     def source(self) -> Any:
-        """The path, or what it holds where it can be read only once; or the document."""
+        """The path, the content if it can be read only once, or the document."""
         return self._found("source", lambda: sources.held(self.path) if _is_path(self.path) else self.path)
 
     def release(self) -> None:
-        """Forget what a stream held, which is not read again."""
+        """Free the content of a stream, which is not read again."""
         self._once.pop("source", None)
 
     @property
     def role(self) -> Role:
-        """What it is read for; raises `OptionError` where that is neither given nor clear by its content."""
+        """The role; raises `OptionError` if it is neither given nor clear from the content."""
         if self._role is not None:
             return self._role
         return self._found("role", lambda: _role_of(self.source, self.reading.format))
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name for messages."""
         if self.path == STANDARD_INPUT:
             return "standard input"
         return sources.name_of(self.path, (self._role or "input").replace("_", " "))
@@ -159,8 +157,8 @@ class Input:
 
     @property
     def known(self) -> Format | None:
-        """Its format; None where no format recognises it, and of a stream that was not read and whose format is not
-        given. Raises `InputError` or `OptionError` as for `format`.
+        """The format; None if it is not recognised, and for an unread stream without a given format. Raises
+        `InputError` or `OptionError` as `format` does.
         """
         if self.reading.format is None and "source" not in self._once and is_stream(self.path):
             return None
@@ -168,9 +166,9 @@ class Input:
 
     @property
     def format(self) -> Format:
-        """Its format, or the one whose reader says best why it cannot be read; raises `OptionError` where there is no
-        format of the name that is given, or it is not read for this role, `InputError` where two formats fit; where it
-        is recognised as the other side; and where it is text of no known form.
+        """The format, or the one whose reader has the best error message; raises `OptionError` for an unknown format or
+        one without this role, `InputError` if two formats fit, if the file is of the other role, and for text of no
+        known form.
         """
         return self._recognised or registry.unknown(self.source, self.role)
 
@@ -188,7 +186,7 @@ class Input:
         return form.by_name(registry.Given(self.source, self.role))
 
     def check_taken(self) -> None:
-        """Refuse an option that concerns neither the format nor the role: it would be ignored."""
+        """Refuse an option that concerns neither the format nor the role, rather than ignore it."""
         for name in self.reading.given():
             if not self.format.concerns(name):
                 raise not_taken(f"{name} (--{name.replace('_', '-')})", name, [self.format])
@@ -208,22 +206,18 @@ class Input:
         return replace(reading, **{name: getattr(_PLAIN, name) for name in apart}) if apart else reading
 
     def ground_truth(self, found: Iterable[Input] = (), *, image_facts: bool = False) -> GroundTruth:
-        """Read ground truth, with names and sizes of images where the inputs of detections that are `found` on it need
-        them.
-        """
+        """Read ground truth, with names and sizes of images if the inputs of detections `found` on it need them."""
         form, reading = self.format, self._settled()
         clusters = reading.clusters
         by_name = clusters is not None and not isinstance(clusters, Mapping) and is_file(clusters)
-        image_facts = image_facts or reading.images is not None  # which may be named by their files
+        image_facts = image_facts or reading.images is not None  # images may be selected by file name
         if not reading.image_facts and (image_facts or by_name or any(one.needs_images for one in found)):
             reading = replace(reading, image_facts=True)
         mapping = None if reading.class_map is None else class_map_of(reading.class_map)
         assert form.read_ground_truth is not None
         with collector.paused(), registry.asked(form, self.source):
             table = _read_for(form.read_ground_truth(self.source, reading), reading.iou_type)
-        if (
-            form.leveled and reading.iou_type == BOXES and not reading.fields
-        ):  # the benchmark's own protocols ask for some
+        if form.leveled and reading.iou_type == BOXES and not reading.fields:  # the benchmark's own protocols use some
             table = replace(table, notices={**table.notices, LEVELS: 1})
         table = table if mapping is None else mapped_ground_truth(table, mapping)
         table = _with_labels(table, reading)
@@ -249,13 +243,12 @@ class Input:
         return own if reading.hierarchy is None else _expanded(own, reading.hierarchy)
 
     def table(self, ground_truth: GroundTruth | None = None) -> GroundTruth | Detections:
-        """Read what it is."""
+        """Read the table of its role."""
         return self.ground_truth() if self.role == "ground_truth" else self.detections(ground_truth)
 
     def beside(self) -> Sequence[str]:
-        """Return the paths of files besides detections that decide how these are read, as YOLO's ``data.yaml``.
-
-        Empty where no format is recognised; reading raises the error then.
+        """Return the paths of files besides detections that decide how these are read, such as YOLO's ``data.yaml``;
+        empty if no format is recognised, about which reading raises.
         """
         if isinstance(self.source, Held):
             return ()
@@ -266,17 +259,15 @@ class Input:
         return () if form.beside is None else form.beside(self.source)
 
     def _members(self) -> tuple[Path | Held, str]:
-        """Return the folder that holds the files of a folder of detections, and how their names end; else the source."""
+        """Return the folder with the files of a folder of detections, and their suffixes; else the source."""
         if isinstance(self.source, Held) or not os.path.isdir(self.source):
             return self.source, ""
         inside = os.path.join(self.source, self.format.inside)
         return (inside if self.format.inside and os.path.isdir(inside) else self.source), self.format.members
 
     def fingerprint(self) -> str:
-        """Return the hash of a file, or of the names and contents of the files of detections in a folder. Raises
-        `InputError` where there is no such file, or it cannot be read.
-
-        Files beside it that decide how it is read, as YOLO's ``data.yaml``, are counted.
+        """Return the hash of a file, or of the names and contents of a folder's files, including files beside it that
+        decide how it is read, such as YOLO's ``data.yaml``. Raises `InputError` if it cannot be read.
         """
         own = sources.fingerprint(*self._members())
         more = [sources.fingerprint(one, "") for one in self.beside()]
@@ -288,8 +279,8 @@ class Input:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """A context in which it must not change: a file, or the files of a folder, are read more than once in it;
-        raises `InputError` where it has changed, instead of any other `InputError`.
+        """A context in which a file, or a folder's files, must not change because they are read more than once; raises
+        `InputError` if they do, in place of any other `InputError`.
         """
 
         def stamp() -> object:
@@ -302,40 +293,41 @@ class Input:
             yield
 
     def kinds(self) -> dict[str, int] | None:
-        """Return how many records have a shape of each kind, as `Format.kinds_in` does; None where it says nothing."""
+        """Return the number of records with a shape of each kind, see `Format.kinds_in`; None if the format does not
+        tell.
+        """
         form = self.format
         return None if form.kinds_in is None else dict(form.kinds_in(self.source))
 
     def facts(self) -> Inspection | None:
-        """Return what a file of ground truth says besides what tables keep; None where the format adds nothing."""
+        """Return further facts about a file of ground truth; None if the format has none."""
         return None if self.format.inspect is None else self.format.inspect(self.source)
 
     def salvage(self, kinds: Sequence[str], ground_truth: GroundTruth | None = None) -> Salvaged | None:
-        """Read what strict reading refuses, as `Format.salvage` does; None where the format cannot."""
+        """Read what strict reading refuses, see `Format.salvage`; None if the format cannot."""
         form = self.format
         return None if form.salvage is None else form.salvage(self.source, self.role, kinds, ground_truth)
 
     def field_of_images(self, name: str) -> Mapping[Any, Any] | None:
-        """Return what a field says of each image of ground truth, by its id; None where the format has no such fields."""
+        """Return a field of the images of ground truth by image id; None if the format has no such fields."""
         form = self.format
         return None if form.image_field is None else form.image_field(self.source, name)
 
     def suggested_clusters(self, table: GroundTruth) -> dict[str, int]:
-        """Return notices where something says that the images of its table are frames of videos."""
+        """Return notices if the images of its table look like frames of videos."""
         again = isinstance(self.source, Held) or os.path.isfile(self.source)
         return suggested(table, self.field_of_images if again and self.known is not None else lambda name: None)
 
 
 def not_taken(option: str, name: str, formats: Iterable[Format]) -> OptionError:
-    """Return the error about an option that concerns none of the formats that are read."""
+    """Return the error about an option that concerns none of the formats."""
     names = " and ".join(dict.fromkeys(one.name for one in formats))
     return OptionError(f"{option} {options_of()[name].some}: it does not go with the format {names}")
 
 
 def check_taken(inputs: Sequence[Input]) -> None:
-    """Refuse an option that concerns none of the inputs that it is given for: it would be ignored.
-
-    What a stream holds is not known yet: nothing is refused then.
+    """Refuse an option that concerns none of its inputs, rather than ignore it; not for unread streams, whose format is
+    unknown.
     """
     for name, made in options_of().items():
         groups: dict[str, list[Input]] = {}
@@ -350,7 +342,7 @@ def check_taken(inputs: Sequence[Input]) -> None:
 
 
 def check_concerns(given: Mapping[str, Iterable[Role]], inputs: Sequence[Input]) -> None:
-    """Refuse an option, given with the roles that it concerns, where none of the inputs has such a role."""
+    """Refuse an option, given with the roles that it concerns, if no input has such a role."""
     for name, roles in given.items():
         if not any(one.role in roles for one in inputs):
             what = " and ".join(role.replace("_", " ") for role in roles)
@@ -368,13 +360,13 @@ def _is_path(source: object) -> TypeGuard[Path]:
 
 
 def check_role(role: str) -> None:
-    """Refuse what a role cannot be."""
+    """Refuse an invalid role."""
     if role not in get_args(Role):
         raise OptionError(f"role must be 'ground_truth' or 'detections', not {shorten(role)}")
 
 
 def _role_of(source: Path | Held, format: str | None) -> Role:
-    """Return whether what there is to read is ground truth or detections, by its content."""
+    """Return the role of a source by its content."""
     if isinstance(source, Mapping):
         return "ground_truth" if "images" in source else "detections"
     if isinstance(source, list | tuple):
@@ -398,7 +390,7 @@ def _role_of(source: Path | Held, format: str | None) -> Role:
 
 
 def _read_for(table: T, iou_type: str) -> T:
-    """Return a table that knows for which kind of shape it was read, if it holds such shapes."""
+    """Return a table marked as read for a kind of shape, if it holds such shapes."""
     kind = find(iou_type)
     if not isinstance(table, GroundTruth | Detections) or table.kinds == (kind.name,):
         return table
@@ -406,7 +398,7 @@ def _read_for(table: T, iou_type: str) -> T:
 
 
 def _subset(table: GroundTruth, reading: Reading) -> GroundTruth:
-    """Return ground truth of the images and categories that were asked for."""
+    """Return ground truth restricted to the selected images and categories."""
     if reading.images is None and reading.categories is None:
         return table
     from detmap.data.subsets import chosen_of, subset
@@ -417,7 +409,7 @@ def _subset(table: GroundTruth, reading: Reading) -> GroundTruth:
 
 
 def _with_labels(table: GroundTruth, reading: Reading) -> GroundTruth:
-    """Return ground truth with the labels of its images, and with what the hierarchy of labels adds to both."""
+    """Return ground truth with labels of its images, expanded by the hierarchy of labels."""
     if reading.image_labels is not None:
         from detmap.data.hierarchy import with_image_labels
         from detmap.formats import open_images
@@ -436,7 +428,7 @@ def _expanded(table: Any, path: Path) -> Any:
 
 
 def _with_sizes(table: GroundTruth, image_sizes: Path | Mapping[str, Any]) -> GroundTruth:
-    """Return ground truth with the sizes of those images of which it does not know them, by their files' names or ids."""
+    """Return ground truth with given sizes for images of unknown size, by file name or id."""
     given = Sizes(image_sizes)
     known = (
         np.zeros((table.images.values.size, 2), np.int64) if table.images.sizes is None else table.images.sizes.copy()

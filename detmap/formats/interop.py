@@ -1,7 +1,7 @@
-"""Tables from what other libraries hand over: Ultralytics, supervision, torchvision. None of them is imported.
+"""Convert objects of other libraries to tables: Ultralytics, supervision, torchvision. None of them is imported.
 
-Tensors may be on any device. Classes have numbers in these libraries: where names come along, the ground truth's categories
-are found by them; else the numbers are taken as ids.
+Tensors may be on any device. Classes are numbers in these libraries: with names, the ground truth's categories are
+found by name; else the numbers are ids.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Unknown = Literal["error", "ignore"]
 
 
 class _Images:
-    """What is gathered image by image, and the table that comes of it."""
+    """Collects images one by one, and builds the table."""
 
     def __init__(self, source: str, role: Role, iou_type: str) -> None:
         check_choice("role", role, ("ground_truth", "detections"))
@@ -48,7 +48,7 @@ class _Images:
         return f"image {image}"
 
     def add(self, image: Any, boxes: Any, classes: Any, **more: Any) -> None:
-        """Add an image: boxes x1, y1, x2, y2, classes, and columns by the names that ``from_arrays`` has for them."""
+        """Add an image: boxes x1, y1, x2, y2, classes, and further arguments of ``from_arrays``."""
         if isinstance(image, np.generic) or hasattr(image, "item"):
             image = image.item()
         if not isinstance(image, int | str) or isinstance(image, bool):
@@ -77,13 +77,13 @@ class _Images:
             ) from None
 
     def absent(self, image: Any, what: str, remedy: str) -> InputError:
-        """Return the error about an image that lacks something."""
+        """Return the error about an image without something required."""
         return InputError(f"there are no {what}", source=self.source, record=self.place(image), remedy=remedy)
 
     def table(
         self, names: Mapping[int, str], ground_truth: GroundTruth | None, unknown: Unknown
     ) -> GroundTruth | Detections:
-        """Return the table of all images; `names` are those of classes, where they are known."""
+        """Return the table of all images; `names` are those of classes, if known."""
         twice = next((one for one, count in _counted(self.ids) if count > 1), None)
         if twice is not None:
             raise InputError("is there twice", source=self.source, record=self.place(twice))
@@ -99,7 +99,7 @@ class _Images:
         for name, parts in self.parts.items():
             if len(parts) < len(self.ids):
                 raise InputError(f"some images have {name}, and others not", source=self.source)
-            some = [part for part in parts if len(part)] or parts[:1]  # empty ones may be of any shape
+            some = [part for part in parts if len(part)] or parts[:1]  # empty parts may have any shape
             if len({part.shape[1:] for part in some}) > 1:
                 raise InputError(f"{name} of different shapes", source=self.source)
             given[name] = np.concatenate(some)[rows]
@@ -123,7 +123,7 @@ class _Images:
         return GroundTruth.from_arrays(**given)
 
     def _found(self, ground_truth: GroundTruth, unknown: Unknown) -> list[Any]:
-        """Return the id of each image in the ground truth, None of those that are dropped."""
+        """Return the id of each image in the ground truth, None for dropped ones."""
         known = set(ground_truth.images.ids.tolist())
         files = [str(one) for one in self.ids]
         by_name = resolve_images(files, ground_truth, "ignore", self.source)
@@ -139,7 +139,7 @@ class _Images:
         return found
 
     def _categories(self, classes: NDArray[Any], names: Mapping[int, str], ground_truth: GroundTruth | None) -> Any:
-        """Return the ids of the categories that classes are."""
+        """Return the category ids of classes."""
         numbers = columns.identifiers(classes, source=self.source, field="classes") if classes.size else classes
         if self.role == "ground_truth" or ground_truth is None or not names or not numbers.size:
             return numbers if numbers.size else np.empty(0, np.int64)
@@ -166,7 +166,7 @@ def _column(ids: Sequence[Any]) -> Any:
 
 
 def _names(classes: Any, source: str) -> dict[int, str]:
-    """Return the names of classes by number, of a list or of a mapping."""
+    """Return the names of classes by number from a list or mapping."""
     if classes is None:
         return {}
     pairs = classes.items() if isinstance(classes, Mapping) else enumerate(classes)
@@ -177,7 +177,7 @@ def _names(classes: Any, source: str) -> dict[int, str]:
 
 
 def _paired(items: Sequence[Any], image_ids: Iterable[Any] | None, source: str) -> list[tuple[Any, Any]]:
-    """Return items, each with the id of its image."""
+    """Return items paired with image ids."""
     ids = list(image_ids if image_ids is not None else ())
     if len(ids) != len(items):
         raise InputError(f"{len(ids)} image_ids for {len(items)} images", source=source)
@@ -197,15 +197,15 @@ def from_ultralytics(
     Parameters
     ----------
     results : Results or iterable of Results
-        One for each image; a generator (``stream=True``) is gone through once.
+        One for each image; a generator (``stream=True``) is consumed once.
     image_ids : iterable of int or str, optional
         Each image's id; by default the name of its file, which the ground truth's images are found by.
     ground_truth : GroundTruth, optional
-        Whose ids are taken: categories by the names of the model's classes, images by the names of their files. Without
-        it categories have the model's numbers, and images the names of their files without ending.
+        The ground truth whose ids are used: categories by the names of the model's classes, images by file name.
+        Without it categories have the model's numbers, and images their file names without suffix.
     iou_type : str
-        Which shapes to take with the boxes: "bbox", "segm" or "keypoints". Of masks that are not of the image's size
-        (``retina_masks=False``) the outline is drawn that Ultralytics gives.
+        Which shapes to take with the boxes: "bbox", "segm" or "keypoints". Masks not of the image's size
+        (``retina_masks=False``) are drawn from Ultralytics' outlines.
     unknown_images : {"error", "ignore"}
         What becomes of detections on images that the ground truth does not have.
 
@@ -253,7 +253,7 @@ def _path_of(result: Any) -> str:
 
 
 def _points_of(made: _Images, image: Any, result: Any, count: int) -> NDArray[Any]:
-    """Return keypoints with a third number, 1 where they have none."""
+    """Return keypoints, with visibility 1 where it is missing."""
     points = getattr(result, KEYPOINTS, None)
     if points is None and not count:
         return np.empty((0, 1, 3))
@@ -280,7 +280,7 @@ def _masks_of(made: _Images, image: Any, result: Any, count: int) -> MaskColumn:
         return MaskColumn.of(Masks.from_bitmaps(bitmaps > 0, source=made.place(image)))
     outlines = [columns.array(one).astype(np.float64).reshape(-1, 2) for one in masks.xy]
     drawn = [i for i, one in enumerate(outlines) if len(one) > 2]
-    empty = [i for i, one in enumerate(outlines) if len(one) <= 2]  # a mask without pixels, or of one or two
+    empty = [i for i, one in enumerate(outlines) if len(one) <= 2]  # masks with at most two outline points
     both = [
         Masks.from_polygons([[outlines[i]] for i in drawn], size, source=made.place(image)),
         Masks.from_rle([{"size": list(size), "counts": [size[0] * size[1]]}] * len(empty)),
@@ -304,15 +304,15 @@ def from_supervision(
     Parameters
     ----------
     detections : mapping of image to Detections, sequence of Detections, Detections, or DetectionDataset
-        One for each image. Of a data set the annotations and the classes are taken.
+        One for each image. A data set gives annotations and classes.
     image_ids : iterable of int or str, optional
         Each image's id, where the images do not have a name or id as keys of a mapping.
     classes : sequence of str or mapping of int to str, optional
-        The names of classes; by default those in ``data["class_name"]``, where they are.
+        The names of classes; by default those in ``data["class_name"]``, if any.
     role : {"detections", "ground_truth"}
-        What they are. Ground truth needs no confidence.
+        The role. Ground truth needs no confidence.
     ground_truth : GroundTruth, optional
-        With detections: whose ids are taken, categories by name and images by id or by the name of the file.
+        With detections: the ground truth whose ids are used, categories by name, images by id or file name.
     iou_type : {"bbox", "segm"}
         Which shapes to take with the boxes.
     unknown_images : {"error", "ignore"}
@@ -381,7 +381,7 @@ def from_torchvision(
     mask_threshold: float = 0.5,
     unknown_images: Unknown = "error",
 ) -> GroundTruth | Detections:
-    """Return the table of what torchvision's detection models return, or of the targets that they are trained with.
+    """Return the table of the outputs or training targets of torchvision's detection models.
 
     Parameters
     ----------
@@ -394,13 +394,13 @@ def from_torchvision(
     classes : sequence of str or mapping of int to str, optional
         The names of classes by number, as in ``weights.meta["categories"]``.
     role : {"detections", "ground_truth"}
-        What they are.
+        The role.
     ground_truth : GroundTruth, optional
-        With detections: whose ids are taken; categories by name, where `classes` says names.
+        With detections: the ground truth whose ids are used; categories by name, if `classes` gives names.
     iou_type : str
         Which shapes to take with the boxes: "bbox", "segm" or "keypoints".
     mask_threshold : float
-        Masks of numbers count where they are above it.
+        Threshold of masks of floats, exclusive.
     unknown_images : {"error", "ignore"}
         What becomes of detections on images that the ground truth does not have.
 
@@ -454,7 +454,7 @@ def _image_of(output: Mapping[str, Any], source: str, place: int) -> Any:
 
 
 def _corners(boxes: Any, source: str) -> NDArray[Any]:
-    """Return boxes by their corners; those that say another format (`BoundingBoxes`) are changed."""
+    """Return boxes as corners, converting `BoundingBoxes` of another format."""
     table = columns.array(boxes).reshape(-1, 4) if not _said(boxes) else columns.array(boxes)
     form = _said(boxes)
     if form in ("", "XYXY"):
@@ -469,6 +469,6 @@ def _corners(boxes: Any, source: str) -> NDArray[Any]:
 
 
 def _said(boxes: Any) -> str:
-    """Return the format that boxes say to be of; nothing where they say none."""
+    """Return the format of `BoundingBoxes`; "" for other boxes."""
     form = getattr(boxes, "format", None)
     return str(getattr(form, "value", form) or "").upper() if not callable(form) else ""

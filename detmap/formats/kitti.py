@@ -1,8 +1,8 @@
 """KITTI's text files of objects: ``label_2``, and results, an image each.
 
 A line is ``type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y``, in results with a score behind it. Types are
-compared without case. Regions ``DontCare`` are crowds of every class. The benchmark's program skips a line that is too short
-without a word; here it is an error.
+compared without case. Regions ``DontCare`` are crowds of every class. The benchmark's program silently skips a line
+that is too short; here it is an error.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from detmap.reading.options import Role
 from detmap.shapes import find
 from detmap.shapes.kinds import BEV, BOX3D, BOXES
 
-#: The numbers of a box in space, in the order of `detmap.shapes.boxes3d.Boxes3D`.
+#: The columns of a box in space, in the order of `detmap.shapes.boxes3d.Boxes3D`.
 _SPACE = ("h", "w", "l", "x3d", "y3d", "z3d", "rotation", "alpha")
 
-#: What files say of a box in space that there is none of.
+#: Values in files for a missing box in space.
 _NONE = (-1.0, -1.0, -1.0, -1000.0, -1000.0, -1000.0, -10.0, -10.0)
 
-#: Fields of objects.
+#: Fields of objects that levels may use.
 _FIELDS = ("truncation", "occlusion")
 
 _LABEL = "{class} {truncation} {occlusion} {alpha} {x1} {y1} {x2} {y2} {h} {w} {l} {x3d} {y3d} {z3d} {rotation}"
 
 
 def _read(numbers: Mapping[str, NDArray[np.float64]], role: Role) -> dict[str, Any]:
-    """Return boxes in space, and of objects the fields that levels read."""
+    """Return boxes in space, and for objects the fields that levels read."""
     given = find(BOX3D).given
     assert given is not None
     column = given(np.stack([numbers[name] for name in _SPACE], axis=1), role.replace("_", " "))
@@ -42,7 +42,7 @@ def _read(numbers: Mapping[str, NDArray[np.float64]], role: Role) -> dict[str, A
 
 
 def _write(table: GroundTruth | Detections) -> tuple[dict[str, NDArray[np.float64]], dict[str, int]]:
-    """Return the numbers of a table; those of a box in space that there is none of, and -1 for an unknown field."""
+    """Return the columns of a table, with the values for missing boxes in space, and -1 for unknown fields."""
     column = table.shapes.get(BOX3D)
     space = np.tile(_NONE, (len(table), 1)) if column is None else column.arrays()["table"]
     space = np.where(np.isnan(space), _NONE[-1], space)

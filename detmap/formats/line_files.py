@@ -1,8 +1,8 @@
 """Formats of a folder with a text file per image and a line per object, made from a description of their lines.
 
 A description is a line with the names of columns in braces, as ``"{class} {score} {x1} {y1} {x2} {y2}"``. Words without
-braces are written as they are, and any word is read in their place. The last word in brackets, ``[difficult]``, marks some
-lines with a flag.
+braces are written literally, and any word is accepted in their place. The last word in brackets, ``[difficult]``, marks
+some lines with a flag.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from detmap.reading.options import Path, Reading, Role
 from detmap.reading.sources import members, name_of
 from detmap.shapes.boxes import seem_shares
 
-#: The columns of a box by their form; "" is any of the others.
+#: Columns of a box by format; "" is left to the caller.
 _BOXES = {
     "xyxy": ("x1", "y1", "x2", "y2"),
     "xywh": ("x", "y", "width", "height"),
@@ -56,18 +56,18 @@ _BOXES = {
     "": ("a", "b", "c", "d"),
 }
 
-#: Beginnings of files that hold the results of a class, as those of VOC and DOTA do.
+#: Prefixes of files with the results of a class, as in VOC and DOTA.
 _OF_A_CLASS = re.compile(r"comp.*_det_|Task[12]_")
 
-#: Columns of 0 and 1, and words in brackets.
+#: Columns of 0 and 1, also allowed as words in brackets.
 _FLAGS = ("difficult", "crowd")
 
-#: Returns the form of boxes and notices, of lines, their boxes and what the caller says.
+#: Returns the format of boxes, and notices, given lines, their boxes, and the caller's option.
 Formed = Callable[[Lines, NDArray[np.float64], "str | None"], "tuple[str, dict[str, int]]"]
 
 
 class _Row:
-    """What the words of a line mean."""
+    """The layout of a line."""
 
     def __init__(self, text: str, scored: bool, more: Sequence[str] = ()) -> None:
         self.words = text.split()
@@ -88,12 +88,12 @@ class _Row:
         self.says = f"a line is: {plain}" + (f", or that and {self.mark}" if self.mark else "")
 
     def own(self, words: list[bytes]) -> list[bytes]:
-        """Return the words of a line without its mark."""
+        """Return the words of a line without its optional mark."""
         marked = self.mark and len(words) == len(self.words) + 1 and words[-1] == self.mark.encode()
         return words[:-1] if marked else words
 
     def fits(self, words: list[bytes]) -> bool:
-        """Return whether a line can be of this form."""
+        """Return whether a line can have this layout."""
         own = self.own(words)
         with suppress(ValueError):
             return len(own) == len(self.words) and bool([float(own[place]) for place in self.at])
@@ -101,8 +101,8 @@ class _Row:
 
 
 class _Parsed(NamedTuple):
-    """The columns of some lines: classes, scores, boxes with their form, flags by name, notices, whether boxes are shares of
-    their images, and all numbers by name.
+    """Columns parsed from lines: classes, scores, boxes with their format, flags by name, notices, whether boxes are
+    normalised, and all numbers by name.
     """
 
     classes: list[str]
@@ -115,14 +115,14 @@ class _Parsed(NamedTuple):
     numbers: Mapping[str, NDArray[np.float64]] = {}
 
     def in_pixels(self, images: Sequence[str], reading: Reading, source: str, truth: GroundTruth | None) -> _Parsed:
-        """Return these columns with boxes in pixels, of boxes that may be shares of their images."""
+        """Return these columns with boxes in pixels, converting normalised boxes."""
         if not self.shares:
             return self
         return self._replace(boxes=self.boxes * scales(images, reading.image_sizes, source, truth), shares=False)
 
 
 def _parse(lines: Lines, row: _Row, formed: Formed | None, given: str | None) -> _Parsed:
-    """Return what lines say; raises `InputError` for a line of another form."""
+    """Parse lines; raise `InputError` for a line of another layout."""
     fields = [row.own(words) for words in lines.fields]
     marked = np.array([len(own) < len(words) for own, words in zip(fields, lines.fields, strict=True)], np.bool_)
     width = len(row.words)
@@ -164,20 +164,20 @@ def _flag(lines: Lines, values: NDArray[np.float64], name: str) -> NDArray[np.bo
 
 @dataclass(frozen=True, kw_only=True)
 class More:
-    """What a format has besides: columns that `line_format` does not know.
+    """Further columns of a format, which `line_format` does not know.
 
     Attributes
     ----------
     columns : tuple of str
-        Their names, all of them numbers.
+        Names of the columns, all numeric.
     read : callable
         ``read(numbers, role)``, of arrays by name, returns further arguments of ``from_arrays``, each with a row per line.
     write : callable
-        ``write(table)`` returns the numbers by name, and how many records lose something, by codes of `LOST`.
+        ``write(table)`` returns the numbers by name, and numbers of records that lose something, by codes of `LOST`.
     holds : tuple of str
-        The kinds of shape that these hold.
+        The kinds of shape in these columns.
     folded : bool
-        Whether the case of classes does not matter: they are read in lower case.
+        Whether classes are case-insensitive: they are read in lower case.
     inside : str
         The folder within a folder of detections that may hold the files.
     """
@@ -195,26 +195,26 @@ class More:
 
 @dataclass(frozen=True, kw_only=True)
 class _Side:
-    """One side of a format: how its lines are read and written."""
+    """One side of a format: how lines are read and written."""
 
-    #: What a line says.
+    #: Layout of a line.
     row: _Row
-    #: Decides the form of boxes where the description leaves it open.
+    #: Decides the format of boxes if the description leaves it open.
     formed: Formed | None
-    #: Classes of regions of all classes.
+    #: Classes of regions that apply to all classes.
     everywhere: tuple[str, ...] = field(default=())
-    #: Columns of its own.
+    #: Further columns.
     more: More = More()
 
     def files(self, source: Any, what: str) -> dict[str, tuple[bytes, str]]:
-        """Return content and place of each image's file, by the image's name, in order."""
+        """Return content and place of each image's file, by image name, in order."""
         if self.more.inside and what == "detections" and isinstance(source, str | os.PathLike):
             inside = os.path.join(source, self.more.inside)
             source = inside if os.path.isdir(inside) else source
         return dict(sorted(labels_among(members(source, ".txt", what)).items()))
 
     def read_ground_truth(self, source: Any, reading: Reading) -> GroundTruth:
-        """Read a folder or archive of text files, each of which is an image; those of an image set where there is one."""
+        """Read a folder or archive with a text file per image, optionally only those of an image set."""
         files = self.files(source, "ground truth")
         if reading.image_set is not None:
             wanted = image_set_of(reading.image_set)
@@ -232,7 +232,7 @@ class _Side:
         rows, classes = np.arange(len(parsed.classes)), _called(parsed.classes, reading)
         regions = [row for row, name in enumerate(classes) if name in self.everywhere] if self.everywhere else []
         crowd = parsed.flags.get("crowd")
-        if regions:  # a crowd of each class
+        if regions:  # add a crowd of each class
             kept = np.setdiff1d(rows, regions)
             known = list(dict.fromkeys(classes[row] for row in kept.tolist()))
             rows = np.concatenate([kept, np.repeat(np.array(regions, np.int64), len(known))])
@@ -261,7 +261,7 @@ class _Side:
             )
 
     def parsed(self, lines: Lines, reading: Reading) -> _Parsed:
-        """Return what lines say, classes in lower case where their case does not matter."""
+        """Parse lines, with classes in lower case if they are case-insensitive."""
         parsed = _parse(lines, self.row, self.formed, reading.box_format)
         return parsed._replace(classes=[one.lower() for one in parsed.classes]) if self.more.folded else parsed
 
@@ -273,7 +273,7 @@ class _Side:
     def found_lines(
         self, source: Any, ground_truth: GroundTruth | None, reading: Reading
     ) -> tuple[Lines, list[Any], int]:
-        """Return the lines on images of the ground truth, the ids of these images, and how many lines are on others."""
+        """Return the lines on images of the ground truth, their image ids, and the number of other lines."""
         files = self.files(source, "detections")
         ids: list[Any] = list(files)
         if ground_truth is not None:
@@ -313,7 +313,7 @@ class _Side:
             )
 
     def salvage(self, source: Any, role: Role, ground_truth: GroundTruth | None) -> Salvaged | None:
-        """Read the lines that are right; None where a file is no text, or they are not right together."""
+        """Read the valid lines; None if a file is no text, or lines contradict each other."""
         name, reading = name_of(source, role.replace("_", " ")), Reading(invalid_boxes="miss", unknown_images="ignore")
         with suppress(InputError):
             if role == "ground_truth":
@@ -326,7 +326,7 @@ class _Side:
         return None
 
     def _told_apart(self, lines: Lines) -> tuple[Lines, list[Refused]]:
-        """Return the lines that are right, and why others are not."""
+        """Return the valid lines, and why others are refused."""
         good, refused = [], []
         for row in range(len(lines.fields)):
             try:
@@ -377,7 +377,7 @@ class _Side:
     def _columns(
         self, table: GroundTruth | Detections, names: Sequence[str], labels: list[str]
     ) -> tuple[list[str | list[str]], dict[str, int]]:
-        """Return the words of all lines, a column each, and what is lost."""
+        """Return the words of all lines by column, and what is lost."""
         for name in names:
             if len(name.split()) != 1 or name != name.strip() or not name.isprintable() or len(name.encode()) > 256:
                 raise InputError("a class of these lines must be one word", source=table.source, value=name)
@@ -419,12 +419,12 @@ class _Side:
 
 
 def _short(value: float) -> str:
-    """Return a number as text, a whole one without a point."""
+    """Return a number as text, whole ones without a point."""
     return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value)
 
 
 def _of_rows(columns: dict[str, Any], rows: NDArray[np.int64]) -> dict[str, Any]:
-    """Return some rows of arguments of ``from_arrays``: columns by name, or mappings of them."""
+    """Return some rows of arguments of ``from_arrays``, which are columns or mappings of columns."""
     made: dict[str, Any] = {}
     for name, value in columns.items():
         if isinstance(value, Mapping):
@@ -435,7 +435,7 @@ def _of_rows(columns: dict[str, Any], rows: NDArray[np.int64]) -> dict[str, Any]
 
 
 def _called(classes: list[str], reading: Reading) -> list[str]:
-    """Return the names of classes, which may be their numbers in the list of names that a caller gives."""
+    """Return the names of classes, which may be indices into the caller's list of names."""
     if reading.classes is None:
         return classes
     names = {str(number): name for number, name in names_given(reading.classes).items()}
@@ -449,7 +449,8 @@ def _ids(values: list[Any]) -> Any:
 def _regions(
     table: GroundTruth, names: Sequence[str], everywhere: Sequence[str]
 ) -> tuple[list[str], NDArray[np.bool_], int]:
-    """Return the word for each object's class, which lines are left out, and how many objects are regions of all classes.
+    """Return the word for each object's class, the lines left out, and the number of objects that are regions of all
+    classes.
 
     Such a region is a crowd of every category with one box, and becomes one line.
     """
@@ -467,7 +468,7 @@ def _regions(
 
 
 def _as_written(table: GroundTruth | Detections, form: str) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return boxes in a form, corners where it is left open, and what is lost by it."""
+    """Return boxes in a format (corners if left open), and what is lost by it."""
     if form in ("xyxy", ""):
         boxes, rounded = corners(table)
         return boxes, {"rounded_boxes": rounded, "sizes": len(table) if table.box_sizes else 0}
@@ -499,22 +500,23 @@ def line_format(
     Parameters
     ----------
     name : str
-        What it is called.
+        Name of the format.
     ground_truth, detections : str
-        What a line says; that of a side which is not read or written is left out. ``"{class} -1 {x1} {y1} {x2} {y2}
-        {score}"``: names in braces are columns, and other words are written as they are and not read. Columns are ``class``;
-        ``score``, of detections; ``x1 y1 x2 y2``, ``x y width height`` or ``cx cy width height``; ``difficult`` and
-        ``crowd``, 0 or 1. The last word may be ``[difficult]`` or ``[crowd]``, which then stands behind some lines alone.
+        Layout of a line; omit that of a side which is not read or written. ``"{class} -1 {x1} {y1} {x2} {y2}
+        {score}"``: names in braces are columns, and other words are written literally and ignored when reading. Columns
+        are ``class``; ``score``, of detections; ``x1 y1 x2 y2``, ``x y width height`` or ``cx cy width height``;
+        ``difficult`` and ``crowd``, 0 or 1. The last word may be ``[difficult]`` or ``[crowd]``, which then stands
+        behind some lines alone.
     everywhere : sequence of str
         Classes of regions in which no detection of any class counts, as KITTI's ``DontCare``: they become crowds of each
         class that other lines have.
     box_format : callable, or None
-        With the columns ``a b c d``: ``box_format(lines, boxes, given)`` returns the form of the boxes, as "xyxy", and
-        notices; `given` is what the caller says.
+        With the columns ``a b c d``: ``box_format(lines, boxes, given)`` returns the format of the boxes, such as
+        "xyxy", and notices; `given` is the caller's option.
     besides : More, or None
-        What the lines have besides.
+        Further columns of the lines.
     **more
-        Other attributes of `Format`, as its own ``sniff``.
+        Other attributes of `Format`, such as ``sniff``.
 
     Returns
     -------
@@ -542,7 +544,8 @@ def line_format(
             return False
         lines = given.lines(side.more.inside if side.more.inside in given.names else "", NO_LABELS)
         count = sum(map(side.row.fits, lines))
-        if count < len(lines) and (box_format is not None or 2 * count <= len(lines)):  # few may be wrong
+        # a minority of lines may be invalid
+        if count < len(lines) and (box_format is not None or 2 * count <= len(lines)):
             return False
         if not lines or yolo.fits(lines, given.role == "detections"):
             return False

@@ -1,4 +1,4 @@
-"""What models are called by the paths of their files: the shortest ends that tell them apart."""
+"""Names of models from the paths of their files: the shortest distinct suffixes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from detmap.formats import files, registry  # noqa: F401 - files registers the f
 
 
 def distinct(paths: Sequence[str], taken: Collection[str] = (), stem: Callable[[str], str] | None = None) -> list[str]:
-    """Return the shortest ends of the paths that tell them apart, file endings left out where that suffices.
-
-    `taken` are names that they must not have; `stem` leaves out an ending, by default one of the formats of detections.
+    """Return the shortest distinct suffixes of the paths, without file extensions if still distinct. `taken` are names
+    to avoid; `stem` removes an extension, by default one of the formats of detections.
     """
     stem = _stem if stem is None else stem
     parts = [tuple(path.replace(os.sep, "/").strip("/").split("/")) for path in paths]

@@ -31,7 +31,7 @@ from detmap.reading.typed_json import UNREADABLE, decoded, refused
 from detmap.shapes.kinds import DISTANCE, Surroundings
 from detmap.shapes.moving import NO_ATTRIBUTE, MovingBoxes
 
-#: The classes, whose ids are their places here, in the order of the means.
+#: The classes, whose ids are their indices here, in the order of the means.
 CLASSES = (
     *("car", "truck", "bus", "trailer", "construction_vehicle"),
     *("pedestrian", "motorcycle", "bicycle", "traffic_cone", "barrier"),
@@ -43,14 +43,14 @@ ATTRIBUTES = (
     *("vehicle.moving", "vehicle.parked", "vehicle.stopped"),
 )
 
-#: The most boxes of a sample, of all classes, as the development kit has it.
+#: Maximum number of boxes of a sample, over all classes, as in the development kit.
 MOST_BOXES = 500
 
-#: Beginnings of results, and of a JSON of samples.
+#: First keys of results, and of a JSON of samples.
 _RESULTS = re.compile(rb'\s*\{\s*("meta"\s*:\s*\{[^{}]*\}\s*,\s*)?"results"\s*:\s*\{')
 _SAMPLES = re.compile(rb'\s*\{\s*"samples"\s*:\s*\[')
 
-#: NaN where JSON has a value.
+#: NaN in place of a JSON value.
 _NAN = re.compile(rb"(?<=[\[,:\s])-?NaN(?=[\],}\s])")
 
 _CLASS = {name: place for place, name in enumerate(CLASSES)}
@@ -62,7 +62,7 @@ _Four = tuple[float, float, float, float]
 
 
 class _Box(msgspec.Struct, gc=False):
-    """A box of results, or of a JSON of samples; a velocity that is null is not known."""
+    """A box of results, or of a JSON of samples; a null velocity is unknown."""
 
     translation: _Three
     size: _Three
@@ -89,7 +89,7 @@ class _Sample(msgspec.Struct, gc=False):
 
 
 class _Scene(NamedTuple):
-    """A sample: its boxes, as JSON or decoded, where the car was, and the racks."""
+    """A sample: boxes (JSON or decoded), position of the car, and bicycle racks."""
 
     token: str
     boxes: msgspec.Raw | list[_Box]
@@ -106,7 +106,7 @@ class _Results(msgspec.Struct):
 
 
 class _Read(NamedTuple):
-    """Boxes of all samples: of each its sample, by number, and its columns."""
+    """Boxes of all samples: the number of each one's sample, and columns."""
 
     samples: NDArray[np.int64]
     classes: NDArray[np.int64]
@@ -115,7 +115,7 @@ class _Read(NamedTuple):
 
 
 def _document(source: Any, kind: str, form: type) -> tuple[Any, str]:
-    """Return what a file of JSON holds, in some form, and its name; ``NaN``, as Python writes it, is null."""
+    """Return the decoded content of a JSON file, and its name; Python's ``NaN`` is read as null."""
     data, name = read_bytes(source, kind)
     return _decoded(data, name, form), name
 
@@ -131,7 +131,7 @@ def _decoded(data: Any, name: str, form: Any) -> Any:
 
 
 def _read(boxes: Iterable[tuple[str, Any]], name: str, scored: bool) -> _Read:
-    """Read the boxes of samples, which come as JSON, by their tokens."""
+    """Read the JSON boxes of samples by token."""
     decoder = msgspec.json.Decoder(list[_Box])
     counts: list[int] = []
     read: dict[str, list[Any]] = {
@@ -200,7 +200,7 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
     tokens = list(document.results)
     found = _read(document.results.items(), name, scored=True)
     wrong = np.isnan(found.scores)
-    assert not wrong.any()  # JSON has no NaN
+    assert not wrong.any()  # valid JSON has no NaN
     made = Detections.from_arrays(
         image_ids=_coded(tokens, found.samples, name),
         category_ids=found.classes,
@@ -216,7 +216,7 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
 
 
 def _coded(tokens: Sequence[str], samples: NDArray[np.int64], name: str) -> Ids:
-    """Return the samples of boxes as ids, those without boxes left out."""
+    """Return the samples of boxes as ids, without samples that have no boxes."""
     seen = np.zeros(len(tokens), np.bool_)
     seen[samples] = True
     place = np.cumsum(seen) - 1
@@ -258,7 +258,7 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
 
 
 def _surroundings(samples: Sequence[_Scene], images: NDArray[Any], name: str) -> Surroundings:
-    """Return where the car was in each sample, and the bicycle racks."""
+    """Return the position of the car in each sample, and the bicycle racks."""
     place = locate(columns.texts([one.token for one in samples], source=name), images)
     places = np.full((len(samples), 2), np.nan)
     for at, one in zip(place.tolist(), samples, strict=True):
@@ -337,7 +337,7 @@ class _Sensor(msgspec.Struct, gc=False):
     channel: str
 
 
-#: Categories of the tables that are scored, and their classes.
+#: Scored categories of the tables, and their classes.
 _SCORED = {
     "movable_object.barrier": "barrier",
     "movable_object.trafficcone": "traffic_cone",
@@ -353,10 +353,10 @@ _SCORED = {
 }
 _RACK = "static_object.bicycle_rack"
 
-#: The sensor whose poses say where the car was.
+#: The sensor whose poses give the position of the car.
 _CHANNEL = "LIDAR_TOP"
 
-#: The longest times in seconds over which a velocity is measured, from one neighbour and between two.
+#: Maximum times in seconds over which a velocity is computed, from one neighbour (False) and between two (True).
 _LONGEST = {False: 1.5, True: 3.0}
 
 _TABLES = ("sample", "sample_annotation", "sample_data", "ego_pose", "scene", "attribute", "instance", "category")
@@ -377,7 +377,7 @@ class _Tables:
         return found
 
     def look_up(self, known: dict[str, Any], token: str, table: str, row: int, field: str) -> Any:
-        """Return the row that a token stands for; raises `InputError` where there is none."""
+        """Return the row of a token; raise `InputError` if there is none."""
         if token not in known:
             raise InputError(
                 "is no token of the other table", source=self.name(table), record=row, field=field, value=token
@@ -386,7 +386,7 @@ class _Tables:
 
 
 def _of_tables(folder: Any, wanted: set[str] | None) -> list[_Scene]:
-    """Return the samples of the tables, or those of scenes, by name, or tokens that are wanted."""
+    """Return the samples of the tables, or only the wanted ones, by scene name or token."""
     tables = _Tables(folder)
     scenes = {one.token: one.name for one in tables.rows("scene", _Named)}
     rows = tables.rows("sample", _SampleRow)
@@ -434,7 +434,7 @@ def _of_tables(folder: Any, wanted: set[str] | None) -> list[_Scene]:
 def _velocity(
     tables: _Tables, row: int, one: _Annotation, known: dict[str, _Annotation], times: dict[str, float]
 ) -> tuple[float, float] | None:
-    """Return how fast an object moves, from where it is in the samples before and after; None where they are too far."""
+    """Return an object's velocity from its position in the samples before and after; None if these are too far."""
     if not one.prev and not one.next:
         return None
     table = "sample_annotation"
@@ -452,7 +452,7 @@ def _velocity(
 
 
 def _places(tables: _Tables, chosen: set[str]) -> dict[str, list[float]]:
-    """Return where the car was in each sample."""
+    """Return the position of the car in each sample."""
     sensors = {one.token for one in tables.rows("sensor", _Sensor) if one.channel == _CHANNEL}
     lidars = {one.token for one in tables.rows("calibrated_sensor", _Calibrated) if one.sensor_token in sensors}
     poses = {one.token: one.translation for one in tables.rows("ego_pose", _Pose)}
@@ -466,10 +466,10 @@ def _places(tables: _Tables, chosen: set[str]) -> dict[str, list[float]]:
 
 
 def _sniff(given: Given) -> bool:
-    """A folder of tables, or a JSON whose first field is that of results, or of samples."""
+    """Recognise a folder of tables, or JSON by its first key."""
     if given.is_folder:
         return given.role == "ground_truth" and {f"{table}.json" for table in _TABLES} <= {*given.names}
-    if given.role == "detections" and b'"segment"' in given.head:  # ActivityNet's results begin alike
+    if given.role == "detections" and b'"segment"' in given.head:  # ActivityNet's results begin like these
         return False
     return bool((_RESULTS if given.role == "detections" else _SAMPLES).match(given.head))
 

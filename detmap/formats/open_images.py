@@ -1,7 +1,7 @@
 """Open Images' files: CSV of boxes, masks and labels of images, submissions to its challenges, and its hierarchy.
 
-Ids are strings always: those of images are hexadecimal numbers, some of which look like decimal ones. Boxes are shares of
-the image, by their corners; overlaps of shares are those of pixels, up to rounding, and they are compared as they are.
+Ids are always strings: image ids are hexadecimal, and some look decimal. Boxes are normalised corners; they are
+compared without conversion to pixels, because their overlaps are the same up to rounding.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ _SCORED = {**_BOXES, "score": "Score"}
 
 _MASKED = "masks stand in a column Mask or PredictionString, and need ImageWidth and ImageHeight"
 
-#: The most pixels of a mask, and the bytes that its code may take: a run is a byte or more, and few runs are single pixels.
+#: Maximum number of pixels of a mask, and maximum size of its code in bytes: a run takes at least a byte, and few runs
+#: are single pixels.
 _PIXELS = 1 << 28
 
 
@@ -80,7 +81,7 @@ def _tell(given: Given) -> Role:
 
 
 def _titles(source: Source) -> list[str]:
-    """Return the titles of a file that is to be read."""
+    """Return the titles of an opened file."""
     return titles_of(Given(source, "detections"))  # type: ignore[arg-type]
 
 
@@ -107,7 +108,7 @@ def _masked_ground_truth(source: Source, reading: Reading, columns: Mapping[str,
     told = [found.columns.get("category", images), *found.others.values()]
     rows = [
         row for row in range(len(images)) if any(cells[row] for cells in told)
-    ]  # the others are images without objects
+    ]  # other rows are images without objects
     part = found.take(rows)
     _, categories = part.ids(("category_id", "category"), "categories")
     column, boxes, absent = _masks_or_boxes(found, part, [images[row] for row in rows], rows)
@@ -128,10 +129,9 @@ def _masked_ground_truth(source: Source, reading: Reading, columns: Mapping[str,
 def _masks_or_boxes(
     found: Table, part: Table, images: Sequence[str], rows: Sequence[int]
 ) -> tuple[Any, NDArray[np.float64] | None, int]:
-    """Return the column of masks, an empty one for an object that has a box alone; the boxes, if there are such objects;
-    and how many these are.
-
-    An empty mask has the size of others on its image, and without others that of one pixel, as in TensorFlow's tool.
+    """Return the column of masks, with empty masks for objects with only a box; the boxes, if there are such objects;
+    and their number. An empty mask has the size of others on its image, or a single pixel without others, as in
+    TensorFlow's tool.
     """
     _check_masked(found)
     codes = found.others["Mask"]
@@ -180,7 +180,7 @@ def _masks(found: Table, rows: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def _mask(code: str, width: str, height: str, source: str, record: str) -> dict[str, Any]:
-    """Return the run-length code that a string holds: base64 of zlib's data of COCO's compressed counts."""
+    """Return the run-length code from a string: base64 of zlib data of COCO's compressed counts."""
     import base64
     import zlib
 
@@ -194,7 +194,7 @@ def _mask(code: str, width: str, height: str, source: str, record: str) -> dict[
     try:
         packed = base64.b64decode(code, validate=True)
         opened = zlib.decompressobj()
-        # Every column is a run of each kind at most, but for masks of single pixels: seven bytes hold any count.
+        # A column has at most one run of each kind, except in masks of single pixels; seven bytes hold any count.
         counts = opened.decompress(packed, 2 * sides[0] * sides[1] + 64)
         whole = opened.eof and not opened.unused_data
         text = counts.decode("ascii")
@@ -225,7 +225,7 @@ def read_detections(source: Source, ground_truth: GroundTruth | None, reading: R
 
 
 class _Rows(NamedTuple):
-    """Detections one after the other: image, label and score, and the line that each is of."""
+    """Detections in file order: image, label, score and line of each."""
 
     images: list[str]
     labels: list[str]
@@ -334,7 +334,7 @@ def descriptions(given: Any) -> dict[str, str]:
     Raises
     ------
     InputError
-        Where it is not such a file, or a label has two names.
+        For another kind of file, or a label with two names.
     """
     if not isinstance(given, str) and not hasattr(given, "__fspath__"):
         raise OptionError("classes of Open Images must be the file of their descriptions, lines of label,name")
@@ -351,19 +351,19 @@ def descriptions(given: Any) -> dict[str, str]:
 
 
 def _named(table: GroundTruth, names: Mapping[str, str]) -> GroundTruth:
-    """Return ground truth whose categories have these names."""
+    """Return ground truth with these names of categories."""
     categories = table.categories
     called = tuple(names.get(one, name) for one, name in zip(categories.ids.tolist(), categories.names, strict=True))
     return replace(table, categories=replace(categories, names=called))
 
 
 def image_labels(path: Path) -> tuple[Ids, Ids, NDArray[np.bool_]]:
-    """Return images, labels, and whether each label is known to be there, of a file of verified labels.
+    """Return images, labels, and presence flags from a file of verified labels.
 
     Raises
     ------
     InputError
-        Where it has no such columns or is a file of boxes, or a confidence is neither 1 nor 0.
+        Without such columns, for a file of boxes, or for a confidence other than 1 and 0.
     """
     columns = {"image": "ImageID", "category": "LabelName", "score": "Confidence"}
     found = read_table(path, columns, "image labels")
@@ -392,12 +392,13 @@ def hierarchy(path: Path) -> Hierarchy:
     Raises
     ------
     InputError
-        Where it is not such JSON.
+        For other JSON.
     """
     return Hierarchy.of(*read_json(path, object, "hierarchy"))
 
 
-# ------------------------------------------------------------------------------------------------------------ as written
+# ---------------------------------------------------------------------------------------------------------------
+# writing
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
@@ -434,7 +435,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Return the columns that both sides have, and what is lost."""
+    """Return the columns that both roles share, and what is lost."""
     stems = stems_of(table, truth)
     plain = table.categories.values.dtype.kind != "i"
     labels = [str(one) for one in table.categories.values.tolist()] if plain else category_names(table, truth)
@@ -474,7 +475,7 @@ def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tupl
 
 
 def _sizes(table: GroundTruth | Detections, truth: GroundTruth | None) -> NDArray[np.int64] | None:
-    """Return height and width of the image of each row, by which pixels are shares; None: boxes are shares already."""
+    """Return height and width of the image of each row, to normalise pixels; None if boxes are normalised already."""
     if not len(table) or seem_shares(corners(table)[0]):
         return None
     known = None if truth is None else truth.images.sizes
@@ -498,7 +499,7 @@ def _sizes(table: GroundTruth | Detections, truth: GroundTruth | None) -> NDArra
 
 
 def _packed(counts: Any) -> str:
-    """Return a mask's compressed counts as the column holds them."""
+    """Return a mask's compressed counts encoded for the column."""
     import base64
     import zlib
 
@@ -506,7 +507,7 @@ def _packed(counts: Any) -> str:
 
 
 def _cell(table: GroundTruth | Detections, text: str) -> str:
-    """Return text that a cell gives back."""
+    """Return text that round-trips in a cell."""
     if text != text.strip() or not text.isprintable() or not 1 <= len(text) <= 256:
         raise InputError("cannot be written as a cell", source=table.source, value=text)
     return text

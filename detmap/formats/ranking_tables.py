@@ -18,7 +18,7 @@ from detmap.reading.opening import Held
 from detmap.reading.sources import head, read_bytes
 from detmap.reading.strict_json import parsed
 
-#: What columns are called. Small letters; a hyphen is an underscore.
+#: Titles of columns, in lower case with underscores for hyphens.
 QUERY = ("query_id", "q_id", "qid", "query", "topic", "queries")
 DOCUMENT = ("doc_id", "docno", "docid", "doc", "document", "document_id", "corpus_id", "documents")
 VALUE = {
@@ -38,9 +38,7 @@ class Columns(NamedTuple):
 
 
 def other_layout(source: Any, kind: str) -> Any:
-    """Return what a path or bytes hold as `Columns`, or as a mapping of mappings; None where it is TREC's lines, or
-    neither path nor bytes.
-    """
+    """Return `Columns`, or a mapping of mappings, from a path or bytes; None for TREC's lines and other types."""
     if isinstance(source, bytes) and not isinstance(source, Held):
         source = Held.of(source, kind)
     if not isinstance(source, str | os.PathLike | Held):
@@ -78,7 +76,7 @@ def _split(line: str) -> list[str]:
 
 
 def _of_beir(folder: str, kind: str) -> str:
-    """Return the path of a data set's judgements: of its test split, which BEIR scores, where there are several."""
+    """Return the path of a data set's judgements: those of the test split, which BEIR scores, if there are several."""
     inside = os.path.join(folder, "qrels")
     place = inside if os.path.isdir(inside) else folder
     found = sorted(name for name in os.listdir(place) if name.endswith(".tsv"))
@@ -98,7 +96,7 @@ def _of_beir(folder: str, kind: str) -> str:
 
 
 def _place(titles: Sequence[str], wanted: Sequence[str], kind: str, name: str) -> int:
-    """Return which column is one of some; raises `InputError` where none is."""
+    """Return the index of the first wanted column; raise `InputError` if there is none."""
     plain = [_plain(one) for one in titles]
     found = next((one for one in wanted if one in plain), None)
     if found is None:
@@ -117,7 +115,7 @@ def from_frame(data: Any, kind: str, name: str) -> Columns:
 
 
 def _of_lines(source: Any, kind: str) -> Columns:
-    """Read CSV or TSV whose first line names the columns. Ids are text, as they stand there."""
+    """Read CSV or TSV whose first line names the columns; ids are kept as text."""
     data, name = read_bytes(source, kind)
     try:
         text = bytes(data).decode("utf-8-sig")
@@ -161,7 +159,7 @@ def _number(cell: str, kind: str, name: str, line: int) -> float:
 
 
 def _of_json(source: Any, kind: str) -> dict[str, dict[str, Any]]:
-    """Read an object of objects: values by document by query, as BEIR and others save runs."""
+    """Read an object of objects, values by query and document, as BEIR and others save runs."""
     data, name = read_bytes(source, kind)
     document = parsed(data, name)
     if not isinstance(document, dict) or not all(isinstance(one, dict) for one in document.values()):
@@ -169,7 +167,7 @@ def _of_json(source: Any, kind: str) -> dict[str, dict[str, Any]]:
     return document
 
 
-#: Names of the arrays of neighbours, and what else columns of tables are called.
+#: Names of the arrays of neighbours, and their other names as columns of tables.
 _NEIGHBORS = {
     "indices": ("indices", "neighbors", "neighbours", "index"),
     "distances": ("distances", "distance"),
@@ -187,8 +185,7 @@ def _is_one(names: Collection[str], title: str) -> bool:
 
 
 def read_neighbors(path: Any, gallery: Any) -> dict[str, Any]:
-    """Return arrays of neighbours, as `detmap.retrieval.evaluate_neighbors` takes them, of two Parquet or Feather
-    files.
+    """Return arrays of neighbours for `detmap.retrieval.evaluate_neighbors` from two Parquet or Feather files.
 
     `path` has a row per query: ``indices`` (a list of places in the gallery), ``distances`` (a list), ``query_id`` and
     ``camera``; `gallery` a row per item of the gallery, in its order: ``id`` and ``camera``. Raises `InputError` where

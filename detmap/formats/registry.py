@@ -1,4 +1,4 @@
-"""The formats of ground truth and detections: one row each, which readers, batch and help ask.
+"""The registry of formats of ground truth and detections.
 
 A new format is one file: its readers, and a `Format` that is given to `detmap.register`.
 """
@@ -27,36 +27,36 @@ from detmap.reading.options import Path, Reading, Role, options_of
 from detmap.reading.sources import HEAD, head
 from detmap.shapes.kinds import BOXES
 
-#: How the names of compressed files end.
+#: Suffixes of compressed files.
 PACKED = (".gz", ".zst")
 
 
 def packed(*endings: str) -> tuple[str, ...]:
-    """Return endings of names, each with those of its compressed files behind it."""
+    """Return suffixes of file names, each followed by those of its compressed files."""
     return tuple(ending + more for ending in endings for more in ("", *PACKED))
 
 
 def unpacked_name(name: str) -> str:
-    """Return the name that a compressed file has when it is decompressed."""
+    """Return the name of a compressed file after decompression."""
     return next((name.removesuffix(ending) for ending in PACKED if name.endswith(ending)), name)
 
 
-#: Maximum number of names of a folder that are counted to describe it, and of those that are proposed instead of it.
+#: Maximum number of names of a folder that are counted in its description, and of names proposed instead of it.
 _MANY, _FEW = 10_000, 3
 
-#: Maximum number of lines that recognition looks at.
+#: Maximum number of lines used for recognition.
 _LINES = 100
 
 
 class Given:
-    """What there is to read, as a sniff looks at it.
+    """The source of an input, as functions of `Format` see it.
 
     Parameters
     ----------
     source : path or Held
-        A path, or what a stream held.
+        A path, or the content of a stream.
     role : {"ground_truth", "detections"}
-        What it is to be read for.
+        The role to read it for.
     """
 
     def __init__(self, source: Path | Held, role: Role) -> None:
@@ -65,12 +65,12 @@ class Given:
 
     @cached_property
     def name(self) -> str:
-        """The name of the file or folder, without those of the folders around it; of a stream nothing."""
+        """The name of the file or folder without its parents; "" for a stream."""
         return "" if isinstance(self._source, Held) else os.path.basename(os.path.abspath(self._source))
 
     @property
     def path(self) -> str:
-        """The path; of a stream nothing."""
+        """The path; "" for a stream."""
         return "" if isinstance(self._source, Held) else os.fspath(self._source)
 
     @cached_property
@@ -80,7 +80,7 @@ class Given:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of what lies directly in a folder, sorted; of anything else none."""
+        """The sorted names of a folder's entries; empty for other sources."""
         if not self.is_folder or isinstance(self._source, Held):
             return ()
         with suppress(OSError):  # reading it raises the error
@@ -89,14 +89,13 @@ class Given:
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes of a file or stream, at most 4096, decompressed where need be; of anything else none.
-
-        The mark that some programs write before UTF-8 is not among them.
+        """The first bytes of a file or stream, at most 4096, decompressed and without a byte order mark; empty for
+        other sources.
         """
         return head(self._source, HEAD + len(BOM_UTF8)).removeprefix(BOM_UTF8)[:HEAD]
 
     def open(self) -> IO[bytes]:
-        """Open a file, or what a stream held, for reading.
+        """Open a file, or the content of a stream, for reading.
 
         Raises
         ------
@@ -106,9 +105,8 @@ class Given:
         return io.BytesIO(self._source) if isinstance(self._source, Held) else open(self._source, "rb")
 
     def lines(self, inside: str, others: Sequence[str] = ()) -> list[list[bytes]]:
-        """Return the words of the first lines of a file; or of a folder, of the first files that end in ``.txt``.
-
-        `inside` is a folder within it, `others` are names of files to leave aside.
+        """Return the words of the first lines of a file, or of a folder's first files with the suffix ``.txt``;
+        `inside` is a subfolder, `others` are names of files to skip.
         """
         if not self.is_folder or isinstance(self._source, Held):
             return _words(self.head)
@@ -123,7 +121,7 @@ class Given:
 
 
 def _words(head: bytes) -> list[list[bytes]]:
-    """Return the words of the lines that the first bytes of a file hold, the last of which may be cut off."""
+    """Return the words of the lines in the first bytes of a file, whose last line may be cut off."""
     lines = head.splitlines()
     if len(head) >= HEAD:
         lines = lines[:-1]
@@ -132,58 +130,58 @@ def _words(head: bytes) -> list[list[bytes]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """What callers decide about writing; a format leaves aside what does not concern it.
+    """Options of writing; a format ignores those that do not concern it.
 
     Attributes
     ----------
     ground_truth : GroundTruth, or None
-        Of detections: what says the names of categories, and the names and sizes of images.
+        For detections: the source of category names, and of names and sizes of images.
     """
 
     ground_truth: GroundTruth | None = None
 
 
 class Refused(NamedTuple):
-    """A record that strict reading refuses, and why."""
+    """A record that strict reading refuses, and the reason."""
 
-    #: Its place in its list; or its file and line.
+    #: Its index in its list, or its file and line.
     record: int | str
-    #: The finding of `detmap.checks.CODES` that it is.
+    #: Code of the finding, see `detmap.checks.CODES`.
     code: str
-    #: What is wrong with it.
+    #: What is wrong with the record.
     problem: str
-    #: What it is, as "image"; nothing for an object or a detection.
+    #: Kind of record, such as "image"; "" for an object or a detection.
     unit: str = ""
 
 
 class Outlines(NamedTuple):
     """Polygons as a file has them."""
 
-    #: The record of each polygon, as its place in the file's list; shape (p,).
+    #: The index of each polygon's record in the file's list; shape (p,).
     records: NDArray[np.int64]
-    #: How many numbers each has, two for a point; shape (p,).
+    #: Number of coordinates of each polygon, two per point; shape (p,).
     numbers: NDArray[np.int64]
-    #: `low` and `high`: the least and the largest x and y; infinite where there are none; shape (p, 2).
+    #: Minimum and maximum x and y; infinite for polygons without points; shape (p, 2).
     low: NDArray[np.float64]
     high: NDArray[np.float64]
 
 
 class Inspection(NamedTuple):
-    """What a file of ground truth says besides what tables keep."""
+    """Further facts about a file of ground truth that tables do not keep."""
 
-    #: `images` and `categories`: the ids in their lists, those too that are there more than once.
+    #: The ids in the lists of images and categories, including repeated ones.
     images: list[Any]
     categories: list[Any]
-    #: The polygons; None where there are none.
+    #: The polygons; None if there are none.
     outlines: Outlines | None
 
 
-#: What reading returns that leaves records aside: a table, the place of each of its rows in the file's list, None where
-#: there is no such list, and the others.
+#: The outcome of reading without invalid records: a table, the index of each row in the file's list (None if there is
+#: no such list), and the refused records.
 Salvaged = tuple[GroundTruth | Detections, NDArray[np.int64] | None, Sequence[Refused]]
 
 
-#: What a format cannot hold of a table that is written: code to the sentence that a person reads, for `n` records.
+#: Codes of what a format cannot hold of a written table, with the sentence for `n` records.
 LOST = {
     "crowd": "{n} objects are crowds, which the format has no field for: they are written as plain objects",
     "difficult": "{n} objects are difficult, which the format has no field for: they are written as plain objects",
@@ -216,72 +214,75 @@ LOST = {
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """A format of files, or of folders of files.
+    """A format of files or folders.
 
     Attributes
     ----------
     name : str
-        What it is called.
+        Name of the format.
     suffixes : tuple of str
-        How the names of its files of detections end: ``detmap batch`` takes these from a folder.
+        Suffixes of its files of detections, which ``detmap batch`` takes from a folder.
     sniff : callable
-        ``sniff(given)`` returns whether what is `Given` is of this format. Plug-ins are asked first, the last of them first.
+        ``sniff(given)`` returns whether a `Given` is of this format. Plug-ins are asked first, in reverse order of
+        registration.
     is_certain : callable, or None
-        ``is_certain(given)`` returns whether it is of this format and can be of no other that ships; of the format of most
-        files, so that the others are not loaded.
+        ``is_certain(given)`` returns whether it is of this format and of no other built-in one; for the most common
+        format, so that other formats need not be loaded.
     read_ground_truth : callable, or None
         ``read_ground_truth(source, reading)`` returns a `GroundTruth`. The source is a path, or the bytes of a stream.
     read_detections : callable, or None
-        ``read_detections(source, ground_truth, reading)`` returns `Detections`. There may be no ground truth: None.
+        ``read_detections(source, ground_truth, reading)`` returns `Detections`. The ground truth may be None.
     write_ground_truth, write_detections : callable, or None
-        ``write(table, path, writing)`` writes a table, and returns what the format cannot hold of it: codes of `LOST` with
-        the number of records, 0 where there are none.
+        ``write(table, path, writing)`` writes a table, and returns what the format cannot hold of it: codes of `LOST`
+        with numbers of records, which may be 0.
     written : tuple of str
-        How the names of files end that it writes; the first is its own. Empty: it writes folders.
+        Suffixes of the files that it writes, its own first. Empty: it writes folders.
     holds : tuple of str, or None
-        The kinds of shape that it has fields for, by their `iou_type`. None: its readers say what they cannot read.
+        The kinds of shape that it can hold, by `iou_type`. None: its readers raise for what they cannot read.
     protocol : str
-        The protocol of the benchmark whose files these are, which a message proposes; empty: none in particular.
+        The protocol of the format's benchmark, which a message proposes; empty if there is none.
     leveled : bool
-        Whether its objects have KITTI's levels of difficulty, which other rules than that protocol's do not read.
+        Whether its objects have KITTI's levels of difficulty, which only that protocol reads.
     federated : bool
-        Whether it has fields for lists of categories of each image, as LVIS's and Open Images', and for frequencies; for
-        CrowdPose's crowd index, and for flags and scores of parts as COCO-WholeBody's.
+        Whether it has fields for category lists of images and frequencies (LVIS, Open Images), for CrowdPose's crowd
+        index, and for flags and scores of parts (COCO-WholeBody).
     grouped : bool
         Whether it has a field for boxes that stand for groups.
     fields : tuple of str, or None
-        The names of further fields of objects, as `GroundTruth.fields`, that it has a place for. None: any name.
+        The names of further fields of objects, see `GroundTruth.fields`, that it can hold. None: any name.
     words : tuple of str
-        What help calls a source of ground truth and one of detections.
+        Descriptions of a source of ground truth, and of detections, for help.
     members : str
-        How the names of the files in a folder of detections end.
+        Suffix of the files in a folder of detections.
     inside : str
-        The folder within such a folder that holds the files, where it is there.
+        Optional subfolder that holds these files.
     beside : callable, or None
         ``beside(source)`` returns the paths of files besides a path of detections that decide how these are read.
     takes : tuple of str, or None
-        Which of the options of `Reading` that concern some formats alone concern it; None: any, and it leaves aside what
-        does not concern it.
+        The options of `Reading`, among those that concern only some formats, that it supports; None: all, and it
+        ignores what does not apply.
     needs_images : bool
-        Whether its detections are read with the help of the names and sizes of images, which ground truth then is to say.
+        Whether reading its detections needs names and sizes of images from the ground truth.
     by_name : callable, or None
-        ``by_name(given)`` returns whether detections seem to name their images by files, in a format whose detections have
-        ids otherwise; they are read as those of a format that `needs_images` then.
+        ``by_name(given)`` returns whether detections seem to refer to images by file name, in a format that normally
+        uses ids; then they are read as in a format that `needs_images`.
     tell : callable, or None
-        ``tell(given)`` says of what its sniff takes for either whether it is ground truth or detections; None: not clear.
+        ``tell(given)`` returns the role of a source that `sniff` recognises: ground truth, detections, or None if
+        unclear.
     kinds_in : callable, or None
-        ``kinds_in(source)`` returns how many records have a shape of each kind, by `iou_type`; boxes apart. The names are
-        those of kinds that read their own field; ``""`` is the number of all records. None: it holds boxes, or takes what
-        `iou_type` says.
+        ``kinds_in(source)`` returns the number of records with a shape of each kind other than boxes, by `iou_type` of
+        kinds that read their own field; ``""`` is the number of all records. None: it holds boxes, or the kind given by
+        `iou_type`.
     inspect : callable, or None
-        ``inspect(source)`` returns an `Inspection` of ground truth, for ``detmap check``; None: there is nothing to add.
+        ``inspect(source)`` returns an `Inspection` of ground truth, for ``detmap check``; None: there are no further
+        facts.
     salvage : callable, or None
-        ``salvage(source, role, kinds, ground_truth)`` reads what strict reading refuses: a table with shapes of some kinds,
-        without the records that are wrong, the places of its rows in the file's list, and what was left aside; None where
-        that cannot be done.
+        ``salvage(source, role, kinds, ground_truth)`` reads what strict reading refuses, with shapes of the given
+        kinds: a table of the valid records, the indices of its rows in the file's list, and the refused records; None
+        if that is impossible.
     image_field : callable, or None
-        ``image_field(source, name)`` returns what a field of each image of ground truth says, by the id of the image; None
-        where an image does not have the field. None: it has no fields of images.
+        ``image_field(source, name)`` returns a field of the images of ground truth by image id, with None for images
+        without it. None: images have no fields.
     """
 
     name: str
@@ -320,23 +321,23 @@ class Format:
 #: Every format by name.
 FORMATS = Registry(Format, "format")
 
-#: The format of documents that are parsed already.
+#: Format of parsed documents.
 OF_DOCUMENTS = "coco"
 
-#: The formats whose readers say what is wrong with a file, or a folder, that no format recognises.
+#: Formats whose readers raise the error for a file, or a folder, that no format recognises.
 _OTHERWISE = {False: "coco", True: "voc"}
 
 
 def able(role: Role) -> list[Format]:
-    """Return the formats that can be read for a role: those that detmap brings first, then plug-ins as they came."""
+    """Return the formats that can be read for a role: built-in ones first, then plug-ins in order of registration."""
     found = [one for one in FORMATS.values() if getattr(one, f"read_{role}") is not None]
     return sorted(found, key=lambda one: not FORMATS.is_shipped(one.name))
 
 
 @contextmanager
 def asked(found: Format, source: object) -> Iterator[None]:
-    """Within this context a format works on a source; what a plug-in's fails with becomes a line for its user. Raises
-    `InputError` instead of any error of a format that detmap does not bring, but for those of detmap and of the system.
+    """Within this context, turn exceptions of a plug-in's format into an `InputError` of one line, except errors of
+    detmap and of the system.
     """
     try:
         yield
@@ -358,10 +359,8 @@ def _fits(found: Format, given: Given, source: Path | Held) -> bool:
 
 
 def recognise(source: Path | Held, role: Role) -> Format | None:
-    """Return the format of what there is to read; None where no format recognises it. Raises `InputError` where two of
-    detmap's own formats fit.
-
-    Plug-ins are asked first, and the first that recognises it has it.
+    """Return the format of a source, None if unrecognised; the first plug-in that recognises it wins. Raises
+    `InputError` if two built-in formats fit.
     """
     given = Given(source, role)
 
@@ -378,7 +377,8 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
         return usual
     own = [one for one in able(role) if FORMATS.is_shipped(one.name) and one.sniff(given)]
     surer = [one for one in own if one.name != OF_DOCUMENTS]
-    if len(surer) < len(own):  # any JSON may be COCO's, and so may what another format knows as the other side
+    # any JSON may be COCO's, and so may files that another format recognises for the other role
+    if len(surer) < len(own):
         other = Given(source, _OTHER[role])
         known = (one for one in able(_OTHER[role]) if FORMATS.is_shipped(one.name) and one.name != OF_DOCUMENTS)
         own = surer if surer or any(one.sniff(other) for one in known) else own
@@ -395,11 +395,9 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
 
 
 def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
-    """Return the format of what there is to read, or the one whose reader says best why it cannot be read. Raises
-    `OptionError` where there is no format of that name, or it is not read for this role, `InputError` where two formats
-    fit; where it is recognised as the other side; and where it is text of no known form.
-
-    With a `name` it is the format of that name.
+    """Return the format of a source (the one called `name`, if given), or the one whose reader has the best error
+    message. Raises `OptionError` for an unknown name or one without this role, `InputError` if two formats fit, if the
+    source is of the other role, and for text of no known form.
     """
     if name is not None:
         return _named(name, f"read_{role}", able(role))
@@ -407,8 +405,8 @@ def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
 
 
 def unknown(source: Path | Held, role: Role) -> Format:
-    """Return the format whose reader says best why what no format recognises cannot be read; raises `InputError` where
-    it is recognised as the other side; and where it is text of no known form.
+    """Return the format whose reader has the best error message for an unrecognised source; raise `InputError` if it is
+    of the other role, and for text of no known form.
     """
     given = Given(source, role)
     _refuse_other(given, source)
@@ -422,7 +420,7 @@ _FLAG = {"ground_truth": "format=... (--gt-format)", "detections": "format=... (
 
 
 def _refuse_other(given: Given, source: Path | Held) -> None:
-    """Refuse what no format recognises, where more can be said of it than the reader of another format would say."""
+    """Refuse an unrecognised source if there is a better message than that of another format's reader."""
     name = getattr(source, "name", None) if isinstance(source, Held) else os.fspath(source)
     other = _OTHER[given.role]
     swapped = None
@@ -431,7 +429,7 @@ def _refuse_other(given: Given, source: Path | Held) -> None:
     texts = [one for one in given.names if one.lower().endswith(".txt")]
     if swapped is not None and swapped.tell is not None and texts:
         with asked(swapped, source):
-            if swapped.tell(given) == given.role:  # files without a line fit either side
+            if swapped.tell(given) == given.role:  # empty files fit either role
                 swapped = None
     if swapped is not None:
         remedy = "are the arguments swapped? The ground truth comes first, and detections alone have scores"
@@ -454,7 +452,7 @@ def _refuse_other(given: Given, source: Path | Held) -> None:
 
 
 def _refuse_unlike(given: Given, source: Path | Held) -> None:
-    """Refuse a folder of files that no format has, and XML, and say what is there and what would be read."""
+    """Refuse a folder that fits no format, and XML, saying what is there and what would be read."""
     formats = ", ".join(one.name for one in able(given.role))
     remedy = f"say which format it is: {_FLAG[given.role]}, one of {formats}"
     if given.is_folder:
@@ -468,7 +466,7 @@ def _refuse_unlike(given: Given, source: Path | Held) -> None:
                 with suppress(InputError):
                     found = recognise(path, given.role)
                     inside += [] if found is None else [f"{name} ({found.name})"]
-        if not counts or ".xml" in counts:  # whose reader says what is wrong
+        if not counts or ".xml" in counts:  # its reader raises the error
             return
         parts = [f"{count:,} {what}" for what, count in counts.most_common(3)]
         held = f"holds {', '.join(parts)}{', and others' if len(counts) > 3 else ''}, which no format is known by"
@@ -485,8 +483,8 @@ def _refuse_unlike(given: Given, source: Path | Held) -> None:
 
 
 def to_write(path: Path, role: Role, name: str | None = None) -> Format:
-    """Return the format in which a path is to be written: the one of that name, or the one that the path's name says;
-    raises `OptionError` where no format is meant, or it is not written for this role.
+    """Return the format to write a path in: the given one, or the one of the path's suffix; raise `OptionError` if
+    there is none, or it cannot write this role.
     """
     writers = [one for one in FORMATS.values() if getattr(one, f"write_{role}") is not None]
     if name is not None:
@@ -503,7 +501,7 @@ def to_write(path: Path, role: Role, name: str | None = None) -> Format:
 
 
 def _named(name: str, attribute: str, able: Iterable[Format]) -> Format:
-    """Return the format of a name, of those that are able to do something."""
+    """Return the format of a name among those that can do something."""
     found = FORMATS.find(name)
     if getattr(found, attribute) is None:
         verb, _, role = attribute.partition("_")
@@ -514,13 +512,13 @@ def _named(name: str, attribute: str, able: Iterable[Format]) -> Format:
 
 
 def describe_lost(lost: Mapping[str, int]) -> list[str]:
-    """Return the sentences that say what a format could not hold, in the order of `LOST`; then a plug-in's own codes."""
+    """Return sentences on lost content, in the order of `LOST`, then for a plug-in's own codes."""
     own = {code: f"{{n}} records, of which the format cannot hold: {code}" for code in lost if code not in LOST}
     return [text.format(n=f"{lost[code]:,}") for code, text in {**LOST, **own}.items() if lost.get(code)]
 
 
 def check_kind(found: Format, iou_type: str, source: str) -> None:
-    """Refuse a format that has no field for a kind of shape."""
+    """Refuse a format that cannot hold a kind of shape."""
     if found.holds is not None and iou_type not in found.holds:
         raise InputError(
             f"a file of the format {found.name} holds {', '.join(found.holds)}, not {iou_type}",
@@ -531,5 +529,5 @@ def check_kind(found: Format, iou_type: str, source: str) -> None:
 
 
 def suffixes() -> tuple[str, ...]:
-    """Return how the names of files of detections end."""
+    """Return the suffixes of files of detections."""
     return tuple(dict.fromkeys(suffix for one in able("detections") for suffix in one.suffixes))

@@ -1,8 +1,8 @@
 """A text file per image, a line per record: ``class [score] a b c d``, in pixels.
 
-Cartucho's tools write two corners, left, top, right, bottom, and the word ``difficult`` behind what need not be found.
-Padilla's take these, near corner and size, or centre and size as shares of the image. Which of these it is follows from
-the numbers unless the caller says it, and is noted.
+Cartucho's tools write two corners (left, top, right, bottom), and the word ``difficult`` after objects that need not be
+found. Padilla's tool accepts these, near corner and size, or normalised centre and size. The numbers decide the format,
+with a notice, unless the caller gives it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from detmap.plugins import register
 from detmap.reading.lines import Lines
 from detmap.shapes.boxes import seem_shares
 
-#: Maximum share of boxes inverted as corners that are taken for mistakes, and not for a sign of the format "xywh".
+#: Maximum share of boxes with inverted corners that are taken for mistakes rather than for the format "xywh".
 _FEW = 0.05
 
 
@@ -27,7 +27,7 @@ def _form(lines: Lines, boxes: NDArray[np.float64], given: str | None) -> tuple[
         return "cxcywh", {"boxes_read_as_shares": len(boxes)}
     inverted = (boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1])
     count = int(np.count_nonzero(inverted))
-    if 0 < count < _FEW * len(boxes):  # of sizes far more are smaller than where their box begins
+    if 0 < count < _FEW * len(boxes):  # sizes would more often be below the box's origin
         raise lines.error(
             int(np.argmax(inverted)),
             f"is one of {count:,} boxes of {len(boxes):,} that are inverted as left, top, right, bottom: these can be "

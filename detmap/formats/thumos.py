@@ -31,7 +31,7 @@ _FOUND = "a line is: video start end class-number confidence"
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
-    """Read a folder, or an archive, of annotations of one subset, with the list of classes where it is there."""
+    """Read a folder, or archive, of annotations of one subset, with its list of classes if any."""
     name = name_of(source, "ground truth")
     files: dict[str, tuple[bytes, str]] = {}
     subsets = set()
@@ -52,7 +52,7 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
     videos = _videos(lines, 3, _TRUTH)
     ends = lines.floats(skip=1)[0].reshape(-1, 2)
     of, crowd = np.array(lines.files, np.int64), np.array(lines.files, np.int64) == len(labels)
-    # An ambiguous segment is one of every class.
+    # An ambiguous segment becomes a crowd of every class.
     rows = np.concatenate([np.flatnonzero(~crowd), np.repeat(np.flatnonzero(crowd), len(ids))])
     own = np.concatenate([of[~crowd], np.tile(np.arange(len(ids)), int(crowd.sum()))])
     with lines.named(rows):
@@ -68,7 +68,7 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read a file of detections; those in videos that the ground truth does not have are left to the protocol."""
+    """Read a file of detections; those in videos that the ground truth lacks are left to the protocol."""
     data, name = read_bytes(source, "detections")
     lines = read_lines([(bytes(data), name)])
     videos = [one.removesuffix(".mp4") for one in _videos(lines, 5, _FOUND)]
@@ -108,7 +108,7 @@ def _class_numbers(data: bytes, place: str) -> dict[str, int]:
 
 
 def _videos(lines: Lines, width: int, form: str) -> list[str]:
-    """Return the first word of each line; raise where a line does not have `width` words."""
+    """Return the first word of each line; raise for a line without `width` words."""
     made = []
     for row, words in enumerate(lines.fields):
         if len(words) != width:
@@ -121,7 +121,7 @@ def _videos(lines: Lines, width: int, form: str) -> list[str]:
 
 
 def _sniff(given: Given) -> bool:
-    """Ground truth goes by the names of its files, detections by lines with two times and the number of a class."""
+    """Recognise ground truth by file names, detections by lines with two times and a class number."""
     if given.role == "ground_truth":
         named = [one for one in given.names if _FILE.fullmatch(one)]
         return bool(named) and all(

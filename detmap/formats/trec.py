@@ -17,27 +17,27 @@ from detmap.reading.scanner import QrelsColumns, RunColumns, scan_qrels, scan_ru
 from detmap.reading.sources import Opened, Source
 from detmap.system import parallel
 
-#: Longer ids are refused: no corpus has them, and some columns are as wide as their longest element.
+#: Maximum length of an id: no corpus has longer ones, and some columns are as wide as their longest element.
 LONGEST_ID = 1024
 
-_MARK = b"\xef\xbb\xbf"  # of the byte order, in UTF-8
-_WORTH_SCANNING = 1 << 20  # bytes; below it, loading the scanner takes longer than all else
-_COMMENTS = 1000  # lines at the end among which the last record is looked for
-_BLOCK = 1 << 16  # ids that are looked at together
+_MARK = b"\xef\xbb\xbf"  # UTF-8 byte order mark
+_WORTH_SCANNING = 1 << 20  # bytes; loading the scanner takes longer than reading a smaller file otherwise
+_COMMENTS = 1000  # maximum number of comment lines at the end of a file
+_BLOCK = 1 << 16  # number of ids processed together
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Strings of bytes that lie in a buffer: in a file, or end to end."""
+    """Byte strings within a buffer, such as a file."""
 
     #: The buffer, at least eight bytes; shape (bytes,).
     data: NDArray[np.uint8]
-    #: Where each string lies: its first byte's position, shifted left by `LENGTH_BITS`, plus its length; shape (n,).
+    #: Location of each string: its first byte's position, shifted left by `LENGTH_BITS`, plus its length; shape (n,).
     words: NDArray[np.uint64]
 
     @classmethod
     def of(cls, ids: NDArray[Any] | Sequence[bytes]) -> Texts:
-        """Locate ids: of a list, of an array of bytes, or the eight bytes of each integer of an array of int64."""
+        """Locate ids from a list, from an array of bytes, or as the eight bytes of each integer of an int64 array."""
         if not isinstance(ids, np.ndarray):
             return cls.joined(b"".join(ids), np.fromiter(map(len, ids), np.int64, len(ids)))
         width = ids.dtype.itemsize
@@ -46,7 +46,7 @@ class Texts:
 
     @classmethod
     def joined(cls, data: bytes, lengths: NDArray[np.int64]) -> Texts:
-        """Locate ids that lie end to end, each with its length in bytes."""
+        """Locate ids that are concatenated, given the length of each in bytes."""
         return cls._at(np.frombuffer(data, np.uint8), np.cumsum(lengths) - lengths, lengths)
 
     @classmethod
@@ -62,7 +62,7 @@ class Texts:
         return Texts(self.data, readonly(self.words[rows], np.uint64))
 
     def lengths(self) -> NDArray[np.int64]:
-        """Return how many bytes each string has."""
+        """Return the length of each string in bytes."""
         lengths: NDArray[np.uint64] = self.words & LENGTHS
         return lengths.astype(np.int64)
 
@@ -75,15 +75,15 @@ class Texts:
 class Lines(NamedTuple):
     """The columns of a file of judgements or of a run, in the order of the file."""
 
-    #: The query of each line: its place in `queries`; shape (n,).
+    #: The query of each line as an index into `queries`; shape (n,).
     codes: NDArray[np.int32]
-    #: The ids of the queries in the order of their first appearance.
+    #: The ids of the queries in order of first appearance.
     queries: list[bytes]
     #: The ids of the documents.
     documents: Texts
     #: Grades (int64) of judgements, scores (float64) of a run; shape (n,).
     values: NDArray[np.int64] | NDArray[np.float64]
-    #: Lines with text after a run's name, which is not read; comments; and lines of queries whose ids begin with ``#``.
+    #: Counts of lines with text after a run's name, of comments, and of lines of queries whose ids begin with ``#``.
     notices: dict[str, int]
 
 
@@ -93,7 +93,7 @@ def read_qrels(source: Source) -> Lines:
 
     Lines end with a line feed, a carriage return, or both. Blank lines are left out; ``.gz`` is decompressed. A line that
     begins with ``#`` is a record if it has all fields, and the last one is a number; other such lines are comments, which
-    are counted. (trec_eval 9 and pytrec_eval have no comments, and trec_eval 10 leaves out all lines that begin so.)
+    are counted. (trec_eval 9 and pytrec_eval have no comments, and trec_eval 10 skips all lines that begin with ``#``.)
     """
     with Opened(source, "qrels") as opened:
         found = scan_qrels(opened.data) if len(opened) >= _WORTH_SCANNING else None
@@ -113,12 +113,12 @@ def read_qrels(source: Source) -> Lines:
 
 def read_run(source: Source) -> Lines:
     """Read a run: lines of query, Q0, document, rank, score and name. Raises `InputError` for a line that cannot be
-    read, with the file and the line. Where the text after the name could be another record, a line feed is missing, as
-    between files that were joined: that is an error, too.
+    read, with the file and the line. Text after the name that could be another record is an error too: a line feed is
+    missing, as between concatenated files.
 
-    The rank is not read: documents are ordered by score, as trec_eval does. Text after the name is left out, as there,
-    and its lines are counted. Lines end as in `read_qrels`, which says also what else is left out. A line that begins with
-    ``#`` is a record if it has six fields, or more and Q0 or 0 for its second, and a number for its fifth.
+    The rank is not read: documents are ordered by score, as in trec_eval. Text after the name is ignored, as there, and
+    its lines are counted. Line ends and comments are as in `read_qrels`. A line that begins with ``#`` is a record if
+    its fifth field is a number and it has six fields, or more with Q0 or 0 as the second.
     """
     with Opened(source, "run") as opened:
         found = scan_run(opened.data) if len(opened) >= _WORTH_SCANNING else None
@@ -135,7 +135,7 @@ def read_run(source: Source) -> Lines:
 
 
 def run_name(source: Source) -> str | None:
-    """Return the name on the last line of a run, which trec_eval takes for that of all; None where it is no such file."""
+    """Return the name on the last line of a run, which trec_eval takes as the run's; None for another kind of file."""
     with Opened(source, "run") as opened:
         lines = bytes(opened.whole()).rstrip().splitlines()[-_COMMENTS:]
     for line in reversed(lines):
@@ -146,7 +146,7 @@ def run_name(source: Source) -> str | None:
 
 
 def _plain(found: RunColumns | QrelsColumns) -> bool:
-    """Return whether a file was understood, and holds no id that reading line by line refuses, which finds its place."""
+    """Return whether a file was understood, and holds no id that line-by-line reading, which can locate it, refuses."""
     if not found.queries:
         return False
     documents = found.document
@@ -154,7 +154,7 @@ def _plain(found: RunColumns | QrelsColumns) -> bool:
     def longest(begin: int, end: int) -> int:
         return int((documents[begin:end] & LENGTHS).max())
 
-    # In blocks that fit into a cache: a temporary column of all lengths would take longer to make than the maximum.
+    # In blocks that fit into a cache: a temporary column of all lengths would cost more than the maximum.
     blocks = [(begin, min(begin + _BLOCK, documents.size)) for begin in range(0, documents.size, _BLOCK)]
     lengths = [*map(len, found.queries), *parallel.run(longest, blocks)]
     return max(lengths) <= LONGEST_ID and not any(query.startswith(_MARK) for query in found.queries)
@@ -165,7 +165,7 @@ def _documents(found: RunColumns | QrelsColumns) -> Texts:
 
 
 def _fields(opened: Opened, kind: str, count: int, wanted: int) -> tuple[Lines, list[bytes], list[str]]:
-    """Return lines of `count` fields, without values as yet; the texts of field `wanted`; and the place of each line."""
+    """Return lines of `count` fields without values, the texts of field `wanted`, and the place of each line."""
     data, name = bytes(opened.whole()).removeprefix(_MARK), opened.name
     if b"\0" in data:
         raise InputError("holds a zero byte: not a text file", source=name)
@@ -201,7 +201,7 @@ def _fields(opened: Opened, kind: str, count: int, wanted: int) -> tuple[Lines, 
 
 
 def _notices(codes: NDArray[np.int32], queries: list[bytes], longer: int, comments: int) -> dict[str, int]:
-    """Return what a file has that is unusual, counted; `codes` are the places in `queries` of its lines."""
+    """Return notices on a file; `codes` are the indices of its lines into `queries`."""
     marked = [code for code, query in enumerate(queries) if query[:1] == b"#"]
     records = int(np.isin(codes, marked).sum()) if marked else 0
     return {"text_after_name": longer, "comment_lines": comments, "marked_records": records}
@@ -215,11 +215,11 @@ def _is_record(fields: list[bytes], kind: str, count: int, wanted: int) -> bool:
         decimal(fields[wanted])
     except ValueError:
         return False
-    return True  # what is no grade or score all the same is an error, as on other lines
+    return True  # an invalid grade or score raises, as on other lines
 
 
 def _grade(text: bytes) -> int | None:
-    """Return a grade; None for what is no integer."""
+    """Return a grade; None for text that is no integer."""
     try:
         return whole(text)
     except (ValueError, OverflowError):
@@ -227,7 +227,7 @@ def _grade(text: bytes) -> int | None:
 
 
 def _score(text: bytes) -> float:
-    """Return a score; NaN for what is no number."""
+    """Return a score; NaN for text that is no number."""
     try:
         return decimal(text)
     except ValueError:
@@ -235,19 +235,18 @@ def _score(text: bytes) -> float:
 
 
 def _wrong_count(line: bytes, kind: str, count: int, place: str) -> InputError:
-    """Return the error about a line with too few fields, or with so many that they could be two records."""
+    """Return the error about a line with too few fields, or with enough for two records."""
     found = len(line.split())
     remedy = "query, 0, document, grade" if kind == "qrels" else "query, Q0, document, rank, score, name"
-    # Of two records on one line, the last field of one and the first of the other may be one word.
+    # With two records on one line, the last field of one may be joined to the first of the other.
     if found > count and (kind == "run" or found >= 2 * count - 1):
         remedy += "; two records on one line? A line feed is missing, as where files were joined"
     return InputError(f"{found} fields where {count} belong", source=place, value=line, remedy=remedy)
 
 
 def _holds_record(words: list[bytes]) -> bool:
-    """Return whether words after a run's name could hold the later fields of another record: Q0, document, rank, score.
-
-    Two of the three that can be told suffice: one may be damaged.
+    """Return whether words after a run's name could be the later fields of another record (Q0, document, rank, score):
+    two of the three recognisable fields suffice, as one may be damaged.
     """
     return any(
         (word.upper() in (b"Q0", b"0")) + _is_number(rank) + _is_number(score) >= 2

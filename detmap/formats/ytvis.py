@@ -30,10 +30,10 @@ from detmap.shapes.kinds import MASKS, TRACKS
 from detmap.shapes.reading import powers
 from detmap.system import parallel
 
-#: Bytes of segmentations that are read at a time, so that they stay in the processor's cache.
+#: Number of bytes of segmentations read at a time, which stay in the processor's cache.
 _BLOCK = 1 << 20
 
-#: Bytes of a segmentation, so that lists of shorter ones are passed twice.
+#: Minimum length in bytes of a segmentation that is found without a second pass over shorter ones.
 _SHORTEST = 32
 
 
@@ -78,7 +78,7 @@ class _Document(msgspec.Struct):
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
-    """Read annotations; areas are the means of those of the file that are not 0."""
+    """Read annotations; the area of an object is the mean of its non-zero areas."""
     document, data, name = _decoded(source, "ground truth", _Document)
     videos, rows = document.videos, document.annotations
     sizes = [(one.height, one.width) for one in videos]
@@ -123,7 +123,7 @@ def _decoded(source: Any, what: str, kind: Any) -> tuple[Any, NDArray[np.uint8],
 
 
 def _mean_area(areas: Sequence[float | None]) -> float:
-    """Return the mean of the areas that are given and not 0; 0 where none is."""
+    """Return the mean of the given areas other than 0; 0 if there are none."""
     seen = [area for area in areas if area]
     return sum(seen) / len(seen) if seen else 0.0
 
@@ -131,7 +131,7 @@ def _mean_area(areas: Sequence[float | None]) -> float:
 def _tracks(
     data: NDArray[np.uint8], rows: Sequence[_Track], sizes: NDArray[np.int64], name: str, kind: str
 ) -> dict[str, Any]:
-    """Return the tracks of records and what is unusual in them; masks stay compressed."""
+    """Return the tracks of records with notices; masks stay compressed."""
     lists = _places(data, rows)
     other = np.flatnonzero(data[lists[:, 0]] != ord("["))
     if other.size:
@@ -159,7 +159,7 @@ def _tracks(
 
 
 def _places(data: NDArray[np.uint8], rows: Sequence[_Track]) -> NDArray[np.int64]:
-    """Return where the segmentations of records begin and end: msgspec returns views of the document."""
+    """Return begin and end of the segmentations of records: msgspec returns views of the document."""
     start = data.__array_interface__["data"][0]
     views = [np.frombuffer(row.segmentations, np.uint8) for row in rows]
     begins = np.array([one.__array_interface__["data"][0] - start for one in views], np.int64)
@@ -169,8 +169,8 @@ def _places(data: NDArray[np.uint8], rows: Sequence[_Track]) -> NDArray[np.int64
 
 
 class _Read(NamedTuple):
-    """What lists were read as: parts of masks and their reader, whether each frame has a mask, and how many frames each
-    list has.
+    """Lists as read: parts of masks with their reader, whether each frame has a mask, and the number of frames of each
+    list.
     """
 
     reader: Reader
@@ -182,7 +182,9 @@ class _Read(NamedTuple):
 def _read(
     data: NDArray[np.uint8], lists: NDArray[np.int64], blocks: list[tuple[int, int]], *, exact: bool
 ) -> _Read | None:
-    """Read the masks of all lists, block by block; None where one is no JSON, or, unless `exact`, may be none."""
+    """Read the masks of all lists block by block; None for invalid JSON, or, unless `exact`, for JSON that may be
+    invalid.
+    """
     lengths = np.empty(len(lists), np.int64)
     found = parallel.run(lambda begin, end: _elements(data, lists[begin:end], exact, lengths[begin:end]), blocks)
     elements = [one for one in found if one is not None]
@@ -206,7 +208,7 @@ def _read(
 def _elements(
     data: NDArray[np.uint8], lists: NDArray[np.int64], exact: bool, out_lengths: NDArray[np.int64]
 ) -> NDArray[np.int64] | None:
-    """Return where the elements of some lists begin and end, and write how many each has; None where one is no JSON."""
+    """Return begin and end of the lists' elements, and write their numbers; None for invalid JSON."""
     lists = readonly(lists, np.int64)
     count, room = 0, int((lists[:, 1] - lists[:, 0]).sum()) // _SHORTEST + 1
     while True:
@@ -217,7 +219,7 @@ def _elements(
 
 
 def _sniff(given: Given) -> bool:
-    """Lists of files of videos, or of segmentations; files of frames, whose records have an image_id, are COCO's."""
+    """Recognise lists of videos, or of segmentations; files of frames, whose records have an image_id, are COCO's."""
     if given.is_folder or b'"image_id"' in given.head:
         return False
     start = {"ground_truth": b"{", "detections": b"["}[given.role]

@@ -1,4 +1,4 @@
-"""What is wrong with COCO's records: for parsed objects, and for files that the typed decoder did not take."""
+"""Find what is wrong with COCO's records, in parsed objects and in files that the typed decoder refused."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from detmap.reading.scanner import GROUND_TRUTH_ONLY, RESULT_LISTS
 from detmap.shapes import KINDS, Kind
 from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS
 
-#: Maximum number of characters of an id.
+#: Maximum length of an id in characters.
 LONGEST_ID = 256
 
-#: What a record must have.
+#: Required fields of a record.
 FIELDS = {
     "image": ("id",),
     "category": ("id",),
@@ -34,7 +34,7 @@ _LIST = 'a result file is [{"image_id": …, "category_id": …, "bbox": […], 
 
 
 def _results_within(document: Mapping[str, Any], name: str) -> Any:
-    """Return the list of results that an object has, or raise the error that says why it has none."""
+    """Return an object's list of results, or raise the error that says why it has none."""
     found = [key for key in RESULT_LISTS if key in document]
     if len(found) > 1:
         raise InputError(f"has both {' and '.join(found)}", source=name, remedy="keep the list of detections alone")
@@ -62,7 +62,7 @@ def _kind(value: Any) -> str:
 
 
 def checked_results(document: Any, name: str, kind: Kind | None = None) -> list[dict[str, Any]]:
-    """Return the records of a list of results, or of an object that has one, as plain Python values."""
+    """Return the records of a list of results, or of an object that holds one, as plain Python values."""
     if isinstance(document, Mapping):
         document = _results_within(document, name)
     if not isinstance(document, Sequence) or isinstance(document, str | bytes):
@@ -98,14 +98,14 @@ def checked_ground_truth(document: Any, name: str, kind: Kind | None = None) -> 
 
 
 def _side(value: Any) -> float:
-    """Return the height or width of an image, NaN where it is none."""
+    """Return the height or width of an image, NaN if invalid."""
     good = isinstance(value, int | float | np.number) and not isinstance(value, bool) and abs(value) < 2**32
     return float(value) if good else float("nan")
 
 
 def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind | None = None) -> dict[str, Any]:
     """Return the record's fields as plain Python values, or raise the error that names what is wrong."""
-    # Of a record with a shape other than its box, box and area may be missing.
+    # A record with a shape other than its box needs no box and area.
     place: dict[str, Any] = {"source": name, "record": index if kind == "result" else f"{kind} {index}"}
     if not isinstance(record, Mapping):
         raise InputError(f"must be an object, not {_kind(record)}", **place)
@@ -153,7 +153,9 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
 
 
 class BoxlessError(InputError):
-    """The first result has no box, but a shape of `kind`: as in pycocotools all results then have the boxes around these."""
+    """The first result has no box but a shape of `kind`: as in pycocotools, the boxes of all results are then those
+    around the shapes.
+    """
 
     def __init__(self, kind: Kind, problem: str, **place: Any) -> None:
         super().__init__(problem, **place)
@@ -161,7 +163,7 @@ class BoxlessError(InputError):
 
 
 def _other_kind(record: Mapping[str, Any]) -> Kind | None:
-    """Return the kind of shape that a record without a box has."""
+    """Return the kind of shape of a record without a box."""
     for kind in KINDS.values():
         if kind.reader is not None and not _nothing(record.get(kind.field)):
             return kind
@@ -169,7 +171,7 @@ def _other_kind(record: Mapping[str, Any]) -> Kind | None:
 
 
 def _nothing(value: Any) -> bool:
-    """Return whether a field is as good as missing: null, or an empty list."""
+    """Return whether a field counts as missing: null, or an empty list."""
     return value is None or (isinstance(value, list | tuple) and not value)
 
 
@@ -179,7 +181,7 @@ def _checked_box(value: Any, place: dict[str, Any]) -> tuple[float, ...]:
     if not isinstance(numbers, Sequence) or isinstance(numbers, str | bytes):
         raise InputError(f"must be a list of 4 numbers, not {_kind(value)}", **place, remedy=_REMEDIES[BOX_FIELD])
     if len(list(islice(numbers, 5))) != 4:
-        if not isinstance(numbers, list | tuple):  # one that is decoded as it is asked for: counting it would take long
+        if not isinstance(numbers, list | tuple):  # lazily decoded: counting would decode it
             raise InputError("is a list of more or fewer than 4 numbers", **place, remedy=_REMEDIES[BOX_FIELD])
         raise InputError(
             f"has {len(numbers)} numbers where 4 are expected", **place, value=numbers, remedy=_REMEDIES[BOX_FIELD]

@@ -1,5 +1,5 @@
-"""Fields of LVIS, Open Images and CrowdPose in COCO's JSON: which categories were looked for on an image, how frequent
-categories are, which boxes stand for groups, and how crowded images are.
+"""Fields of LVIS, Open Images and CrowdPose in COCO's JSON: category lists of images, frequencies of categories, group
+flags of boxes, and crowding of images.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from detmap.data.crowding import crowd_index_of
 from detmap.errors import InputError
 from detmap.reading.sources import Buffer, unmarked
 
-#: The fields of an image that list categories.
+#: Fields of an image with lists of categories.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids", "pos_category_ids")
 
 #: Spellings of the field of an annotation that marks a group.
@@ -28,7 +28,7 @@ _NOTED_GROUPS = tuple(f"foreign_fields:{field} (" for field in GROUPS)
 
 @cache
 def _decoders() -> tuple[Callable[[Buffer], Any], Callable[[Buffer], Any]]:
-    """Return what decodes the lists of images and categories, and what decodes the flags of groups."""
+    """Return the decoders of the lists of images and categories, and of the flags of groups."""
     import msgspec
 
     unknown: Any = (Any, None)
@@ -43,7 +43,7 @@ def _decoders() -> tuple[Callable[[Buffer], Any], Callable[[Buffer], Any]]:
 
 
 def federated_columns(document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return what a parsed document says, as arguments of `GroundTruth.from_arrays`."""
+    """Return the fields of a parsed document as arguments of `GroundTruth.from_arrays`."""
     annotations, images = document["annotations"], document["images"]
     groups = [[one.get(field) for field in GROUPS] for one in annotations]
     columns = {field: [one.get(field) for one in images] for field in (*LISTS, "crowdIndex")}
@@ -52,12 +52,12 @@ def federated_columns(document: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def has_groups(notices: Mapping[str, int]) -> bool:
-    """Return whether the notices on a document say that annotations have a field that marks a group."""
+    """Return whether the notices on a document mention a field that marks groups."""
     return any(code.startswith(_NOTED_GROUPS) and count for code, count in notices.items())
 
 
 def groups_in(data: Buffer, name: str) -> dict[str, Any]:
-    """Return which annotations of a valid document stand for groups."""
+    """Return which annotations of a valid document are groups."""
     found = _decoders()[1](unmarked(data)).annotations
     return _groups([[getattr(one, field) for field in GROUPS] for one in found], name)
 
@@ -72,14 +72,14 @@ def _groups(values: Sequence[Sequence[Any]], name: str) -> dict[str, Any]:
 
 
 def federated_columns_in(data: Buffer, notices: Mapping[str, int], name: str) -> dict[str, Any]:
-    """Return what a valid document says; it is looked at only where the `notices` say that it has such fields."""
+    """Return the fields of a valid document, which is parsed only if the `notices` mention such fields."""
     if not any(code.startswith(_NOTED) and count for code, count in notices.items()):
         return {}
     return _decoded(unmarked(data), name)
 
 
 def federated_columns_of(sections: Mapping[str, bytes], name: str) -> dict[str, Any]:
-    """Return what the lists of images and categories of a valid document say, as they stand in it."""
+    """Return the fields from the raw lists of images and categories of a valid document."""
     if not sections:
         return _columns((), {}, (), name)
     return _decoded(b"{%b}" % b",".join(b'"%b":%b' % (key.encode(), text) for key, text in sections.items()), name)
@@ -95,7 +95,7 @@ def _decoded(document: Buffer, name: str) -> dict[str, Any]:
 def _columns(
     ids: Sequence[Any], columns: Mapping[str, Sequence[Any]], categories: Iterable[Mapping[str, Any]], name: str
 ) -> dict[str, Any]:
-    """Return the arguments of `GroundTruth.from_arrays`; of images that have the same id the first counts."""
+    """Return the arguments of `GroundTruth.from_arrays`; the first of images with the same id counts."""
     lists: dict[str, dict[Any, Any]] = {}
     for field in LISTS:
         made = lists[field] = {}

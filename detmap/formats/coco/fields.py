@@ -1,4 +1,4 @@
-"""Further fields of COCO's annotations, which levels of difficulty are made of."""
+"""Further fields of COCO's annotations, used by levels of difficulty."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def annotation_fields(
 ) -> dict[str, NDArray[np.float64]]:
     """Return fields of the annotations of a document by name, NaN where an annotation has none.
 
-    ``"attributes.occluded"`` is the field of an object that is a value itself. Raises `InputError` where no annotation has a
-    field, or a value is neither a number nor a boolean.
+    ``"attributes.occluded"`` is a field of a nested object. Raises `InputError` if no annotation has a field, or a
+    value is neither a number nor a boolean.
     """
     if not names:
         return {}
@@ -29,7 +29,7 @@ def annotation_fields(
 
 
 def _records(document: Buffer, names: Sequence[str], source: str) -> list[dict[str, Any]]:
-    """Return the annotations with the given fields alone; none: with all of their fields."""
+    """Return the annotations with only the given fields; None: with all fields."""
     text = unmarked(document)
     heads = list(dict.fromkeys(name.partition(".")[0] for name in names))
     record: Any = dict[str, Any]
@@ -73,7 +73,7 @@ def _value(record: Mapping[str, Any], name: str) -> Any:
 
 
 def _numeric(record: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Return the names of fields that hold numbers or booleans, with those of objects that are values."""
+    """Return the names of numeric and boolean fields, including those of nested objects."""
     found = [f"{prefix}{name}" for name, value in record.items() if isinstance(value, int | float)]
     if not prefix:
         for name, value in record.items():

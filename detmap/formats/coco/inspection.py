@@ -1,4 +1,4 @@
-"""What COCO's files say besides their tables: names and sizes of images, kinds of shape, lists as they stand, polygons."""
+"""Further facts in COCO's files: names and sizes of images, kinds of shape, raw lists, polygons."""
 
 from __future__ import annotations
 
@@ -44,10 +44,8 @@ _decode = msgspec.json.Decoder(_Document).decode
 
 
 def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
-    """Return ground truth with names and sizes of its images, as the document says that it was read from. Raises
-    `InputError` for text that is none.
-
-    What is no name or no size is left out: a size is two whole numbers of 1 or more.
+    """Return ground truth with the names and sizes of its images from its document. Raises `InputError` for invalid
+    text. Invalid names and sizes are left out: a size is two whole numbers of at least 1.
     """
     try:
         images = _decode(unmarked(data)).images
@@ -69,9 +67,8 @@ def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
 
 
 def image_field(source: Source, name: str) -> dict[Any, Any]:
-    """Return what a field says of each image, by the image's id; None of an image that does not have it.
-
-    Of a document that cannot be read nothing is said: its reader says what is wrong.
+    """Return the value of a field by image id, None for images without it. Empty for an unreadable document, about
+    which its reader raises.
     """
     data, _ = read_bytes(source, "ground truth")
     text = unmarked(data)
@@ -85,9 +82,8 @@ def image_field(source: Source, name: str) -> dict[Any, Any]:
 
 
 def kinds_in(source: Source) -> dict[str, int]:
-    """Return how many records of a document have a shape of each kind, and under "" how many records there are.
-
-    Of a document that cannot be read nothing is said: its reader says what is wrong; nor of one without such shapes.
+    """Return the number of records with a shape of each kind, and under "" the number of all records. Empty for a
+    document without such shapes, or an unreadable one, about which its reader raises.
     """
     fields = kinds_by_field() | {field: kind for kind, names in SHIPPED_LISTS.items() for field in names}
     with Opened(source, "records") as opened:
@@ -122,14 +118,14 @@ def kinds_in(source: Source) -> dict[str, int]:
 
 
 def has_key(text: Buffer, name: str) -> bool:
-    """Return whether a document may have a key, as it stands or with a letter of it escaped."""
+    """Return whether a document may have a key, plain or with an escaped letter."""
     return any(re.search(part, text) for part in (b'"%b"' % re.escape(name.encode()), rb"\\u00"))
 
 
 def _absent(opened: Opened, names: Iterable[str]) -> set[str]:
-    """Return which keys a document cannot have, as one of their letters is nowhere in it, and nothing is escaped."""
-    # Results that are boxes alone lack letters of all other keys. This takes a tenth of the time that a search for
-    # words takes, and no memory.
+    """Return keys that a document cannot have, because one of their letters never occurs and nothing is escaped."""
+    # Results with boxes only lack letters of all other keys. This test takes a tenth of the time of searching for
+    # words, and no memory.
     letters = {name: set(name.encode()) for name in names}
     missing = {ord("\\")}.union(*letters.values())
     for piece in opened.pieces():
@@ -166,7 +162,7 @@ class _Shapes(msgspec.Struct, gc=False):
 
 
 def inspect(source: Source) -> Inspection | None:
-    """Return what a file of ground truth says besides; None where it cannot be read so."""
+    """Return further facts about a file of ground truth; None if it cannot be read so."""
     data, _ = read_bytes(source, "ground truth")
     text = unmarked(data)
     try:
@@ -175,7 +171,7 @@ def inspect(source: Source) -> Inspection | None:
         return None
     outlines = None
     if has_key(text, SHIPPED_FIELDS[MASKS]):
-        with suppress(*UNREADABLE):  # a segmentation that is none: reading says so
+        with suppress(*UNREADABLE):  # an invalid segmentation, about which reading raises
             drawn = msgspec.json.decode(text, type=_Shapes).annotations
             outlines = _outlines([one.polygons for one in drawn])
     images, categories = ([one.id for one in part if one.id is not None] for part in (lists.images, lists.categories))
@@ -183,14 +179,14 @@ def inspect(source: Source) -> Inspection | None:
 
 
 def _outlines(values: Sequence[Any]) -> Outlines | None:
-    """Return the extents of polygons."""
+    """Return the bounding boxes of polygons."""
     at = [(record, value) for record, value in enumerate(values) if isinstance(value, list)]
     counts = [len(value) for _, value in at]
     polygons = list(chain.from_iterable(value for _, value in at))
     if not polygons:
         return None
     numbers = np.fromiter(map(len, polygons), np.int64, len(polygons))
-    # Half a point at the end is left out, so that x and y stay what they are.
+    # Drop an odd last coordinate, so that x and y stay aligned.
     flat = np.fromiter(chain.from_iterable(p[: len(p) // 2 * 2] for p in polygons), np.float64)
     points = flat.reshape(-1, 2)
     held = numbers // 2

@@ -1,4 +1,4 @@
-"""Whether a file of results in COCO's JSON holds a record a line."""
+"""Recognise COCO results with one JSON record per line."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from detmap.reading.opening import Held
 from detmap.reading.sources import HEAD, head
 from detmap.reading.typed_json import UNREADABLE
 
-#: A first line that is longer is not looked at.
+#: Maximum length of a first line in bytes.
 _LONGEST_LINE = 1 << 22
 
 
 def holds_lines(source: object, name: str) -> bool:
-    """Return whether a source holds a record a line: its name says so, or its first line is a record.
-
-    Of a file there must be more behind that line: one record alone is no list of them.
+    """Return whether a source holds a record per line: its name says so, or its first line is a record. Files need a
+    second line, because a single record is no list.
     """
     if unpacked_name(name).endswith((".jsonl", ".ndjson")):
         return True
@@ -29,7 +28,7 @@ def holds_lines(source: object, name: str) -> bool:
 
 
 def _begins_with_record(data: bytes, alone: bool) -> bool:
-    """Return whether the first line is a record; unless one `alone` will do, there must be more behind it."""
+    """Return whether the first line is a record, followed by further lines unless `alone`."""
     line, _, rest = data.removeprefix(BOM_UTF8).lstrip().partition(b"\n")
     if not (alone or rest.strip()):
         return False

@@ -21,10 +21,10 @@ from detmap.reading.png import label_map
 from detmap.reading.sources import name_of, read_bytes
 from detmap.reading.typed_json import UNREADABLE, read_json, refused
 
-#: Where label maps are: a folder of PNG files, or arrays by image id.
+#: The source of label maps: a folder of PNG files, or arrays by image id.
 Maps = str | os.PathLike[str] | Mapping[Any, Any]
 
-#: Largest id of a segment that three bytes hold.
+#: Largest segment id that three bytes can hold.
 _LARGEST_IN_PNG = 2**24 - 1
 
 
@@ -62,7 +62,7 @@ def read_panoptic(source: Any, maps: Maps | None = None, *, predictions: bool = 
     Parameters
     ----------
     source : path, bytes, or mapping
-        The JSON, or what it holds as Python objects.
+        The JSON, as a file, bytes or parsed.
     maps : path or mapping of image id to array, optional
         The folder of the label maps, or the maps: ids of segments, integers of shape (H, W), or colours, uint8 of shape
         (H, W, 3). By default the folder that is named like the JSON file, without ``.json``.
@@ -72,12 +72,12 @@ def read_panoptic(source: Any, maps: Maps | None = None, *, predictions: bool = 
     Returns
     -------
     SegmentedImages
-        Label maps are read when they are asked for.
+        Label maps are read lazily.
 
     Raises
     ------
     InputError
-        For JSON that is none of this format, or an image or segment that is there twice in the ground truth.
+        For JSON of another format, or a repeated image or segment in the ground truth.
     OptionError
         Where there is no folder.
     """
@@ -114,7 +114,7 @@ def read_panoptic(source: Any, maps: Maps | None = None, *, predictions: bool = 
 
 
 def is_panoptic(path: Path) -> bool:
-    """Return whether a file begins like COCO's panoptic JSON; one that cannot be read does not."""
+    """Return whether a file begins like COCO's panoptic JSON; False if it cannot be read."""
     try:
         with open(path, "rb") as file:
             head = file.read(1 << 20)
@@ -124,8 +124,8 @@ def is_panoptic(path: Path) -> bool:
 
 
 def with_clusters(images: SegmentedImages, clusters: Path | Mapping[Any, Any]) -> SegmentedImages:
-    """Return ground truth whose images are in clusters, from a file or a mapping by id; raises `InputError` where an image
-    is unknown, given twice or in no cluster.
+    """Return ground truth with clusters of images from a file or a mapping by id; raise `InputError` for an unknown,
+    repeated or missing image.
     """
     return replace(images, clusters=clusters_of(clusters, np.array(images.image_ids), {}))
 
@@ -138,7 +138,7 @@ class _Files:
 
     def __call__(self, image: int) -> tuple[LabelMap, str]:
         path = self.paths[image]
-        if os.path.exists(path) and not os.path.isfile(path):  # a pipe would never end
+        if os.path.exists(path) and not os.path.isfile(path):  # reading a pipe would never end
             raise InputError("is not a file", source=path, remedy="label maps are PNG files")
         if not os.path.exists(path):
             flag = "--gt-folder" if self.role == "ground truth" else "--pred-folder"
@@ -165,7 +165,7 @@ class _Arrays:
 
 
 def _document(source: Any, name: str, of: Any) -> Any:
-    """Return what the JSON holds."""
+    """Return the content of the JSON."""
     remedy = "see COCO's panoptic format"
     if of is _GroundTruth:
         remedy += "; predictions alone have no categories: are the arguments swapped?"
@@ -180,7 +180,7 @@ def _document(source: Any, name: str, of: Any) -> Any:
 def _by_image(
     annotations: Sequence[_Annotation], name: str, predictions: bool, notices: dict[str, int]
 ) -> list[_Annotation]:
-    """Return an annotation per image: of predictions the last one, as panopticapi does."""
+    """Return an annotation per image; of repeated predictions the last one, as in panopticapi."""
     found = {row.image_id: row for row in annotations}
     twice = len(annotations) - len(found)
     if twice and not predictions:
@@ -196,7 +196,7 @@ def _by_image(
 
 
 def _distinct(row: _Annotation, name: str, largest: int | None, notices: dict[str, int]) -> list[_Segment]:
-    """Return the segments of an image: of two of one id the last one, in the place of the first, as in panopticapi."""
+    """Return the segments of an image; of two with the same id the last one replaces the first, as in panopticapi."""
     found = {one.id: one for one in row.segments_info}
     for one in found:
         check_id(one, name, row.image_id, *([] if largest is None else [largest]))
@@ -208,7 +208,7 @@ def _distinct(row: _Annotation, name: str, largest: int | None, notices: dict[st
 def _areas(
     flat: Sequence[_Segment], segments: Sequence[Sequence[_Segment]], rows: Sequence[_Annotation], name: str
 ) -> NDArray[np.float64]:
-    """Return the areas, NaN where there is none; refuse those below 0, or that are no finite number."""
+    """Return the areas, NaN if missing; raise for negative or non-finite ones."""
     areas = np.array([np.nan if one.area is None else one.area for one in flat], np.float64)
     said = np.array([one.area is not None for one in flat], np.bool_)
     bad = np.flatnonzero(said & ~((areas >= 0) & (areas < np.inf)))
@@ -225,7 +225,7 @@ def _areas(
 
 
 def _classes(categories: Sequence[_Category], name: str) -> Classes:
-    """Return the categories; of two of one id the last one, as in panopticapi."""
+    """Return the categories; of two with the same id the last one, as in panopticapi."""
     found = {one.id: one for one in categories}
     for one in found.values():
         if one.isthing is None:
@@ -242,7 +242,7 @@ def _classes(categories: Sequence[_Category], name: str) -> Classes:
 
 
 def folder_of(source: Any, given: str | os.PathLike[str] | None, predictions: bool) -> str:
-    """Return the folder of the label maps; raises `OptionError` where there is none."""
+    """Return the folder of the label maps; raise `OptionError` if there is none."""
     flag, role = ("--pred-folder", "predictions") if predictions else ("--gt-folder", "ground truth")
     if given is None and not isinstance(source, str | os.PathLike):
         raise OptionError(f"the label maps of the {role} are needed: a folder, or a mapping of image ids to arrays")
@@ -253,7 +253,7 @@ def folder_of(source: Any, given: str | os.PathLike[str] | None, predictions: bo
 
 
 def _path(folder: str, row: _Annotation, name: str) -> str:
-    """Return the path of the label map of an image; refuse one outside of the folder."""
+    """Return the path of an image's label map; raise if it is outside of the folder."""
     file = row.file_name
     problem = None
     if file is None:

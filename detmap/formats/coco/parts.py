@@ -1,4 +1,4 @@
-"""Fields of COCO's records for parts of a shape, as COCO-WholeBody has them: lists of further points, scores, flags."""
+"""Fields of COCO's records for parts of a shape, as in COCO-WholeBody: further lists of points, scores, flags."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parts_of_records(kind: Kind, records: Iterable[Mapping[str, Any]]) -> list[d
 
 
 def parts_of_document(kind: Kind, data: Buffer, *, lines: bool = False) -> list[dict[str, bytes]]:
-    """Return the fields of parts that the records of a valid document have, as they stand in it."""
+    """Return the fields of parts in the records of a valid document, as raw JSON."""
     text = data[3:] if data[:3] == BOM_UTF8 else data
     record, document = _structs(_fields(kind))
     if lines:
@@ -48,7 +48,7 @@ def parts_of_document(kind: Kind, data: Buffer, *, lines: bool = False) -> list[
 
 @cache
 def _structs(fields: tuple[str, ...]) -> tuple[Any, Any]:
-    """Return what decodes a record with these fields, and an object with a list of such records."""
+    """Return the decoders of a record with these fields, and of an object with a list of such records."""
     typed: Any = [(field, msgspec.Raw, msgspec.Raw()) for field in fields]
     record = msgspec.defstruct("_Record", typed, gc=False)
     lists: Any = [(name, list[record], []) for name in RESULT_LISTS]  # type: ignore[valid-type]
@@ -62,15 +62,15 @@ def _fields(kind: Kind) -> tuple[str, ...]:
 def with_parts(
     kind: Kind, columns: dict[str, Any], parts: Sequence[Mapping[str, bytes]], name: str, what: str
 ) -> dict[str, Any]:
-    """Return columns whose shapes have the points of all lists, and the scores of parts; `what` messages call a record.
+    """Return columns whose shapes have the points of all lists, and the scores of parts; `what` names a record in
+    messages.
 
     Boxes and areas stay those of the first list.
 
     Raises
     ------
     InputError
-        For a record without one of the lists, where some have lists, one with another number of points, or a score that is
-        none.
+        If only some records have a list, or if numbers of points differ, or for an invalid score.
     """
     place = Place(name, what, None, None, {})
     own = {
@@ -111,7 +111,7 @@ def _check_sizes(column: Any, count: int, place: Place, field: str) -> None:
 def _column(
     field: str, parts: Sequence[Mapping[str, bytes]], read: Callable[[Any], Any], default: Any, place: Place
 ) -> NDArray[Any]:
-    """Return a field of the records, with a default where one has none."""
+    """Return a field of the records, with a default where it is missing."""
     column = np.full(len(parts), default)
     for row, one in enumerate(parts):
         if field in one:

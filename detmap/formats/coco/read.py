@@ -1,7 +1,7 @@
 """COCO JSON: ground truth (``instances_*.json``) and lists of results.
 
-A file goes through the scanner, bytes to columns, unless it is too small to be worth its start; what that does not take
-goes through `records.py`.
+Files are read by the scanner, which turns bytes into columns, unless they are too small for that; documents that it
+refuses are read by `records.py`.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from detmap.shapes import Kind
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.shapes.kinds import BOXES
 
-#: Minimum number of bytes of a file that is scanned. Loading the scanner's kernels from numba's cache takes longer than
-#: reading a smaller file in another way; from an object it takes no time.
+#: Minimum size in bytes for the scanner. Loading its kernels from numba's cache takes longer than reading a smaller
+#: file otherwise; kernels compiled ahead of time load at once.
 _WORTH_SCANNING = 1 << 20 if _ahead.chosen().object is None else 1 << 12
 
 
@@ -72,14 +72,14 @@ def read_coco(
     invalid_boxes : {"error", "miss", "drop"}
         What becomes of boxes of negative width or height, see `GroundTruth.from_arrays`.
     fields : sequence of str
-        Fields of the annotations to read besides, numbers or booleans, which `Protocol.levels` name; one of an object that
-        is a value itself as "attributes.occluded".
+        Further numeric or boolean fields of the annotations, which `Protocol.levels` name; a field of a nested object
+        as "attributes.occluded".
 
     Returns
     -------
     GroundTruth
         One row per annotation, in file order. A missing ``iscrowd`` is taken as 0, and counted; ``ignore`` becomes
-        `difficult`, which COCO's protocol does not look at (pycocotools overwrites it).
+        `difficult`, which COCO's protocol does not use (pycocotools overwrites it).
 
     Raises
     ------
@@ -163,13 +163,14 @@ def read_coco_results(
         that has this list as ``annotations`` or as ``predictions``; gzip too. A file whose name ends in ``.jsonl`` or
         ``.ndjson``, or whose first line is a record, holds a record a line.
     ground_truth : GroundTruth, optional
-        Whose images the detections are on. Polygons are drawn on images of the sizes that it says.
+        The ground truth with the images of the detections. Polygons are drawn on images of its sizes.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}
         Which shapes to read, with the boxes: ``segmentation`` or ``keypoints``. A record without ``bbox`` then gets the box
-        around its shape; one with a box keeps its area for area ranges, and is filled where it has no mask. With "bbox"
-        and no box in the first record the boxes around masks or poses are read, with the areas of these, as in pycocotools.
+        around its shape; one with a box keeps the box's area for area ranges, and a filled box if it has no mask. With
+        "bbox" and no box in the first record the boxes around masks or poses are read, with the areas of these, as in
+        pycocotools.
     unknown_images : {"error", "ignore"}
-        What to do with a detection on an image that the ground truth does not have; ``ignore`` drops and counts them.
+        What to do with a detection on an image that the ground truth lacks; ``ignore`` drops and counts them.
     invalid_boxes : {"error", "miss", "drop"}
         What becomes of boxes of negative width or height, see `Detections.from_arrays`.
 
@@ -198,8 +199,8 @@ def read_coco_results(
 
 
 def _by_file_names(found: Detections, truth: GroundTruth) -> Detections:
-    """Return detections with the ids of images that they call by the names of their files, as Ultralytics does; where they
-    have ids, or the ground truth has no names, as they are.
+    """Return detections with image ids in place of file names, as in Ultralytics' results; unchanged if they have ids,
+    or the ground truth has no file names.
     """
     own = found.images.ids
     if not isinstance(truth, GroundTruth) or truth.images.names is None:
@@ -207,13 +208,13 @@ def _by_file_names(found: Detections, truth: GroundTruth) -> Detections:
     if own.dtype.kind == truth.images.ids.dtype.kind or own.dtype.kind == "i":
         return found
     ids = resolve_images(own.tolist(), truth, "ignore", found.source)
-    if None in ids:  # the error says which
+    if None in ids:  # raises the error that names it
         return found
     return replace(found, images=recoded(ids, found.images.codes))
 
 
 def _boxes_if_none(read: Callable[[Kind], dict[str, Any]], kind: Kind) -> dict[str, Any]:
-    """Read results; where they are masks or poses without boxes, and boxes are asked for, the boxes around them."""
+    """Read results; if boxes are asked for but results are masks or poses without boxes, read the boxes around these."""
     try:
         return read(kind)
     except BoxlessError as error:
@@ -251,7 +252,7 @@ def _results_in(opened: Opened, lines: bool, kind: Kind, truth: GroundTruth | No
 
 
 def _whole_results_in(opened: Opened, lines: bool, kind: Kind, truth: GroundTruth | None) -> dict[str, Any]:
-    """Return the columns of a file of results, of shapes with several fields those of the first."""
+    """Return the columns of a file of results; shapes with several lists have only the first."""
     scanned = _scanned_results(opened, lines, kind.name, truth)
     if scanned is not None:
         return scanned
@@ -261,7 +262,7 @@ def _whole_results_in(opened: Opened, lines: bool, kind: Kind, truth: GroundTrut
 
 
 def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTruth | None) -> dict[str, Any] | None:
-    """Return the columns of a large file that the scanner understands."""
+    """Return the columns of a large file that the scanner supports, else None."""
     kind, reader = reader_of(iou_type, len(opened))
     if len(opened) < (_WORTH_SCANNING if reader is None else _WORTH_SCANNING >> 3):
         return None
@@ -278,7 +279,9 @@ def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTr
 
 
 def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[str, Any] | None:
-    """Return the columns of a large file that the scanner understands; with `facts` its list of images too, as `listed`."""
+    """Return the columns of a large file that the scanner supports, else None; with `facts` also its list of images as
+    `listed`.
+    """
     kind, reader = reader_of(iou_type, len(opened))
     if len(opened) < (_WORTH_SCANNING if reader is None else _WORTH_SCANNING >> 3):
         return None
@@ -292,7 +295,7 @@ def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[st
     crowd = none if found.iscrowd is None else found.iscrowd
     own = found.id
     distinct, zero = count, None
-    if own is not None:  # strings are distinct already, and of any length
+    if own is not None:  # strings are already distinct, and may be of any length
         distinct = len(own.values) if isinstance(own, Strings) else index_ids(own, source="", field="id").ids.size
         zero = zeros(own.values)[own.codes] if isinstance(own, Strings) else own == 0
     categories = found.categories.values if isinstance(found.categories, Strings) else found.categories.tolist()
@@ -323,17 +326,17 @@ def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[st
 
 
 def _scanned_ids(ids: Any, source: str, field: str) -> Any:
-    """Return scanned ids as a column of integers, or as distinct strings and codes."""
+    """Return scanned ids as integers, or as distinct strings and codes."""
     return Ids(texts(ids.values, source=source, field=field), ids.codes) if isinstance(ids, Strings) else ids
 
 
 def _complete(column: NDArray[np.float64] | None) -> bool:
-    """Return whether every record has the field: the scanner writes NaN where one has not."""
+    """Return whether every record has the field; the scanner writes NaN if not."""
     return column is not None and complete(column)
 
 
 def _short(*columns: Any) -> bool:
-    """Return whether every id is one that is taken."""
+    """Return whether no id exceeds the maximum length."""
     return all(
         len(value) <= LONGEST_ID and "\0" not in value
         for ids in columns
@@ -344,12 +347,12 @@ def _short(*columns: Any) -> bool:
 
 _SUFFIXES = packed(".json", ".jsonl", ".ndjson")
 
-#: The outermost keys of COCO's documents, which the files of no other tool begin with.
+#: Outermost keys of COCO's documents, which no other tool's files begin with.
 _KEYS = frozenset([b"info", b"licenses", b"images", b"annotations", b"categories", b"type"])
 
 
 def _sniff(given: Given) -> bool:
-    if given.is_folder or given.name.endswith((".yaml", ".yml", ".csv", ".tsv")):  # may begin with a bracket too
+    if given.is_folder or given.name.endswith((".yaml", ".yml", ".csv", ".tsv")):  # these may begin with a bracket too
         return False
     if json_format(given.head) is not None:
         return False
@@ -357,7 +360,7 @@ def _sniff(given: Given) -> bool:
 
 
 def _is_certain(given: Given) -> bool:
-    """A file of JSON, by name and content, whose first fields are COCO's and no others."""
+    """JSON by name and content, whose first keys are only COCO's."""
     if given.is_folder or not given.name.endswith(_SUFFIXES):
         return False
     listed, own, _ = first_keys(given.head)
@@ -365,7 +368,7 @@ def _is_certain(given: Given) -> bool:
 
 
 def _tell(given: Given) -> Role:
-    """Detections are a list, or a record a line."""
+    """Detections are a list, or a record per line."""
     listed = given.head.lstrip()[:1] == b"["
     source = given.path or Held.of(given.open().read(), given.name)
     return "detections" if listed or holds_lines(source, given.name) else "ground_truth"
@@ -404,7 +407,7 @@ FORMAT = register(
         inspect=later("detmap.formats.coco.inspection", "inspect"),
         image_field=later("detmap.formats.coco.inspection", "image_field"),
         salvage=later("detmap.formats.coco.salvage", "salvage"),
-        holds=None,  # whatever kind has a reader
+        holds=None,  # any kind with a reader
         federated=True,
         grouped=True,
         fields=None,

@@ -1,6 +1,5 @@
-"""COCO JSON that the scanner does not take: the library's typed decoder turns it into records, and these into columns.
-
-Whatever the decoder does not take goes through `check.py`, which looks for the first record that is wrong and says how.
+"""Read COCO JSON that the scanner refuses, with msgspec's typed decoder. Documents that the decoder refuses go through
+`check.py`, which finds the first invalid record.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ def truth_in(data: Buffer, kind: Kind, name: str) -> dict[str, Any]:
 
 
 def results_of(document: Any, kind: Kind, truth: GroundTruth | None, name: str) -> dict[str, Any]:
-    """Return the columns of parsed results, of shapes with several fields those of the first."""
+    """Return the columns of parsed results; shapes with several lists have only the first."""
     if kind.reader is not None:
         return _results_with(kind, checked_results(document, name, kind), truth, name)
     records = [_Result(**{f: r[f] for f in FIELDS["result"]}) for r in checked_results(document, name)]
@@ -107,7 +106,7 @@ def results_of(document: Any, kind: Kind, truth: GroundTruth | None, name: str) 
 
 
 def results_in(data: Buffer, lines: bool, kind: Kind, truth: GroundTruth | None, name: str) -> dict[str, Any]:
-    """Return the columns of a file of results, likewise."""
+    """Return the columns of a file of results; shapes with several lists have only the first."""
     if kind.reader is None:
         return _result_columns(_parsed_results(data, name, lines), name)
     decode = partial(_decode_plain, keys=RESULT_LISTS, name=name, lines=lines)
@@ -155,7 +154,7 @@ def _ground_truth_with(kind: Kind, document: Mapping[str, Any], name: str) -> di
 
 
 def _some_boxes(records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64] | None:
-    """Return boxes, NaN where a record has none; None where none has."""
+    """Return boxes, NaN where missing; None if all are."""
     if all(record[BOX_FIELD] is None for record in records):
         return None
     nothing = (np.nan,) * 4
@@ -165,7 +164,7 @@ def _some_boxes(records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64] | N
 def _decode_plain(data: Buffer, keys: Iterable[str], name: str, lines: bool = False) -> Any:
     """Decode a document as it is."""
     if crowded(data) or holds_long_value(data):
-        raise msgspec.ValidationError("too many values")  # the checks say what is wrong
+        raise msgspec.ValidationError("too many values")  # the checks raise the precise error
     if lines:
         return _one_a_line(_decode_any_lines, data)
     found = _decode_any(data)
@@ -174,7 +173,7 @@ def _decode_plain(data: Buffer, keys: Iterable[str], name: str, lines: bool = Fa
 
 
 def _one_a_line(decode: Callable[[Buffer], list[Any]], data: Buffer) -> list[Any]:
-    """Decode lines; the decoder alone would take a record that goes on in the next line."""
+    """Decode lines one by one: the decoder alone would accept a record that spans lines."""
     found = decode(data)
     if len(found) != sum(1 for line in io.BytesIO(data) if line.strip()):
         raise msgspec.DecodeError("a record goes on in the next line")
@@ -203,7 +202,7 @@ def _ground_truth_columns(document: _GroundTruth, name: str) -> dict[str, Any]:
 
 
 def _parsed_results(data: Buffer, name: str, lines: bool) -> list[_Result]:
-    """Decode a list of results, or the one of an object, or lines."""
+    """Decode a list of results, the list within an object, or lines."""
     if lines:
         return list(_parse(data, name, partial(_one_a_line, _decode_lines), checked_results, lines))
     decode = partial(_decode_within, name=name) if _OBJECT.match(data) else _decode_results
@@ -211,13 +210,13 @@ def _parsed_results(data: Buffer, name: str, lines: bool) -> list[_Result]:
 
 
 def _decode_within(data: Buffer, name: str) -> list[_Result]:
-    """Decode an object that has a list of results."""
+    """Decode an object that holds a list of results."""
     found = _decode_object(data)
     check_once(data, RESULT_LISTS, name)
     lists = [part for part in (found.annotations, found.predictions) if part is not msgspec.UNSET]
     rest = (found.images, found.categories)
     if len(lists) != 1 or (not lists[0] and any(part is not msgspec.UNSET for part in rest)):
-        raise msgspec.ValidationError("no list of results")  # the checks say what is wrong
+        raise msgspec.ValidationError("no list of results")  # the checks raise the precise error
     return lists[0]
 
 
@@ -229,7 +228,7 @@ def _decode_truth(data: Buffer, name: str) -> _GroundTruth:
 
 
 def check_once(data: Buffer, keys: Iterable[str], name: str) -> None:
-    """Refuse a document, which is valid, whose outermost object has one of the keys twice: the decoder takes the last."""
+    """Refuse a valid document whose outermost object repeats one of the keys, of which the decoder would take the last."""
     text = bytes(data)
     # JSON writers never escape ASCII letters; if one does, a key can be spelled in two ways, so the text is parsed again.
     if all(text.count(b'"%b"' % key.encode()) < 2 for key in keys) and not _ESCAPED_LETTER.search(text):
@@ -237,9 +236,10 @@ def check_once(data: Buffer, keys: Iterable[str], name: str) -> None:
     names: list[str] = []
 
     def note(pairs: list[tuple[str, Any]]) -> None:
-        names[:] = [key for key, _ in pairs]  # the outermost object is done last
+        names[:] = [key for key, _ in pairs]  # the outermost object is completed last
 
-    json.loads(text.decode(errors="replace"), object_pairs_hook=note, parse_int=str)  # an int has a limit
+    # Python limits the digits of an int
+    json.loads(text.decode(errors="replace"), object_pairs_hook=note, parse_int=str)
     for key in keys:
         if names.count(key) > 1:
             raise InputError("is there twice", source=name, field=key, remedy="keep the one that is meant")
@@ -252,10 +252,10 @@ def _parse(
     data = unmarked(data)
     try:
         found = decode(data)
-        _check_encoding(data, name)  # the decoder passes over what is not read
+        _check_encoding(data, name)  # the decoder skips fields that are not read without checking them
         return found
     except UNREADABLE as error:
-        reason = str(error)  # the error itself would hold this frame, with all that is read here, in a circle
+        reason = str(error)  # the exception would keep this frame, and the data, alive in a reference cycle
     try:
         if crowded(data) or holds_long_list(data):
             check(walked(data, lines), name)
@@ -272,18 +272,18 @@ def _parse(
         _check_encoding(data, name)
         raise
     except ValueError:
-        _check_encoding(data, name)  # the parser takes halves of characters
+        _check_encoding(data, name)  # the parser accepts lone surrogates
         problem = "is empty" if not bytes(data).strip() else f"is not valid JSON: {reason} ({len(data)} bytes in all)"
         raise InputError(problem, source=name, remedy="is it the right file, and complete?") from None
     _check_encoding(data, name)
-    # Every field that is read is in order: what remains is NaN or Infinity somewhere else, which is not JSON.
+    # Every field that is read is valid, so NaN or Infinity, which is not JSON, occurs elsewhere.
     raise InputError(
         f"is not valid JSON: {reason}", source=name, remedy="NaN, Infinity and text that is not UTF-8 are not JSON"
     )
 
 
 def _check_encoding(data: Buffer, name: str) -> None:
-    """Refuse what is not UTF-8, wherever in the document."""
+    """Refuse invalid UTF-8 anywhere in the document."""
     at = misplaced(data)
     if at >= 0:
         line = bytes(data[:at]).count(b"\n") + 1
@@ -325,7 +325,7 @@ def _ids(values: list[Any], source: str, kind: str, field: str) -> NDArray[Any] 
 
 
 def _flags(values: list[Any], source: str, field: str) -> NDArray[np.bool_]:
-    """Return flags, False where an annotation does not say."""
+    """Return flags, False where missing."""
     for record, value in enumerate(values):
         if value is not None and value not in (0, 1):
             place = f"annotation {record}"

@@ -1,4 +1,4 @@
-"""COCO's files that strict reading refuses, record by record; and what files say besides what tables keep.
+"""Read COCO's files that strict reading refuses, record by record.
 
 Only ``detmap check`` uses it: an evaluation raises an error that names the first invalid record.
 """
@@ -30,17 +30,17 @@ from detmap.shapes import KINDS, Kind, Place
 from detmap.shapes.boxes import FARTHEST
 from detmap.shapes.kinds import BOX_FIELD, BOXES
 
-#: Records read at a time; a block with an invalid one is halved.
+#: Number of records read at a time; a block with an invalid record is halved.
 _BLOCK = 256
 
-#: The findings that ids of two types are.
+#: Codes of findings on ids of mixed types.
 _OF_FIELDS = {"image_id": "image_ids_type", "category_id": "category_ids_type"}
 
 # ------------------------------------------------------------------------------------------------------------------ salvage
 
 
 def salvage(source: Source, role: Role, kinds: Sequence[str], ground_truth: GroundTruth | None) -> Salvaged | None:
-    """Read a file record by record, and leave those aside that are wrong; None where it is no such file at all."""
+    """Read a file record by record, leaving aside invalid ones; None if it is not COCO's JSON."""
     from detmap.formats.coco.records import check_once
 
     data, name = read_bytes(source, role.replace("_", " "))
@@ -51,13 +51,13 @@ def salvage(source: Source, role: Role, kinds: Sequence[str], ground_truth: Grou
         else:
             check_once(text, ("images", "categories", *RESULT_LISTS), name)
             document = json.loads(text)
-    except (ValueError, RecursionError):  # InputError too: a list that is there twice
+    except (ValueError, RecursionError):  # also InputError for a repeated list
         return None
     try:
         if role == "ground_truth":
             return _truth(document, kinds, name)
         return _results(document, kinds, ground_truth, name)
-    except InputError:  # what is left is refused as well
+    except InputError:  # the remaining records are refused as well
         return None
 
 
@@ -122,7 +122,7 @@ def _results(document: Any, kinds: Sequence[str], truth: GroundTruth | None, nam
 
 
 def _joined(table: Any, tables: Sequence[GroundTruth | Detections], name: str) -> Any:
-    """Return one table with the shapes of all."""
+    """Return one table with the shapes of all tables."""
     shapes = {kind: column for other in reversed(tables) for kind, column in other.shapes.items()}
     kinds = tuple(dict.fromkeys(kind for other in tables for kind in other.kinds))
     return replace(table, shapes=shapes, kinds=kinds, source=name)
@@ -131,7 +131,7 @@ def _joined(table: Any, tables: Sequence[GroundTruth | Detections], name: str) -
 def _one_by_one(
     records: Sequence[Any], what: str, name: str, kinds: Sequence[str], unit: str
 ) -> tuple[list[Any], list[int], list[Refused]]:
-    """Return the records whose fields are right and whose ids are of the type of most, their places, and the others."""
+    """Return the valid records, with ids of the most common type; their indices; and the refused records."""
     shaped = next((KINDS[kind] for kind in kinds if KINDS[kind].reader is not None), None)
     kept, places, refused = [], [], []
     for place, record in enumerate(records):
@@ -170,7 +170,7 @@ def _sort_out(
     refused: list[Refused],
     judge: Callable[[Any], tuple[str, str] | None],
 ) -> None:
-    """Take those annotations out for which `judge` has a code and a problem."""
+    """Remove the annotations for which `judge` returns a code and a problem."""
     records, at = kept["annotations"], places["annotations"]
     said = [judge(record) for record in records]
     refused += [Refused(place, *what) for place, what in zip(at, said, strict=True) if what is not None]
@@ -183,7 +183,7 @@ def _unlisted(field: str, listed: set[Any], code: str, record: Any) -> tuple[str
 
 
 def _flagged(record: Any) -> tuple[str, str] | None:
-    """Refuse flags that are neither 0 nor 1."""
+    """Refuse flags other than 0 and 1."""
     for field in ("iscrowd", "ignore"):
         if record.get(field) not in (None, 0, 1):
             return "bad_values", f"{field}: is neither 0 nor 1"
@@ -191,7 +191,7 @@ def _flagged(record: Any) -> tuple[str, str] | None:
 
 
 class _Shaped:
-    """Which records have a shape that cannot be read: a code and a problem for each."""
+    """Records whose shape cannot be read, with a code and a problem for each."""
 
     def __init__(self) -> None:
         self.wrong: dict[int, tuple[str, str]] = {}
@@ -221,7 +221,7 @@ def _halved(
     prefix: str,
     made: _Shaped,
 ) -> None:
-    """Read the shapes of some records; where one is wrong, each half by itself."""
+    """Read the shapes of some records; if one is invalid, each half separately."""
     if not rows:
         return
     at = np.array(rows)
@@ -240,14 +240,14 @@ def _halved(
 
 
 def _size(image: Any) -> tuple[int, int]:
-    """Return height and width of an image, 0 where they are none."""
+    """Return height and width of an image, 0 if invalid."""
     sides = [image.get(key) for key in ("height", "width")]
     good = all(type(side) in (int, float) and 1 <= side < 2**32 and side == int(side) for side in sides)
     return (int(sides[0]), int(sides[1])) if good else (0, 0)
 
 
 def _plain_image(image: Any) -> dict[str, Any]:
-    """Return of an image what is known besides its id."""
+    """Return the known fields of an image besides its id."""
     height, width = _size(image)
     name = image.get("file_name")
     return {"id": image["id"], "file_name": name if isinstance(name, str) else None, "height": height, "width": width}

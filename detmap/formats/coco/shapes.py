@@ -1,4 +1,4 @@
-"""Masks and keypoints of COCO's records as columns: of a large file by the scanner, of parsed records one by one."""
+"""Masks and keypoints of COCO's records as columns, from the scanner for large files, else from parsed records."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def reader_of(iou_type: str, size: int) -> tuple[Kind, tuple[str, Reader] | None
 def result_shapes(
     kind: Kind, reader: Reader, parts: Sequence[Any], columns: dict[str, Any], truth: GroundTruth | None, name: str
 ) -> dict[str, Any]:
-    """Return what `Detections.from_arrays` takes, of columns of which ``boxes`` are NaN where a result has none, or
-    None; raises `InputError` for a result without a shape that can be scored.
+    """Return arguments of `Detections.from_arrays` from columns whose ``boxes`` may be NaN or None; raise `InputError`
+    for a result without a shape that can be scored.
     """
     boxes: NDArray[np.float64] | None = columns["boxes"]
     sizes = None
@@ -49,7 +49,7 @@ def result_shapes(
     if boxes is None or not len(boxes):
         return {**columns, "boxes": None, "areas": column.areas(), "notices": notices}
     without = np.isnan(boxes[:, 0])
-    # pycocotools looks at the first result: without a box it takes no box of any other.
+    # As in pycocotools, the first result decides: if it has no box, all other boxes are ignored.
     areas = np.full(len(boxes), np.nan) if without[0] else boxes[:, 2] * boxes[:, 3]
     if without.any():
         notices = {**notices, "unused_boxes" if without[0] else "boxless_results": int((without != without[0]).sum())}
@@ -57,7 +57,7 @@ def result_shapes(
 
 
 def boxes_around(columns: dict[str, Any], kind: Kind) -> dict[str, Any]:
-    """Return what `result_shapes` does, with the boxes around the shapes in place of these, and their areas."""
+    """Return what `result_shapes` does, with the boxes around the shapes in place of the shapes, and the shapes' areas."""
     column = columns["shapes"][kind.column_name]
     if columns["boxes"] is not None:
         raise InputError("some results have boxes, and the first has none", source="", field=BOX_FIELD)
@@ -74,10 +74,9 @@ def truth_shapes(
     fields: Mapping[str, NDArray[Any] | None],
     name: str,
 ) -> dict[str, Any]:
-    """Return what `GroundTruth.from_arrays` takes, of columns of which ``boxes`` and ``areas`` may be NaN or None.
-    Raises `InputError` for an annotation without a shape that can be scored.
-
-    ``image_sizes`` come as float64, NaN where an image has none.
+    """Return arguments of `GroundTruth.from_arrays` from columns whose ``boxes`` and ``areas`` may be NaN or None.
+    Raises `InputError` for an annotation without a shape that can be scored. ``image_sizes`` are float64 on input, NaN
+    if unknown.
     """
     given = columns["image_sizes"]
     good = (given >= 1) & (given < 2**32) & (given == np.floor(given))
@@ -110,7 +109,7 @@ def truth_shapes(
 
 
 def _sizes_of(image_ids: Any, images: Any, sizes: NDArray[np.int64], name: str) -> NDArray[np.int64]:
-    """Return the size of each record's image, of the `sizes` of all images in their order."""
+    """Return the size of each record's image, given the `sizes` of all images in order."""
     own, listed = (
         one if isinstance(one, Ids) else index_ids(one, source=name, field="image_id") for one in (image_ids, images)
     )
@@ -122,7 +121,7 @@ def _sizes_of(image_ids: Any, images: Any, sizes: NDArray[np.int64], name: str) 
 
 
 def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.float64]:
-    """Return boxes x, y, width, height, those around the shapes where there are none."""
+    """Return boxes x, y, width, height, with missing ones replaced by those around the shapes."""
     bounds = column.bounds()
     around = bounds.table
     if not bounds.sizes:
@@ -134,7 +133,7 @@ def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.flo
 
 
 def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
-    """Return a reader, and its parts of values that are parsed already."""
+    """Return a reader and its parts from parsed values."""
     assert kind.reader is not None
     import msgspec
 
@@ -143,7 +142,7 @@ def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
 
 
 def read_texts(make: Callable[[int], Reader], texts: Sequence[bytes]) -> tuple[Reader, list[Any]]:
-    """Return a reader, and its parts of JSON values; an empty one is none."""
+    """Return a reader and its parts from JSON texts; an empty text means none."""
     lengths = np.array([len(text) for text in texts], np.int64)
     stops = np.cumsum(lengths)
     spans = np.stack([stops - lengths, stops], axis=1)
@@ -154,7 +153,7 @@ def read_texts(make: Callable[[int], Reader], texts: Sequence[bytes]) -> tuple[R
 
 
 def plain(value: Any) -> Any:
-    """Return a value of a record as JSON can have it: no arrays, no bytes."""
+    """Convert a value of a record to JSON types, without arrays and bytes."""
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, bytes):

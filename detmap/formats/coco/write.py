@@ -1,4 +1,4 @@
-"""COCO's JSON as it is written: ground truth, lists of results, and results a record a line."""
+"""Write COCO's JSON: ground truth, lists of results, and results with a record per line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from detmap.shapes import Boxes, Column, Kind, find
 from detmap.shapes.kinds import BOX_FIELD, BOXES
 from detmap.system.whole_files import write
 
-#: Records that are made at a time.
+#: Number of records encoded at a time.
 _BLOCK = 1 << 14
 
 _LINES = packed(".jsonl", ".ndjson")
@@ -47,7 +47,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write detections as a list of results, or a record a line where the file's name ends so."""
+    """Write detections as a list of results, or as a record per line if the file's name says so."""
     infinite = ~np.isfinite(table.scores)
     if infinite.any():
         raise InputError(
@@ -70,8 +70,8 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _unwritable(table: GroundTruth | Detections) -> int:
-    """Return how many records have shapes for which COCO's have no field; raises `InputError` where these are no shapes in
-    the image, so that there are no boxes to write.
+    """Return the number of records with shapes that COCO has no field for; raise `InputError` for shapes outside of the
+    image plane, which have no boxes.
     """
     names = [name for name in table.shapes if name != BOXES and _kind_of(table, name).records is None]
     if names and BOXES not in table.kinds:
@@ -85,12 +85,12 @@ def _unwritable(table: GroundTruth | Detections) -> int:
 
 
 def _kind_of(table: GroundTruth | Detections, name: str) -> Kind:
-    """Return the kind of a column, of those that read it the one that the table is for."""
+    """Return the kind of a column: among those that read it, the one that the table is for."""
     return next((own for own in map(find, table.kinds) if own.stored == name), find(name))
 
 
 def sized(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
-    """Return boxes as x, y, width, height, and of how many the far corner is another one then, by rounding."""
+    """Return boxes as x, y, width, height, and the number whose far corner changes by rounding."""
     boxes = table.boxes
     if table.box_sizes:
         return boxes, 0
@@ -100,9 +100,9 @@ def sized(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
 
 
 def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[np.bool_], int]:
-    """Return which detections get a box of their own, and how many have another area when they are read again."""
-    # Where detections have other shapes, their areas are those of the boxes or of the shapes: that the reader goes by
-    # whether there is a box.
+    """Return which detections get a box of their own, and how many change their area when read again."""
+    # Detections with other shapes take their areas from the boxes or the shapes, which the reader decides by the
+    # presence of boxes.
     all_of_them = np.ones(len(table), np.bool_)
     others = [column for name, column in table.shapes.items() if name != BOXES]
     if not others or table.areas is None or not len(table):
@@ -123,7 +123,7 @@ def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[n
 
 
 def _first_list(table: Detections, column: Column) -> Column:
-    """Return the shapes from which boxes and areas follow when they are read again: of several lists those of the first."""
+    """Return the shapes from which boxes and areas are derived when read again: the first of several lists."""
     for kind in map(find, table.kinds):
         if kind.lists and kind.part is not None:
             return kind.part(column, (0, kind.lists[kind.field]), True, table.source)  # type: ignore[no-any-return]
@@ -224,7 +224,7 @@ def _blocks(count: int) -> Iterator[slice]:
 
 
 def _with_named(records: list[dict[str, Any]], columns: Mapping[str, NDArray[Any]]) -> None:
-    """Add columns to records, but for NaN."""
+    """Add columns to records, except NaN."""
     for name, values in columns.items():
         for record, value in zip(records, values.tolist(), strict=True):
             if value == value:
@@ -232,7 +232,7 @@ def _with_named(records: list[dict[str, Any]], columns: Mapping[str, NDArray[Any
 
 
 def _with_shapes(records: list[dict[str, Any]], table: GroundTruth | Detections, rows: slice) -> list[dict[str, Any]]:
-    """Add the fields of all shapes but boxes to records."""
+    """Add the fields of all shapes other than boxes to records."""
     for name, column in table.shapes.items():
         kind = _kind_of(table, name)
         if name == BOXES or kind.records is None:
@@ -243,8 +243,8 @@ def _with_shapes(records: list[dict[str, Any]], table: GroundTruth | Detections,
 
 
 def _records(blocks: Iterator[list[dict[str, Any]]], source: str) -> Iterator[bytes]:
-    """Yield JSON of blocks of records, a record a line, without the brackets around them."""
-    # Numbers have the fewest digits that give the same number again.
+    """Yield the JSON of blocks of records, a record per line, without the enclosing brackets."""
+    # Numbers have the fewest digits that round-trip.
     encode = msgspec.json.Encoder().encode
     for block in blocks:
         try:

@@ -1,8 +1,8 @@
 """CSV and TSV: a row per object or detection, columns by their names or by their order.
 
-A column called ``image_id`` or ``category_id`` holds integers where all of it are, and strings otherwise; ``image``,
-``file_name``, ``category``, ``class`` and ``label`` always hold names. A row of ground truth with an image alone says that
-there is this image.
+A column called ``image_id`` or ``category_id`` holds integers if all of its cells are, else strings; ``image``,
+``file_name``, ``category``, ``class`` and ``label`` always hold names. A row of ground truth with only an image
+declares that image.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from detmap.shapes.kinds import BOX_FIELD
 
 ENDINGS = packed(".csv", ".tsv")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
-#: As data frames write integers where a column lacks some.
+#: Integers as written by data frames for columns with missing values.
 _WIDENED = re.compile(r"(0|-?[1-9][0-9]{0,15})\.0")
-#: As data frames and people write flags.
+#: Spellings of flags in data frames and by hand.
 _FLAGS = {"true": "1", "false": "0"}
 _LONGEST = 256
 
-#: The class of objects in files that name no classes.
+#: Class of objects in files without classes.
 UNNAMED = "object"
 
 
 class Table(NamedTuple):
-    """The cells of a file by column, the number of each row's line, what messages call the file, all titles, cells of
-    `others` that were asked for by their titles, and the title of each column.
+    """Cells of a file by column, with each row's line number, the file's name for messages, all titles, cells of
+    `others` requested by title, and the title of each column.
     """
 
     columns: dict[str, list[str]]
@@ -71,7 +71,7 @@ class Table(NamedTuple):
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Within this context errors about a row name its line."""
+        """Within this context, errors about a row name its line."""
         try:
             yield
         except InputError as error:
@@ -80,7 +80,7 @@ class Table(NamedTuple):
             raise error.elsewhere(self.source, f"line {self.lines[error.record]}") from None
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return a column of finite numbers; raises `InputError` where a cell is none."""
+        """Return a column of finite numbers; raise `InputError` for an invalid cell."""
         cells = self.columns[name]
         try:
             values = np.fromiter(map(float, cells), np.float64, len(cells))
@@ -97,11 +97,11 @@ class Table(NamedTuple):
                 fine = False
             if not fine:
                 raise self.error(row, name, "must be a finite number" if cell else "is missing")
-        raise AssertionError  # one of them is none
+        raise AssertionError  # one cell is invalid
 
     def ids(self, names: Sequence[str], what: str) -> tuple[str, list[Any]]:
-        """Return the ids of one of some columns: of the first, integers where all of it are; of others always strings.
-        Raises `InputError` where there is no such column, a cell is empty, or it is too long.
+        """Return the ids from the first existing column of `names`: integers if all cells are and it is the first of
+        them, else strings. Raises `InputError` without such a column, and for empty or too long cells.
         """
         name = next((one for one in names if one in self.columns), None)
         if name is None:
@@ -114,7 +114,7 @@ class Table(NamedTuple):
         return name, integers(cells) if name == names[0] else cells
 
     def names(self, ids: list[Any], column: str) -> dict[Any, str]:
-        """Return the names that a column has for ids, where there is such a column, and its cells say one."""
+        """Return the names that a column gives to ids, if there is such a column and its cells are not empty."""
         names: dict[Any, str] = {}
         for row, (key, name) in enumerate(zip(ids, self.columns.get(column, [""] * len(ids)), strict=True)):
             if name and names.setdefault(key, name) != name:
@@ -122,7 +122,9 @@ class Table(NamedTuple):
         return names
 
     def groups(self) -> NDArray[np.bool_] | None:
-        """Return which rows are flagged as groups, where there is such a column: 1 is, and -1, unknown, is not."""
+        """Return which rows are flagged as groups, if there is such a column: 1 is a group; -1 means unknown, hence no
+        group.
+        """
         cells = self.columns.get("group_of")
         if cells is None:
             return None
@@ -132,7 +134,7 @@ class Table(NamedTuple):
         return np.fromiter(map(is_flag, cells), np.bool_, len(cells))
 
     def missing(self, name: str, what: str) -> InputError:
-        """Return the error that says that there is no column for something."""
+        """Return the error about a missing column."""
         have = ", ".join(shorten(one)[1:-1] for one in self.titles[:20])
         if not self.columns:
             order = "image,category,score,x1,y1,x2,y2"
@@ -154,7 +156,7 @@ class Table(NamedTuple):
 
 
 def integers(cells: list[str]) -> list[Any]:
-    """Return ids as integers where all are; else as they are."""
+    """Return ids as integers if all are, else unchanged."""
     if cells and all(map(_WIDENED.fullmatch, cells)):
         cells = [cell[:-2] for cell in cells]
     if not all(map(_INTEGER.fullmatch, cells)):
@@ -166,8 +168,8 @@ def integers(cells: list[str]) -> list[Any]:
 def read_table(
     source: Source, columns: Any, what: str, fields: Sequence[str] = (), others: Collection[str] = ()
 ) -> Table:
-    """Read a file into cells by the names of `COLUMNS`, by the titles that are `fields`, and those of `others` that it
-    has; raises `InputError` where it is no such file.
+    """Read a file into cells by the names of `COLUMNS`, by the titles `fields`, and by those of `others` that exist;
+    raise `InputError` for an invalid file.
     """
     data, name = read_bytes(source, what)
     try:
@@ -183,10 +185,10 @@ def read_table(
     try:
         rows = list(reader)
     except csv.Error as error:
-        reason = str(error).replace("\t", "\\t")  # it names the delimiter
+        reason = str(error).replace("\t", "\\t")  # the message names the delimiter
         raise InputError(f"is not valid CSV: {reason}", source=name, record=f"line {reader.line_num}") from None
     lines = list(range(1, len(rows) + 1))
-    if reader.line_num != len(rows):  # a cell has several lines
+    if reader.line_num != len(rows):  # a cell spans several lines
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         lines = [reader.line_num for _ in reader]
     if not all(map(any, rows)):
@@ -224,12 +226,12 @@ def read_table(
     return Table(cells, lines, name, header, notices, rest, called)
 
 
-#: A column of boxes as lists, and those that are sizes of images where boxes are given without them.
+#: Column of boxes as lists, and columns that are image sizes if boxes do not use them.
 _LISTED, _SIDES = BOX_FIELD, {"width", "height"}
 
 
 def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
-    """Return whether the columns width and height, beside those of corners, are sizes of images that hold the boxes."""
+    """Return whether columns width and height beside corners are sizes of images that contain the boxes."""
     if len(_ways(cells.keys() - _SIDES)) != 1 or not {"x2", "y2"} <= cells.keys() or len(_ways(cells)) > 1:
         return False
     try:
@@ -241,7 +243,7 @@ def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
 
 
 def _split_boxes(cells: list[str], lines: list[int], source: str) -> dict[str, list[str]]:
-    """Return the columns of boxes that stand as ``[x, y, width, height]`` in a cell each; empty cells stay empty."""
+    """Return the columns of boxes written as ``[x, y, width, height]`` in one cell each; empty cells stay empty."""
     out = [cell.strip("[]() ").split(",") if cell else [""] * 4 for cell in cells]
     if {*map(len, out)} - {4}:
         at = next(at for at, numbers in enumerate(out) if len(numbers) != 4)
@@ -252,12 +254,12 @@ def _split_boxes(cells: list[str], lines: list[int], source: str) -> dict[str, l
 
 
 def _delimiter_of(line: str) -> str:
-    """Return what is between cells: the first of the usual ones, where there is none."""
+    """Return the delimiter: the first of the usual ones that occurs in the line."""
     return max(",;\t", key=line.count)
 
 
 def _places(header: Sequence[str], renamed: Mapping[str, str], name: str) -> dict[str, int]:
-    """Return which column is what."""
+    """Return the index of each known column."""
     found: dict[str, int] = {}
     for place, title in enumerate(header):
         role = renamed.get(title) or (None if title in renamed.values() else role_of_title(title))
@@ -282,7 +284,7 @@ _HEAD = 1 << 16
 
 
 def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
-    """Return what the columns of a file without a header are, and what columns with names are, by name."""
+    """Return the roles of columns of a file without a header, and the given titles by role."""
     if columns is None:
         return None, {}
     if isinstance(columns, str):
@@ -295,7 +297,7 @@ def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
 
 
 def given_columns(columns: Any) -> list[str]:
-    """Return the roles that a caller lists in their order; raises `OptionError` where names of columns are given instead."""
+    """Return the roles that a caller lists in order; raise `OptionError` for a mapping of titles."""
     order, _ = _given(columns)
     if order is None:
         raise OptionError("columns must be given in their order, without names: score,x,y,width,height")
@@ -312,7 +314,7 @@ def _checked(role: str) -> str:
 
 
 def _ways(columns: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the ways in which columns are boxes, each with the columns of it; the usual ones, where there are such."""
+    """Return the possible formats of boxes with their columns; only the usual ones if these are possible."""
     fits: list[tuple[str, tuple[str, ...]]] = [
         (form, names) for form, choices in BOXES.items() for names in choices if all(one in columns for one in names)
     ]
@@ -320,7 +322,7 @@ def _ways(columns: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _boxes(table: Table) -> tuple[str, NDArray[np.float64]]:
-    """Return how boxes are written, and them."""
+    """Return the format of boxes, and the boxes."""
     exact = _ways(table.columns)
     if not exact:
         raise table.missing("x1", "boxes: x1, y1, x2, y2, or x, y, width, height, or cx, cy, width, height")
@@ -376,8 +378,8 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 
 def _with_boxes(table: Table, reading: Reading) -> tuple[list[int], dict[str, int]]:
-    """Return the rows that have boxes, and how many have none though they name a class, as "no finding"; add the class of
-    a file that names none.
+    """Return the rows with boxes, and the number of those without that name a class, such as "no finding"; add the
+    class of a file without classes.
     """
     if not {"category_id", "category"} & table.columns.keys() and _ways(table.columns):
         table.columns["category"] = [_only_class(reading, table)] * len(table.lines)
@@ -386,7 +388,7 @@ def _with_boxes(table: Table, reading: Reading) -> tuple[list[int], dict[str, in
         notice = {}
     sides = [table.columns[name] for _, names in _ways(table.columns) for name in names]
     rows = list(range(len(table.lines))) if sides else []
-    if not any(map(all, sides)):  # a column without an empty cell
+    if not any(map(all, sides)):  # fast path: some column has no empty cell
         rows = [row for row in rows if any(cells[row] for cells in sides)]
     rest = [cells for name, cells in table.columns.items() if name not in _OF_IMAGES]
     if not sides:
@@ -407,12 +409,12 @@ def _only_class(reading: Reading, table: Table) -> str:
     return names[0]
 
 
-#: What the names of columns that are fields begin with, so that they are not those of `COLUMNS`.
+#: Prefix of the keys of field columns, which keeps them apart from those of `COLUMNS`.
 _FIELD = "field:"
 
 
 def _field(table: Table, name: str) -> NDArray[np.float64]:
-    """Return a column of numbers and flags, NaN where a cell is empty."""
+    """Return a column of numbers and flags, NaN for empty cells."""
     cells = [_FLAGS.get(cell.lower(), cell) for cell in table.columns[name]]
     given = [row for row, cell in enumerate(cells) if cell]
     out = np.full(len(cells), np.nan)
@@ -424,7 +426,7 @@ _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
 
 
 def _sizes(table: Table, images: list[Any], distinct: list[Any]) -> NDArray[np.int64] | None:
-    """Return height and width of each image, where there are columns of them."""
+    """Return height and width of each image, if there are columns of them."""
     if not {"image_width", "image_height"} <= set(table.columns):
         return None
     sizes: dict[Any, tuple[int, int]] = {}
@@ -455,7 +457,7 @@ def _in_pixels(
     reading: Reading,
     source: str,
 ) -> tuple[dict[str, int], NDArray[np.float64]]:
-    """Return a notice, and boxes in pixels, of boxes that are shares of images whose sizes are columns or are given."""
+    """Return a notice, and boxes in pixels from normalised boxes, with image sizes from columns or options."""
     if (sizes is None and reading.image_sizes is None) or not len(boxes) or not seem_shares(boxes):
         return {}, boxes
     given: Any = reading.image_sizes
@@ -468,7 +470,7 @@ def read_csv_detections(source: Source, ground_truth: GroundTruth | None, readin
     """Read detections of CSV; see the module."""
     data, name = read_bytes(source, "detections")
     if len(data) >= _WORTH_SCANNING and reading.image_sizes is None:
-        with suppress(InputError):  # which the other way finds as well, with its line
+        with suppress(InputError):  # the other reader raises it with its line
             found = _scanned(data, reading)
             if found is not None:
                 found |= {"invalid_boxes": reading.invalid_boxes, "source": name}
@@ -498,12 +500,12 @@ def read_csv_detections(source: Source, ground_truth: GroundTruth | None, readin
         )
 
 
-_WORTH_SCANNING = 1 << 20  # bytes; below it, loading the scanner takes longer than all else
+_WORTH_SCANNING = 1 << 20  # bytes; loading the scanner takes longer than reading a smaller file otherwise
 
 
 def _scanned(data: Any, reading: Reading) -> dict[str, Any] | None:
-    """Return what `Detections.from_arrays` takes of a plain file; None where it is to be read the other way."""
-    from detmap.reading import cells  # which loads the scanner
+    """Return the arguments of `Detections.from_arrays` for a plain file; None if another reader must be used."""
+    from detmap.reading import cells  # imports the scanner
 
     start = bytes(data[:_HEAD])
     mark = 3 if start.startswith(b"\xef\xbb\xbf") else 0
@@ -552,7 +554,7 @@ def _ids(values: list[Any], source: str, field: str) -> Any:
 
 
 def of_other_format(titles: Sequence[str]) -> bool:
-    """Return whether titles are those of tables that have a format of their own: Open Images', prediction strings, VIA's."""
+    """Return whether titles belong to a format of its own: Open Images, prediction strings, VIA."""
     there = {title.strip(' "\r') for title in titles}
     return (
         {"ImageID", "LabelName", "XMin", "YMax"} <= there
@@ -562,13 +564,13 @@ def of_other_format(titles: Sequence[str]) -> bool:
 
 
 def _roles(given: Given) -> set[str | None]:
-    """Return what the first line's titles say that columns are."""
+    """Return the roles of columns by the titles of the first line."""
     first = given.head.partition(b"\n")[0].decode("utf-8", "replace")
     return {role_of_title(title.strip(' "\r')) for title in re.split("[,;\t]", first)}
 
 
 def _sniff(given: Given) -> bool:
-    """A name that says so, or a first line that names columns of images and of boxes."""
+    """Recognise by name, or by a first line with columns of images and boxes."""
     if given.is_folder or of_other_format(
         re.split("[,;\t]", given.head.partition(b"\n")[0].decode("utf-8", "replace"))
     ):

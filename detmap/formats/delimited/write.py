@@ -1,4 +1,4 @@
-"""CSV and TSV as they are written: every column of a table but shapes other than boxes, with the digits of every number."""
+"""Write CSV and TSV: every column of a table except shapes other than boxes, with exact numbers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _ids(table: GroundTruth | Detections, images: Any, more: int) -> dict[str, list[Any]]:
-    """Return the columns of images and categories, under names that say whether these are integers."""
+    """Return the columns of images and categories, whose names tell whether they are integers."""
     out: dict[str, list[Any]] = {}
     pairs: tuple[tuple[str, Ids, Any], ...] = (
         ("image", table.images, images),
@@ -88,7 +88,7 @@ def _ids(table: GroundTruth | Detections, images: Any, more: int) -> dict[str, l
 
 
 def _check(texts: Iterable[str], source: str, field: str, least: int = 0) -> None:
-    """Refuse text that a cell would not give back: blanks around it are not read."""
+    """Refuse text that would not round-trip in a cell, such as surrounding blanks."""
     for text in texts:
         if text != text.strip() or not text.isprintable() or not least <= len(text) <= 256:
             raise InputError("cannot be written as a cell", source=source, field=field, value=text)

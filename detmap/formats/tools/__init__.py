@@ -1,4 +1,3 @@
-"""Files of annotation tools and data sets that list images with their objects: a reader per file.
-
-`recognition` registers them all; a reader is imported when a file of its format is read.
+"""Formats of annotation tools and data sets that list images with their objects. `recognition` registers them; the
+modules of readers are imported lazily.
 """

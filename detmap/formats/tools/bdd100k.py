@@ -1,7 +1,7 @@
-"""BDD100K's and Scalabel's JSON: frames with labels, whose boxes end with their last pixel.
+"""BDD100K's and Scalabel's JSON: frames with labels, whose boxes include their last pixel.
 
-Scalabel's own conversion to COCO takes the width ``x2 - x1 + 1``, also of fractions of pixels; so does this reader. Labels
-without ``box2d``, as lanes, are left out.
+Scalabel's own conversion to COCO takes the width ``x2 - x1 + 1``, also of fractions of pixels; so does this reader.
+Labels without ``box2d``, such as lanes, are left out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Frames(msgspec.Struct, gc=False):
     frames: list[_Frame]
 
 
-#: A list of frames, or an object that holds it.
+#: A list of frames, or an object with such a list.
 _Document: Any = list[_Frame] | _Frames
 
 
@@ -62,7 +62,7 @@ def _collected(source: Source, what: str) -> Collected:
 
 
 def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
-    """Read frames; a label that is ``crowd`` or ``ignored`` is a crowd."""
+    """Read frames; labels with ``crowd`` or ``ignored`` are crowds."""
     return _collected(source, "ground truth").ground_truth(reading)
 
 

@@ -1,4 +1,4 @@
-"""Objects or detections as a reader finds them, one after the other, and the table that they become."""
+"""Collects objects or detections one by one, and builds a table."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from detmap.shapes import find
 from detmap.shapes.boxes import BoxFormat
 from detmap.shapes.kinds import BOXES, ROTATED
 
-_LONGEST = 256  # characters of an id
+_LONGEST = 256  # maximum number of characters of an id
 
 
 class _Rows(NamedTuple):
-    """Columns of records: places in the file, each text or what makes it; images, classes, scores, boxes, outlines of those
-    that have one, and whether each is a crowd.
+    """Columns of records: place in the file (text or a function that makes it), image, class, score, box, optional
+    outline, and crowd flag.
     """
 
     places: list[str | tuple[Callable[[int], str], int]]
@@ -39,7 +39,7 @@ class _Rows(NamedTuple):
     crowds: list[bool]
 
     def place(self, row: int) -> str:
-        """Return what messages call a record."""
+        """Return a record's name for messages."""
         found = self.places[row]
         return found if isinstance(found, str) else found[0](found[1])
 
@@ -50,11 +50,11 @@ class Collected:
     Parameters
     ----------
     source : str
-        What messages call the file.
+        Name of the file for messages.
     box_format : {"xywh", "xyxy", "cxcywh"}
-        How boxes are written.
+        The format of boxes.
     shares : bool
-        Whether boxes, of detections, are shares of their image's width and height.
+        Whether boxes of detections are normalised by their image's width and height.
     """
 
     def __init__(self, source: str, box_format: BoxFormat, *, shares: bool = False) -> None:
@@ -67,7 +67,7 @@ class Collected:
         return len(self._rows.images)
 
     def image(self, name: str, place: str, height: Any = None, width: Any = None) -> str:
-        """Add an image, and return its name; raises `InputError` for a name that cannot be an id."""
+        """Add an image, and return its name; raise `InputError` for an invalid name."""
         if not name or len(name) > _LONGEST or "\0" in name:
             problem = "is missing" if not name else "has more than 256 characters, or a null"
             raise InputError(f"the name of the image {problem}", source=self.source, record=place)
@@ -77,7 +77,7 @@ class Collected:
         return name
 
     def count(self, notice: str) -> None:
-        """Count a record that is left out, or read otherwise than it may be expected."""
+        """Count a record that is left out, or read in an unexpected way."""
         self.notices[notice] = self.notices.get(notice, 0) + 1
 
     def add(
@@ -91,8 +91,8 @@ class Collected:
         outline: Sequence[float] | None = None,
         crowd: bool = False,
     ) -> None:
-        """Add a record on an image; without a box it gets the one around its outline. Raises `InputError` for a class that
-        cannot be an id, and for detections without a score.
+        """Add a record on an image, whose box may be that around its outline; raise `InputError` for an invalid class,
+        and for detections without a score.
         """
         if not label or len(label) > _LONGEST or "\0" in label:
             problem = "is missing" if not label else "has more than 256 characters, or a null"
@@ -120,9 +120,7 @@ class Collected:
         scores: NDArray[np.float64] | None = None,
         crowd: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Add records with boxes, of images that are known and classes that can be ids; ``place(row)`` is called for those
-        of errors alone.
-        """
+        """Add records with boxes, on known images and with valid classes; ``place(row)`` is only called for errors."""
         rows, count = self._rows, len(images)
         rows.places.extend(zip(repeat(place, count), range(count), strict=True))
         rows.images.extend(images)
@@ -134,7 +132,7 @@ class Collected:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Within this context errors about a record by its number name its place in the file."""
+        """Within this context, errors about a record number name its place in the file."""
         try:
             yield
         except InputError as error:
@@ -143,11 +141,11 @@ class Collected:
             raise error.elsewhere(self.source, self._rows.place(error.record)) from None
 
     def _boxes(self) -> NDArray[np.float64]:
-        """Return boxes as they are written."""
+        """Return boxes in the file's format."""
         return np.array(self._rows.boxes, np.float64).reshape(-1, 4)
 
     def _labels(self, reading: Reading) -> Any:
-        """Return the class of each record; that of a file without classes is called as the only one of `classes`."""
+        """Return the class of each record; files without classes use the only one of `classes`."""
         if reading.classes is None or not {*self._rows.labels} <= {UNNAMED}:
             return coded(self._rows.labels)
         names = list(names_given(reading.classes).values())
@@ -156,7 +154,7 @@ class Collected:
         return coded(names * len(self))
 
     def ground_truth(self, reading: Reading, fields: Mapping[str, NDArray[np.float64]] | None = None) -> GroundTruth:
-        """Return the records as ground truth, whose images may have none, with further fields."""
+        """Return the records as ground truth, including images without records, with further fields."""
         shapes: dict[str, Any] = {"boxes": self._boxes(), "box_format": self.box_format}
         if reading.iou_type != BOXES:
             shapes = self._outlines(reading)
@@ -176,8 +174,8 @@ class Collected:
             )
 
     def _outlines(self, reading: Reading) -> dict[str, Any]:
-        """Return the rotated boxes, or the masks, of the records' outlines; a box is an outline too. Raises `InputError`
-        for an outline that cannot be one, and for masks on images of unknown size.
+        """Return rotated boxes, or masks, from the records' outlines, where boxes are outlines too; raise `InputError`
+        for an invalid outline, and for masks on images of unknown size.
         """
         outlines = []
         for box, outline in zip(self._rows.boxes, self._rows.outlines, strict=True):
@@ -210,7 +208,7 @@ class Collected:
         return {kind.argument: masks}
 
     def detections(self, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-        """Return the records as detections under the ids of the ground truth."""
+        """Return the records as detections with ids of the ground truth."""
         found: dict[str, Any] = {
             "image_ids": coded(self._rows.images),
             "category_ids": self._labels(reading),

@@ -16,19 +16,21 @@ from detmap.shapes.kinds import BOXES
 
 _DEEPEST = 64
 
-#: Corners of the polygon that stands for an ellipse where its mask is asked for.
+#: Number of corners of the polygon that approximates an ellipse for masks.
 _CORNERS = 64
 
-#: Angles of shapes that are not turned.
+#: Spellings of an angle of 0.
 _UPRIGHT = ("0", "0.0", "0.00")
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
 
-#: Elements of an image that have no area, or that are read in no other way yet.
+#: Elements of an image without an area, or without support.
 _UNREAD = ("polyline", "points", "mask", "ellipse", "skeleton", "cuboid")
 
 
 def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
-    """Read images with their boxes and polygons; of a rotated box the one around it, unless rotated boxes are asked for."""
+    """Read images with their boxes and polygons; rotated boxes are read as such only on request, else as the boxes
+    around them.
+    """
     data, name = read_bytes(source, "ground truth")
     found = Collected(name, "xyxy")
     depth = 0

@@ -1,4 +1,4 @@
-"""Darknet's ``-out result.json``: images with objects in shares of width and height, by their centre and size."""
+"""Darknet's ``-out result.json``: images with objects, as normalised centre and size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from detmap.reading.options import Reading
 from detmap.reading.sources import Source, read_bytes
 from detmap.reading.typed_json import decoded
 
-#: A backslash of a Windows path, which darknet writes without escaping it.
+#: Matches file names, in which darknet does not escape the backslashes of Windows paths.
 _BACKSLASH = re.compile(rb'(?<=")filename":\s*"([^"\n]*)"')
 
 
@@ -36,7 +36,7 @@ class _Image(msgspec.Struct, gc=False):
 
 
 def read_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read images and what was detected on them; a class is its name, or its number where it has none."""
+    """Read images and detections; a class is its name, or its number if it has none."""
     data, name = read_bytes(source, "detections")
     plain = _BACKSLASH.sub(lambda match: match[0].replace(b"\\", b"/"), bytes(data))
     images = decoded(plain, list[_Image], name)

@@ -1,4 +1,4 @@
-"""KITTI's labels and results of tracking: a file per sequence, whose lines are those of its objects with frame and track.
+"""KITTI's labels and results of tracking: a file per sequence, with a line per object and frame.
 
 A line is ``frame track type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y``, in results with a score behind
 it. Boxes of the image are read. Types are compared without case, and regions ``DontCare`` are crowds of every class. The
@@ -24,14 +24,14 @@ from detmap.reading.sources import members, name_of, read_bytes
 
 _EVERYWHERE = "dontcare"
 
-#: The most frames of a sequence.
+#: Maximum number of frames of a sequence.
 _FRAMES = 10_000_000
 
 _LINE = "a line is: frame track type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y (and a score)"
 
 
 class _Parsed(NamedTuple):
-    """Lines with the image and the type of each, and its other numbers: frame, track, and those behind the type."""
+    """Lines with the image and type of each, and its other numbers: frame, track, and those after the type."""
 
     lines: Lines
     images: list[str]
@@ -39,13 +39,13 @@ class _Parsed(NamedTuple):
     numbers: NDArray[np.float64]
 
     def place(self, rows: NDArray[np.int64], at: int) -> str:
-        """Return what messages call the line of a record."""
+        """Return the name of a record's line for messages."""
         row = int(rows[at])
         return f"{self.lines.names[self.lines.files[row]]} line {self.lines.numbers[row]}"
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
-    """Read the objects of all sequences, with the fields that levels read, as those of ``label_2``."""
+    """Read the objects of all sequences, with the fields of ``label_2`` that levels read."""
     found = Collected(name_of(source, "ground truth"), "xyxy")
     parsed = _parsed(source, "ground truth", 17, found)
     regions = np.array([label == _EVERYWHERE for label in parsed.labels], np.bool_)
@@ -74,7 +74,7 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
 
 
 def _parsed(source: Any, what: str, width: int, found: Collected) -> _Parsed:
-    """Return the lines of a folder, an archive or a file; raises `InputError` for one of another form."""
+    """Parse the lines of a folder, archive or file; raise `InputError` for an invalid line."""
     if isinstance(source, str | os.PathLike) and os.fspath(source).lower().endswith(".txt") and os.path.isfile(source):
         data, name = read_bytes(source, what)
         held = [(os.path.basename(os.fspath(source)), bytes(data), name)]

@@ -18,11 +18,11 @@ from detmap.reading.sources import members, name_of, read_bytes
 from detmap.reading.typed_json import decoded
 from detmap.shapes.kinds import BOXES
 
-#: Corners of the polygon that stands for a circle where its mask is asked for.
+#: Number of corners of the polygon that approximates a circle for masks.
 _CORNERS = 64
 
 
-#: Shapes of four corners: those of rotated boxes, and rectangles as later tools of labelme's family write them.
+#: Shapes with four corners: rotated boxes, and rectangles as written by later tools of labelme's family.
 _TURNED = ("rotation", "oriented_rectangle", "rectangle")
 
 
@@ -40,7 +40,7 @@ class _Document(msgspec.Struct, gc=False):
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
-    """Read a folder or archive of files, or one. Lines and points are left out, as they have no area."""
+    """Read a folder or archive of files, or a single file. Lines and points have no area and are left out."""
     name = name_of(source, "ground truth")
     found = Collected(name, "xywh")
     for file, data, place in _files(source, name):
@@ -81,9 +81,9 @@ def _files(source: Any, name: str) -> Iterator[tuple[str, Any, str]]:
 
 
 def _outline(shape: _Shape, source: str, place: str) -> list[float] | None:
-    """Return the corners around a shape; None of a line or a point. Raises `InputError` where points are missing."""
+    """Return the outline of a shape; None for a line or a point. Raises `InputError` for missing points."""
     kind, points = shape.shape_type or "polygon", shape.points
-    if kind in _TURNED and len(points) == 4:  # its four corners
+    if kind in _TURNED and len(points) == 4:  # already given by four corners
         kind = "polygon"
     if kind not in ("rectangle", "polygon", "circle", "mask"):
         return None

@@ -1,8 +1,9 @@
-"""MOTChallenge: a folder per sequence with ``gt/gt.txt`` or ``det/det.txt``, or such a file; a line per box and frame.
+"""MOTChallenge: a folder per sequence with ``gt/gt.txt`` or ``det/det.txt``, or such a file, with a line per box and
+frame.
 
-Frames and the corners of boxes count from 1; tables have corners that count from 0. Of ground truth a line of class 1
-whose flag is 1 is an object. Lines whose flag is 0, of people of any sort, are crowds of pedestrians; of anything else
-they are left out.
+Frames and the corners of boxes count from 1; tables have corners that count from 0. In ground truth, a line of class 1
+with flag 1 is an object. Lines with flag 0 are crowds of pedestrians if of any class of people, and are left out
+otherwise.
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ CLASSES = (
     "crowd",
 )
 
-#: Of these a line that is not to be considered covers people, who are then neither found nor missed.
+#: Classes of people; lines of these that are not to be considered become crowds.
 _PEOPLE = (1, 2, 7, 8, 12, 13)
 
-#: The most frames of a sequence.
+#: Maximum number of frames of a sequence.
 _FRAMES = 10_000_000
 
 _LINE = "a line is: frame,id,left,top,width,height,score (of ground truth: flag,class,visibility)"
 
 
 class _Sequence(NamedTuple):
-    """A sequence: its name, its file, and what its ``seqinfo.ini`` says of frames, height and width, 0 where nothing."""
+    """A sequence: name, file, and number of frames, height and width from its ``seqinfo.ini``, 0 if unknown."""
 
     name: str
     path: Any
@@ -91,12 +92,12 @@ def _called(label: int) -> str:
 
 
 def _place(name: str, lines: Lines, row: int) -> str:
-    """Return what messages call a line."""
+    """Return the name of a line for messages."""
     return f"{name} line {lines.numbers[row]}"
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read the detections of all sequences; where each side has a single sequence, their names need not be the same."""
+    """Read the detections of all sequences; if each side has a single sequence, their names may differ."""
     found = Collected(name_of(source, "detections"), "xywh")
     sequences = list(_sequences(source, "det"))
     known = [] if ground_truth is None else [str(one) for one in ground_truth.images.ids.tolist()]
@@ -112,8 +113,8 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
 
 
 def _rows(found: Collected, one: _Sequence, lines: Lines) -> tuple[NDArray[np.float64], list[str]]:
-    """Return the numbers of lines, corners from 0, shape (n, 10) with NaN behind the end of a line, and the image of each;
-    raises `InputError` for a line of another form.
+    """Return the numbers of lines, with corners from 0, shape (n, 10), NaN after the end of a line, and the image of
+    each; raise `InputError` for an invalid line.
     """
     values, edges = lines.floats()
     counts = np.diff(edges)
@@ -147,7 +148,7 @@ def _lines(path: Any, what: str) -> Lines:
 
 
 def _sequences(source: Any, side: str) -> Iterator[_Sequence]:
-    """Yield the sequences of a folder, the one that it is, or the one of a file."""
+    """Yield the sequences of a folder, or the single one of a sequence's folder or file."""
     if not isinstance(source, str | os.PathLike):
         yield _Sequence("sequence", source)
         return
@@ -174,7 +175,7 @@ def _sequences(source: Any, side: str) -> Iterator[_Sequence]:
 
 
 def _described(folder: str, path: str) -> _Sequence:
-    """Return a sequence with what its seqinfo.ini says; raises `InputError` where that is damaged."""
+    """Return a sequence with the facts of its seqinfo.ini; raise `InputError` if that is damaged."""
     found = _Sequence(os.path.basename(folder), path)
     place = os.path.join(folder, "seqinfo.ini")
     if not os.path.isfile(place):

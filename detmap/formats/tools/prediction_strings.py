@@ -1,7 +1,7 @@
-"""Kaggle's submissions: an image a row, and its detections as groups of words in the column ``PredictionString``.
+"""Kaggle's submissions: a row per image, with detections as groups of words in the column ``PredictionString``.
 
-A group is ``score x y width height`` (Global Wheat) or ``class score x1 y1 x2 y2`` (VinBigData); which of the two follows
-from the numbers, and is noted. `columns` says another order, as ``category,score,x,y,width,height``.
+A group is ``score x y width height`` (Global Wheat) or ``class score x1 y1 x2 y2`` (VinBigData); the numbers decide,
+with a notice. `columns` gives another order, such as ``category,score,x,y,width,height``.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from detmap.shapes.boxes import BoxFormat
 #: The column of strings.
 STRING = "PredictionString"
 
-_LONGEST = 256  # characters of an id
+_LONGEST = 256  # maximum number of characters of an id
 
-#: The orders of a group's words, with the notice that says which one it is, and how the box is written.
+#: Known orders of a group's words, with the notice for each, and the box format.
 _ORDERS: dict[tuple[str, ...], tuple[str, BoxFormat]] = {
     ("score", "x", "y", "width", "height"): ("read_as_score_box", "xywh"),
     ("category", "score", "x1", "y1", "x2", "y2"): ("read_as_class_score_box", "xyxy"),
@@ -77,12 +77,12 @@ def read_detections(source: Source, ground_truth: GroundTruth | None, reading: R
 
 
 def _place(lines: Sequence[int], rows: Sequence[int], group: int) -> str:
-    """Return what messages call the line of a group."""
+    """Return the name of a group's line for messages."""
     return f"line {lines[rows[group]]}"
 
 
 def _order(strings: Sequence[Sequence[str]], reading: Reading, source: str) -> tuple[tuple[str, ...], BoxFormat]:
-    """Return the order of a group's words, and how its box is written; raises `InputError` where that is not clear."""
+    """Return the order of a group's words, and the box format; raise `InputError` if ambiguous."""
     if reading.columns is not None:
         order = tuple(given_columns(reading.columns))
         form = next((form for form, names in _FORMS.items() if {"score", *names} <= set(order)), None)
@@ -100,7 +100,7 @@ def _order(strings: Sequence[Sequence[str]], reading: Reading, source: str) -> t
 
 
 def _fits(order: tuple[str, ...], strings: Sequence[Sequence[str]]) -> bool:
-    """Return whether strings can be groups of that order: most boxes have sizes, and scores do not exceed 1."""
+    """Return whether strings fit an order: most boxes have positive sizes, and scores do not exceed 1."""
     size = len(order)
     if any(len(words) % size for words in strings):
         return False
@@ -115,8 +115,8 @@ def _fits(order: tuple[str, ...], strings: Sequence[Sequence[str]]) -> bool:
 
 
 def numbers_of(columns: Sequence[Sequence[str]], lines: Sequence[int], source: str) -> NDArray[np.float64]:
-    """Return columns of words as finite numbers, shape (n, columns), of which rows are on `lines`; raises `InputError` for a
-    word that is none.
+    """Return columns of words as finite numbers, shape (n, columns), with rows on `lines`; raise `InputError` for an
+    invalid word.
     """
     with suppress(ValueError):
         made = np.array([list(map(float, words)) for words in columns]).reshape(len(columns), -1).T
@@ -130,4 +130,4 @@ def numbers_of(columns: Sequence[Sequence[str]], lines: Sequence[int], source: s
                     continue
             problem = "must be a finite number"
             raise InputError(problem, source=source, record=f"line {line}", field=STRING, value=word)
-    raise AssertionError  # one of them is none
+    raise AssertionError  # one of them is invalid

@@ -1,4 +1,4 @@
-"""The formats of annotation tools and data sets, and how each is recognised. A reader is imported where it is used."""
+"""The formats of annotation tools and data sets, and their recognition. Readers are imported lazily."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:]')
 
 
 class _Keys(NamedTuple):
-    """The first keys of JSON: whether it is a list; those of its first record or its own; those of the first one inside."""
+    """The first keys of JSON: whether it is a list; the keys of its first record, or its own; the keys of the first
+    nested object.
+    """
 
     listed: bool
     own: frozenset[bytes]
@@ -27,7 +29,7 @@ class _Keys(NamedTuple):
 
 
 def first_keys(head: bytes) -> _Keys:
-    """Return the keys of the first record of a list, or those of an object and of the first object in it."""
+    """Return the keys of the first record of a list, or of an object, and of the first object nested in it."""
     listed = head.lstrip()[:1] == b"["
     depth, level, inside, last = 0, 2 if listed else 1, 0, b""
     own: set[bytes] = set()
@@ -43,7 +45,7 @@ def first_keys(head: bytes) -> _Keys:
             if depth < level:
                 break
             if inside and depth < inside:
-                inside = -1  # only the first one counts
+                inside = -1  # only the first nested object counts
         elif token == b":" and depth in (level, inside):
             (own if depth == level else inner).add(last)
         last = token.strip(b'"')
@@ -51,7 +53,7 @@ def first_keys(head: bytes) -> _Keys:
 
 
 def json_format(head: bytes) -> str | None:
-    """Return the name of the format of JSON that begins so; None of any other, as COCO's."""
+    """Return the format of JSON by its beginning; None for others, such as COCO's."""
     if head.lstrip()[:1] not in (b"{", b"["):
         return None
     listed, own, inner = first_keys(head)
@@ -81,7 +83,7 @@ def _scored(given: Given) -> Role:
 
 
 def _is_labelme(given: Given) -> bool:
-    """A file, or a folder most of whose first files of JSON are labelme's."""
+    """Recognise a labelme file, or a folder whose first JSON files are mostly labelme's."""
     if not given.is_folder:
         return _is_json("labelme", given)
     names = [name for name in given.names if name.lower().endswith(".json")][:5]
@@ -105,7 +107,7 @@ def _is_cvat(given: Given) -> bool:
 
 
 def _is_wider_face(given: Given) -> bool:
-    """A list whose second line is a number after the path of an image; folders of files that begin so."""
+    """Recognise a list with the path of an image and then a number, and folders of files that begin so."""
     if given.role == "ground_truth" and not given.is_folder:
         return _begins_block(given.head, b".")
     if not given.is_folder or given.role == "ground_truth":
@@ -124,7 +126,9 @@ def _begins_block(head: bytes, name: bytes) -> bool:
 
 
 def _is_mot(given: Given) -> bool:
-    """A folder of sequences, or one; a file of lines of seven to ten numbers between commas, the first from 1."""
+    """Recognise a folder of sequences, a sequence, or a file of lines of seven to ten comma-separated numbers, the
+    first from 1.
+    """
     side = "gt" if given.role == "ground_truth" else "det"
     if given.is_folder:
         inside = [given.path, *(os.path.join(given.path, name) for name in given.names[:3])]
@@ -146,7 +150,7 @@ def _is_mot(given: Given) -> bool:
 
 
 def _is_kitti_tracking(given: Given) -> bool:
-    """A folder of files, or one, whose lines are frame, track, type and numbers: one more of results."""
+    """Recognise a file, or folder of files, with lines of frame, track, type and numbers (one more in results)."""
     if not given.is_folder and not given.name.lower().endswith(".txt"):
         return False
     lines = given.lines("")
@@ -165,7 +169,7 @@ def _reader(name: str, role: str) -> object:
 
 
 def _add(name: str, words: tuple[str, str], **more: object) -> None:
-    """Register a format; `words` are empty for a side that it does not have."""
+    """Register a format; `words` are empty for a role without support."""
     readers = {f"read_{role}": _reader(name, role) for role, one in zip(ROLES, words, strict=True) if one}
     more = {"suffixes": (), "takes": (), "needs_images": bool(words[1]), **more}
     register(Format(name=name, words=words, **readers, **more))  # type: ignore[arg-type]

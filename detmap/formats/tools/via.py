@@ -1,7 +1,6 @@
 """VGG Image Annotator's JSON and CSV of versions 1 and 2: images with regions, in pixels.
 
-The class of a region is an attribute that its user has named: the only one, or that called label, class, name, type or
-category.
+The class of a region is a user-defined attribute: the only one, or one called label, class, name, type or category.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 
 def _of_json(data: bytes, name: str) -> Iterator[tuple[str, str, _Region | None]]:
-    """Yield place, image and region; no region where an image has none."""
+    """Yield place, image and region; None for an image without regions."""
     if b'"_via_img_metadata"' in data:
         images = decoded(data, _Project, name).images
     else:
@@ -79,7 +78,7 @@ def _of_json(data: bytes, name: str) -> Iterator[tuple[str, str, _Region | None]
 
 
 def _of_csv(data: bytes, name: str) -> Iterator[tuple[str, str, _Region | None]]:
-    """Yield the same of a table, whose cells of attributes hold JSON."""
+    """Yield place, image and region from a table, whose attribute cells hold JSON."""
     try:
         text = data.decode("utf-8-sig").removeprefix("#")
         rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
@@ -97,7 +96,7 @@ def _of_csv(data: bytes, name: str) -> Iterator[tuple[str, str, _Region | None]]
 
 
 def _add(found: Collected, place: str, image: str, region: _Region) -> None:
-    """Add a region; lines and points are left out, as they have no area."""
+    """Add a region; lines and points have no area and are left out."""
     shape = region.shape_attributes
     label = _class_of(region.region_attributes, found.source, place)
 
@@ -125,7 +124,7 @@ def _add(found: Collected, place: str, image: str, region: _Region) -> None:
 
 
 def _class_of(attributes: Mapping[str, Any], source: str, place: str) -> str:
-    """Return the class that attributes name: a word, or the only key that is true of a choice of several."""
+    """Return the class from attributes: a word, or the only true key of a multiple choice."""
     key = next((one for one in _CLASS if one in attributes), None)
     if key is None and len(attributes) > 1:
         names = ", ".join(map(repr, list(attributes)[:8]))

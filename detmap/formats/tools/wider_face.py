@@ -1,7 +1,7 @@
 """WIDER FACE: a file of all faces, and predictions in a file per image within folders of events.
 
-A block is the path of an image, how many faces there are, and a line for each: ``x y w h`` and, of faces, six
-attributes of which the fourth, ``invalid``, marks what is not scored, or, of predictions, the score.
+A block is the path of an image, the number of faces, and a line for each: ``x y w h``, and six attributes, of which the
+fourth, ``invalid``, marks faces that are not scored; in predictions, the score.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FACE = "face"
 
 
 def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
-    """Read the list of faces; those that are ``invalid`` are crowds."""
+    """Read the list of faces; ``invalid`` ones are crowds."""
     data, name = read_bytes(source, "ground truth")
     found = Collected(name, "xywh")
     lines = read_lines([(bytes(data), name)])
@@ -43,7 +43,7 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 
 def _numbers(lines: Lines, width: int, says: str) -> NDArray[np.float64]:
-    """Return the numbers of lines, shape (n, width); raises `InputError` for a line of another form."""
+    """Return the numbers of lines, shape (n, width); raise `InputError` for an invalid line."""
     if {*map(len, lines.fields)} - {width}:
         row = next(row for row, words in enumerate(lines.fields) if len(words) != width)
         problem = f"has {len(lines.fields[row])} fields where {width} are expected"
@@ -52,7 +52,7 @@ def _numbers(lines: Lines, width: int, says: str) -> NDArray[np.float64]:
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read a folder that holds a folder per event, or one of these."""
+    """Read a folder with a folder per event, or a single event's folder."""
     name = name_of(source, "detections")
     found = Collected(name, "xywh")
     for event, files in _events(source):
@@ -71,7 +71,7 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
 
 
 def _place(lines: Lines, row: int) -> str:
-    """Return what messages call a line."""
+    """Return the name of a line for messages."""
     return f"{os.path.basename(lines.names[lines.files[row]])} line {lines.numbers[row]}"
 
 
@@ -85,7 +85,7 @@ def _events(source: Any) -> Iterator[tuple[str, list[tuple[bytes, str]]]]:
 
 
 def _blocks(lines: Lines, *, empty_line: bool) -> Iterator[tuple[str, range]]:
-    """Yield the image of each block, and the places of its lines; with `empty_line` a block of none has a line of zeros."""
+    """Yield the image of each block, and the range of its lines; with `empty_line` an empty block has a line of zeros."""
     row = 0
     while row < len(lines.fields):
         words = lines.fields[row]

@@ -27,9 +27,9 @@ from detmap.reading.options import Reading
 from detmap.reading.sources import Source, members, name_of, read_bytes
 from detmap.shapes.boxes import INVALID_BOXES, InvalidBoxes, inverted, negative
 
-_DEEPEST = 64  # elements within elements
-_LONGEST = 256  # characters of a field: columns are as wide as their widest
-_WORTH_SCANNING = 1 << 17  # bytes of a file; a folder of smaller ones is read before the scanner is loaded
+_DEEPEST = 64  # maximum depth of nested elements
+_LONGEST = 256  # maximum number of characters of a field: columns are as wide as their widest element
+_WORTH_SCANNING = 1 << 17  # minimum size of a file in bytes for the scanner
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _RESULTS = re.compile(r"comp\d+_det_[^_]+_(?P<name>.+)\.txt")
 _FIELDS = {"name", "difficult", *(f"bndbox/{corner}" for corner in _CORNERS)}
@@ -60,13 +60,13 @@ def read_voc(
     Returns
     -------
     GroundTruth
-        Boxes by their corners. Whether these are inclusive pixels, which areas then count, the protocol decides. One row per
-        ``object`` that is a child of ``annotation``, in the order of image ids; the parts of an object are no objects.
+        Boxes by their corners. The protocol decides whether these are inclusive pixels, which change areas. One row per
+        ``object`` that is a child of ``annotation``, in the order of image ids; parts of objects are left out.
 
     Raises
     ------
     InputError
-        Where a file is not such XML, declares a document type or entities, or an image of the set has none.
+        For invalid XML, XML with a document type or entities, or an image of the set without a file.
     """
     wanted = None if image_set is None else image_set_of(image_set)
     check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)
@@ -116,7 +116,7 @@ def read_voc(
 
 
 def image_set_of(image_set: str | PathLike[str] | Iterable[str]) -> set[str]:
-    """Return the images that a file lists, one a line, or that are given by their ids."""
+    """Return the images listed in a file, one per line, or given by id."""
     if not isinstance(image_set, str | PathLike):
         wanted = list(image_set) if isinstance(image_set, Iterable) else [None]
         if not all(isinstance(image, str) for image in wanted):
@@ -131,14 +131,14 @@ def image_set_of(image_set: str | PathLike[str] | Iterable[str]) -> set[str]:
 
 
 def _size(facts: Mapping[str, str]) -> tuple[int, int]:
-    """Return height and width of an image, zeros where a file does not say them."""
+    """Return height and width of an image, zeros if unknown."""
     height, width = (facts.get(side, "") for side in ("height", "width"))
     good = all(side.isascii() and side.isdigit() and len(side) < 10 for side in (height, width))
     return (int(height), int(width)) if good else (0, 0)
 
 
 def _objects(data: bytes, source: str, finite: bool, facts: dict[str, str]) -> list[tuple[str, list[float], bool]]:
-    """Return name, corners and difficult of every object of one file, and note what it says of its image."""
+    """Return name, corners and difficult flag of every object of one file, and store facts about its image."""
     plain = _plain_objects(data, facts)
     if plain is not None:
         return plain
@@ -186,13 +186,13 @@ def _objects(data: bytes, source: str, finite: bool, facts: dict[str, str]) -> l
         parser.Parse(data, True)
     except InputError:
         raise
-    except (expat.ExpatError, LookupError, ValueError, Warning) as error:  # the latter: encodings that are none
+    except (expat.ExpatError, LookupError, ValueError, Warning) as error:  # LookupError: unknown encodings
         raise InputError(f"is not valid XML: {error}", source=source, remedy="is the file complete?") from None
     return found
 
 
 def _plain_objects(data: bytes, facts: dict[str, str]) -> list[tuple[str, list[float], bool]] | None:
-    """Return what `_objects` does for usual XML; None for anything else, which it looks at element by element."""
+    """Fast path of `_objects` for usual XML; None for anything else, which is then parsed element by element."""
     from xml.etree import ElementTree
 
     if b"<!" in data:
@@ -270,7 +270,7 @@ def _number(text: str | bytes, source: str, record: str, field: str, finite: boo
 
 
 def class_of(path: str) -> str | None:
-    """Return the class that a file of results is of, by its name; None where that does not say."""
+    """Return the class of a file of results by its name; None if the name does not tell."""
     match = _RESULTS.fullmatch(basename(path))
     return match["name"] if match else None
 
@@ -289,32 +289,32 @@ def read_voc_results(
     ----------
     results : path, bytes, file object, or mapping of file name to text
         The folder of ``comp4_det_test_{class}.txt``, a tar archive of it (``.tar``, ``.tar.gz``), its files, or the path of
-        one such file; each line holds image id, score, xmin, ymin, xmax, ymax. Other files that end in ``.txt`` are not
-        read, and counted.
+        one such file; each line holds image id, score, xmin, ymin, xmax, ymax. Other files with the suffix ``.txt`` are
+        ignored and counted.
     ground_truth, unknown_images
         As in `detmap.read_coco_results`.
     invalid_boxes : {"error", "miss", "drop"}
         What becomes of boxes whose far corner lies before the near one, see `Detections.from_arrays`.
     missing_classes : {"zero", "error", "skip"}
-        What becomes of classes that the ground truth has objects of and the results no file for: their AP is 0, which a
-        notice says; they are an error; or they are left out of the result, which a notice says too.
+        What happens to classes with objects but without a file of results: AP 0, with a notice; an error; or they are
+        left out of the result, with a notice.
 
     Returns
     -------
     Detections
-        Boxes by their corners. One row per line; a class's rows in the order of its lines, which breaks ties.
+        Boxes by their corners. One row per line; a class's rows are in the order of its lines, which breaks ties.
 
     Raises
     ------
     InputError
-        Where a line is not of that form, no file's name is, or a class is missing that must not be.
+        For an invalid line, if no file has such a name, or for a missing class under "error".
     """
     check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)
     check_allowed("missing_classes", missing_classes, get_args(MissingClasses))
     files: dict[str, str] = {}
     unread: list[str] = []
     read: list[tuple[str, _Results]] = []
-    first: tuple[str, str, Any] | None = None  # of the boxes of negative size: file, line, corners
+    first: tuple[str, str, Any] | None = None  # the first box of negative size: file, line, corners
     inversions = 0
     for file, data, place in _result_files(results):
         name = class_of(file)
@@ -328,7 +328,7 @@ def read_voc_results(
                 remedy="keep the results of one competition and image set in the folder",
             )
         files[name] = file
-        # A large and plain file is read by the scanner, others word by word, so that errors name their line.
+        # The scanner reads large and plain files; others are read word by word, so that errors name their line.
         scanned = _scanned(data) if len(data) >= _WORTH_SCANNING else None
         found = _split(data, place, invalid_boxes != "drop") if scanned is None else scanned
         inversion = negative(found.numbers[:, 1:], "xyxy")
@@ -354,7 +354,7 @@ def read_voc_results(
         "notices": {"unread_files": len(unread)},
         "source": name_of(results, "results"),
     }
-    if ground_truth is not None and not _of_voc(ground_truth):  # its images and classes are found by name
+    if ground_truth is not None and not _of_voc(ground_truth):  # resolve images and classes by name
         try:
             columns = matched(columns, ground_truth, unknown_images)
         except InputError as error:
@@ -371,12 +371,12 @@ def read_voc_results(
         if not isinstance(error.record, int) or len(detections) < len(table):
             raise
         raise error.elsewhere(*_line(read, error.record)) from None
-    classes_without_results(ground_truth, detections)  # where they are an error it comes here, not after the matching
+    classes_without_results(ground_truth, detections)  # raises before matching if they are an error
     return detections
 
 
 def _of_voc(ground_truth: GroundTruth) -> bool:
-    """Return whether ids are what VOC's are: names of classes, and of images without the ending of a file."""
+    """Return whether ids are like VOC's: names of classes, and of images without suffix."""
     images, categories = ground_truth.images.ids, ground_truth.categories
     if "i" in (images.dtype.kind, categories.ids.dtype.kind) or categories.ids.tolist() != list(categories.names):
         return False
@@ -386,23 +386,23 @@ def _of_voc(ground_truth: GroundTruth) -> bool:
 class _Results(NamedTuple):
     """The lines of a file of results."""
 
-    #: The image of each line: its place in `images`; shape (n,).
+    #: The image of each line as an index into `images`; shape (n,).
     codes: NDArray[np.int32]
-    #: The ids of the images in the order of their first appearance.
+    #: The ids of the images in order of first appearance.
     images: list[str]
     #: Score and corners; shape (n, 5).
     numbers: NDArray[np.float64]
-    #: The number of each line, from 1; None where no line is blank.
+    #: The number of each line, from 1; None if no line is blank.
     lines: list[int] | None
 
 
 def _scanned(data: bytes) -> _Results | None:
-    """Return what the scanner makes of plain lines of which none is blank or long; None for others."""
+    """Return the scanner's result for plain lines that are neither blank nor too long; None for others."""
     from detmap.reading.scanner import scan_voc_results
 
     feeds = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
     lengths = np.diff(feeds, prepend=-1, append=len(data)) - 1
-    if lengths.max() > _LONGEST:  # a word of it may be
+    if lengths.max() > _LONGEST:  # one of its words may be too long
         return None
     found = scan_voc_results(data)
     if found is None or len(found.numbers) != feeds.size + (lengths[-1] > 0):
@@ -417,7 +417,7 @@ def _split(data: bytes, source: str, finite: bool) -> _Results:
     """Read a file of results word by word."""
     lines = [line.split() for line in data.splitlines()]
     rows = [line for line in lines if line]
-    finite_columns = slice(None) if finite else slice(1)  # the score alone
+    finite_columns = slice(None) if finite else slice(1)  # check only the score
     places: dict[str, int] = {}
     try:
         if max((len(part) for row in rows for part in row), default=0) > _LONGEST:
@@ -456,7 +456,7 @@ def _line(files: list[tuple[str, _Results]], row: int) -> tuple[str, str]:
 
 
 def _result_files(results: Folder) -> Iterator[tuple[str, bytes, str]]:
-    """Yield name, content and full name of the files of results, or of the one that is given by its path."""
+    """Yield name, content and full name of the files of results, or of a single given file."""
     if isinstance(results, str | PathLike) and class_of(fspath(results)) is not None and not isdir(results):
         data, name = read_bytes(results, "results")
         yield basename(name), bytes(data), name
@@ -493,7 +493,7 @@ _IN_FOLDER = {
 def _sniff(given: Given) -> bool:
     if given.is_folder:
         return any(map(_IN_FOLDER[given.role].fullmatch, given.names))
-    if not given.name:  # a stream
+    if not given.name:  # a stream has no name
         return given.head[257:262] == b"ustar"
     return given.name.endswith(_ARCHIVES) or class_of(given.name) is not None
 

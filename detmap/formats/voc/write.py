@@ -1,4 +1,4 @@
-"""VOC's formats as they are written: a folder of XML annotations, and one of ``comp4_det_test_{class}.txt``."""
+"""Write VOC's formats: a folder of XML annotations, and one of ``comp4_det_test_{class}.txt``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from detmap.reading.options import Path
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write a file of XML per image. Corners are those of the boxes: nothing is added for the width of a pixel."""
+    """Write an XML file per image. Corners are those of the boxes: no pixel width is added."""
     from html import escape
 
     stems, names = stems_of(table, None), category_names(table, None)
@@ -72,7 +72,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write ``comp4_det_test_{class}.txt``, with ground truth also for classes without any."""
+    """Write ``comp4_det_test_{class}.txt``; with ground truth also for classes without detections."""
     boxes, rounded = corners(table)
     lost = {"rounded_boxes": rounded, "shapes": shapes_lost(table, ()), "sizes": len(table) if table.box_sizes else 0}
     return {**lost, **write_results(table, path, writing, "comp4_det_test_{}.txt", boxes)}
@@ -81,7 +81,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 def write_results(
     table: Detections, path: Path, writing: Writing, called: str, places: NDArray[np.float64]
 ) -> dict[str, int]:
-    """Write a file per class, `called` by its name, each line image, score and numbers; return the ids that are lost."""
+    """Write a file per class, named by `called`, with lines of image, score and numbers; return the ids that are lost."""
     truth = writing.ground_truth
     stems, names = stems_of(table, truth), category_names(table, truth)
     known = [] if truth is None else category_names(truth, None)
@@ -105,14 +105,14 @@ def write_results(
 
 
 def digits(value: float) -> str:
-    """Return the fewest digits that give the number again; whole numbers have no point."""
+    """Return the shortest digits that round-trip; whole numbers have no point."""
     return str(int(value)) if value == int(value) and abs(value) < 2**53 and str(value) != "-0.0" else repr(value)
 
 
 def check_names(names: list[str], source: str, *, file: bool = False, words: bool = False) -> None:
-    """Refuse names that would not be read as they are written."""
+    """Refuse names that would not round-trip."""
     for name in names:
-        # XML 1.0 has no characters below the space, and what surrounds a name is not read.
+        # XML 1.0 excludes control characters, and readers strip names.
         good = name.isprintable() and name == name.strip() and 0 < len(name) <= 256
         if not good or (file and ("/" in name or "\0" in name)) or (words and len(name.split()) != 1):
             raise InputError("cannot be written as a name in this format", source=source, value=name)

@@ -1,4 +1,4 @@
-"""Where the files of a YOLO data set lie: ``data.yaml``, folders of labels and of images, lists of images."""
+"""Locate the files of a YOLO data set: ``data.yaml``, folders of labels and of images, lists of images."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from detmap.formats.image_sizes import Sizes
 from detmap.reading.options import Path
 from detmap.reading.sources import members, read_bytes
 
-#: A file of settings is not larger than this.
+#: Maximum size of a file of settings in bytes.
 MOST = 1 << 20
 
 SPLITS = ("val", "test", "train")
 
-#: Names of files that may lie among labels and be none: lists of classes or images, and words to people.
+#: Names of files among labels that are no labels: lists of classes or images, and readme files.
 NO_LABELS = ("classes.txt", "obj.txt", "readme.txt", "train.txt", "val.txt", "test.txt")
 
 _YAML = ("data.yaml", "dataset.yaml", "data.yml")
@@ -28,7 +28,7 @@ _SIZES = "image_sizes.csv"
 
 
 class Entry(NamedTuple):
-    """An image: its name without ending, its file, and the content of its labels with what messages call them."""
+    """An image: name without suffix, file, and content of its labels with their name for messages."""
 
     name: str
     image: str | None
@@ -36,31 +36,31 @@ class Entry(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What ``data.yaml`` says, or what stands in for it."""
+    """Content of ``data.yaml``, or defaults in its place."""
 
-    #: Of classes.
+    #: Names of classes.
     names: dict[int, str]
-    #: How many keypoints there are, and how many numbers each has.
+    #: Number of keypoints, and of numbers per keypoint.
     points: tuple[int, int] | None
-    #: Paths as they are written.
+    #: Paths as written.
     splits: Mapping[str, list[str]]
-    #: The folder that they start from.
+    #: The folder that paths are relative to.
     root: str
     #: The folder of the file.
     own: str
-    #: How many classes there are, where that is said.
+    #: Number of classes, if given.
     classes: int | None = None
-    #: Whether there is such a file: without `points` there are no keypoints then.
+    #: Whether there is such a file: then missing `points` mean no keypoints.
     settled: bool = False
 
 
 def is_settings(path: str) -> bool:
-    """Return whether a path is that of a file of settings: ``data.yaml``, or darknet's ``obj.data``."""
+    """Return whether a path is a file of settings: ``data.yaml``, or darknet's ``obj.data``."""
     return path.lower().endswith((".yaml", ".yml", ".data"))
 
 
 def read_settings(path: str) -> Settings:
-    """Read ``data.yaml`` or ``obj.data``; raises `InputError` where it is no such file, `MissingDependencyError` without
+    """Read ``data.yaml`` or ``obj.data``; raise `InputError` for an invalid file, `MissingDependencyError` without
     PyYAML.
     """
     if path.lower().endswith(".data"):
@@ -68,7 +68,7 @@ def read_settings(path: str) -> Settings:
     document = _yaml(path)
 
     def refuse(field: str, problem: str) -> InputError:
-        given = document.get(field)  # what is nested may be endless when it is written out
+        given = document.get(field)  # printing nested values may be endless because of aliases
         return InputError(
             problem, source=path, field=field, value=given if isinstance(given, str) else type(given).__name__
         )
@@ -110,7 +110,7 @@ def read_settings(path: str) -> Settings:
 
 
 def _read_darknet(path: str) -> Settings:
-    """Read lines ``key = value``; paths are from the folder of the file, or from the one around it."""
+    """Read lines ``key = value``; paths are relative to the file's folder or its parent."""
     data, name = read_bytes(path, "obj.data")
     if len(data) > MOST:
         raise InputError("is larger than 1 MiB, which no such file is", source=name)
@@ -135,7 +135,7 @@ def _read_darknet(path: str) -> Settings:
 
 
 def _yaml(path: str) -> dict[str, Any]:
-    """Read a mapping of YAML, all of whose values are strings; nothing in it is executed or expanded."""
+    """Read a YAML mapping with strings as scalars; nothing is executed, and no aliases are expanded."""
     try:
         import yaml
     except ImportError:
@@ -144,7 +144,7 @@ def _yaml(path: str) -> dict[str, Any]:
     if len(data) > MOST:
         raise InputError("is larger than 1 MiB, which no such file is", source=name)
     try:
-        loader = yaml.BaseLoader(bytes(data).decode("utf-8-sig"))  # it makes strings, lists and mappings alone
+        loader = yaml.BaseLoader(bytes(data).decode("utf-8-sig"))  # this loader only makes strings, lists and mappings
         try:
             root = loader.get_single_node()
             repeated = _repeated_key(root)
@@ -163,13 +163,13 @@ def _yaml(path: str) -> dict[str, Any]:
 
 
 def _repeated_key(root: Any) -> tuple[str, int] | None:
-    """Return a key that the top mapping of a document, or that of its names, has twice, and its line, from 1."""
+    """Return a repeated key of a document's top mapping, or of its names, and its line from 1."""
     import yaml
 
     if not isinstance(root, yaml.MappingNode):
         return None
     names = [value for key, value in root.value if key.value == "names" and isinstance(value, yaml.MappingNode)]
-    for mapping in (root, *names):  # the root once more, where an alias stands for it: it is looked at no deeper
+    for mapping in (root, *names):  # an alias may stand for the root, which is not descended into
         seen: set[str] = set()
         for key, _ in mapping.value:
             text = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
@@ -180,7 +180,7 @@ def _repeated_key(root: Any) -> tuple[str, int] | None:
 
 
 def _class_names(given: Any) -> dict[int, str] | None:
-    """Return names by number; None where they are none."""
+    """Return names by number; None for invalid ones."""
     if isinstance(given, str):  # an empty value
         return {} if not given else None
     pairs = list(enumerate(given)) if isinstance(given, list) else list(given.items())
@@ -216,10 +216,8 @@ def names_given(classes: Any) -> dict[int, str]:
 
 
 def with_classes(settings: Settings, classes: Any) -> Settings:
-    """Return settings with what a caller gives as classes: their names, and of a ``data.yaml`` the keypoints too.
-    Raises `InputError` where the given file is none.
-
-    Where the given file says nothing of keypoints, what the data set's own settings say of them stays.
+    """Return settings with a caller's classes: names, and from a ``data.yaml`` also keypoints, if it has any. Raises
+    `InputError` for an invalid file.
     """
     if classes is None:
         return settings
@@ -234,8 +232,8 @@ def _are_settings(classes: Any) -> bool:
 
 
 def near(folder: str, classes: Any = None) -> Settings:
-    """Return what is said of classes in a folder of labels, or in the two around it; `classes` is what a caller gives.
-    Raises `InputError` where a folder has two files of settings, and the caller gives none.
+    """Return the settings for a folder of labels, from it or one of its two parents, with the caller's `classes`.
+    Raises `InputError` if a folder has two files of settings and the caller gives none.
     """
     try:
         path = settings_near(folder)
@@ -253,7 +251,7 @@ def near(folder: str, classes: Any = None) -> Settings:
 
 
 def settings_near(folder: str) -> str | None:
-    """Return the path of the file that says the names of classes in a folder of labels, or in the two around it."""
+    """Return the path of the file with the class names for a folder of labels, in it or one of its two parents."""
     here = os.path.abspath(folder)
     for place in (here, os.path.dirname(here), os.path.dirname(os.path.dirname(here))):
         named = (os.path.join(place, name) for name in _NAMES)
@@ -264,21 +262,21 @@ def settings_near(folder: str) -> str | None:
 
 
 def results_in(path: str) -> str:
-    """Return the folder that holds the files of predictions in a folder of them: itself, or the one called labels."""
+    """Return the folder with the files of predictions: the given one, or its subfolder ``labels``."""
     inside = os.path.join(path, "labels")
     return inside if os.path.isdir(inside) else path
 
 
 def beside_results(path: Path) -> list[str]:
-    """Return the path of the file that says the names of classes of a folder of predictions, where there is one."""
+    """Return the path of the file with the class names of a folder of predictions, if there is one."""
     found = None
-    with suppress(InputError):  # of two files; the predictions' reader raises it again
+    with suppress(InputError):  # two files: the reader of predictions raises the error
         found = settings_near(results_in(os.fspath(path))) if os.path.isdir(path) else None
     return [] if found is None else [found]
 
 
 def settings_in(folder: str) -> str | None:
-    """Return the path of the settings that lie in a folder; raises `InputError` where there are two."""
+    """Return the path of the settings in a folder; raise `InputError` if there are two."""
     found = [name for name in _YAML if os.path.isfile(os.path.join(folder, name))]
     if len(found) > 1:
         problem = f"holds {' and '.join(found)}, each of which says what the data set is"
@@ -288,7 +286,9 @@ def settings_in(folder: str) -> str | None:
 
 
 def labels_of(path: str, last: str = "labels") -> str:
-    """Return a path with the last folder called ``images`` renamed to ``labels``, as training does; or the reverse."""
+    """Return a path with the last folder called ``images`` renamed to ``labels``, as in Ultralytics' training; or the
+    reverse.
+    """
     first = "images" if last == "labels" else "labels"
     parts = path.replace(os.sep, "/").split("/")
     for i in range(len(parts) - 1, -1, -1):
@@ -298,8 +298,8 @@ def labels_of(path: str, last: str = "labels") -> str:
 
 
 def resolved(settings: Settings, split: str, source: str) -> tuple[list[str], list[str]]:
-    """Return the paths of a split, and those of them that lie outside of the folder of the settings; raises
-    `OptionError` where there is no such split, `InputError` where what it names is not there.
+    """Return the paths of a split, and those outside of the settings' folder; raise `OptionError` for an unknown split,
+    `InputError` for a missing path.
     """
     if split not in settings.splits:
         have = ", ".join(settings.splits) or "none"
@@ -307,7 +307,7 @@ def resolved(settings: Settings, split: str, source: str) -> tuple[list[str], li
     found, outside = [], []
     for written in settings.splits[split]:
         path = os.path.normpath(os.path.join(settings.root, written))
-        if not _there(path) and written.startswith("../"):  # as some exporters write it: meant from the folder itself
+        if not _there(path) and written.startswith("../"):  # some exporters write it, but mean the folder itself
             path = os.path.normpath(os.path.join(settings.root, written[3:]))
         if not _there(path):
             remedy = f"put it at {shorten(path, 200)[1:-1]}, or correct path and {split} in the file"
@@ -320,12 +320,12 @@ def resolved(settings: Settings, split: str, source: str) -> tuple[list[str], li
 
 
 def holds_folders(folder: str) -> bool:
-    """Return whether there are folders in a folder."""
+    """Return whether a folder holds folders."""
     return any(os.path.isdir(os.path.join(folder, one)) for one in os.listdir(folder))
 
 
 def is_of_images(folder: str) -> bool:
-    """Return whether a folder holds images whose labels lie in a folder beside it, as training has them."""
+    """Return whether a folder holds images with labels in a sibling folder, as for training."""
     labels = labels_of(os.path.abspath(folder))
     there = labels != os.path.abspath(folder) and os.path.isdir(labels)
     return there and any(name.lower().endswith(ENDINGS) for name in os.listdir(folder))
@@ -336,14 +336,12 @@ def _there(path: str) -> bool:
 
 
 def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
-    """Return the images of a folder of images or of labels, and how many files of labels have no image.
-
-    The images are those of the folder of images, also without labels; where that is not there, those whose sizes are
-    given and those with labels.
+    """Return the images of a folder of images or of labels, and the number of label files without an image. Images are
+    those in the folder of images, also without labels; without such a folder, those with given sizes or with labels.
     """
     folder = os.fspath(path)
     labels, images = labels_of(folder), labels_of(folder, "images")
-    if labels == images and os.path.isdir(folder):  # a folder of any other name: the two may lie in it
+    if labels == images and os.path.isdir(folder):  # a folder of another name may hold both subfolders
         inside = [os.path.join(folder, name) for name in ("labels", "images")]
         beside = os.path.join(os.path.dirname(os.path.abspath(folder)), "images")
         if os.path.isdir(inside[0]):
@@ -361,7 +359,7 @@ def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
 
 
 def _refuse_inner(folder: str, endings: tuple[str, ...]) -> None:
-    """Refuse a folder that holds files and subfolders with files: training reads the subfolders, this reader does not."""
+    """Refuse a folder with files and non-empty subfolders: training reads the subfolders, this reader does not."""
     if not os.path.isdir(folder) or not any(one.lower().endswith(endings) for one in os.listdir(folder)):
         return
     for place, inner, names in os.walk(folder):
@@ -374,14 +372,14 @@ def _refuse_inner(folder: str, endings: tuple[str, ...]) -> None:
 
 
 def lists_images(head: bytes) -> bool:
-    """Return whether the first lines of a file are paths of images, as in a list of images."""
+    """Return whether the first lines of a file are paths of images."""
     lines = [line.strip().lower() for line in head.removeprefix(b"\xef\xbb\xbf").splitlines()[:20]]
     lines = [line for line in (lines[:-1] if len(lines) > 1 else lines) if line]
     return bool(lines) and all(line.endswith(tuple(one.encode() for one in ENDINGS)) for line in lines)
 
 
 def in_list(path: str, root: str) -> list[Entry]:
-    """Return the images that a text file lists, a path a line, from its own folder or from `root`."""
+    """Return the images in a text file, a path per line, relative to its own folder or to `root`."""
     data, name = read_bytes(path, "list of images")
     try:
         lines = [line.strip() for line in bytes(data).decode("utf-8-sig").splitlines()]
@@ -419,8 +417,8 @@ def _content(path: str) -> tuple[bytes, str] | None:
 
 
 def read_labels(folder: Any) -> dict[str, tuple[bytes, str]]:
-    """Return the contents of a folder's files of labels by their names without ending; of a folder without any,
-    nothing. Raises `InputError` where labels lie in folders within it.
+    """Return the contents of a folder's label files by name without suffix; empty if there are none. Raises
+    `InputError` if labels are in subfolders.
     """
     is_folder = isinstance(folder, str | os.PathLike) and os.path.isdir(folder)
     if is_folder and not any(name.lower().endswith(".txt") for name in os.listdir(folder)):
@@ -433,12 +431,12 @@ def read_labels(folder: Any) -> dict[str, tuple[bytes, str]]:
 
 
 def labels_among(files: Iterable[tuple[str, bytes, str]]) -> dict[str, tuple[bytes, str]]:
-    """Return those of some text files that are labels, by their names without ending."""
+    """Return the label files among some text files, by name without suffix."""
     return {name.removesuffix(".txt"): (data, place) for name, data, place in files if not _is_stray(name, data)}
 
 
 def _is_stray(name: str, data: bytes) -> bool:
-    """Return whether a file of one of `NO_LABELS` is none indeed: an image may be called train, too."""
+    """Return whether a file named as in `NO_LABELS` holds no labels: an image may be called train, too."""
     if name.lower() not in NO_LABELS:
         return False
     lines = [words for words in map(bytes.split, data.splitlines()) if words]
@@ -454,7 +452,7 @@ def _is_float(word: bytes) -> bool:
 
 
 def check_names(stems: Sequence[str], rows: Sequence[Sized], source: str) -> None:
-    """Refuse to write an empty file of labels that would be taken for something else."""
+    """Refuse to write an empty label file that would be taken for something else."""
     for name, own in zip(stems, rows, strict=True):
         if not len(own) and f"{name}.txt".lower() in NO_LABELS:
             problem = "an image without objects cannot have this name: its empty file would not be taken for labels"
@@ -462,7 +460,7 @@ def check_names(stems: Sequence[str], rows: Sequence[Sized], source: str) -> Non
 
 
 def _images_in(folder: str) -> dict[str, str]:
-    """Return the paths of the images in a folder by their names without ending."""
+    """Return the paths of the images in a folder by name without suffix."""
     found: dict[str, str] = {}
     for name in sorted(os.listdir(folder)):
         if name.lower().endswith(ENDINGS) and not name.startswith("._"):
@@ -477,7 +475,7 @@ def _images_in(folder: str) -> dict[str, str]:
 
 
 def _no_folders(folder: str) -> None:
-    """Refuse a folder that holds nothing but folders, of which one is meant."""
+    """Refuse a folder of folders, one of which should be given."""
     inside = sorted(one for one in os.listdir(folder) if os.path.isdir(os.path.join(folder, one)))
     if inside and os.path.basename(folder) in ("images", "labels"):
         listed = ", ".join(shorten(one) for one in inside[:8])
@@ -485,6 +483,6 @@ def _no_folders(folder: str) -> None:
 
 
 def sizes_beside(folder: str) -> Sizes | None:
-    """Return the sizes that lie beside labels where `detmap` wrote them."""
+    """Return the image sizes that `detmap` wrote beside labels."""
     path = os.path.join(folder, _SIZES)
     return Sizes(path) if os.path.isfile(path) else None

@@ -1,4 +1,4 @@
-"""From masks to outlines: one closed polygon per mask that is drawn as the same pixels again."""
+"""Convert masks to outlines: one closed polygon per mask that fills exactly the same pixels."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from detmap.masks import Masks
 
-#: Masks that are unpacked at a time have at most this many pixels.
+#: Maximum number of pixels of masks unpacked at a time.
 _PIXELS = 1 << 24
 
 
 def outlines(masks: Masks) -> Iterator[NDArray[np.float64]]:
     """Yield the corners of each mask's outline, shape (k, 2): x and y in pixels, whole numbers.
 
-    Where a mask is in parts, or has holes, the outline goes over to the next part and back on one and the same line, which
-    encloses nothing. Of a mask without pixels there is no outline: shape (0, 2).
+    Parts and holes are joined to the outline by lines that are traversed in both directions and enclose nothing. The
+    outline of an empty mask has shape (0, 2).
     """
     height, width = (max(int(side), 1) for side in masks.sizes.max(axis=0)) if len(masks) else (1, 1)
     step = max(_PIXELS // (height * width), 1)
@@ -34,11 +34,11 @@ def outlines(masks: Masks) -> Iterator[NDArray[np.float64]]:
 
 
 def _outline(pixels: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the outline of a bitmap that has a pixel."""
+    """Return the outline of a non-empty bitmap."""
     padded = np.pad(pixels, 1)
     here = padded[1:-1, 1:-1]
     following: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    # Sides of pixels with background behind them, each from corner to corner with the inside to its right.
+    # Sides of pixels next to background, from corner to corner, with the inside on the right.
     sides = (
         (padded[:-2, 1:-1], (0, 0), (1, 0)),
         (padded[1:-1, 2:], (1, 0), (1, 1)),
@@ -73,7 +73,7 @@ def _outline(pixels: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 def _corners(loop: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the points of a loop at which it turns."""
+    """Return the corners of a loop."""
     before, after = loop - np.roll(loop, 1, axis=0), np.roll(loop, -1, axis=0) - loop
     turns: NDArray[np.bool_] = (before != after).any(axis=1)
     return loop[turns]

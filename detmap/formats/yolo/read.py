@@ -1,8 +1,8 @@
-"""YOLO's text files: a file per image, a line per object, in shares of the image's width and height.
+"""YOLO's text files: a file per image, a line per object, normalised by the image's width and height.
 
 Lines hold the number of the class and then a box (centre x, centre y, width, height), a polygon (x, y, x, y and so on; an
-oriented box is one of four points), or a box and keypoints. In predictions the score comes last, behind which there may be
-the number of a track. That is how Ultralytics' tools write them.
+oriented box is one of four points), or a box and keypoints. In predictions the score comes last, optionally followed by
+a track number, as written by Ultralytics' tools.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from detmap.reading.sources import name_of
 from detmap.shapes import find
 from detmap.shapes.kinds import BOUNDARIES, BOXES, KEYPOINTS, MASKS, PROBIOU, ROTATED
 
-#: Where most lines have shares beyond this, they are numbers of pixels.
+#: Coordinate above which, on most lines, numbers are taken for pixels.
 _FARTHEST = 2.0
 
 
-#: Minimum number of boxes beyond their images that suggests another order of their numbers.
+#: Minimum number of boxes outside of their images that suggests another order of their numbers.
 _FEWEST_OUTSIDE = 2
 
-#: Of fewer lines it is not asked whether they are poses or polygons.
+#: Minimum number of lines to tell poses from polygons.
 _FEWEST_POSES = 3
 
 _AS_SCORED = "is the sixth a score? Then these are detections"
 
 
 class _Parsed(NamedTuple):
-    """Records in pixels: class numbers, scores, what tables are made of, how many have more than boxes, all numbers."""
+    """Records in pixels: class numbers, scores, columns of tables, the number with more than boxes, and all numbers."""
 
     classes: NDArray[np.int64]
     scores: NDArray[np.float64]
@@ -64,8 +64,8 @@ def _parse(
     scored: bool,
     settled: bool = False,
 ) -> _Parsed:
-    """Read lines, whose images have these `sizes`, shape (n, 2); `settled`: they hold keypoints only if `points` say
-    so. Raises `InputError` for a line that is none of this kind.
+    """Parse lines on images of these `sizes`, shape (n, 2); with `settled` they hold keypoints only if `points` says
+    so. Raises `InputError` for an invalid line.
     """
     values, edges = lines.floats()
     counts = np.diff(edges)
@@ -102,12 +102,12 @@ def _parse(
                 remedy="say kpt_shape in data.yaml, and give it as classes (--classes data.yaml): without kpt_shape they "
                 "are polygons",
             )
-    places = np.arange(values.size) - np.repeat(starts, counts)  # of each number in its line
+    places = np.arange(values.size) - np.repeat(starts, counts)  # index of each number within its line
     owner = np.repeat(np.arange(len(counts)), counts)
     inside = (places > 0) & (places < body[owner]) & ~(is_pose[owner] & (places > 4))
     far = np.zeros(len(counts), np.bool_)
     far[owner[inside & (np.abs(values) > _FARTHEST)]] = True
-    if 2 * np.count_nonzero(far) > far.size:  # a few may lie far outside of their image
+    if 2 * np.count_nonzero(far) > far.size:  # a minority may lie far outside of their image
         raise lines.error(int(np.argmax(far)), "must be shares of the image's width and height, which pixels are not")
     wanted = {MASKS: is_outline, KEYPOINTS: is_pose, ROTATED: is_outline & (flat == 8)}.get(iou_type)
     if wanted is not None and not wanted.all():
@@ -156,10 +156,10 @@ def _parse(
 def _as_poses(
     values: NDArray[np.float64], starts: NDArray[np.int64], flat: NDArray[np.int64]
 ) -> tuple[int, int] | None:
-    """Return how many keypoints there are, and how many numbers each has, if lines taken for polygons can be poses."""
-    # All have equally many numbers then, and most of them points within their box that fill some of it. Behind a
-    # polygon's first two points, taken for centre and size of a box, others hardly ever do; of a few lines it would be
-    # chance. What was taken for a score may be a part of the pose, or the other way round.
+    """Return the number of keypoints, and of numbers per keypoint, if lines taken for polygons can be poses."""
+    # Then all lines have equally many numbers, and most have points that lie within their box and fill part of it.
+    # After a polygon's first two points, read as centre and size of a box, this hardly ever happens, except by chance
+    # on few lines. What was taken for a score may be part of the pose, or the reverse.
     counts = np.diff([*starts, values.size])
     if len(flat) < _FEWEST_POSES or (counts != counts[0]).any():
         return None
@@ -176,7 +176,7 @@ def _as_poses(
             shown[~seen.any(axis=1)] = 0.0
             fills = (np.nanmax(shown, axis=1) - np.nanmin(shown, axis=1) >= 0.3 * box[:, 0, 2:]).all(axis=1)
             alike = within.all(axis=1) & (fills | flagged)
-            telling = alike & seen.any(axis=1)  # without a point that is seen a line says nothing
+            telling = alike & seen.any(axis=1)  # a line without visible points is no evidence
             if np.count_nonzero(telling) >= _FEWEST_POSES and np.count_nonzero(alike) >= 0.7 * len(alike):
                 return rest // width, width
     return None
@@ -185,7 +185,7 @@ def _as_poses(
 def _points(
     lines: Lines, counts: NDArray[np.int64], points: tuple[int, int] | None, scored: bool
 ) -> tuple[int, int] | None:
-    """Return how many keypoints there are and how many numbers each has, where ``data.yaml`` does not say it."""
+    """Return the number of keypoints, and of numbers per keypoint, if ``data.yaml`` does not say."""
     if points is not None or not len(counts):
         return points
     rest = int(counts[0]) - 5 - scored
@@ -202,12 +202,12 @@ def _points(
 def _without_scores(
     lines: Lines, values: NDArray[np.float64], edges: NDArray[np.int64], posed: int, scored: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return how many numbers of each line come before the score, and the scores."""
+    """Return the number of numbers before the score on each line, and the scores."""
     counts = np.diff(edges)
     if not scored:
         return counts, np.empty(0)
     body = counts - 1
-    # A polygon with class and score has an even number of numbers; boxes and poses are known by theirs.
+    # A polygon with class and score has an even number of numbers; boxes and poses have known numbers.
     known = (counts == 6) | ((counts % 2 == 0) & (counts >= 8)) if not posed else (counts == 6) | (counts == posed + 1)
     tracked = ~known & ((counts == 7) | (counts == posed + 2)) if posed else ~known & (counts == 7)
     body[tracked] -= 1
@@ -227,7 +227,7 @@ def _without_scores(
 
 
 def read_yolo(source: Any, reading: Reading) -> GroundTruth:
-    """Read a data set's labels: ``data.yaml`` (and a split of it), a folder that holds it, or a folder of labels."""
+    """Read a data set's labels: ``data.yaml`` (and a split of it), its folder, or a folder of labels."""
     name = name_of(source, "labels")
     if not isinstance(source, str | os.PathLike):
         raise InputError("YOLO's labels need their folder: a stream does not say where the images are", source=name)
@@ -327,7 +327,7 @@ def _no_size(image: str, name: str) -> InputError:
 
 
 def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read predictions: a folder of text files, or one that holds them as ``labels``, or an archive."""
+    """Read predictions: a folder of text files, or its subfolder ``labels``, or an archive."""
     name = name_of(source, "predictions")
     folder, settings = source, Settings({}, None, {}, "", "")
     if isinstance(source, str | os.PathLike) and os.path.isdir(source):
@@ -367,9 +367,9 @@ def _unread(parsed: _Parsed) -> dict[str, int]:
 
 
 def _doubtful_order(lines: Lines, numbers: NDArray[np.float64] | None) -> dict[str, int]:
-    """Return a notice where the score seems to come before the box, as in other tools' files."""
-    # Many boxes leave the image then as they are read, and far fewer would with the score in front. That is no proof: a
-    # detector that does not clip its boxes may write such lines too, so they are not refused.
+    """Return a notice if the score seems to come before the box, as in other tools' files."""
+    # Then many boxes leave the image as read, and far fewer with the score first. Not an error, because a detector that
+    # does not clip its boxes may write such lines too.
     if numbers is None or not lines.fields or any(len(words) != 6 for words in lines.fields):
         return {}
     table = numbers.reshape(-1, 6)
@@ -384,7 +384,7 @@ def _doubtful_order(lines: Lines, numbers: NDArray[np.float64] | None) -> dict[s
 
 
 def _sizes_of(truth: GroundTruth | None) -> dict[Any, tuple[int, int]] | None:
-    """Return the sizes of images by id, where ground truth says them; None without ground truth."""
+    """Return the sizes of images by id, where the ground truth has them; None without ground truth."""
     if truth is None:
         return None
     if truth.images.sizes is None:
@@ -414,12 +414,12 @@ def _result_size(
 def _categories(
     classes: NDArray[np.int64], names: Mapping[int, str], truth: GroundTruth | None, lines: Lines
 ) -> tuple[Any, dict[str, int]]:
-    """Return the ids of the categories that numbers of classes stand for."""
+    """Return the category ids of class numbers."""
     used = np.unique(classes).tolist()
     if truth is None:
         return classes, {}
     known = truth.categories.values
-    if not known.size and not names:  # none of them can be meant
+    if not known.size and not names:  # class numbers cannot be ids
         return classes, {}
     by_number = known.dtype.kind == "i" and known.tolist() == list(range(known.size))
     if names:
@@ -445,7 +445,7 @@ def _categories(
 
 
 def _tell(given: Given) -> Role:
-    """Detections have a score behind the box, or behind a polygon's points."""
+    """Detections have a score after the box, or after a polygon's points."""
     if not given.is_folder or {"data.yaml", "dataset.yaml", "data.yml"} & set(given.names):
         return "ground_truth"
     lines = given.lines("labels" if "labels" in given.names else "", folders.NO_LABELS)
@@ -456,7 +456,9 @@ _WHOLE = re.compile(rb"\d+(\.0*)?")
 
 
 def _sniff(given: Given) -> bool:
-    """A data.yaml or list of images; a folder with one, or with folders of labels; text files of shares behind a number."""
+    """Recognise a data.yaml or list of images; a folder with one, or with folders of labels; text files of a number and
+    shares.
+    """
     truth = given.role == "ground_truth"
     if not given.is_folder:
         listed = given.name.lower().endswith(".txt") and folders.lists_images(given.head)

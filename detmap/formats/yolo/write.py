@@ -1,4 +1,4 @@
-"""YOLO's text files as they are written: labels with ``data.yaml`` and the sizes of images, or predictions."""
+"""Write YOLO's text files: labels with ``data.yaml`` and the sizes of images, or predictions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from detmap.shapes.masks import MaskColumn
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write ``labels/``, a file per image; ``data.yaml``; and ``image_sizes.csv``, as images are not copied."""
+    """Write ``labels/``, a file per image; ``data.yaml``; and ``image_sizes.csv``, because images are not copied."""
     stems = stems_of(table, None)
     names = list(table.category_names)
     sizes = _sizes(table, table)
@@ -36,7 +36,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
     for i, name in enumerate(stems):
         files[f"labels/{name}.txt"] = partial(made.content, of_image[i].tolist(), numbers, None)
     check_names(stems, of_image, table.source)
-    files["data.yaml"]()  # names that cannot be written are refused before anything is
+    files["data.yaml"]()  # raises for invalid names before anything is written
     files["image_sizes.csv"]()
     write_folder(path, files)
     return {
@@ -94,7 +94,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _sizes(table: GroundTruth | Detections, truth: GroundTruth) -> NDArray[np.int64]:
-    """Return height and width of each of a table's images; raises `InputError` where one is not known."""
+    """Return height and width of each of a table's images; raise `InputError` for an unknown size."""
     known = np.zeros((truth.images.values.size, 2), np.int64) if truth.images.sizes is None else truth.images.sizes
     if isinstance(table, Detections):
         place = {one: i for i, one in enumerate(truth.images.values.tolist())}
@@ -113,8 +113,8 @@ def _sizes(table: GroundTruth | Detections, truth: GroundTruth) -> NDArray[np.in
 
 
 class _Lines:
-    """The lines of a table's records; how many records change in them, or have other shapes; and the areas that follow
-    from what is written.
+    """Lines of a table's records, the numbers of records that change or have other shapes, and the areas that the
+    written numbers give.
     """
 
     def __init__(self, table: GroundTruth | Detections, sizes: NDArray[np.int64]) -> None:

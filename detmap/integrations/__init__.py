@@ -1,1 +1,1 @@
-"""detmap inside other packages: a module per package, which is imported by its name and translates, but computes nothing."""
+"""Integrations with other packages: a module per package that only translates."""

@@ -1,4 +1,4 @@
-"""The state of torchmetrics' `MeanAveragePrecision`, lists of tensors by image, as tables; and what is found."""
+"""Convert the state of torchmetrics' `MeanAveragePrecision`, lists of tensors by image, to tables, and score them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from detmap.masks import Masks
 
 
 class States(NamedTuple):
-    """The lists of the metric, under its names: an entry per image, a tensor or for masks run-length codes."""
+    """The lists of the metric's state under its names, with an entry per image: a tensor, or for masks run-length codes."""
 
     detection_box: Sequence[Any]
     detection_mask: Sequence[Any]
@@ -32,7 +32,7 @@ class States(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What the metric was told, under its names."""
+    """The options of the metric, under its names."""
 
     iou_type: Sequence[str]
     average: str
@@ -43,14 +43,14 @@ class Settings(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """What the metric returns of one kind of shape, undefined values -1.
+    """The results of the metric for one kind of shape, with -1 for undefined values.
 
     Attributes
     ----------
     stats : list of float
         The 12 of pycocotools, AP within the largest cap.
     ap, ar : ndarray of float64, shape (K,), or None
-        By category, within the largest cap; None where they were not asked for.
+        By category, within the largest cap; None if not requested.
     """
 
     stats: list[float]
@@ -59,9 +59,8 @@ class Scores(NamedTuple):
 
 
 def scores_of(states: States, settings: Settings) -> tuple[dict[str, Scores | None], list[int]]:
-    """Return what is found by kind of shape, None where no image is there to be scored, and the classes.
-
-    Without boxes torchmetrics leaves out images that have no mask: those of ground truth are not scored.
+    """Return the scores by kind of shape, None without images to score, and the classes. Without boxes torchmetrics
+    leaves out images without masks, so their ground truth is not scored.
     """
     sides = _Side.found(states), _Side.true(states)
     classes = sorted({one for side in sides for one in side.labels.ids.tolist()})
@@ -75,7 +74,7 @@ def scores_of(states: States, settings: Settings) -> tuple[dict[str, Scores | No
 
 
 class _Side(NamedTuple):
-    """Predictions or targets: columns by object, but for `images`, the numbers of the images that are scored."""
+    """Predictions or targets: columns by object; `images` are the numbers of the scored images."""
 
     images: NDArray[np.int64]
     image: Ids
@@ -118,16 +117,16 @@ class _Side(NamedTuple):
         )
 
     def of_one_class(self) -> _Side:
-        """Return the same with all labels 0, so that equal scores rank as they came, and not by class."""
+        """Return the same with all labels 0, so that equal scores rank in the given order, not by class."""
         count = self.labels.codes.size
         return self._replace(labels=index_ids(np.zeros(count, np.int64), source="labels", field="labels"))
 
     def shapes(self, kind: str) -> dict[str, Any]:
-        """Return the shapes of a kind, as tables take them."""
+        """Return the shapes of a kind in the form for tables."""
         return {"masks": self.masks} if kind == "segm" else {"boxes": self.boxes}
 
     def own_areas(self) -> NDArray[np.float64]:
-        """Return the areas that objects have which say none: of masks where there are any, else of boxes with their sign."""
+        """Return default areas of objects: of masks if there are any, else of boxes with their sign."""
         if self.masks is not None:
             return np.asarray(self.masks.areas(), np.float64)
         assert self.boxes is not None
@@ -136,7 +135,7 @@ class _Side(NamedTuple):
 
 
 def _joined(tensors: Sequence[Any], width: int | None = None) -> NDArray[Any]:
-    """Return tensors as one array; empty ones, which may be of any type and shape, are passed over."""
+    """Return tensors concatenated as one array, skipping empty ones, which may have any type and shape."""
     there = [one for one in tensors if len(one) and one.numel()]
     if not there:
         return np.empty(0) if width is None else np.empty((0, width))
@@ -163,7 +162,7 @@ def _scores(sides: Sequence[_Side], kind: str, classes: list[int], settings: Set
 
 
 def _defined(values: Any) -> Any:
-    """Return numbers, -1 where they are undefined."""
+    """Return numbers with -1 for undefined ones."""
     return np.where(np.isnan(values), -1.0, values)[()]
 
 
@@ -188,7 +187,7 @@ def _result(sides: Sequence[_Side], kind: str, classes: list[int], settings: Set
         categories=classes,
         **targets.shapes(kind),
         areas=np.maximum(areas, 0.0),
-        crowd=targets.crowds | (areas < 0),  # as in pycocotools, where no area range holds it
+        crowd=targets.crowds | (areas < 0),  # as in pycocotools, where no area range contains it
         invalid_boxes="miss",
         source="targets",
     )

@@ -1,4 +1,4 @@
-"""Functions that let other packages know the backend "detmap"; each imports its package when it is called."""
+"""Functions that add the backend "detmap" to other packages, which they import when called."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _translation(name: str, package: str, since: str) -> Any:
     """Return the module that translates between a package and detmap."""
     try:
         return import_module(f"detmap.integrations.{name}")
-    except (ImportError, AttributeError) as error:  # what is taken from the package may not be there in other versions
+    except (ImportError, AttributeError) as error:  # other versions of the package may lack imported names
         problem = f"this needs {package} {since} or later: pip install '{package}>={since}' ({error})"
         raise OptionError(problem) from error
 
@@ -22,13 +22,12 @@ def patch_torchmetrics() -> Patch:
     """Let torchmetrics' ``MeanAveragePrecision(backend="detmap")`` compute with detmap.
 
     Boxes, masks and both, with all parameters and under torchmetrics' names; AP is taken within the largest of
-    `max_detection_thresholds`. Other backends stay what they are.
+    `max_detection_thresholds`. Other backends are unchanged.
 
     Returns
     -------
     Patch
-        Its ``undo()`` puts everything back, as does the end of a ``with`` block. Metrics that exist already stay what they
-        are.
+        Its ``undo()`` puts everything back, as does the end of a ``with`` block. Existing metric objects are unchanged.
 
     Raises
     ------
@@ -42,7 +41,7 @@ def patch_rfdetr() -> Patch:
     """Register "detmap" as an evaluation backend of RF-DETR: ``model.train(…, eval_backend="detmap")``.
 
     Boxes, boxes and masks, and masks alone are scored from the columns of its metric, within ``eval_max_dets``. Other
-    backends stay what they are.
+    backends are unchanged.
 
     Returns
     -------

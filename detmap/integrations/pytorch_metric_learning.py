@@ -1,4 +1,5 @@
-"""pytorch-metric-learning's `AccuracyCalculator` on detmap: its metrics, of embeddings or of an index's neighbours."""
+"""pytorch-metric-learning's `AccuracyCalculator` on detmap: its metrics of embeddings, or of neighbours from an
+index."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ else:
     except ModuleNotFoundError:
         raise MissingDependencyError("pytorch-metric-learning", None, "AccuracyCalculator") from None
 
-#: The metric of each measure of theirs, and the convention that it has there.
+#: The metric and convention for each of its measures.
 _METRICS = {
     "mean_average_precision": ("AP", "detmap"),
     "mean_average_precision_at_r": ("AP", "map_at_r"),
@@ -35,7 +36,8 @@ _METRICS = {
 class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # their class has no types
     """pytorch-metric-learning's calculator, with its arguments, whose metrics of neighbours detmap computes.
 
-    NMI and AMI, which are about clusters, stay theirs. Neighbours are ranked in the order in which the search gave them.
+    NMI and AMI, the measures of clusters, are computed by that package. Neighbours are ranked in the order in which the
+    search returns them.
     """
 
     def get_accuracy_of_neighbors(
@@ -48,7 +50,7 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # their class has no t
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
     ) -> dict[str, Any]:
-        """Return what `get_accuracy` does, given the neighbours that an index found.
+        """Return the result of `get_accuracy` for neighbours found by an index.
 
         Parameters
         ----------
@@ -57,10 +59,10 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # their class has no t
         query_labels, reference_labels : tensor or array, shapes (q,), (g,)
             Their labels.
         ref_includes_query : bool
-            Whether the first q references are the queries: each is taken out of its own neighbours, and where it is not
-            among them the last one is.
+            Whether the first q references are the queries: each is removed from its own neighbours, or else the last
+            neighbour is.
         include, exclude : sequence of str
-            Measures, all by default but those of clusters, which need embeddings.
+            Measures; by default all except those of clusters, which need embeddings.
 
         Returns
         -------
@@ -99,13 +101,13 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # their class has no t
         finally:
             self.knn_func, self._none = before, None
 
-    #: Searches neighbours, as in their class.
+    #: Searches neighbours, as in the parent class.
     knn_func: Any
-    #: Which neighbours there are none of, where those of an index are evaluated.
+    #: Flags of missing neighbours when those of an index are evaluated.
     _none: Any = None
 
     def _of(self, measure: str, given: dict[str, Any]) -> Any:
-        """Return a measure, given what their calculator knows of the neighbours and the labels."""
+        """Return a measure from the calculator's data on neighbours and labels."""
         labels, kept = given["query_labels"], given["not_lone_query_mask"]
         unique, counts = given["label_counts"]
         if not bool(kept.any()):
@@ -116,7 +118,7 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # their class has no t
         hits = columns.array(same).astype(np.int64)
         place = torch.unique(labels, dim=0, return_inverse=True)[1][kept]
         positives = columns.array(counts[place]) - int(given["ref_includes_query"])
-        if measure == "r_precision":  # of what was searched for alone
+        if measure == "r_precision":  # among the retrieved neighbours only
             positives = np.minimum(positives, hits.shape[1])
         metric, convention = _METRICS[measure]
         result = evaluate_rankings(hits, positives, metrics=[metric], convention=convention, empty="zero")
@@ -128,7 +130,7 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # their class has no t
         return means.tolist() if self.return_per_class else float(means.mean())
 
     def calculate_mean_average_precision(self, **given: Any) -> Any:
-        """Return the mean of average precision among the neighbours, divided by the number of relevant references."""
+        """Return the mean average precision among the neighbours, divided by the number of relevant references."""
         return self._of("mean_average_precision", given)
 
     def calculate_mean_average_precision_at_r(self, **given: Any) -> Any:
@@ -136,7 +138,7 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # their class has no t
         return self._of("mean_average_precision_at_r", given)
 
     def calculate_mean_reciprocal_rank(self, **given: Any) -> Any:
-        """Return the mean reciprocal rank; theirs is computed in single precision."""
+        """Return the mean reciprocal rank, which that package computes in single precision."""
         return self._of("mean_reciprocal_rank", given)
 
     def calculate_precision_at_1(self, **given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""RF-DETR: an entry "detmap" in the registry of its evaluation backends."""
+"""The backend "detmap" in RF-DETR's registry of evaluation backends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Backend(coco_map._RfdetrCocoBackend):  # type: ignore[misc]
     uses_coco_evaluator = False
 
     def __init__(self) -> None:
-        super().__init__("faster_coco_eval")  # the name is checked; nothing of that package is used
+        super().__init__("faster_coco_eval")  # only passes the name check; nothing of that package is used
 
     @property
     def mask_utils(self) -> Any:
@@ -31,10 +31,10 @@ class Backend(coco_map._RfdetrCocoBackend):  # type: ignore[misc]
 
 
 class OnePassCocoMeanAveragePrecision(_Theirs):  # type: ignore[misc]
-    """RF-DETR's metric, which knows the backend "detmap" too."""
+    """RF-DETR's metric with the additional backend "detmap"."""
 
     def compute(self) -> dict[str, Any]:
-        """Return what RF-DETR reads: the names of torchmetrics, with values by class for every kind."""
+        """Return the results that RF-DETR reads: torchmetrics' names, with values by class for every kind."""
         if not isinstance(self._coco_backend, Backend):
             computed: dict[str, Any] = super().compute()
             return computed
@@ -46,7 +46,7 @@ class OnePassCocoMeanAveragePrecision(_Theirs):  # type: ignore[misc]
 
 
 class Entry(Patch):
-    """The entry, taken away by `undo`: of the registry, and of the values that the option ``eval_backend`` can have."""
+    """The registered entry, in the registry and in the allowed values of ``eval_backend``; `undo` removes it."""
 
     def __init__(self) -> None:
         super().__init__({(_Theirs.__module__, _Theirs.__name__): OnePassCocoMeanAveragePrecision})
@@ -62,7 +62,7 @@ class Entry(Patch):
 
 
 def _allow(names: tuple[str, ...]) -> None:
-    """Let the option of every configuration be one of some names."""
+    """Allow these names for the option of every configuration."""
     for one in _with_subclasses(config.TrainConfig):
         one.model_fields["eval_backend"].annotation = Literal[names]
         one.model_rebuild(force=True)

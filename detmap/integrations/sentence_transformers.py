@@ -22,10 +22,10 @@ else:
     except ModuleNotFoundError:  # older versions, or not installed
         from sentence_transformers.evaluation import InformationRetrievalEvaluator as _Theirs
 
-#: Relevant documents in a cut are divided by as many as it could hold; documents are given in ascending order of their ids.
+#: Recall at a cut is divided by at most the cut's size; ties are in ascending order of document ids.
 _CONVENTION = replace(CONVENTIONS.find("min_rk"), name="sentence_transformers", missing="zero")
 
-#: What sentence-transformers calls a measure, its cutoffs, and the metric.
+#: Names of measures in sentence-transformers, with their cutoffs and metrics.
 _MEASURES = (
     ("accuracy@k", "accuracy_at_k", "success"),
     ("precision@k", "precision_recall_at_k", "P"),
@@ -39,7 +39,7 @@ _MEASURES = (
 class InformationRetrievalEvaluator(_Theirs):  # type: ignore[misc]  # their class has no types
     """sentence-transformers' evaluator, with its arguments, whose measures detmap computes.
 
-    Equal scores are in ascending order of the ids of the documents, as there.
+    Ties are in ascending order of document ids, as there.
     """
 
     def compute_metrics(self, queries_result_list: Sequence[Sequence[dict[str, Any]]]) -> dict[str, dict[int, float]]:
@@ -48,7 +48,7 @@ class InformationRetrievalEvaluator(_Theirs):  # type: ignore[misc]  # their cla
         Parameters
         ----------
         queries_result_list : list of list of dict
-            For each query of ``queries_ids`` documents, as ``{"corpus_id": id, "score": score}``.
+            For each query of ``queries_ids`` its documents, as ``{"corpus_id": id, "score": score}``.
 
         Returns
         -------
@@ -97,10 +97,10 @@ class InformationRetrievalEvaluator(_Theirs):  # type: ignore[misc]  # their cla
     def _measured(
         self, owner: NDArray[np.int64], documents: NDArray[np.int64], scores: NDArray[np.float64]
     ) -> dict[str, dict[int, float]]:
-        """Return the measures of lines of a run: the query of each, its document by the order of ids, its score."""
+        """Return the measures of a run's lines, given as query, document (by the order of ids), and score."""
         places = self._places()
         relevant = [
-            (query, places.setdefault(one, len(places)))  # one outside of the corpus is never found
+            (query, places.setdefault(one, len(places)))  # documents outside of the corpus are never found
             for query, name in enumerate(self.queries_ids)
             for one in self.relevant_docs[name]
         ]

@@ -21,7 +21,7 @@ _SIGNATURE = inspect.signature(_theirs)
 
 
 class CocoBackend(_Theirs):  # type: ignore[misc]
-    """torchmetrics' `CocoBackend`, which knows the name "detmap" too."""
+    """torchmetrics' `CocoBackend` with the additional name "detmap"."""
 
     def __init__(self, backend: str) -> None:
         super().__init__("pycocotools" if backend == "detmap" else backend)
@@ -73,7 +73,9 @@ class MeanAveragePrecision(TheirMetric):  # type: ignore[misc]
 def own_results(
     backend: Any, value_of: Callable[[str], Any]
 ) -> tuple[dict[str, Any], dict[str, Scores | None], list[int]]:
-    """Return the results of a metric by torchmetrics' names; and by kind of shape what they are made of, and the classes."""
+    """Return the results of a metric under torchmetrics' names, the values by kind of shape that they come from, and
+    the classes.
+    """
     states, settings = (tuple(map(value_of, kind._fields)) for kind in (States, Settings))
     found, classes = scores_of(States(*states), Settings(*settings))
     caps = Settings(*settings).max_detection_thresholds
@@ -93,15 +95,15 @@ def _single(values: Any) -> Any:
 
 
 def _calculate_map(*given: Any, **named: Any) -> Any:
-    """Do what torchmetrics' function does, with detmap where that is the backend."""
+    """Compute torchmetrics' function with detmap if that is the backend."""
     values = _SIGNATURE.bind(*given, **named).arguments
-    # An extended summary has overlaps and curves in pycocotools' form: those of the drop-in.
+    # An extended summary has overlaps and curves in pycocotools' form, which the drop-in computes.
     if getattr(values["coco_backend"], "backend", None) != "detmap" or values["extended_summary"]:
         return _theirs(*given, **named)
     return own_results(values["coco_backend"], values.__getitem__)[0]
 
 
-#: Module and name to what stands there instead.
+#: Replacements by module and name.
 NAMES = {
     ("torchmetrics.detection.helpers", "CocoBackend"): CocoBackend,
     ("torchmetrics.detection.helpers", "_calculate_map_with_coco"): _calculate_map,

@@ -1,4 +1,4 @@
-"""Ultralytics: callbacks that score what its validator finds."""
+"""Ultralytics: callbacks that score the detections of its validator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Validation:
     Parameters
     ----------
     model : ultralytics.YOLO
-        To which callbacks are added.
+        The model to add callbacks to.
     protocol : str or Protocol
         As for `detmap.evaluate`.
     **decisions
@@ -30,18 +30,18 @@ class Validation:
     Attributes
     ----------
     result : DetectionResult or None
-        Of the last validation; of several processes, of the images that the first one had.
+        Result of the last validation; with several processes, of the first one's images.
     """
 
     def __init__(self, model: Any, protocol: AnyProtocol = "coco", **decisions: Unpack[Decisions]) -> None:
         self.result: DetectionResult | None = None
         self._decided = protocol, decisions
-        Evaluator(protocol, **decisions)  # refuses decisions before anything is validated
+        Evaluator(protocol, **decisions)  # raises for invalid decisions before validation
         model.add_callback("on_val_start", self._start)
         model.add_callback("on_val_end", self._end)
 
     def _start(self, validator: Any) -> None:
-        """Have the validator hand over what it finds."""
+        """Make the validator pass on its detections."""
         if validator.args.task == "obb":
             raise OptionError("oriented boxes are not scored by this callback: detmap.formats.interop reads results")
         protocol, decisions = self._decided
@@ -66,12 +66,12 @@ class Validation:
         validator.update_metrics = update
 
     def _end(self, validator: Any) -> None:
-        """Score what was handed over."""
-        vars(validator).pop("update_metrics", None)  # another one may have taken it away, with its own
+        """Score the detections passed on."""
+        vars(validator).pop("update_metrics", None)  # another callback may have removed it already
         self.result = self._evaluator.compute()
 
 
 def _boxes(side: Any, image: Any) -> Any:
-    """Return boxes in the pixels of the image as it is on disk."""
+    """Return boxes in pixels of the original image."""
     boxes = side["bboxes"].clone().reshape(-1, 4).float()
     return ops.scale_boxes(image["imgsz"], boxes, image["ori_shape"], ratio_pad=image["ratio_pad"])

@@ -4,12 +4,12 @@ Rules that every kernel keeps:
 
 * Arrays go in read-only (`readonly`) and come out through writable arguments, one dtype per column, so that each kernel
   compiles once.
-* A kernel returns nothing or a number. What has a size that is not known before goes to `out` too: where `out` is full the
-  kernel stops, and says how far it came and how much room the next item needs. numba makes tuples with Python's help, and
-  where a signal handler raises meanwhile (Ctrl-C) the process would end in a segmentation fault.
+* A kernel returns nothing or a number. Outputs of unknown size go to `out` too: when `out` is full the kernel stops,
+  and reports how far it came and how much room the next item needs. No tuples, because numba builds them through
+  Python's API, and if a signal handler (Ctrl-C) raises meanwhile the process crashes.
 * A kernel works on a block ``[begin, end)`` at a time, and blocks write disjoint outputs.
 
-Kernels call kernels and helpers of any file here: the cache knows the sources of all (`_numba`).
+Kernels call kernels and helpers of any file here: the cache key covers the sources of all (`_numba`).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from detmap.kernels import _ahead
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-#: Every kernel of this process, as `kernel` returned it.
+#: All kernels of this process, as returned by `kernel`.
 KERNELS: list[Callable[..., Any]] = []
 
-#: The object with kernels that were compiled ahead of time; None where numba compiles all of them.
+#: The object of kernels compiled ahead of time; None if numba compiles all of them.
 _OBJECT = _ahead.chosen().object
 
 
 def _made(function: Callable[..., Any], compile: Callable[[], Any], *object: _ahead.Object | None) -> Any:
-    """Return what numba makes of a function, now or, where kernels are compiled already, when something asks for it."""
+    """Return the compiled function, or, with kernels compiled ahead of time, a stand-in that compiles on demand."""
     if _OBJECT is None and _ahead.has_numba():
         return compile()
     return _ahead.StandIn(function, compile, *object)
@@ -43,13 +43,13 @@ def _made(function: Callable[..., Any], compile: Callable[[], Any], *object: _ah
 def kernel(function: F) -> F:
     """Compile `function` on its first call, or take it from an object that was compiled ahead of time.
 
-    No GIL, C-like division; what is compiled is cached on disk under the digest of its sources.
+    No GIL, C-like division; compiled code is cached on disk under the digest of its sources.
     """
 
     def compile() -> Any:
         from detmap.kernels import _numba
 
-        # Kernels are never called from C; numba would spend a tenth of the compile time on the wrapper for that.
+        # Kernels are never called from C; the wrapper for that would take a tenth of the compile time.
         lean = _numba.known_options(no_cfunc_wrapper=True) | _numba.without_garbage_collection()
         return _numba.cached(function, lambda function, **options: _numba.njit(**lean, **options)(function))
 
@@ -60,17 +60,17 @@ def kernel(function: F) -> F:
 
 
 def helper(function: F) -> F:
-    """Compile what only kernels call, and what neither allocates nor returns an array.
+    """Compile a function that only kernels call, and that neither allocates nor returns an array.
 
-    A kernel's arrays live until it returns, yet numba counts the references of its helpers too, with atomic instructions
-    that all threads share, wherever not every path uses an array to its end: 41 places for 16 in the scanner of records.
-    ``_nrt=False`` leaves them out; numba can then make no wrapper for Python, and a call from there ends the process.
+    A kernel's arrays live until it returns, yet numba counts references in helpers too, with atomic instructions shared
+    by all threads, where some path does not use an array: 41 instead of 16 places in the scanner of records.
+    ``_nrt=False`` removes them; numba then cannot make a wrapper for Python, and a call from Python crashes.
     """
     return _helped(function)
 
 
 def innermost(function: F) -> F:
-    """Compile a helper into every place that calls it; for what a kernel calls for each value, where a call costs."""
+    """Compile a helper inline into every caller; for helpers called for each value, where a call costs."""
     return _helped(function, forceinline=True)
 
 
@@ -85,7 +85,7 @@ def _helped(function: F, **options: bool) -> F:
 
 
 def compiled_before(function: Callable[..., Any]) -> bool:
-    """Return whether an earlier process has left `function`, a kernel, compiled on disk."""
+    """Return whether an earlier process has compiled the kernel `function` to disk."""
     if not hasattr(function, "stats"):
         return True
     from detmap.kernels import _numba
@@ -102,7 +102,7 @@ def _freeze(value: Any) -> Any:
 
 
 class Frozen:
-    """A class of read-only columns, which leave a pickle read-only again: for others a kernel would be compiled anew."""
+    """A class of read-only columns that stay read-only after unpickling: otherwise kernels would be compiled again."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({name: _freeze(value) for name, value in state.items()})
@@ -111,30 +111,29 @@ class Frozen:
 def readonly(array: Any, dtype: DTypeLike) -> NDArray[Any]:
     """Return `array` as a read-only C-contiguous view (or copy, where needed) of `dtype`.
 
-    numba compiles a kernel anew for a writable and a read-only array; with every input passed through here there is
-    one signature.
+    numba compiles separate versions for writable and read-only arrays; inputs passed through here have one signature.
     """
     view: NDArray[Any] = np.ascontiguousarray(array, dtype=dtype).view()
     view.setflags(write=False)
     return view
 
 
-#: A flag that is never set, for kernels that would stop early where one is.
+#: A stop flag that is never set.
 NEVER = readonly([0], np.uint8)
 
-#: Bytes from which on numpy asks the system for large pages.
+#: Minimum size in bytes for which numpy requests huge pages.
 _LARGE = 1 << 22
 
-#: Memory of more bytes than this always comes from the system by itself, and goes back to it at once (glibc).
+#: Size in bytes above which glibc maps memory separately, and unmaps it at once.
 _BY_ITSELF = 1 << 25
 
 
 def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[Any]]:
     """Return a new array of every shape and dtype: for columns that live together.
 
-    Where one is too small for large pages they lie in one piece of memory, at multiples of 64 bytes: the system hands out
-    small pages one by one as each is first written to, which takes longer than writing them. Large ones lie by themselves,
-    where they fit into what others have left.
+    If one is too small for huge pages, all share one block of memory, at multiples of 64 bytes: small pages are faulted
+    in one by one, which takes longer than writing them. Large arrays are allocated separately, so that they can reuse
+    freed memory.
     """
     sizes = [int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in columns]
     if all(size >= _LARGE or not size for size in sizes):
@@ -148,10 +147,9 @@ def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[
 
 
 def passing(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return a new array for what is soon no longer needed: its memory goes back to the system then.
-
-    What is smaller the allocator may keep, where only the thread that asked for it finds it again. So a large array is a
-    part of one that is larger; what is never written to takes no memory.
+    """Return a new short-lived array whose memory returns to the system when freed. The allocator may keep smaller
+    blocks for the thread that allocated them; so a large array is a slice of a larger one, whose unwritten rest takes
+    no memory.
     """
     count, size = int(np.prod(shape)), np.dtype(dtype).itemsize
     room = max(count, _BY_ITSELF // size + 1) if count * size >= _LARGE else count

@@ -1,15 +1,15 @@
-"""Kernels that were compiled ahead of time: which shared object fits, whether it is whole, and calls without numba.
+"""Kernels compiled ahead of time: select and verify a shared object, and call it without numba.
 
 ``ahead/<platform>-<level>.so`` holds the machine code of every kernel for a level of processors, and a few functions that
-check arguments and call it (``scripts/ahead/runtime.c``). It knows Python's C API from pointers that it is given here, so
-that one object serves every version of Python. ``ahead/<platform>-<level>.txt`` says what it was built from:
+check arguments and call it (``scripts/ahead/runtime.c``). It receives pointers to Python's C API from here, so that one
+object serves every version of Python. ``ahead/<platform>-<level>.txt`` says what it was built from:
 
     object <size> <CRC-32>
     source <file> <size> <CRC-32>      of every file of kernels
     …                                  (versions, for people)
 
-``DETMAP_KERNELS=jit`` has numba compile all kernels; ``ahead`` takes them from the object alone. Without it numba compiles
-what the object does not have, and everything where no object fits. Settings of numba that ask for other code
+With ``DETMAP_KERNELS=jit`` numba compiles all kernels; ``ahead`` only takes them from the object. By default numba
+compiles what the object lacks, and everything if no object fits. Settings of numba that ask for other code
 (`_OTHER_CODE`) mean ``jit``.
 """
 
@@ -33,14 +33,14 @@ from detmap.errors import DetmapError, OptionError
 from detmap.installation import install_command
 
 if TYPE_CHECKING:
-    from pathlib import Path  # whose import takes longer than loading an object
+    from pathlib import Path  # its import takes longer than loading an object
 
 _HOME = os.path.dirname(os.path.realpath(__file__))
 
 #: The package whose functions an object holds.
 _PACKAGE = __name__.rpartition(".")[0]
 
-#: Settings that ask for code that no object has: interpreted, with indices checked, or kept by numba itself.
+#: Settings that require other code than an object's: interpreted, with bounds checks, or cached by numba itself.
 _OTHER_CODE = ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK", "DETMAP_PLAIN_NUMBA")
 
 _SUFFIXES = {"linux": ".so", "darwin": ".dylib", "win32": ".dll"}
@@ -81,25 +81,25 @@ class KernelWarning(RuntimeWarning):
 
 
 class KernelError(DetmapError, RuntimeError):
-    """There is neither an object with compiled kernels that can be used, nor numba to compile them."""
+    """There is neither a usable object of compiled kernels nor numba to compile them."""
 
 
 class Mismatch(TypeError):
-    """An argument has not the type that a kernel was compiled for."""
+    """An argument does not have the type that a kernel was compiled for."""
 
 
 class Object(NamedTuple):
-    """A loaded object."""
+    """A loaded shared object."""
 
     path: str
     library: Any
 
     def level(self) -> int:
-        """Return the level of x86-64 that this processor has; 1 elsewhere."""
+        """Return the processor's level of x86-64; 1 elsewhere."""
         return int(self.library.detmap_level())
 
     def call(self, label: str) -> Callable[..., Any] | None:
-        """Return the kernel `label`, written as file.function; None where the object has none."""
+        """Return the kernel `label`, written as file.function; None if the object lacks it."""
         number = self.library.detmap_find(label.encode())
         if number < 0:
             return None
@@ -109,7 +109,7 @@ class Object(NamedTuple):
         return found
 
     def built_with(self, what: str) -> str:
-        """Return the version of `what`, such as numba, that the object was built with."""
+        """Return the version of a tool, such as numba, that the object was built with."""
         lines = _lines(_described(self.path))
         return next((line.partition(" ")[2] for line in lines if line.startswith(f"{what} ")), "unknown")
 
@@ -122,25 +122,25 @@ class Object(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What kernels are made of in this process: an object, or else numba; and why an object that is there is not used."""
+    """The source of kernels in this process: an object, or numba; and why an existing object is not used."""
 
     object: Object | None
     refused: str | None
 
 
-#: Held while a `StandIn` makes its one compiled function.
+#: Held while a `StandIn` compiles its function.
 _COMPILING = RLock()
 
 
 class StandIn:
-    """A kernel or helper that numba compiles only when something needs that: numba is imported then.
+    """A kernel or helper that numba, imported only then, compiles on demand.
 
     Parameters
     ----------
     function : callable
-        The kernel or helper as it was written.
+        The kernel or helper as a Python function.
     compile : callable
-        Returns what numba makes of it.
+        Returns the function compiled by numba.
     object : Object, optional
         Holds the machine code of kernels.
     """
@@ -152,11 +152,11 @@ class StandIn:
         self._compiled: Any = None
 
     def __call__(self, *given: Any) -> Any:
-        """Call the machine code of the object; where the arguments are others than it was compiled for, numba's."""
+        """Call the object's machine code, or numba's for argument types that the object was not compiled for."""
         try:
             return self._entry(*given)
         except Mismatch as error:
-            mismatch = str(error)  # an exception would keep the arguments until garbage is collected
+            mismatch = str(error)  # the exception would keep the arguments alive until garbage collection
         if self._object is not None and _choice() == "ahead":
             raise TypeError(f"kernel {self._label()}: argument {mismatch}") from None
         try:
@@ -170,11 +170,11 @@ class StandIn:
 
     @property
     def _numba_type_(self) -> Any:
-        """What numba asks for where a kernel that it compiles calls this one."""
+        """Return the type of the compiled function, for numba to compile a kernel that calls this one."""
         return self.compiled()._numba_type_
 
     def compiled(self) -> Any:
-        """Return what numba makes of the function."""
+        """Return the function compiled by numba."""
         with _COMPILING:
             if self._compiled is None:
                 _import_numba(self._label())
@@ -190,7 +190,7 @@ class StandIn:
         return self._entry(*given)
 
 
-#: Called, each once, when numba has been imported to compile what the object does not have.
+#: Callbacks, each called once, when numba has been imported to compile what the object lacks.
 WHEN_NUMBA_COMES: list[Callable[[], None]] = []
 
 
@@ -206,7 +206,7 @@ def has_numba() -> bool:
 
 @cache
 def chosen() -> Choice:
-    """Load the object for this processor, once in a process.
+    """Load the object for this processor, once per process.
 
     Raises
     ------
@@ -242,12 +242,12 @@ def numba_version() -> str:
 
 
 def interface() -> int:
-    """Return the checksum of what an object and this file hand each other: `_FUNCTIONS` in their order."""
+    """Return the checksum of the interface between an object and this file: `_FUNCTIONS` in order."""
     return zlib.crc32(" ".join(_FUNCTIONS).encode()) & 0x7FFFFFFF
 
 
 def in_use() -> str:
-    """Return a sentence on where the kernels of this process come from."""
+    """Return a sentence on the source of this process's kernels."""
     found, refused = chosen()
     if found is not None:
         built = f"numba {found.built_with('numba')} for {found.built_with('processor')}"
@@ -257,7 +257,7 @@ def in_use() -> str:
 
 
 def describe(sources: Path, size: int, checksum: int) -> list[str]:
-    """Return the lines that say what an object was built from; `sources` is the folder of kernels."""
+    """Return the lines that describe the sources of an object; `sources` is the folder of kernels."""
     lines = [f"object {size} {checksum:08x}"]
     for path in _sources(sources):
         content = path.read_bytes()
@@ -266,7 +266,7 @@ def describe(sources: Path, size: int, checksum: int) -> list[str]:
 
 
 def _choice() -> str:
-    """Return "ahead", "jit", or nothing where neither is asked for."""
+    """Return "ahead", "jit", or "" for neither."""
     choice = os.environ.get("DETMAP_KERNELS", "")
     if choice not in ("", "ahead", "jit"):
         raise OptionError(f"DETMAP_KERNELS={choice}: it is 'ahead' or 'jit'")
@@ -295,12 +295,12 @@ def _lines(path: str) -> list[str]:
 
 
 def _sources(folder: Path) -> list[Path]:
-    """Return the files that kernels are compiled from; this one changes no machine code."""
+    """Return the source files of kernels, without this file, which changes no machine code."""
     return [path for path in sorted(folder.glob("*.py")) if path.name != "_ahead.py"]
 
 
 def _load() -> Object | str | None:
-    """Return the best object for this processor, a sentence on why none can be used, or None where there is none."""
+    """Return the best object for this processor, a sentence on why none can be used, or None if there is none."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return None
     suffix = _SUFFIXES.get(sys.platform, ".so")
@@ -309,7 +309,7 @@ def _load() -> Object | str | None:
     except OSError:
         return None
     refused: str | None = None
-    for name in sorted(names, reverse=True):  # the level is the last letter of the name
+    for name in sorted(names, reverse=True):  # the name ends with the level
         path = os.path.join(_folder(), name)
         if (wrong := _problem(path, _described(path))) is not None:
             refused = f"{path} {wrong}"
@@ -349,14 +349,14 @@ def _problem(path: str, described: str) -> str | None:
 
 @cache
 def _checksum(name: str) -> str:
-    """Return the size and the checksum of a file of kernels, which the objects of all levels are compared with."""
+    """Return the size and checksum of a source file, cached for the objects of all levels."""
     with open(f"{_HOME}/{name}", "rb") as file:
         source = file.read()
     return f"{len(source)} {zlib.crc32(source):08x}"
 
 
 def _open(path: str) -> Any:
-    """Load a checked object and hand it what it needs of Python."""
+    """Load a verified object and hand it pointers to Python's API."""
     library = ctypes.PyDLL(path)
     library.detmap_find.argtypes = [ctypes.c_char_p]
     library.detmap_label.restype = library.detmap_classes.restype = ctypes.c_char_p
@@ -383,7 +383,7 @@ def _class(module: str, name: str) -> Any:
 
 
 def _import_numba(label: str) -> None:
-    """Import numba, which is about to compile the function `label`."""
+    """Import numba to compile the function `label`."""
     if not has_numba():
         found, reason = chosen()
         if found is None and reason is None and _choice() != "jit":
@@ -392,6 +392,6 @@ def _import_numba(label: str) -> None:
         remedy = install_command("jit")
         raise KernelError(f"kernel {label}: {beginning}numba, which compiles it, is not installed: {remedy}")
     importlib.import_module("numba")
-    with suppress(IndexError):  # of two threads one finds the list empty
+    with suppress(IndexError):  # another thread may have emptied the list
         while True:
             WHEN_NUMBA_COMES.pop()()

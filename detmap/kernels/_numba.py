@@ -1,11 +1,11 @@
-"""Everything that goes beyond numba's documented interface: the cache of compiled kernels, and options without a promise.
+"""Uses of numba's private interface: the cache of compiled kernels, and undocumented options.
 
-numba stamps a cached function with its own file alone: where a named tuple changes in another file, an old kernel is
-loaded that reads the wrong column. The cache here keeps a file per kernel and signature whose name holds a digest of all
-that the machine code depends on, so that a file either fits or is not found. Its content bears a checksum: what was cut
-or damaged is compiled anew.
+numba stamps a cached function with its own file only: after a change of a named tuple in another file it would load a
+stale kernel that reads the wrong column. The cache here keeps a file per kernel and signature whose name holds a digest
+of everything that the machine code depends on, so that a file either fits or is not found. A checksum detects truncated
+and damaged files, which are compiled again.
 
-Private names of numba are used by the versions in `TESTED` alone, and only if all of them are there. Otherwise, or where
+Private names of numba are only used with versions in `TESTED`, and only if all of them exist. Otherwise, or if
 ``DETMAP_PLAIN_NUMBA=1`` is set, kernels are cached by ``numba.njit(cache=True)``, under a name that holds the digest of
 the sources.
 """
@@ -32,42 +32,42 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
-import numpy.ma  # numba would on the first call of a kernel, in a thread that another may fork meanwhile
+import numpy.ma  # otherwise numba imports it on a kernel's first call, in a thread that may be forked meanwhile
 
 from detmap.installation import DISTRIBUTION, is_checkout
 from detmap.kernels import elsewhere
 
 _config: Any = numba.config
 
-#: How every kernel and helper is compiled.
+#: Options for compiling every kernel and helper.
 njit: Any = partial(numba.njit, nogil=True, error_model="numpy")
 
-#: The oldest and the newest numba whose private names are known.
+#: The oldest and newest numba whose private names are known.
 TESTED = ((0, 60), (0, 68))
 
-#: The folder whose files every kernel is compiled from.
+#: The folder of kernel sources.
 _HOME = Path(__file__).resolve().parent
 
 #: Settings of numba that change the machine code.
 _SETTINGS = ("BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE", "USING_SVML")
 
-#: What a file of the cache begins with; the digest of its key and the checksum of the rest follow.
+#: Magic number of cache files, followed by the digest of the key and the checksum of the content.
 _MAGIC = b"detmap kernel 2\n"
 _DIGEST = 32
 
 #: Maximum number of cached files per kernel, for different processors, versions and settings.
 _MOST = 32
 
-#: The names of the files here, and of those that numba writes itself; each may end in ``.tmp`` while it is written.
+#: Names of files of this cache, and of numba's own; with the suffix ``.tmp`` while being written.
 _OURS = re.compile(r"(?P<label>[\w.]+)-[0-9a-f]{16}-[0-9a-f]{24}\.nbc")
 _NUMBAS = re.compile(r"\.nb[ic](\.tmp\.\w+)?$")
 
-#: Modules that are no sources of a kernel: their versions are in its key.
+#: Modules whose versions, rather than sources, are part of a kernel's key.
 _KNOWN = frozenset({"numpy", "numba", "llvmlite", *sys.stdlib_module_names})
 
 
 class CacheWarning(RuntimeWarning):
-    """Compiled kernels cannot be kept; every process compiles them anew, with the same results."""
+    """Compiled kernels cannot be cached; every process compiles them again, with the same results."""
 
 
 @cache
@@ -99,7 +99,7 @@ def is_plain() -> bool:
 
 @cache
 def known_options(**options: bool) -> dict[str, bool]:
-    """Return `options`, which numba does not document, if it has all of them; otherwise none."""
+    """Return undocumented `options` if numba has all of them; otherwise none."""
     try:
         from numba.core.cpu import CPUTargetOptions
     except ImportError:
@@ -110,7 +110,7 @@ def known_options(**options: bool) -> dict[str, bool]:
 
 @cache
 def without_garbage_collection() -> dict[str, Any]:
-    """Return the option of `njit` with which garbage is collected after a kernel, not some hundred times meanwhile."""
+    """Return the option of `njit` that collects garbage after a kernel rather than some hundred times during compilation."""
     if is_plain():
         return {}
     from numba.core import compiler
@@ -130,7 +130,7 @@ def without_garbage_collection() -> dict[str, Any]:
 
 
 def cached(function: Callable[..., Any], compile: Callable[..., Any]) -> Any:
-    """Return what ``compile(function)`` makes, with a cache on disk. ``compile(function, cache=True)`` is numba's own."""
+    """Return ``compile(function)`` with a cache on disk; ``compile(function, cache=True)`` uses numba's own cache."""
     if _config.DISABLE_JIT:
         return compile(function)
     if not is_plain():
@@ -140,7 +140,7 @@ def cached(function: Callable[..., Any], compile: Callable[..., Any]) -> Any:
             return compiled
     name = function.__qualname__
     folder = _home_of(function)
-    try:  # numba names the files of its cache by the function
+    try:  # numba names its cache files after the function
         function.__qualname__ = f"{name}_{_stamp(folder)}_{_digest(_circumstances())[:8]}"
         compiled = compile(function, cache=True)
     except (OSError, RuntimeError) as error:
@@ -157,7 +157,7 @@ def cached(function: Callable[..., Any], compile: Callable[..., Any]) -> Any:
 
 
 def is_kept(compiled: Any) -> bool:
-    """Return whether the cache holds `compiled`, a kernel, for some signature."""
+    """Return whether the cache holds a compiled kernel for any signature."""
     kept = getattr(compiled, "_cache", None)
     if isinstance(kept, SourceCache):
         return kept.is_kept()
@@ -167,12 +167,12 @@ def is_kept(compiled: Any) -> bool:
 
 
 def writable_folder() -> Path:
-    """Return the folder that our kernels are written to.
+    """Return the folder that kernels are written to.
 
     Raises
     ------
     OSError
-        If none of the folders can be written to; its ``filename`` is the first.
+        If no folder is writable; ``filename`` is the first one.
     """
     failure: OSError | None = None
     for folder in _folders(_HOME):
@@ -187,7 +187,7 @@ def writable_folder() -> Path:
 
 
 class SourceCache:
-    """The cache of a kernel, in the form that numba's dispatchers ask for.
+    """The cache of a kernel, with the interface that numba's dispatchers use.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class SourceCache:
 
     @property
     def cache_path(self) -> str:
-        """The folder that this process reads first, and writes to if it can."""
+        """The folder that is read first, and written to if possible."""
         return str(_folders(self._home)[0])
 
     def enable(self) -> None:
@@ -217,22 +217,20 @@ class SourceCache:
         self._enabled = False
 
     def flush(self) -> None:
-        """Remove what is kept of this kernel."""
+        """Remove the cached files of this kernel."""
         for folder in _folders(self._home):
             for path in folder.glob(f"{self.label}-*.nbc"):
                 with suppress(OSError):
                     path.unlink()
 
     def is_kept(self) -> bool:
-        """Return whether a file of the sources as they are is there."""
+        """Return whether there is a file for the current sources."""
         pattern = f"{self.label}-{self._stamp()}-*.nbc"
         return any(any(folder.glob(pattern)) for folder in _folders(self._home))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return what an earlier process has compiled for `sig`, or None.
-
-        numba would set up here what only compiling needs, which takes longer than all that a small evaluation does. The
-        compiler sets it up itself where a kernel is not there.
+        """Return the code compiled for `sig` by an earlier process, or None; unlike numba's cache it does not set up
+        the compiler, which would take longer than a small evaluation.
         """
         if not self._enabled:
             return None
@@ -244,7 +242,7 @@ class SourceCache:
     def _find(self, sig: Any, target_context: Any) -> Any:
         from numba.core import compiler
 
-        # Whatever goes wrong here, with a private name or a file that is whole, compiling is right.
+        # If anything fails, with a private name or an intact file, compiling is correct.
         with suppress(Exception):
             name, key = self._name(sig, target_context.codegen())
             for folder in _folders(self._home):
@@ -260,7 +258,7 @@ class SourceCache:
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep `data`, what numba has compiled for `sig`; where that cannot be done a `CacheWarning` says so once."""
+        """Cache `data`, compiled for `sig`; a failure gives one `CacheWarning`."""
         from numba.core import serialize
 
         if not self._enabled:
@@ -271,16 +269,17 @@ class SourceCache:
         failure: Exception | None = None
         try:
             name, key = self._name(sig, data.codegen)
-            if self._stamp() != self._stamp(anew=True):  # the sources changed since this process read them
+            if self._stamp() != self._stamp(anew=True):  # the sources have changed since this process read them
                 return
             library, *kept, environments = data._reduce()
             library, source = _without_source(library, data.library._get_module_for_linking())
-            # An environment holds a function's constant objects; numba's own functions have none. Loading one imports its
-            # module, and the module of array functions, which `np.empty` names, takes longer than all kernels together.
+            # An environment holds a function's constant objects; those of numba's own functions are empty. Loading one
+            # imports its module, and the module of array functions, which `np.empty` refers to, takes longer than all
+            # kernels together.
             kept.append([e for e in environments if e.consts or not e.globals["__name__"].startswith("numba.")])
             dumps: Any = serialize.dumps
             payload = dumps(((library, *kept), source))
-        except Exception as error:  # private names: whatever surprises here must not stop a score
+        except Exception as error:  # private names: no failure here may stop an evaluation
             _say(f"compiled kernels cannot be kept: {type(error).__name__}: {error}")
             return
         for folder in _folders(self._home):
@@ -295,7 +294,7 @@ class SourceCache:
         _say(f"compiled kernels cannot be kept{where}: {getattr(failure, 'strerror', None) or failure}")
 
     def _stamp(self, anew: bool = False) -> str:
-        """Return the digest of the sources of this kernel; files are read again if `anew`."""
+        """Return the digest of the kernel's sources; files are read again if `anew`."""
         stamp = _stamp.__wrapped__(self._home) if anew else _stamp(self._home)
         return stamp if self._home == _HOME else _digest((stamp, list(_uses(self._function, (), set()))))[:16]
 
@@ -310,7 +309,7 @@ class SourceCache:
 
 
 class _Forgiving:
-    """numba's own cache, whose damaged or unwritable files do not stop a score."""
+    """numba's own cache, made tolerant of damaged or unwritable files."""
 
     def __init__(self, kept: Any) -> None:
         self._kept = kept
@@ -319,16 +318,16 @@ class _Forgiving:
         return getattr(self._kept, name)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return what an earlier process has compiled for `sig`, or None."""
+        """Return the code compiled for `sig` by an earlier process, or None."""
         try:
             return self._kept.load_overload(sig, target_context)
         except Exception:
-            with suppress(Exception):  # an index that cannot be read could not be added to either
+            with suppress(Exception):  # an unreadable index could not be extended either
                 self._kept.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep `data` for `sig`."""
+        """Cache `data` for `sig`."""
         try:
             self._kept.save_overload(sig, data)
         except Exception as error:
@@ -336,11 +335,11 @@ class _Forgiving:
 
 
 def _without_source(library: Any, module: Any) -> tuple[Any, bytes]:
-    """Return what numba keeps of a compiled kernel, with a stand-in for its LLVM code; and that code, compressed.
+    """Return numba's cached form of a compiled kernel with a stand-in for its LLVM code, and that code, compressed.
 
-    Only a kernel that calls this one and is compiled later asks for the code. To read it takes as long as all else that
-    loading a kernel does, and more memory than the machine code. numba's linker asks for the names that the code defines:
-    the stand-in defines them, as functions that do nothing. `module` is the code as numba holds it.
+    The code is only needed to compile a kernel that calls this one, but reading it takes half of the time of loading a
+    kernel, and more memory than the machine code. The stand-in defines the code's names as empty functions, because
+    numba's linker looks them up. `module` is numba's form of the code.
     """
     from llvmlite import binding
 
@@ -354,7 +353,7 @@ def _without_source(library: Any, module: Any) -> tuple[Any, bytes]:
 
 
 def _source_module(source: bytes) -> Any:
-    """Read the LLVM code that `_without_source` took away; it was made fit for linking before it was kept."""
+    """Read the LLVM code that `_without_source` removed; it was made linkable before it was cached."""
     from llvmlite import binding
 
     return binding.parse_bitcode(zlib.decompress(source))
@@ -362,7 +361,7 @@ def _source_module(source: bytes) -> Any:
 
 @cache
 def _name_runtime() -> None:
-    """Tell the linker where numba's functions are that kernels allocate memory with."""
+    """Tell the linker the addresses of numba's runtime functions for allocation."""
     from llvmlite import binding
     from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
 
@@ -374,7 +373,7 @@ _said: list[str] = []
 
 
 def _say(text: str) -> None:
-    """Warn of a cache that does not work, once in a process: the kernels that follow would say the same."""
+    """Warn that the cache does not work, once per process."""
     if not _said:
         _said.append(text)
         remedy = "every process compiles them anew; NUMBA_CACHE_DIR=FOLDER names another place"
@@ -391,7 +390,7 @@ def _checksum(payload: bytes) -> bytes:
 
 @cache
 def _circumstances() -> tuple[object, ...]:
-    """Return what machine code depends on apart from sources, types and the processor."""
+    """Return what machine code depends on besides sources, types and processor."""
     versions = (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__)
     return (*versions, *(str(getattr(_config, name, None)) for name in _SETTINGS))
 
@@ -410,7 +409,7 @@ def _arguments(sig: Any) -> tuple[Any, ...]:
 
 
 def _type_words(of: Any) -> object:
-    """Return a type of numba in words; a named tuple's are its fields, which ``str`` leaves out."""
+    """Return the text of a numba type, including the fields of named tuples, which ``str`` leaves out."""
     if not hasattr(of, "types"):
         named = getattr(of, "instance_class", None)
         return str(of) if named is None else (str(of), named.__module__, named.__qualname__, of.fields)
@@ -423,18 +422,18 @@ def _type_words(of: Any) -> object:
 def _stamp(folder: Path) -> str:
     """Return the digest of the sources of all our kernels, and of those in `folder`."""
     files = [path for home in dict.fromkeys((_HOME, folder)) for path in sorted(home.glob("*.py*"))]
-    files = [path for path in files if path != _HOME / "_ahead.py"]  # it changes no machine code
+    files = [path for path in files if path != _HOME / "_ahead.py"]  # this file changes no machine code
     sources = [path for path in files if path.suffix in (".py", ".pyc") and path.is_file()]
     return _digest([(path.name, _checksum(path.read_bytes())) for path in sources])[:16]
 
 
 def _uses(value: Any, names: tuple[str, ...], seen: set[int]) -> Iterator[object]:
-    """Yield what tells every version of `value`, and of all that it uses, from others.
+    """Yield text that identifies the version of `value` and of everything that it uses.
 
     Parameters
     ----------
     value : object
-        A function, or what one finds among its global names.
+        A function, or a value of one of its global names.
     names : tuple of str
         The names that the function uses, which are looked up in a module.
     seen : set of int
@@ -472,7 +471,7 @@ def _uses(value: Any, names: tuple[str, ...], seen: set[int]) -> Iterator[object
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Yield the names that `code` looks up, and those of functions within it."""
+    """Yield the names that `code` looks up, including those of nested functions."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -497,19 +496,18 @@ def _folder_name(home: Path) -> str:
 
 @cache
 def _folders(home: Path) -> tuple[Path, ...]:
-    """Return the folders that may hold compiled kernels of the sources in `home`; the first that can be is written to.
-
-    Folders that cannot be written to are read all the same: an image of a container is filled once and then read-only.
+    """Return the folders that may hold compiled kernels of the sources in `home`. The first writable one is written to;
+    read-only ones are read too, as in container images.
     """
     name = _folder_name(home)
     if _config.CACHE_DIR:
         return (Path(_config.CACHE_DIR) / name,)
     folders = [home / "__pycache__"]
     if home == _HOME and not is_checkout():
-        # pip leaves what it has not installed, and a folder of compiled kernels would leave a package that is empty. This
-        # name is none that can be imported.
+        # pip leaves files that it did not install, and a folder of compiled kernels inside the package would remain
+        # importable as an empty package. This name cannot be imported.
         folders = [home.parents[1] / f"{DISTRIBUTION}.cache"]
-    with suppress(RuntimeError):  # there is no home folder
+    with suppress(RuntimeError):  # without a home folder
         own = {"win32": Path.home() / "AppData" / "Local", "darwin": Path.home() / "Library" / "Caches"}
         given = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
         folders.append(Path(given or own.get(sys.platform, Path.home() / ".cache")) / "detmap" / name)
@@ -517,7 +515,7 @@ def _folders(home: Path) -> tuple[Path, ...]:
 
 
 def _read(path: Path, key: bytes) -> bytes | None:
-    """Return what `_write` was given after the header, or None if the file is not there or not whole."""
+    """Return the data that `_write` stored after the header, or None if the file is missing or damaged."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -529,7 +527,7 @@ def _read(path: Path, key: bytes) -> bytes | None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file that other processes see whole or not at all."""
+    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     passing = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}.tmp")
     try:
@@ -538,7 +536,7 @@ def _write(path: Path, data: bytes) -> None:
     except BaseException as error:
         with suppress(OSError):
             passing.unlink()
-        # Windows does not replace a file that another process reads: that one has it.
+        # Windows cannot replace a file that another process reads; then it already exists.
         if not (os.name == "nt" and isinstance(error, PermissionError) and path.exists()):
             raise
 
@@ -549,10 +547,9 @@ def _prune_once(folder: Path, stamp: str) -> None:
 
 
 def _prune(folder: Path, stamp: str, label: str | None) -> None:
-    """Remove files of other sources, the oldest of very many, and what killed processes left half-written.
-
-    In our own folder (`label` is None) every file of compiled code is ours; elsewhere those of the kernel `label` are. A
-    process that wants a file which is gone compiles the kernel.
+    """Remove files of other sources, the oldest beyond the limit, and unfinished files of killed processes; in our own
+    folder (`label` is None) of all kernels, elsewhere only of the kernel `label`. A process that misses a file compiles
+    the kernel.
     """
     kept: dict[str, list[tuple[float, Path]]] = {}
     with suppress(OSError):

@@ -1,6 +1,5 @@
-"""Which detection takes which ground truth in one cell, pair by pair: what pycocotools writes down in ``evalImgs``.
-
-`detmap.kernels.matching` says only whether a detection hit; nothing else is needed for a metric.
+"""The matches of one cell as pycocotools records them in ``evalImgs``; `detmap.kernels.matching` only gives hits, which
+suffice for metrics.
 """
 
 from __future__ import annotations
@@ -17,14 +16,16 @@ Array = NDArray[Any]
 
 @kernel
 def box_ious(detections: Array, ground_truth: Array, crowd: Array, out: Array) -> None:
-    """Write the overlap of every pair of boxes (x, y, width, height), shape (d, g); over a crowd the detection's area."""
+    """Write the overlap of every pair of boxes (x, y, width, height), shape (d, g); for a crowd relative to the
+    detection's area.
+    """
     for d in range(detections.shape[0]):
         x, y, width, height = detections[d, 0], detections[d, 1], detections[d, 2], detections[d, 3]
         area = width * height
         for g in range(ground_truth.shape[0]):
             across, down = ground_truth[g, 2], ground_truth[g, 3]
             out[d, g] = 0.0
-            # fmin and fmax as in C: a NaN on one side gives way to the other
+            # fmin and fmax as in C: they ignore a NaN on one side
             w = np.fmin(x + width, ground_truth[g, 0] + across) - np.fmax(x, ground_truth[g, 0])
             if w <= 0.0:
                 continue
@@ -45,10 +46,9 @@ def assign(
     out_detections: Array,
     out_ground_truth: Array,
 ) -> None:
-    """Write, at each threshold, the index of the ground truth each detection takes and of the last one to take it; or -1.
-
-    `ious` (d, g) has detections by descending score and ground truth that is not `ignored` first. A detection that does
-    not keep what it takes (``keeps`` false: its id is not above 0) leaves the ground truth to the next.
+    """Write, at each threshold, the index of the object that each detection takes, and of the last detection that takes
+    each object; -1 for none. `ious` (d, g) has detections by descending score, and objects that are not `ignored`
+    first. An object taken by a detection whose ``keeps`` is false (its id is not above 0) stays free.
     """
     out_detections[:] = -1
     out_ground_truth[:] = -1

@@ -1,4 +1,4 @@
-"""Bitmaps row by row as masks, which are read column by column, without turning a bitmap."""
+"""Convert row-major bitmaps to masks, whose runs are column-major, without transposing."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ _BLOCK = 8  # words per step
 
 @helper
 def _changes(above: Array, row: Array, out: Array) -> None:
-    """Write 1 where one of two rows has foreground and the other has not, else 0."""
+    """Write 1 where exactly one of two rows has foreground, else 0."""
     for c in range(len(row)):
         out[np.uint64(c)] = min(above[np.uint64(c)], np.uint8(1)) ^ min(row[np.uint64(c)], np.uint8(1))
 
 
 @helper
 def _find_turns(pixels: Array, edges: Array, words: Array, counts: Array, out: Array) -> int:
-    """Write the rows and columns at which a bitmap changes down a column, row by row; how many there are.
-
-    Where `out` is full, -1. The row above the first is the last one, moved to the right by a column: reading goes on there.
-    ``counts[c + 1]`` grows by the changes in column c. `edges` and `words` are the same bytes, in which 0 stands behind the
-    last column.
+    """Write the rows and columns at which a bitmap changes down a column, row by row, and return their number, or -1 if
+    `out` is full. The row above the first is the last one, shifted right by a column, as columns are read
+    consecutively. ``counts[c + 1]`` is increased by the changes in column c. `edges` and `words` are views of the same
+    bytes, with 0 after the last column.
     """
     height, width = pixels.shape
     used = 0
@@ -65,8 +64,8 @@ def _find_turns(pixels: Array, edges: Array, words: Array, counts: Array, out: A
 def runs_of_bitmaps(pixels: Array, begin: int, end: int, out: Array, out_spans: Array) -> int:
     """Write the ends of the masks ``[begin, end)`` of `pixels`, uint8, shape (n, height, width).
 
-    Ends go to `out`, from its beginning; mask *i* has those from ``out_spans[i, 0]`` up to ``out_spans[i, 1]``.
-    Returns `end`, or the first mask for which no room is left; the room that it needs goes to its ``out_spans[i, 1]``.
+    Ends are written to `out` from its beginning; those of mask *i* are ``out[out_spans[i, 0]:out_spans[i, 1]]``.
+    Returns `end`, or the first mask for which no room is left, whose required room is written to ``out_spans[i, 1]``.
     """
     height, width = pixels.shape[1:]
     words = np.zeros((width + 7) // 8, np.uint64)

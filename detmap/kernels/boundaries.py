@@ -1,8 +1,8 @@
 """The boundary of masks: the pixels of a mask that lie within some distance of its contour.
 
-Masks are runs, as in `detmap.kernels.masks`. What is not boundary lies deeper: in a column of the image these are rows, bits
-of words of 64 rows each. A pixel is deep inside along y where its own run goes on far enough on both sides, and deep inside
-where that holds in as many columns on its left and on its right.
+Masks are runs, as in `detmap.kernels.masks`. Pixels that are not boundary are deep inside; they are stored as bits, by
+column, in words of 64 rows. A pixel is deep inside along y if its run continues far enough on both sides, and deep
+inside if that also holds for as many columns on its left and right.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _WORDS = 1 << 16
 
 @helper
 def _add_run(start: int, end: int, first: int, m: int, out: Array) -> int:
-    """Write a foreground run to ``out[m:]``, unless it is empty; the mask begins at ``out[first]``. Return where it ends."""
+    """Append a foreground run to ``out[m:]``, unless it is empty, for the mask that begins at ``out[first]``; return
+    the new end.
+    """
     if start >= end:
         return m
     if m > first and np.int64(out[m - 1]) == start:
@@ -36,7 +38,7 @@ def _add_run(start: int, end: int, first: int, m: int, out: Array) -> int:
 
 @helper
 def _add_pixels(ends: Array, span: Array, begin: int, end: int, first: int, m: int, out: Array) -> int:
-    """Add the foreground of a mask from the pixel `begin` up to `end`."""
+    """Append the foreground of a mask from the pixel `begin` up to `end`."""
     for k in range(_first_behind(ends, span[0], span[1], begin), span[1], 2):
         start = np.int64(ends[k - 1])
         if start >= end:
@@ -47,14 +49,14 @@ def _add_pixels(ends: Array, span: Array, begin: int, end: int, first: int, m: i
 
 @helper
 def _extent(ends: Array, span: Array) -> Any:
-    """Return the first column with foreground and the one behind the last, then the same of rows; zeros without any."""
+    """Return the range of columns with foreground, then that of rows; zeros if there are none."""
     height, low = span[2], np.int64(0)
     left, right, top, bottom = np.int64(-1), np.int64(0), height, np.int64(0)
     for k in range(span[0] + 1, span[1], 2):
         start, end = np.int64(ends[k - 1]), np.int64(ends[k])
         if start >= end:
             continue
-        if start - low >= height:  # most runs begin in the column of the run before, or in the next
+        if start - low >= height:  # most runs begin in the column of the previous run, or in the next one
             low += height if start - low < 2 * height else (start - low) // height * height
         if left < 0:
             left = low // height
@@ -68,7 +70,7 @@ def _extent(ends: Array, span: Array) -> Any:
 
 @helper
 def _set_bits(words: Array, at: int, begin: int, end: int) -> None:
-    """Set the bits from `begin` up to `end`, if there are any, of the words from ``words[at]`` on."""
+    """Set the bits from `begin` up to `end` of the words from ``words[at]`` on."""
     if begin < end:
         first, last = at + (begin >> 6), at + ((end - 1) >> 6)
         low, high = ALL << np.uint64(begin & 63), ALL >> np.uint64(63 - ((end - 1) & 63))
@@ -109,7 +111,7 @@ def _deep_rows(
 
 @helper
 def _in_all(rows: Array, columns: int, size: int, reach: int) -> None:
-    """Keep of each column the rows set in it and in all of the next `reach` columns, where these exist."""
+    """In each column, keep only rows that are set in it and in all of the next `reach` columns, as far as these exist."""
     common = 1
     while 2 * common <= reach:
         for k in range((columns - 2 * common + 1) * size):
@@ -121,7 +123,9 @@ def _in_all(rows: Array, columns: int, size: int, reach: int) -> None:
 
 @helper
 def _add_rest(start: int, end: int, base: int, rows: Array, at: int, first: int, m: int, out: Array) -> int:
-    """Add a foreground run within a column, without what the words from ``rows[at]`` on have, whose first bit is `base`."""
+    """Append a foreground run within a column, without the rows set in the words from ``rows[at]`` on, whose first bit
+    is the row `base`.
+    """
     begin, row, stop, deep = start, start - base, end - base, False
     while row < stop:
         word = rows[at + (row >> 6)]
@@ -130,7 +134,7 @@ def _add_rest(start: int, end: int, base: int, rows: Array, at: int, first: int,
             row = (row | 63) + 1
             continue
         row += _lowest_bit(word)
-        if row >= stop:  # it is of another run
+        if row >= stop:  # the row belongs to another run
             break
         if deep:
             begin = base + row
@@ -146,9 +150,9 @@ def boundary_runs(
 ) -> int:
     """Write the boundaries of the masks ``[begin, end)``: pixels within a distance of background or of the image's edge.
 
-    Distances are the larger of those along x and y. Ends go to `out`, from its beginning; mask *i* has those from
-    ``out_spans[i, 0]`` up to ``out_spans[i, 1]``. Returns `end`, or the first mask for which no room may be left; the room
-    that it needs at least goes to its ``out_spans[i, 1]``.
+    The distance is the maximum of those along x and y. Ends are written to `out` from its beginning; those of mask *i*
+    are ``out[out_spans[i, 0]:out_spans[i, 1]]``. Returns `end`, or the first mask for which room may be lacking, whose
+    minimum room is written to ``out_spans[i, 1]``.
     """
     rows, used = np.empty(256, np.uint64), np.int64(0)
     for i in range(begin, end):
@@ -156,12 +160,12 @@ def boundary_runs(
         height, reach = span[2], 2 * distance + 1
         left, right, top, bottom = _extent(ends, span)
         size, tallest = (bottom - top + 63) >> 6, bottom - top + 4
-        # In smaller masks nothing lies deep inside.
+        # Smaller masks have no deep pixels.
         if right - left < reach or bottom - top < reach:
             inner, outer = right, right
         else:
             inner, outer = left + distance, right - distance
-        # A column, or what is left of all of them, needs no more room than this.
+        # Upper bound of the room for a column, or for the rest of all columns.
         most = span[1] - span[0] + tallest
         if used + most > out.shape[0]:
             out_spans[i, 1] = used + most - first

@@ -1,4 +1,4 @@
-"""Cells between delimiters, a record a line -> columns, read once."""
+"""Scan delimited cells, a record per line, into columns in one pass."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ from detmap.kernels.scanning import (
 from detmap.kernels.texts import LENGTH_BITS
 from detmap.kernels.words import HIGHS, ONES, _before, _byte, _load, _next_line
 
-# A cell is not longer than this; and all of a line's numbers may be left to the caller, so that no line has more cells.
+# Maximum length of a cell, and maximum number of cells of a line, because all numbers of a line may be left to the
+# caller.
 LONGEST_CELL, MOST_CELLS = 1 << 16, 256
 
 QUOTES, FOURTEENS = np.uint64(0x2222222222222222), np.uint64(0x0E0E0E0E0E0E0E0E)
@@ -43,14 +44,13 @@ QUOTES, FOURTEENS = np.uint64(0x2222222222222222), np.uint64(0x0E0E0E0E0E0E0E0E)
 
 @helper
 def _cell_end(data: Any, i: int, delimiter: int) -> int:
-    """The first position from `i` on that holds a delimiter or the end of a line, or is the end.
-
-    It is -1 where a quote comes before, or a control character.
+    """Return the first position from `i` on of a delimiter or line end, or the end of the data; -1 if a quote or
+    control character comes first.
     """
     begin = i
     spread = np.uint64(delimiter) * ONES
     while i - begin < LONGEST_CELL:
-        word = _load(data, i)  # zeros behind the end
+        word = _load(data, i)  # zeros after the end
         between, quoted = word ^ spread, word ^ QUOTES
         flags = ((between - ONES) & ~between) | ((quoted - ONES) & ~quoted) | ((word - FOURTEENS) & ~word)
         n = _before(flags & HIGHS)
@@ -63,14 +63,16 @@ def _cell_end(data: Any, i: int, delimiter: int) -> int:
 
 @innermost
 def _plain_cell(data: Any, i: int, powers: Any) -> Any:
-    """Read a number of a few digits with a point: its bits, and its end, -1 for any other. `NUMBER_ROOM` bytes are there."""
+    """Read a short decimal number: return its bits, and its end, -1 for anything else; requires `NUMBER_ROOM` readable
+    bytes.
+    """
     mantissa, digits, end = _short_number(data, i)
     return _quotient(mantissa, digits, powers), end
 
 
 @innermost
 def _integer_cell(data: Any, i: int, inside: int, powers: Any) -> Any:
-    """Read an integer of 64 bits: its value, and its end, -1 where there is none. What is written as -0 is text."""
+    """Read an integer of 64 bits: return its value, and its end, -1 for anything else; -0 is text."""
     if i < inside:
         value, end = _plain_integer(data, i)
         if end >= 0:
@@ -81,7 +83,7 @@ def _integer_cell(data: Any, i: int, inside: int, powers: Any) -> Any:
 
 @kernel
 def scan_cells(data: Any, stop: int, cells: Any, delimiter: int, powers: Any, columns: Columns, state: Any) -> None:
-    """Scan lines of cells into columns. Quotes, blank lines, and lines with more or fewer cells are not understood.
+    """Scan lines of cells into columns. Quotes, blank lines, and lines of another number of cells are not supported.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""CMC where identities are ranked, and not items: their items are drawn or merged."""
+"""CMC over identities instead of items: an identity's items are drawn or merged."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from detmap.kernels.ranking import Distances, Lists
 
 Array = NDArray[Any]
 
-# CMC variants that draw one item of each identity, take the mean over all draws, or merge the items of an identity.
+# CMC variants: draw one item per identity; the expectation over draws; merge the items of an identity.
 DRAW, EXPECT, MERGE = 0, 1, 2
 
 
 @helper
 def _scramble(x: Any) -> Any:
-    """Return the finaliser of splitmix64: a hash, so that a draw depends on its name and not on the order of work."""
+    """Return the finaliser of splitmix64, a hash, so that a draw depends on its name rather than on the order of work."""
     z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -26,7 +26,7 @@ def _scramble(x: Any) -> Any:
 
 
 class Identities(NamedTuple):
-    """Of each item its identity, ``people``, a number below ``total``; and of each query its ``own``."""
+    """The identity of each item, ``people``, numbers below ``total``; and of each query, ``own``."""
 
     people: Array
     own: Array
@@ -34,8 +34,8 @@ class Identities(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """The ``rule``, DRAW, EXPECT or MERGE; how many ``draws``; and the ``seed``, from which and the query's number, counted
-    from ``first_query`` on, a draw is made.
+    """The ``rule`` (DRAW, EXPECT or MERGE), the number of ``draws``, and the ``seed``, which determines a draw together
+    with the query's number, counted from ``first_query``.
     """
 
     rule: int
@@ -45,8 +45,8 @@ class Drawing(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What `shots` works with. By item: whether it is ``skipped``. By identity: its ``size``, how many of its items are
-    ``ahead``, and which is ``chosen``. By rank: ``chances``.
+    """Buffers of `shots`. By item: whether it is ``skipped``. By identity: its ``size``, how many of its items are
+    ``ahead``, and its ``chosen`` item. By rank: ``chances``.
     """
 
     skipped: Array
@@ -58,7 +58,7 @@ class Room(NamedTuple):
 
 @helper
 def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Room, out: Array) -> None:
-    """Add up CMC of query `q` over all draws."""
+    """Accumulate CMC of query `q` over all draws."""
     people, size, ahead, chosen = identities.people, room.size, room.ahead, room.chosen
     own, n = identities.own[q], row.size
     size[:] = 0
@@ -72,7 +72,7 @@ def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Ro
                 name = _scramble(_scramble(name ^ np.uint64(d)) ^ np.uint64(p))
                 chosen[p] = np.int64(name % np.uint64(size[p]))
         match = 0
-        for i in range(n):  # the chosen one of an identity is the one that its count reaches
+        for i in range(n):  # the chosen item of an identity is the one at which its count reaches the drawn number
             if not room.skipped[i]:
                 p = people[i]
                 if ahead[p] == chosen[p]:
@@ -92,8 +92,8 @@ def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Ro
 
 @helper
 def _expect(row: Array, match: int, own: int, identities: Identities, merge: bool, room: Room) -> int:
-    """Write the probability of each number of uncertain identities ahead of `match`, and return the number of certain ones,
-    with `merge` all identities with an item ahead.
+    """Write the probabilities of the number of uncertain identities ahead of `match`, and return the number of certain
+    ones; with `merge` every identity with an item ahead is certain.
     """
     people, size, ahead, chances, k = identities.people, room.size, room.ahead, room.chances, room.chances.size
     size[:] = 0
@@ -132,9 +132,9 @@ def shots(
 ) -> None:
     """Write CMC at ranks 1 .. k of queries ``[begin, end)`` where identities, not items, are ranked.
 
-    DRAW takes one random item of each identity, many times; EXPECT is the mean over all draws: the number of other
-    identities ahead of a match is a sum of independent chances, each the share of that identity's items that are ahead;
-    MERGE counts the identities with an item ahead of the first match. Equal distances are in index order.
+    DRAW takes one random item of each identity, many times; EXPECT is the expectation over all draws: the number of
+    other identities ahead of a match is a sum of independent Bernoulli variables with the shares of their items that
+    are ahead; MERGE counts the identities with an item ahead of the first match. Ties are in index order.
     """
     n, k, merge, people = identities.people.size, out.shape[1], drawing.rule == MERGE, identities.total
     room = Room(

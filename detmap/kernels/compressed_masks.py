@@ -1,8 +1,7 @@
-"""From compressed strings to sizes, overlaps and unions, and from bitmaps and polygons to strings, in one call each.
+"""Sizes, overlaps and unions of compressed strings, and strings from bitmaps and polygons, in one call each.
 
-`detmap.kernels.masks` does the same in steps. Here nothing is stored of a mask but its string, for frequent calls with a
-few masks, as through pycocotools' functions. Runs are as there; texts hold a string and a NUL for every mask, as bytes,
-which numba reads as fast as an array.
+`detmap.kernels.masks` does the same in steps. Here only the string of a mask is stored, for frequent calls with few
+masks, as with pycocotools' functions. Texts are bytes, with a string and a NUL for every mask.
 """
 
 from __future__ import annotations
@@ -18,16 +17,17 @@ from detmap.kernels.polygons import _LANES, _count_crossings, _draw
 
 Array = NDArray[Any]
 
-#: What kernels return in place of a mask: all is well; a mask of height 0 has foreground; runs do not add up to the same.
+#: Status codes of kernels in place of a mask's index: success; a mask of height 0 has foreground; the runs of masks
+#: have different sums.
 FINE, FLAT, UNEQUAL = -1, -2, -3
 
-#: Polygons that cross more columns' centres than this are left to others, who say so.
+#: Maximum number of crossings of a polygon; polygons with more are left to the caller.
 MOST_CROSSINGS = 1 << 26
 
 
 @kernel
 def areas_of_strings(text: bytes, out: Array) -> int:
-    """Write the area of each mask; the first whose string ends within a number, or `FINE`. No run is stored."""
+    """Write the area of each mask; return the first whose string is truncated, or `FINE`. No run is stored."""
     p = 0
     for i in range(len(out)):
         area, inside = np.int64(0), np.int64(0)
@@ -70,8 +70,8 @@ def boxes_of_strings(text: bytes, spans: Array, out: Array) -> int:
 def ious_of_strings(text: bytes, spans: Array, crowd: Array, out: Array) -> int:
     """Write the overlap of masks of two sides, shape (g, d), as `detmap.kernels.masks.mask_ious` says.
 
-    Returns the first mask whose string ends within a number, `FLAT`, `UNEQUAL` where an overlap is NaN, or `FINE`. `spans`
-    is as in `boxes_of_strings`.
+    Returns the first mask whose string is truncated, `FLAT`, `UNEQUAL` if an overlap is NaN, or `FINE`. `spans` is as
+    in `boxes_of_strings`.
     """
     count = len(spans)
     ends, p, first = np.empty(len(text), np.uint32), 0, 0
@@ -96,10 +96,9 @@ def ious_of_strings(text: bytes, spans: Array, crowd: Array, out: Array) -> int:
 
 @kernel
 def merge_strings(text: bytes, count: int, both: bool, out: Array) -> int:
-    """Write the string of the union of `count` masks of one size, or of what they all share (`both`).
-
-    `out` has room for seven characters for each of `text`. Returns how many there are, or -1: a string ends within a number,
-    one of several masks has no run, or their runs do not add up to the same.
+    """Write the string of the union of `count` masks of one size, or of their intersection (`both`). `out` has room for
+    seven characters for each of `text`. Returns the length of the string, or -1 if a string is truncated, if one of
+    several masks has no run, or if their runs have different sums.
     """
     ends, spans, p, room = np.empty(len(text), np.uint32), np.empty((count, 4), np.int64), 0, 0
     for i in range(count):
@@ -116,9 +115,9 @@ def merge_strings(text: bytes, count: int, both: bool, out: Array) -> int:
     return _write_string(scratch[0], 0, runs, out, 0) if runs >= 0 else -1
 
 
-# ------------------------------------------------------------------------------------------------------------- to strings
-# Strings go to `out`, one behind the other from its beginning, and where each stops to `out_stops`. A kernel begins with
-# mask `begin` and returns the first for which there may be no room left; so much room that one needs goes to its stop.
+# ------------------------------------------------------------------------------------------------------------- to
+# strings Strings are written consecutively to `out`, and their ends to `out_stops`. A kernel begins with mask `begin`
+# and returns the first mask for which room may be lacking; the room that it needs is written to its stop.
 
 
 @kernel
@@ -144,7 +143,7 @@ def strings_of_polygons(
 ) -> int:
     """Write the strings of polygons of vertices ``points[stops[i - 1]:stops[i]]``, drawn as `detmap.kernels.polygons` says.
 
-    Returns -1 where one has a vertex that is no number or too far, or crosses too many columns.
+    Returns -1 if one has a vertex that is NaN or too far away, or too many crossings.
     """
     p, span = 0, np.array([0, 0, height, width])
     for i in range(begin, len(stops)):
@@ -165,15 +164,15 @@ def strings_of_polygons(
 
 _LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
 _HIGH = np.uint64(0x8080808080808080)
-_ONES = np.uint64(0x0101010101010101)  # times a byte: eight of it
+_ONES = np.uint64(0x0101010101010101)  # multiplied by a byte, repeats it eight times
 _BLOCK = 8  # words compared at a time
 
 
 @helper
 def _find_changes(pixels: Array, words: Array, first: int, size: int, out: Array) -> Any:
-    """Write where bytes change, from ``pixels[first]`` on, and at the end `size`; how many numbers these are.
-
-    In front of the first byte is a 0. `words` are all bytes, eight at a time. Up to eight numbers more are overwritten.
+    """Write the positions at which bytes change, from ``pixels[first]`` on, and `size` at the end; return their number.
+    The byte before the first counts as 0. `words` views the same bytes, eight at a time. Up to eight further elements
+    are overwritten.
     """
     p, stop, m, before = first, first + size, 0, np.uint8(0)
     while p < stop:
@@ -197,7 +196,7 @@ def _find_changes(pixels: Array, words: Array, first: int, size: int, out: Array
             word = words[np.uint64(k)]
             if word != alike:
                 differ = word ^ ((word << np.uint64(8)) | last)
-                differ = (((differ & _LOW) + _LOW) | differ) & _HIGH  # the highest bit of each byte that is not 0
+                differ = (((differ & _LOW) + _LOW) | differ) & _HIGH  # the highest bit of each non-zero byte
                 at = 8 * k - first
                 for byte in range(8):
                     out[np.uint64(m)] = at + byte

@@ -1,9 +1,8 @@
 """Hits to precision, recall and average precision: the core under every AP that detmap reports.
 
-Every kernel reads the waist (see `detmap.hits.Hits`): for ranking *q* the ascending 1-based ranks of its hits,
-``ranks[starts[q]:starts[q + 1]]``, and ``positives[q]``, how many hits there were to find. Precision at the *j*-th hit is
-``j / (rank_j + epsilon)``, recall ``j / positives``. Precision only falls between hits, so that hits are all that a curve
-needs.
+Every kernel reads the columns of `detmap.hits.Hits`: for ranking *q* the ascending 1-based ranks of its hits,
+``ranks[starts[q]:starts[q + 1]]``, and the number of positives, ``positives[q]``. Precision at the *j*-th hit is ``j /
+(rank_j + epsilon)``, recall ``j / positives``. Precision decreases between hits, so hits determine the curve.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ STEP, ALL_POINT, TRAPEZOID, TRAPEZOID_OF_HITS, PAIRWISE = 0, 1, 2, 3, 4
 KEEP, REVERSE, FIRST, LAST, COLLAPSE = 0, 1, 2, 3, 4
 
 
-#: Room for the halves of a sum that wait for each other: two for each bit of its length.
+#: Room for pending halves of a pairwise sum: two for each bit of its length.
 _HALVES = 128
 
 
@@ -40,9 +39,9 @@ class Rankings(NamedTuple):
 
 @helper
 def _envelope(ranks: Array, first: int, hits: int, epsilon: float, out: Array) -> None:
-    """Write the largest precision at each hit or any later one."""
+    """Write the maximum precision at each hit or any later one."""
     row, best = ranks[first : first + hits], 0.0
-    for j in range(hits - 4, -1, -4):  # a maximum waits for the one before it: here one in four does
+    for j in range(hits - 4, -1, -4):  # a maximum depends on the one before; unrolled, only one in four waits
         d = (j + 4) / (row[np.uint64(j + 3)] + epsilon)
         c = max(d, (j + 3) / (row[np.uint64(j + 2)] + epsilon))
         b = max(c, (j + 2) / (row[np.uint64(j + 1)] + epsilon))
@@ -57,7 +56,7 @@ def _envelope(ranks: Array, first: int, hits: int, epsilon: float, out: Array) -
 
 @helper
 def _block_sum(values: Array, start: int, size: int) -> Any:
-    """Add up at most 128 values as numpy does: in eight sums, which are joined two by two; the rest one after the other."""
+    """Sum at most 128 values as numpy does: eight partial sums, joined pairwise; then the rest sequentially."""
     if size < 8:
         total = 0.0
         for i in range(size):
@@ -76,13 +75,15 @@ def _block_sum(values: Array, start: int, size: int) -> Any:
 
 @helper
 def _pairwise_sum(values: Array, size: int, starts: Array, sizes: Array, sums: Array) -> Any:
-    """Add up values in the order in which numpy's ``sum`` does, halving those of more than 128; the rest is room."""
+    """Sum values in the order of numpy's pairwise ``sum``, which halves blocks of more than 128; the other arguments
+    are scratch.
+    """
     tasks, made = 1, 0
     starts[0], sizes[0] = 0, size
     while tasks:
         tasks -= 1
         start, count = starts[tasks], sizes[tasks]
-        if count < 0:  # both halves are there
+        if count < 0:  # both halves have been summed
             made -= 1
             sums[made - 1] += sums[made]
         elif count <= 128:
@@ -101,7 +102,7 @@ def _pairwise_sum(values: Array, size: int, starts: Array, sizes: Array, sums: A
 def average_precision(
     starts: Array, ranks: Array, positives: Array, rule: int, epsilon: float, begin: int, end: int, out: Array
 ) -> None:
-    """Write the AP of rankings ``[begin, end)`` into `out`; NaN where there is nothing to find.
+    """Write the AP of rankings ``[begin, end)`` into `out`; NaN without positives.
 
     `rule` STEP adds the precisions at the hits; TRAPEZOID replaces each by its mean with the precision one rank earlier (at
     rank 1: with 1); TRAPEZOID_OF_HITS by its mean with the precision at the hit before (at the first: with 1), a known
@@ -147,15 +148,15 @@ def interpolate(
 ) -> None:
     """Write the interpolated precision of rankings ``[begin, end)`` at the recalls of `grid`.
 
-    ``out_precision[q, i]`` is the largest precision at recall ``grid[i]`` or more, 0 where that recall is not reached,
-    NaN where there is nothing to find. As pycocotools does, the loop over the grid stops at the first recall that is not
-    reached, whatever follows it in an unsorted grid. With scores (`scores` not empty) ``out_scores[q, i]`` is the score at
-    which that recall is first reached; at recall 0 that of the first item.
+    ``out_precision[q, i]`` is the largest precision at recall ``grid[i]`` or more, 0 if that recall is not reached, NaN
+    without positives. As in pycocotools, the loop over the grid stops at the first recall that is not reached, even in
+    an unsorted grid. With scores (`scores` not empty) ``out_scores[q, i]`` is the score at which that recall is first
+    reached; at recall 0 that of the first item.
     """
     starts, ranks, positives = rankings.starts, rankings.ranks, rankings.positives
     scores, first_scores = rankings.scores, rankings.first_scores
     with_scores = out_scores.shape[0] > 0
-    reached = np.empty(grid.shape[0], np.int64)  # how many hits it takes to reach each recall of the grid
+    reached = np.empty(grid.shape[0], np.int64)  # number of hits needed to reach each recall of the grid
     envelope = np.empty(_longest_group(starts, begin, end))
     found = 0
     for q in range(begin, end):
@@ -169,7 +170,7 @@ def interpolate(
         if positives[q] != found:  # the rankings of a class share their positives
             found = positives[q]
             for i in range(grid.shape[0]):
-                # A guess, then the exact comparison: the first hit whose recall, as rounded, reaches the grid's.
+                # Guess, then compare exactly: the first hit whose rounded recall reaches the grid's.
                 j = int(max(0.0, min(np.ceil(grid[i] * found), found + 1.0)))
                 while j > 0 and (j - 1) / found >= grid[i]:
                     j -= 1
@@ -196,12 +197,10 @@ def interpolate(
 def read_lines(
     rankings: Rankings, items: Array, grid: Array, epsilon: float, tail: bool, begin: int, end: int, out: Array
 ) -> None:
-    """Write what straight lines between the points of the envelope of rankings ``[begin, end)`` say at an ascending `grid`.
-
-    Only hits are known, and they suffice. The last miss before a hit has the recall of the hit before and the envelope of
-    the one that follows, as its own precision is lower: where there is such a miss the curve is flat. Of points of one
-    recall the last one counts: a hit, or the last miss behind it. Behind all `items` the curve drops to 0, or with `tail`
-    falls to (1, 0) in a straight line. 0 without hits, NaN where there is nothing to find.
+    """Write the linearly interpolated envelope of rankings ``[begin, end)`` at an ascending `grid`. Hits suffice: the
+    last miss before a hit has the recall of the previous hit and the envelope of the next one, so that the curve is
+    flat there. The last of several points with one recall counts. After all `items` the curve drops to 0, or with
+    `tail` falls to (1, 0) in a straight line. 0 without hits, NaN without positives.
     """
     starts, ranks, positives = rankings.starts, rankings.ranks, rankings.positives
     longest = _longest_group(starts, begin, end)
@@ -238,7 +237,7 @@ def dcg(
 ) -> None:
     """Write the discounted cumulative gain, the sum of gain / log2(rank + 1) over ranks up to `depth`, in rank order.
 
-    With `expected` the mean over all orders of the tied items: each takes the mean discount of its group's places.
+    With `expected`, its expectation over all orders of tied items: each gets the mean discount of its group's ranks.
     """
     for q in range(starts.size - 1):
         out[q] = 0.0
@@ -259,7 +258,9 @@ def dcg(
 
 @kernel
 def err(starts: Array, ranks: Array, stops: Array, depth: int, out: Array) -> None:
-    """Write the expected reciprocal rank (Chapelle et al., 2009): a reader stops at hit *j* with chance ``stops[j]``."""
+    """Write the expected reciprocal rank (Chapelle et al., 2009): a reader stops at hit *j* with probability
+    ``stops[j]``.
+    """
     for q in range(starts.size - 1):
         out[q], reading = 0.0, 1.0
         for j in range(starts[q], starts[q + 1]):
@@ -286,7 +287,7 @@ def bpref(starts: Array, grades: Array, level: int, positives: Array, negatives:
     """Write bpref (Buckley and Voorhees, 2004) from the ranks' order of the pooled documents.
 
     `grades` are those of the pooled documents in rank order: at least `level` is relevant, from 0 up to `level` judged
-    not relevant, below 0 not judged. 0 without relevant documents.
+    not relevant, negative not judged. 0 without relevant documents.
     """
     for q in range(starts.size - 1):
         total, wrong = 0.0, 0
@@ -327,7 +328,7 @@ def inf_ap(starts: Array, ranks: Array, grades: Array, level: int, positives: Ar
 
 @kernel
 def interpolate_counts(starts: Array, ranks: Array, wanted: Array, out: Array) -> None:
-    """Write the largest precision at hit ``wanted[q, i]`` (counted from 1; 0 means any) or later; 0 where there is none."""
+    """Write the maximum precision at hit ``wanted[q, i]`` (from 1; 0 for any) or later; 0 if there is none."""
     envelope = np.empty(_longest_group(starts, 0, starts.size - 1))
     for q in range(starts.size - 1):
         hits = starts[q + 1] - starts[q]
@@ -339,7 +340,7 @@ def interpolate_counts(starts: Array, ranks: Array, wanted: Array, out: Array) -
 
 @kernel
 def all_shots(starts: Array, ranks: Array, out: Array) -> None:
-    """Add each hit's 1 / hits at the number of wrong items ahead of it to ``out[place]``, over all rankings."""
+    """Add 1 / hits for each hit, at the number of wrong items ahead of it, to ``out[place]``, over all rankings."""
     for q in range(starts.size - 1):
         hits = starts[q + 1] - starts[q]
         for j in range(hits):
@@ -373,8 +374,9 @@ def best_f1(
 ) -> None:
     """Write (f1, score, precision, recall) where F1 of each ranking is best; NaN without positives or items that count.
 
-    Ranking *r* has rows ``[starts[r], starts[r + 1])``, of which those count that are not `ignored`. Rows of equal score
-    enter together; of equally good scores the highest is taken. `bit` is where the words (n, W) hold the flags.
+    Ranking *r* has rows ``[starts[r], starts[r + 1])``, of which those count that are not `ignored`. Rows of equal
+    score are kept together; of equally good scores the highest is taken. `bit` is the index of the flags in the words
+    (n, W).
     """
     word, shift, one = bit >> 6, np.uint64(bit & 63), np.uint64(1)
     for r in range(starts.shape[0] - 1):

@@ -1,4 +1,4 @@
-"""Who is asked ahead of compiling a kernel, by its label, whether another process has compiled it meanwhile."""
+"""Callbacks that are asked, before a kernel is compiled, whether another process has compiled it meanwhile."""
 
 from __future__ import annotations
 

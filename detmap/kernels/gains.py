@@ -1,8 +1,8 @@
-"""Measures that read gains or wrong items rank by rank: trec_eval's relatives of nDCG, and what unjudged items may hide.
+"""Measures of gains or wrong items by rank: trec_eval's variants of nDCG, and the residual of unjudged items.
 
-`starts` and `ranks` are those of the waist (see `detmap.kernels.curves`), here of the items with a gain; `gains` is the
-gain of each. The best ranking of query *q* is ``ideal[ideal_starts[q]:ideal_starts[q + 1]]``, its gains, descending. Each
-sum runs in the order of the ranks, which decides its last bit.
+`starts` and `ranks` are as in `detmap.kernels.curves`, for items with a gain; `gains` is the gain of each. The ideal
+ranking of query *q* has the descending gains ``ideal[ideal_starts[q]:ideal_starts[q + 1]]``. Sums run in the order of
+ranks, which determines the last bit.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ Array = NDArray[Any]
 
 @kernel
 def gain_over_cost(starts: Array, ranks: Array, gains: Array, ideal_starts: Array, ideal: Array, out: Array) -> None:
-    """Write G: each gain over log2(2 + cost - found), as a share of all gains there are.
-
-    At a rank, `found` is the sum of the gains so far, that one included, and `cost` that of the best ranking, of which
-    every rank counts at least 1.
+    """Write G: the sum of gain / log2(2 + cost - found), relative to the sum of all gains. At a rank, `found` is the
+    cumulative gain including that rank, and `cost` that of the ideal ranking, where every rank counts at least 1.
     """
     for q in range(starts.size - 1):
         first, best = ideal_starts[q], ideal_starts[q + 1] - ideal_starts[q]
@@ -41,7 +39,7 @@ def gain_over_cost(starts: Array, ranks: Array, gains: Array, ideal_starts: Arra
 
 @kernel
 def ndcg_at_gains(starts: Array, ranks: Array, gains: Array, ideal_starts: Array, ideal: Array, out: Array) -> None:
-    """Write the mean of nDCG at the ranks of all items with a gain; at the end for those that were not ranked."""
+    """Write the mean of nDCG at the ranks of all items with a gain; items that were not ranked count at the end."""
     for q in range(starts.size - 1):
         first, best = ideal_starts[q], ideal_starts[q + 1] - ideal_starts[q]
         total, found, ideally, rank = 0.0, 0.0, 0.0, 0
@@ -63,9 +61,8 @@ def ndcg_at_gains(starts: Array, ranks: Array, gains: Array, ideal_starts: Array
 def ndcg_at_levels(
     starts: Array, ranks: Array, gains: Array, ideal_starts: Array, ideal: Array, items: Array, out: Array
 ) -> None:
-    """Write the mean of nDCG at the ranks where the best ranking goes on with a lower gain, and where it is over.
-
-    A ranking of ``items[q]`` items that is longer than the best one by more than one item has a last point at its end.
+    """Write the mean of nDCG at the ranks where the gain of the ideal ranking falls, and at its end. A ranking of
+    ``items[q]`` items that is longer than the ideal one by more than one item has a last point at its own end.
     """
     for q in range(starts.size - 1):
         first, best = ideal_starts[q], ideal_starts[q + 1] - ideal_starts[q]
@@ -91,7 +88,7 @@ def ndcg_at_levels(
 
 @kernel
 def wrong_before(starts: Array, ranks: Array, positives: Array, out: Array) -> None:
-    """Write the mean over the positives of 1 / log2(2 + wrong items before it); 0 for one that was not ranked."""
+    """Write the mean over the positives of 1 / log2(2 + wrong items before it); 0 for positives that were not ranked."""
     for q in range(starts.size - 1):
         total = 0.0
         for j in range(starts[q], starts[q + 1]):
@@ -101,9 +98,8 @@ def wrong_before(starts: Array, ranks: Array, positives: Array, out: Array) -> N
 
 @kernel
 def residual(starts: Array, ranks: Array, items: Array, p: float, out: Array) -> None:
-    """Write what rank-biased precision could gain if all that was not judged were relevant: `ranks` are of the judged.
-
-    As in trec_eval, 0 where all ranked items are judged.
+    """Write the gain of rank-biased precision if all unjudged items were relevant; `ranks` are those of judged items.
+    As in trec_eval, 0 if all ranked items are judged.
     """
     for q in range(starts.size - 1):
         weight, total, unjudged, j = 1.0, 0.0, 0, starts[q]

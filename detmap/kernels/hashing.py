@@ -1,4 +1,4 @@
-"""Which rows of floats could be equal? Kernels that give equal rows equal numbers."""
+"""Hashes of rows of floats: equal rows have equal hashes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Array = NDArray[Any]
 
 @helper
 def _mix(state: Any, word: Any) -> Any:
-    """Return the state of a hash after one more word; the shift brings what only the high bits say down to the low ones."""
+    """Return the state of a hash after one more word; the shift propagates high bits to low ones."""
     state = (state ^ word) * np.uint64(0x9E3779B97F4A7C15)
     return state ^ (state >> np.uint64(32))
 
 
 @helper
 def _unsigned(word: Any, single: bool) -> Any:
-    """Return the bits of a double, or of two singles, with 0 for -0: the two are equal."""
+    """Return the bits of a double, or of two singles, with -0 replaced by 0, because the two are equal."""
     if not single:
         return np.uint64(0) if word == np.uint64(0x8000000000000000) else word
     low, high = word & np.uint64(0xFFFFFFFF), word & np.uint64(0xFFFFFFFF00000000)
@@ -34,7 +34,7 @@ def _unsigned(word: Any, single: bool) -> Any:
 def hash_rows(words: Array, single: bool, begin: int, end: int, out: Array) -> None:
     """Write a hash of each of the rows ``[begin, end)``: the bits of doubles or, with `single`, of pairs of singles.
 
-    A row has a multiple of four words. Four chains run side by side, because each step of one waits for the step before.
+    A row has a multiple of four words. Four independent chains hide the latency of each step.
     """
     for i in range(begin, end):
         row = words[i]

@@ -1,4 +1,4 @@
-"""Data that deflate has compressed (RFC 1951), as in PNG files, into memory whose size is known."""
+"""Decompress deflate (RFC 1951), as in PNG files, into memory of known size."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from detmap.kernels.words import BYTE, U1, U2, U3, U4, U5, U6, U7, U8, U16, U24,
 
 Array = NDArray[Any]
 
-#: Bits that are looked up at once; a longer code is found bit by bit.
+#: Number of bits looked up at once; longer codes are decoded bit by bit.
 BITS = 11
 
-#: Longest code, and most symbols of a table: those of literals and lengths.
+#: Maximum length of a code, and maximum number of symbols of a table: those of literals and lengths.
 LONGEST, SYMBOLS = 15, 288
 
-#: Bytes that may be written behind the end of the output.
+#: Number of bytes after the end of the output that may be overwritten.
 SLACK = 8
 
-#: What `inflate` returns where the data is damaged, or goes on beyond the output.
+#: Status codes of `inflate` for damaged data, and for data that exceeds the output.
 DAMAGED, TOO_LONG = -1, -2
 
 _LENGTHS = np.array(
@@ -41,9 +41,9 @@ _ORDER = np.array([16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1,
 class Codes(NamedTuple):
     """Memory for two tables of codes, of literals and lengths, and of distances.
 
-    ``fast`` has by the next `BITS` bits 16 times the symbol plus the length of its code, 0 where that is longer; shape (2, 2
-    ** BITS). ``counts`` has the number of codes by length, shape (2, 16), and ``symbols`` the symbols by code, shape (2,
-    288). ``lengths`` has those of a block, shape (320,), and ``at`` the bit that is read next, shape (1,).
+    ``fast`` maps the next `BITS` bits to 16 times the symbol plus the length of its code, 0 for longer codes; shape (2,
+    2 ** BITS). ``counts`` has the number of codes by length, shape (2, 16), and ``symbols`` the symbols by code, shape
+    (2, 288). ``lengths`` has those of a block, shape (320,), and ``at`` the position of the next bit, shape (1,).
     """
 
     fast: Array
@@ -63,7 +63,7 @@ def codes() -> Codes:
 
 @innermost
 def _put(out: Array, i: int, word: int) -> None:
-    """Write eight bytes from `i` on, the lowest one first."""
+    """Write eight bytes from `i` on, in little-endian order."""
     j = np.uint64(i)
     out[j] = word & BYTE
     out[j + U1] = (word >> U8) & BYTE
@@ -85,7 +85,7 @@ def _bits(data: Array, at: Array, count: int) -> Any:
 
 @helper
 def _make_table(codes: Codes, which: int, first: int, number: int) -> Any:
-    """Make a table from the lengths ``[first, first + number)``; return 0, or `DAMAGED` where these are no code."""
+    """Make a table from the lengths ``[first, first + number)``; return 0, or `DAMAGED` if they form no code."""
     counts, symbols, fast = codes.counts[which], codes.symbols[which], codes.fast[which]
     counts[:] = 0
     fast[:] = 0
@@ -97,7 +97,7 @@ def _make_table(codes: Codes, which: int, first: int, number: int) -> Any:
         used += counts[length]
         if left < 0:
             return DAMAGED
-    if left > 0 and used > 1:  # an incomplete code; of a single symbol it may be
+    if left > 0 and used > 1:  # an incomplete code is only valid for a single symbol
         return DAMAGED
     code, place = 0, 0
     for length in range(1, LONGEST + 1):
@@ -121,7 +121,7 @@ def _make_table(codes: Codes, which: int, first: int, number: int) -> Any:
 
 @helper
 def _long_symbol(codes: Codes, which: int, word: int) -> Any:
-    """Return 16 times the symbol that begins a word of bits plus the length of its code; `DAMAGED` where none does."""
+    """Return 16 times the symbol that begins a word of bits plus the length of its code; `DAMAGED` if there is none."""
     code, first, place = np.int64(0), np.int64(0), np.int64(0)
     for length in range(1, LONGEST + 1):
         code |= np.int64(word >> np.uint64(length - 1)) & 1
@@ -183,10 +183,10 @@ def _read_lengths(data: Array, codes: Codes) -> Any:
 
 @helper
 def _fixed(codes: Codes) -> Any:
-    """Make the tables of a block that says no codes of its own."""
+    """Make the tables of a block with fixed codes."""
     for k in range(SYMBOLS):
         codes.lengths[k] = 8 if k < 144 or k >= 280 else 9 if k < 256 else 7
-    for k in range(SYMBOLS, SYMBOLS + 32):  # of these codes two mean nothing; their symbols are refused where they come
+    for k in range(SYMBOLS, SYMBOLS + 32):  # two of these codes are invalid; their symbols are refused when they occur
         codes.lengths[k] = 5
     _make_table(codes, 0, 0, SYMBOLS)
     return np.int64(_make_table(codes, 1, SYMBOLS, 32))
@@ -194,7 +194,7 @@ def _fixed(codes: Codes) -> Any:
 
 @innermost
 def _copy(out: Array, i: int, distance: int, length: int) -> None:
-    """Copy what lies `distance` bytes before `i`, which may be shorter than what is copied; `SLACK` bytes may follow."""
+    """Copy `length` bytes from `distance` bytes before `i`, possibly overlapping; `SLACK` bytes may follow."""
     if distance == 1:
         value = out[i - 1]
         for k in range(length):
@@ -209,7 +209,7 @@ def _copy(out: Array, i: int, distance: int, length: int) -> None:
 
 @helper
 def _stored(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
-    """Copy a block that is not compressed; return where the output ends, or what is wrong."""
+    """Copy an uncompressed block; return the end of the output, or an error code."""
     begin = (codes.at[0] + 7) >> 3
     if begin + 4 > len(data):
         return DAMAGED
@@ -226,7 +226,7 @@ def _stored(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
 
 @helper
 def _block(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
-    """Decompress a block by the tables; return where the output ends, or what is wrong."""
+    """Decompress a block by the tables; return the end of the output, or an error code."""
     at, last = codes.at[0], len(data) << 3
     while at <= last:
         word = _load(data, at >> 3) >> np.uint64(at & 7)
@@ -266,7 +266,7 @@ def _block(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
 
 @kernel
 def inflate(data: Array, codes: Codes, out: Array) -> int:
-    """Decompress `data`, without the two bytes in front of it; return the number of bytes, or `DAMAGED` or `TOO_LONG`.
+    """Decompress `data` after its two header bytes; return the number of bytes, or `DAMAGED` or `TOO_LONG`.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def inflate(data: Array, codes: Codes, out: Array) -> int:
     codes : Codes
         Written.
     out : ndarray of uint8, shape (m + SLACK,)
-        The first m bytes are written, and bytes behind them overwritten.
+        The first m bytes are the output; those after them are overwritten.
     """
     i, end = np.int64(0), np.int64(len(out) - SLACK)
     codes.at[0] = 0

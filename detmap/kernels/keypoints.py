@@ -1,6 +1,5 @@
-"""How alike two poses are (OKS): exponents of all points, and their means; the exponential lies between, with numpy.
-
-numpy's `exp` is not libm's on every processor, and pycocotools' numbers are numpy's: a kernel cannot take it.
+"""Object keypoint similarity (OKS): kernels for exponents of points and for means; numpy takes the exponential in
+between, because pycocotools uses numpy's `exp`, which is not libm's on every processor.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from detmap.kernels import helper, kernel
 
 Array = NDArray[Any]
 
-#: What pycocotools adds to areas, ``np.spacing(1)``.
+#: Added to areas by pycocotools, ``np.spacing(1)``.
 _EPSILON = 2.220446049250313e-16
 
-#: A point whose exponent is larger than this counts for less than `_FAR_TERM` in the mean: exp(-3) is 0.0498.
+#: Exponent above which a point counts for less than `_FAR_TERM` in the mean: exp(-3) is 0.0498.
 _FAR, _FAR_TERM = 3.0, 0.05
-#: Points are three numbers each, of which y and v have these places.
+#: Numbers per point, and the offsets of y and v.
 _XYV, _Y, _V = np.uint64(3), np.uint64(1), np.uint64(2)
 
 
@@ -32,9 +31,8 @@ class Poses(NamedTuple):
 
 
 class Objects(NamedTuple):
-    """What is known of poses to be found: ``boxes`` x, y, width, height; ``areas``; and variances of points.
-
-    Row *i* has the variances ``variances[first[i]:]``, one for each point.
+    """Poses of the ground truth: ``boxes`` x, y, width, height; ``areas``; and variances of points. Row *i* has the
+    variances ``variances[first[i]:]``, one for each point.
     """
 
     boxes: Array
@@ -44,7 +42,7 @@ class Objects(NamedTuple):
 
 
 class Likely(NamedTuple):
-    """Pairs of rows, ``left`` and ``right`` (p,) int64; and the ``lowest`` mean of which the exact value is needed."""
+    """Pairs of rows, ``left`` and ``right`` (p,) int64; and the ``lowest`` mean that must be exact."""
 
     left: Array
     right: Array
@@ -52,7 +50,7 @@ class Likely(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What is asked of pairs: the ``values`` of one after the other, float64, and where each pair's stop, int64."""
+    """Terms of pairs: the concatenated ``values``, float64, and the end of each pair's values, int64."""
 
     values: Array
     stops: Array
@@ -60,10 +58,10 @@ class Terms(NamedTuple):
 
 @kernel
 def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin: int, end: int, terms: Terms) -> None:
-    """Write minus the exponents of pairs ``[begin, end)`` one after the other, and where each pair's stop.
+    """Write the negated exponents of pairs ``[begin, end)`` consecutively, and the end of each pair's.
 
-    Of a ground truth with visible points these count; of one without all do, by their distance to its doubled box. The
-    exponents of a pair are left out where enough points are so far away that the mean must be below the lowest needed.
+    If the ground truth has visible points, only these count; else all do, by their distance to its doubled box. The
+    exponents of a pair are left out if so many points are far away that the mean must be below the lowest needed.
     """
     left, right, lowest = pairs.left, pairs.right, pairs.lowest
     out, stops = terms.values, terms.stops
@@ -78,11 +76,12 @@ def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin
         x0, x1 = objects.boxes[row, 0] - objects.boxes[row, 2], objects.boxes[row, 0] + objects.boxes[row, 2] * 2
         y0, y1 = objects.boxes[row, 1] - objects.boxes[row, 3], objects.boxes[row, 1] + objects.boxes[row, 3] * 2
         area, variances = objects.areas[row] + _EPSILON, objects.variances[objects.first[row] :]
-        # Each point that is far takes so much away from a mean of 1; more than 1 - lowest must not be taken.
+        # Each far point subtracts at least 1 - `_FAR_TERM` over the number of points from a mean of 1; more than 1 -
+        # lowest in total is hopeless.
         most_far = (1.0 - lowest) * (visible if visible else count) / (1.0 - _FAR_TERM) + 1e-6
         first, far = used, 0
         for k in range(np.uint64(count)):
-            # A point that does not count is written too, and the next one over it: which do is not to be guessed.
+            # Branch-free: a point that does not count is written too, and overwritten by the next one.
             x, y = found.values[d + _XYV * k], found.values[d + _XYV * k + _Y]
             counts = 1
             if visible:
@@ -102,7 +101,7 @@ def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin
 
 @helper
 def _sum(values: Array, first: int, count: int) -> Any:
-    """Add up to 128 numbers in numpy's order: eight sums side by side, then one after another what is left."""
+    """Sum up to 128 numbers in numpy's order: eight partial sums, then the rest sequentially."""
     if count < 8:
         total = 0.0
         for k in range(count):
@@ -130,7 +129,7 @@ def _sum(values: Array, first: int, count: int) -> Any:
 
 @kernel
 def means(values: Array, stops: Array, out: Array) -> None:
-    """Write the mean of each pair's numbers, those up to ``stops[i]``: 0 of none, NaN where there are more than 128."""
+    """Write the mean of each pair's numbers, which end at ``stops[i]``: 0 if there are none, NaN if more than 128."""
     first = 0
     for i in range(len(stops)):
         count = stops[i] - first
@@ -141,8 +140,7 @@ def means(values: Array, stops: Array, out: Array) -> None:
 @kernel
 def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: Array) -> float:
     """Write the boxes x, y, width, height around all points of poses ``[begin, end)``, and how many have v above 0.
-
-    Returned is the largest of all numbers, without their signs.
+    Returns the largest absolute value.
     """
     farthest = 0.0
     for i in range(begin, end):
@@ -164,13 +162,13 @@ def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: 
     return farthest
 
 
-#: Nothing that is read is farther away than half of this, so that no area overflows.
+#: Maximum coordinate of boxes, twice that of any input, so that no area overflows.
 _EDGE = 4e150
 
 
 @helper
 def _slack(one: float, other: float) -> Any:
-    """Return more than what rounding can take from the sum of two numbers."""
+    """Return an upper bound of the rounding error of the sum of two numbers."""
     return 1e-9 * (abs(one) + abs(other))
 
 
@@ -181,13 +179,13 @@ def _within(value: float) -> Any:
 
 @helper
 def _doubled(near: float, size: float) -> Any:
-    """Return the ends of a side of a box, as long again on both sides; a side may be negative."""
+    """Return the ends of a side extended by its length on both sides; lengths may be negative."""
     return min(near - size, near + size * 2), max(near - size, near + size * 2)
 
 
 @kernel
 def corners(boxes: Array, begin: int, end: int, out: Array) -> None:
-    """Write the corners of boxes x, y, width, height, a little outside of them, so that rounding leaves out no point."""
+    """Write the corners of boxes x, y, width, height, slightly enlarged, so that rounding excludes no point."""
     for i in range(begin, end):
         for axis in range(2):
             near, size = boxes[i, axis], boxes[i, axis + 2]
@@ -197,7 +195,7 @@ def corners(boxes: Array, begin: int, end: int, out: Array) -> None:
 
 @kernel
 def reaches(truth: Poses, objects: Objects, limit: float, begin: int, end: int, out: Array) -> None:
-    """Write the corners of boxes: where a pose lies outside of it all of its points have exponents above `limit`."""
+    """Write the corners of boxes such that all points of a pose outside of them have exponents above `limit`."""
     for i in range(begin, end):
         first, count = truth.starts[i], (truth.stops[i] - truth.starts[i]) // 3
         widest, left, right, top, bottom = 0.0, np.inf, -np.inf, np.inf, -np.inf

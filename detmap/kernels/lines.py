@@ -1,4 +1,4 @@
-"""Lines of TREC and of VOC's results -> columns, read once."""
+"""Scan lines of TREC files and of VOC's results into columns in one pass."""
 
 from __future__ import annotations
 
@@ -28,15 +28,14 @@ from detmap.kernels.scanning import (
 from detmap.kernels.texts import ABSENT, LENGTH_BITS, LENGTHS, _same
 from detmap.kernels.words import NOTHING, U1, U2, _byte, _next_line, _tab_or_space, _token_end
 
-# A line that may have further tokens has no more of them than this: four could be a second record on the same line.
+# Maximum number of further tokens of a line: four could be a second record on the same line.
 MOST_FURTHER = 3
 
 
 @innermost
 def _id_at(data: Any, i: int, before: Any) -> Any:
-    """Read the token that begins at `i`: where it lies, and its end, -1 where it is too long.
-
-    If it is the one that the string `before` locates, that is where it lies; to see it takes less than to find its end.
+    """Read the token at `i`: return its location, and its end, -1 if it is too long. If it equals the token that
+    `before` locates, that location is returned: comparing is faster than finding its end.
     """
     length = np.int64(before & LENGTHS)
     again = np.uint64(i << LENGTH_BITS | length)
@@ -48,7 +47,7 @@ def _id_at(data: Any, i: int, before: Any) -> Any:
 
 @helper
 def _no_number(data: Any, i: int) -> bool:
-    """Whether the first byte of the token at `i` begins no number, nor inf or nan."""
+    """Return whether the token at `i` cannot be a number, inf or nan by its first byte."""
     c = _byte(data, i)
     digit = c >= 48 and c <= 57
     return not (digit or c == 43 or c == 45 or c == 46 or c == 73 or c == 105 or c == 78 or c == 110)
@@ -56,7 +55,7 @@ def _no_number(data: Any, i: int) -> bool:
 
 @helper
 def _unread(data: Any, i: int) -> bool:
-    """Whether the second token of the line at `i` may be the field of a run that is not read: Q0 or 0."""
+    """Return whether the second token of the line at `i` may be the ignored field of a run: Q0 or 0."""
     c = _byte(data, _tab_or_space(data, _token_end(data, i)))
     return bool(c == 81 or c == 113 or c == 48)
 
@@ -66,7 +65,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
     """Scan lines of tokens between blanks into columns; empty lines are passed.
 
     A line that begins with ``#`` is a record if it has all tokens and a number where one belongs. Other such lines are
-    comments: passed, and counted. The scan fails where it cannot tell.
+    comments, which are skipped and counted. The scan fails if it cannot tell.
 
     Parameters
     ----------
@@ -77,7 +76,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
     tokens : (k,) int64
         For each token of a line its field, -1 for none.
     more : bool
-        Whether a line may have more tokens than that, up to `MOST_FURTHER`; they are passed, and the line is counted.
+        Whether a line may have up to `MOST_FURTHER` more tokens; they are skipped, and the line is counted.
     powers, columns, state
         As in `records.scan_records`; there is room for at least *k* doubts. A field holds an `ID`, one that is often
         `REPEATED`, `NUMBERS` (one) or an `INTEGER`. Every column is written.
@@ -90,7 +89,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
         if i >= stop:
             status = CLOSED if i >= len(data) else STOPPED
             break
-        if doubtful + len(tokens) > len(doubts):  # each token may bring one
+        if doubtful + len(tokens) > len(doubts):  # each token may add one
             status = FULL
             break
         i = _tab_or_space(data, i)

@@ -1,4 +1,4 @@
-"""How far masks overlap, pair by pair."""
+"""Overlaps of pairs of masks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Masks(NamedTuple):
     """A column of masks.
 
     Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``, as `detmap.kernels.masks` has them; or, where ``spans[i, 1]`` is
-    negative, the compressed string ``text[spans[i, 0]:~spans[i, 1]]``, which is known to be good. ``spans[i, 2:]`` is its
-    height and width. ``areas`` float64; ``boxes`` x, y, width, height; ``regular`` as there.
+    negative, the compressed string ``text[spans[i, 0]:~spans[i, 1]]``, which is valid. ``spans[i, 2:]`` is its height
+    and width. ``areas`` float64; ``boxes`` x, y, width, height; ``regular`` as there.
     """
 
     text: Array
@@ -37,7 +37,7 @@ def _most_runs(masks: Masks, row: int) -> Any:
 
 @helper
 def _unpack(masks: Masks, row: int, out: Array, at: int) -> Any:
-    """Write the ends of a mask's runs from ``out[at]``; where they stop."""
+    """Write the ends of a mask's runs from ``out[at]``; return their end."""
     p, stop = masks.spans[row, 0], masks.spans[row, 1]
     if stop >= 0:
         for m in range(stop - p):
@@ -68,7 +68,7 @@ def _unpack(masks: Masks, row: int, out: Array, at: int) -> Any:
 
 @kernel
 def unpack(masks: Masks, rows: Array, begin: int, end: int, out_ends: Array, out_spans: Array) -> None:
-    """Write the runs of the masks ``rows[begin:end]`` from ``out_spans[i, 0]``; where they stop, to ``out_spans[i, 1]``."""
+    """Write the runs of the masks ``rows[begin:end]`` from ``out_spans[i, 0]``, and their end to ``out_spans[i, 1]``."""
     for i in range(begin, end):
         out_spans[i, 1] = _unpack(masks, rows[i], out_ends, out_spans[i, 0])
 
@@ -81,8 +81,8 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
     start = max(one[0], other[b_first])
     a, b = _first_behind(one, 0, a_stop, start), _first_behind(other, b_first, b_stop, start)
     shared = np.int64(0)
-    # A run that ends before the other mask's next run begins shares no more. Mostly that holds for both runs, and both are
-    # passed at once.
+    # A run that ends before the other mask's next run begins shares no more. This mostly holds for both runs, and both
+    # are skipped at once.
     while a + 1 < a_stop and b + 1 < b_stop:
         a_end, b_end = np.int64(one[np.uint64(a)]), np.int64(other[np.uint64(b)])
         inside = min(a_end, b_end) - max(np.int64(one[np.uint64(a - 1)]), np.int64(other[np.uint64(b - 1)]))
@@ -101,7 +101,7 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
 
 @helper
 def _by_runs(ours: Array, count: int, ground_truth: Masks, g: int, area: int, spare: Array, spans: Array) -> Any:
-    """Return the overlap of a pair that is not regular, as pycocotools walks it; `spare` has room for both."""
+    """Return the overlap of an irregular pair, computed as pycocotools walks the runs; `spare` has room for both."""
     for m in range(count):
         spare[m] = ours[m]
     spans[0, 0], spans[0, 1], spans[1, 0] = 0, count, count
@@ -122,10 +122,10 @@ def mask_overlaps(
     stop: Array,
     out: Array,
 ) -> None:
-    """Write the overlap of pairs of rows, those of one detection side by side.
+    """Write the overlap of pairs of rows, grouped by detection.
 
-    0: boxes do not touch; -1: sizes differ. The ground truth is unpacked. Over a crowd the detection's area counts. Once
-    `stop` is set the rest is left undone.
+    0 if boxes do not touch, -1 if sizes differ. The ground truth is unpacked. For a crowd the overlap is relative to
+    the detection's area. The rest is skipped once `stop` is set.
     """
     most, widest = 0, 0
     for i in range(len(left)):

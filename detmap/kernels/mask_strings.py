@@ -1,4 +1,4 @@
-"""Compressed masks: what their strings hold, measured as they are, without a run that is kept.
+"""Measure compressed masks from their strings, without storing runs.
 
 A string is COCO's: numbers of five bits a character; each run but the first three is the difference from the one before
 the last.
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# Added to eight characters it makes of each its group: five bits, 32 where more follow, and always 64, but never 128.
+# Added to eight characters, turns each into its group: five bits, 32 if more follow, and always 64, but never 128.
 _TO_GROUPS, _GROUPS, _BEYOND = (np.uint64(n * 0x0101010101010101) for n in (0x10, 0x40, 0xC0))
-# None of these bits is set in a number that is one character: no more follows.
+# Bits that are not set in a number of one character without continuation.
 _MARKS = np.uint64(0xE0E0E0E0E0E0E0E0)
 _FIVE, _NEXT_FIVE, _LANE = np.uint64(31), np.uint64(31 << 5), np.uint64(0xFFFF)
 U13, U15 = np.uint64(13), np.uint64(15)
-# Four numbers of 16 bits side by side, each with a bias, so that none is negative: times `_LANES` each is added to all that
-# are above it.
+# Four 16-bit numbers in one word, each with a bias so that none is negative: multiplied by `_LANES`, each is added to
+# all above it.
 _BIAS, _LANE_LIMIT = 0x4000, 0x800
 _LANES, _EVEN, _LANE_HIGHS = np.uint64(0x0001000100010001), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x8000800080008000)
-_TO_BIASED = np.uint64(0x5050505050505050)  # makes of groups numbers from 0 to 31, 16 more than they are
-_SIXTEENS = np.uint64(0x0040003000200010)  # takes those from their sums
+_TO_BIASED = np.uint64(0x5050505050505050)  # turns groups into numbers from 0 to 31, plus 16
+_SIXTEENS = np.uint64(0x0040003000200010)  # removes the 16s from their sums
 _MOVED = np.uint64(0x4400330022001100)
 _ABOVE_ZERO, _FROM_ZERO = np.uint64(0x3FFF3FFF3FFF3FFF), np.uint64(0x4000400040004000)
-_TWICE = np.uint64(0xC000C000C000C000)  # less two biased numbers: the bias, less what they are together
+_TWICE = np.uint64(0xC000C000C000C000)  # less two biased numbers: the bias, less their sum
 _ALL_LANES, _NO_LANES = np.uint64(0x7FFF7FFF7FFF7FFF), np.uint64(0x4000400040004000)
 
 
 @helper
 def _number_at(text: Array, p: int, stop: int) -> Any:
-    """Read one number of a string: the number, and where it ends, -1 where it is cut off or none."""
+    """Read one number of a string: return the number, and its end, -1 if it is truncated or invalid."""
     value, shift, c = np.int64(0), np.int64(0), np.int64(32)
     while c & 32:
         c = np.int64(np.uint8(text[np.uint64(p)] - np.uint8(48)))
@@ -54,7 +54,7 @@ def _number_at(text: Array, p: int, stop: int) -> Any:
 
 @helper
 def _numbers(text: Array, first: int, stop: int, values: Array) -> Any:
-    """Write the numbers of a string, as they stand there; how many there are, -1 where one is cut off or none."""
+    """Write the raw numbers of a string; return their count, -1 if one is truncated or invalid."""
     count, p = np.uint64(0), first
     while p < stop:
         value, p = _number_at(text, p, stop)
@@ -67,7 +67,7 @@ def _numbers(text: Array, first: int, stop: int, values: Array) -> Any:
 
 @innermost
 def _step(word: Any) -> Any:
-    """Read the number that a word of groups begins with, of one character or two: the number, and 1 where it has two."""
+    """Read the number of one or two characters that begins a word of groups: return it, and 1 if it has two."""
     more = np.int64(word >> U5 & U1)
     value = np.int64(word & _FIVE | word >> U3 & _NEXT_FIVE) & (31 | (0x3E0 & -more))
     sign = np.int64(16) << (5 * more)
@@ -76,15 +76,14 @@ def _step(word: Any) -> Any:
 
 @innermost
 def _four_columns(groups: Any, inside: Any, outside: Any, line: Any, height: int) -> Any:
-    """Read four pairs of runs at once, from eight numbers: whether each is one run of its column, the next one following.
-
-    Then, 16 bits for each pair and `_BIAS` more than they are: the lengths of the runs of foreground, those of
-    background, the rows that foreground begins at, and those that it begins at in the columns that follow. Before the first
-    are `inside`, `outside` and `line`, `_BIAS` more too; these and `height` are below `_LANE_LIMIT` at first.
+    """Read four pairs of runs at once from eight numbers; return whether each is the only run of its column, in
+    consecutive columns. Also return, 16 bits per pair and biased by `_BIAS`: lengths of foreground and background runs,
+    first rows of foreground, and first rows in the following columns. `inside`, `outside` and `line` are the biased
+    values before the first pair; they and `height` start below `_LANE_LIMIT`.
     """
     ins = ((groups & _EVEN) + inside) * _LANES - _SIXTEENS
     outs = ((groups >> U8 & _EVEN) + outside) * _LANES - _SIXTEENS
-    moves = ins + outs - np.uint64(0x8000 + height - 0x1100) * _LANES  # from row to row, and 0x1100 more
+    moves = ins + outs - np.uint64(0x8000 + height - 0x1100) * _LANES  # difference between rows, plus 0x1100
     behind = (moves + line) * _LANES - _MOVED
     begins = behind << U16 | line
     fine = (ins + _ABOVE_ZERO) & (outs + _ABOVE_ZERO) & (behind + _FROM_ZERO)
@@ -95,8 +94,8 @@ def _four_columns(groups: Any, inside: Any, outside: Any, line: Any, height: int
 
 @innermost
 def _lesser(one: Any, other: Any) -> Any:
-    """Return the lesser of each two of four numbers below 2**15."""
-    beyond = (one | _LANE_HIGHS) - other  # by how much, where its highest bit says that it is
+    """Return the elementwise minimum of two times four numbers below 2**15."""
+    beyond = (one | _LANE_HIGHS) - other  # the excess, where its highest bit is set
     take = beyond & _LANE_HIGHS
     return one - (beyond & (take - (take >> U15)))
 
@@ -108,9 +107,8 @@ def _lane(word: Any, k: int) -> Any:
 
 @innermost
 def _read_columns(text: Array, p: int, stop: int, height: int, tops: Any, bottoms: Any, state: Any) -> Any:
-    """Read a string from `p` on for as long as eight characters are eight numbers, of four columns with one run each.
-
-    Where that ends, the area of these runs, and the rest as `_measure_text` and `_four_columns` have it.
+    """Read a string from `p` on while eight characters are eight numbers, of four columns with one run each. Returns
+    the end, the area of these runs, and the state for `_measure_text` and `_four_columns`.
     """
     area = np.int64(0)
     inside, outside, line = state
@@ -129,13 +127,12 @@ def _read_columns(text: Array, p: int, stop: int, height: int, tops: Any, bottom
 
 @helper
 def _measure_text(out: Segments, row: int, values: Array) -> bool:
-    """Write area and box of a compressed mask, and whether it is regular; return whether it is one, and fills its image.
-
-    Runs come in pairs, foreground and then background, of which none is empty here. Most numbers are one character, and
-    most columns have one run: eight such characters are read at once. Else a pair is read at a time, without a branch for
-    numbers of two characters nor for columns of several runs, as neither can be foreseen.
+    """Write area and box of a compressed mask, and whether it is regular; return whether it is valid and fills its
+    image. Runs come in pairs of foreground and background, non-empty here. Most numbers are one character, and most
+    columns have one run: eight such characters are read at once. Otherwise pairs are read one by one, without branches
+    for two-character numbers and columns of several runs, which are unpredictable.
     """
-    # It is longer than a kernel should be: with long numbers and the box in functions of their own it takes 4 % longer.
+    # One long function, because with long numbers and the box in functions of their own it takes 4 % longer.
     text, stop, height = out.text, out.spans[row, 1], out.spans[row, 2]
     pixels = height * out.spans[row, 3]
     before, p = _number_at(text, out.spans[row, 0], stop)
@@ -144,8 +141,8 @@ def _measure_text(out: Segments, row: int, values: Array) -> bool:
     column, line = before // height, before % height
     left, right, top, bottom, area = column, column, height, np.int64(0), np.int64(0)
     inside, outside, wrong = np.int64(0), np.int64(0), np.int64(0)  # the last run of each; negative if one was empty
-    tops, bottoms = _ALL_LANES, _NO_LANES  # the greatest that are never reached, less the bottoms: of four columns each
-    singly = p if height < _LANE_LIMIT else stop  # up to here a pair is read at a time
+    tops, bottoms = _ALL_LANES, _NO_LANES  # running extremes of four columns each
+    singly = p if height < _LANE_LIMIT else stop  # up to here pairs are read one by one
     while p < stop:
         if p >= singly and np.uint64(inside | outside) < _LANE_LIMIT:
             state = np.uint64(inside + _BIAS), np.uint64(outside + _BIAS), np.uint64(line + _BIAS)
@@ -191,7 +188,7 @@ def _measure_text(out: Segments, row: int, values: Array) -> bool:
             column, end = column + (end - 1) // height, (end - 1) % height + 1
             top, bottom = np.int64(0), height
         top, bottom, right = min(top, line), max(bottom, end), column
-        line = end + behind_it - height  # most runs end in the next column, or go on in this one
+        line = end + behind_it - height  # most runs end in the next column, or continue in this one
         here = np.int64(line < 0)
         column, line = column + 1 - here, line + here * height
         if line >= height:
@@ -211,7 +208,7 @@ def _measure_text(out: Segments, row: int, values: Array) -> bool:
 
 @helper
 def _measure_slowly(out: Segments, row: int, values: Array, count: int) -> bool:
-    """Do as `_measure_text` where runs may be empty, from the `count` numbers of a string; -1: it has something else."""
+    """Do as `_measure_text` with possibly empty runs, from the `count` numbers of a string; -1 if the string is invalid."""
     height, width = out.spans[row, 2], out.spans[row, 3]
     pixels, position, area = height * width, np.int64(0), np.int64(0)
     left, right, top, bottom = width, np.int64(-1), height, np.int64(0)

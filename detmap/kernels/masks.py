@@ -1,11 +1,11 @@
-"""Masks as runs: strings and bitmaps to runs and back, how large masks are, how far they overlap, and how they are merged.
+"""Masks as runs: conversion from and to strings and bitmaps, sizes, overlaps and unions.
 
 A mask is read column by column, pixel (row, column) being number ``column * height + row``. Its runs alternate between
 background and foreground, background first. All masks of a column share one array ``ends``: for every run the number of
-the pixel behind it, uint32. Row *i* of ``spans`` (int64, shape (n, 4)) says where mask *i* lies in ``ends``, from and to,
-and its height and width.
+the pixel after it, uint32. Row *i* of ``spans`` (int64, shape (n, 4)) holds the range of mask *i* in ``ends``, and its
+height and width.
 
-A mask is *regular* where only its first run is empty, if any, and no sum has wrapped around: its ends ascend strictly.
+A mask is *regular* if no run except the first is empty and no sum wraps around, so that its ends ascend strictly.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 # ------------------------------------------------------------------------------------------------------------- strings
 # A number is written as groups of five bits, the lowest first, one character each (the group plus 48). Bit 32 says that
-# more follow; bit 16 of the last is the sign. From the fourth number on it is the difference to the last but one.
+# more follow; bit 16 of the last group is the sign. From the fourth number on it is the difference from the last but
+# one.
 
 
 @innermost
 def _number(text: Any, p: int) -> Any:
-    """Return the number at `p`, and where it ends; -1 there: the text ends within it.
-
-    Shifts wrap around at 32 bits, as those of the original do.
+    """Return the number at `p`, and its end, -1 if the text is truncated. Shifts wrap around at 32 bits, as in
+    pycocotools.
     """
     c = np.int64(text[np.uint64(p)]) - 48
     p += 1
@@ -52,10 +52,9 @@ def _number(text: Any, p: int) -> Any:
 
 @helper
 def _read_string(text: Any, p: int, out: Array, at: int) -> Any:
-    """Write the ends of the runs of the string at `p`, behind which is a NUL, from ``out[at]``.
-
-    Returns where the NUL is, -1 where the text ends within a number, and where the ends stop. Numbers are read in pairs:
-    what one is added to lies two before it.
+    """Write the ends of the runs of the NUL-terminated string at `p` from ``out[at]``. Returns the place of the NUL, -1
+    if the text is truncated, and the end of the output. Numbers are read in pairs, because each is a difference from
+    the one two before it.
     """
     m, total, outside, inside = at, np.int64(0), np.int64(0), np.int64(0)
     while text[np.uint64(p)]:
@@ -82,8 +81,8 @@ def _read_string(text: Any, p: int, out: Array, at: int) -> Any:
 def decode_strings(text: Array, at: int, begin: int, end: int, out_ends: Array, out_spans: Array) -> int:
     """Write the ends and the spans (columns 0 and 1) of the masks ``[begin, end)``, whose strings begin at `at`.
 
-    Each string ends with a NUL. A mask's ends lie where its string lies. Returns the first mask whose string ends within
-    a number, or -1.
+    Each string ends with a NUL. A mask's ends are written at the positions of its string. Returns the first mask whose
+    string is truncated, or -1.
     """
     p = at
     for i in range(begin, end):
@@ -98,7 +97,7 @@ def decode_strings(text: Array, at: int, begin: int, end: int, out_ends: Array, 
 
 @helper
 def _write_string(ends: Array, first: int, stop: int, out: Array, p: int) -> int:
-    """Write the string of a mask from ``out[p]``, at most 7 characters a run; where it ends."""
+    """Write the string of a mask from ``out[p]``, at most 7 characters per run; return its end."""
     before, last, behind = 0, 0, 0
     for m in range(first, stop):
         length = (np.int64(ends[m]) - behind) & _WORD
@@ -142,7 +141,7 @@ def _fills(ends: Array, span: Array, size: int) -> bool:
 def draw_runs(ends: Array, spans: Array, begin: int, end: int, out: Array) -> int:
     """Set the foreground of the masks ``[begin, end)`` to 1 in `out`, their zeroed pixels column by column, shape (n, p).
 
-    Returns the first mask whose runs do not add up to p pixels, where it stops, or -1.
+    Stops at the first mask whose runs do not add up to p pixels, and returns it, or -1.
     """
     for i in range(begin, end):
         if not _fills(ends, spans[i], out.shape[1]):
@@ -167,9 +166,8 @@ def first_unfilled(ends: Array, spans: Array, begin: int, end: int) -> int:
 
 @helper
 def _measure_regular(ends: Array, span: Array, out_box: Array) -> Any:
-    """Write the box of a regular mask of two runs or more, and return its area; -1 where it is not regular.
-
-    Runs come in pairs, foreground and then background.
+    """Write the box of a regular mask of at least two runs, and return its area; -1 if it is not regular. Runs come in
+    pairs, foreground and then background.
     """
     first, stop, height = span[0], span[1], span[2]
     start = np.int64(ends[first])
@@ -183,13 +181,13 @@ def _measure_regular(ends: Array, span: Array, out_box: Array) -> Any:
         area += length
         top, row = min(top, row), row + length
         bottom, row = max(bottom, row), row + gap
-        row -= height * (row >= height)  # a product: where columns end is hard to foresee
+        row -= height * (row >= height)  # a product, because ends of columns are hard to predict
         if row >= height:
             row %= height
         start = behind
     if least <= 0:
         return np.int64(-1)
-    if bottom > height:  # a run goes on in the next column
+    if bottom > height:  # the run continues in the next column
         top, bottom = np.int64(0), height
     left = min(left, span[3])
     out_box[0], out_box[2] = left, ((right - 1) // height - left + 1) & _WORD
@@ -199,7 +197,7 @@ def _measure_regular(ends: Array, span: Array, out_box: Array) -> Any:
 
 @helper
 def _measure_slowly(ends: Array, span: Array, out_box: Array) -> Any:
-    """Write the box of any mask; its area, and whether it is regular. An odd last run, background, is not looked at."""
+    """Write the box of any mask; return its area, and whether it is regular. An odd last run, background, is ignored."""
     first, stop, height = span[0], span[1], max(span[2], 1)
     area, regular, behind = 0, True, 0
     left, right, top, bottom = span[3] & _WORD, 0, span[2] & _WORD, 0
@@ -233,7 +231,7 @@ def _measure_slowly(ends: Array, span: Array, out_box: Array) -> Any:
 
 @helper
 def _measure(ends: Array, span: Array, out_box: Array) -> Any:
-    """Write the box of a mask; its area, and whether it is regular."""
+    """Write the box of a mask; return its area, and whether it is regular."""
     if span[1] - span[0] >= 2 and 0 < span[2] <= _WORD and span[3] <= _WORD:
         area = _measure_regular(ends, span, out_box)
         if area >= 0:
@@ -248,8 +246,8 @@ def measure_runs(
 ) -> None:
     """Write areas, boxes (x, y, width, height) and which masks are regular, for the masks ``[begin, end)``.
 
-    Without two runs a box is 0; with empty foreground alone it begins behind the image and has 1 - width and 1 - height
-    modulo 2**32, as in pycocotools.
+    With fewer than two runs the box is 0; with empty foreground only, it begins after the image and has sizes 1 - width
+    and 1 - height modulo 2**32, as in pycocotools.
     """
     for i in range(begin, end):
         out_areas[i], out_regular[i] = _measure(ends, spans[i], out_boxes[i])
@@ -260,7 +258,7 @@ def measure_runs(
 
 @helper
 def _first_behind(ends: Array, first: int, stop: int, position: int) -> int:
-    """Return where the first foreground run that ends behind `position` has its end; runs from `first` to `stop`."""
+    """Return the index of the first foreground run that ends after `position`, among runs from `first` to `stop`."""
     low, high = 0, (stop - first) // 2
     while low < high:
         middle = (low + high) // 2
@@ -297,9 +295,8 @@ def _length(ends: Array, first: int, m: int) -> Any:
 
 @helper
 def _iou_by_runs(ends: Array, one: Array, other: Array, area: int) -> Any:
-    """Return the overlap of two masks as pycocotools walks them; over `area` unless it is -1.
-
-    Where both masks are at the end of a run and the next runs are empty, the walk ends. NaN: it would not end.
+    """Return the overlap of two masks as pycocotools walks their runs; relative to `area` unless it is -1. The walk
+    ends where both masks are at the end of a run and the next runs are empty. NaN if it would not end.
     """
     a, b = one[0] + 1, other[0] + 1
     left, right = _length(ends, one[0], one[0]), _length(ends, other[0], other[0])
@@ -328,7 +325,7 @@ def _iou_by_runs(ends: Array, one: Array, other: Array, area: int) -> Any:
 def _mask_ious(
     ends: Array, spans: Array, areas: Array, boxes: Array, regular: Array, crowd: Array, begin: int, out: Array
 ) -> None:
-    """Do what `mask_ious` says."""
+    """Implement `mask_ious`."""
     detections = out.shape[1]
     for row in range(out.shape[0]):
         g = detections + begin + row
@@ -355,8 +352,8 @@ def mask_ious(
 ) -> None:
     """Write the overlap of masks of two sides, shape (g, d): of the ground truth ``[begin, begin + g)``, numbered from 0.
 
-    The detections are the first d masks and the ground truth follows. Over a crowd the detection's area counts. 0: boxes
-    do not touch; -1: sizes differ; NaN: the runs of the two do not add up to the same.
+    The detections are the first d masks, followed by the ground truth. For a crowd the overlap is relative to the
+    detection's area. 0 if boxes do not touch, -1 if sizes differ, NaN if the runs of the two have different sums.
     """
     _mask_ious(ends, spans, areas, boxes, regular, crowd, begin, out)
 
@@ -366,7 +363,9 @@ def mask_ious(
 
 @helper
 def _merge_by_runs(ends: Array, count: int, more: Array, span: Array, both: bool, out: Array) -> int:
-    """Merge the mask of `count` runs in `ends` with one of `more` as pycocotools does; return the runs, -1 as NaN above."""
+    """Merge the mask of `count` runs in `ends` with one of `more` as pycocotools does; return the number of runs, or -1
+    for different sums.
+    """
     a, b = 1, span[0] + 1
     left, right = _length(ends, 0, 0), _length(more, span[0], span[0])
     in_a, in_b, inside, position, m = False, False, False, 0, 0
@@ -395,7 +394,7 @@ def _unite(ends: Array, count: int, more: Array, span: Array, out: Array) -> int
     """Write the union of two regular masks of one size, and return its number of runs."""
     total, stop = np.int64(ends[count - 1]), span[1]
     a, b, m = 1, span[0] + 1, 0
-    if b < stop:  # what ends in front of the other mask stays as it is
+    if b < stop:  # runs before the other mask's next run are unchanged
         a = _first_behind(ends, 0, count, np.int64(more[b - 1]) - 1)
         for m in range(a - 1):
             out[m] = ends[m]
@@ -438,7 +437,7 @@ def _is_regular(ends: Array, span: Array) -> bool:
 
 @helper
 def _words(ends: Array, spans: Array) -> Any:
-    """Return how many words of 64 pixels masks are best painted to be merged; 0 where they have fewer runs than words."""
+    """Return the number of words of 64 pixels for merging masks as bitmaps; 0 if they have fewer runs than words."""
     last = spans[len(spans) - 1]
     runs = np.int64(0)
     for i in range(len(spans)):
@@ -452,7 +451,7 @@ def _paint(ends: Array, span: Array, first: int, out: Array) -> None:
     """Set the pixels of every second run of a regular mask in `out`, 64 to a word, beginning with run `first`."""
     for m in range(span[0] + first, span[1], 2):
         start, last = np.int64(ends[m - 1]) if m > span[0] else np.int64(0), np.int64(ends[m]) - 1
-        if start > last:  # a first run that is empty
+        if start > last:  # an empty first run
             continue
         low, high = start >> 6, last >> 6
         from_low, to_high = _ALL << np.uint64(start & 63), _ALL >> np.uint64(63 - (last & 63))
@@ -467,7 +466,7 @@ def _paint(ends: Array, span: Array, first: int, out: Array) -> None:
 
 @helper
 def _painted(words: Array, flipped: Any, total: int, out: Array) -> int:
-    """Write the ends of the mask of these words, each exclusive-or'ed with `flipped`; how many there are."""
+    """Write the ends of the mask in these words, each exclusive-or'ed with `flipped`; return their number."""
     before, m = np.uint64(0), 0
     for k in range(len(words)):
         word = words[k] ^ flipped
@@ -477,7 +476,7 @@ def _painted(words: Array, flipped: Any, total: int, out: Array) -> int:
             lowest = (turns & (~turns + np.uint64(1))) - np.uint64(1)
             turns &= turns - np.uint64(1)
             position = np.int64(64 * k)
-            while lowest:  # LLVM knows this loop as one instruction
+            while lowest:  # LLVM compiles this loop to one instruction
                 lowest &= lowest - np.uint64(1)
                 position += 1
             if position < total:
@@ -500,7 +499,8 @@ def _merge_all(ends: Array, spans: Array, both: bool, words: Array, scratch: Arr
     if regular and alike and len(words):
         words[:] = 0
         for i in range(spans.shape[0]):
-            _paint(ends, spans[i], 0 if both else 1, words)  # what all share is what none leaves out
+            # the intersection is the complement of the union of complements
+            _paint(ends, spans[i], 0 if both else 1, words)
         return _painted(words, _ALL if both else np.uint64(0), np.int64(ends[spans[0, 1] - 1]), scratch[0])
     count = spans[0, 1] - spans[0, 0]
     now = (spans.shape[0] - 1) % 2
@@ -521,11 +521,11 @@ def _merge_all(ends: Array, spans: Array, both: bool, words: Array, scratch: Arr
 def merge_groups(
     ends: Array, spans: Array, groups: Array, both: bool, begin: int, end: int, out_ends: Array, out_spans: Array
 ) -> None:
-    """Write the union of the masks of each group ``[begin, end)``, or what they all share (`both`).
+    """Write the union of the masks of each group ``[begin, end)``, or their intersection (`both`).
 
     Group *g* has the masks ``groups[g]:groups[g + 1]``, at least one, each of at least one run. Its merged mask is written
-    from ``out_spans[g, 0]``, where there must be room for one run more than its masks have, up to ``out_spans[g, 1]``; -1
-    there: their runs do not add up to the same.
+    from ``out_spans[g, 0]``, where there must be room for one run more than its masks have, up to ``out_spans[g, 1]``,
+    which is -1 if their runs have different sums.
     """
     for g in range(begin, end):
         room = 1

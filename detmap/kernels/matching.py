@@ -1,4 +1,4 @@
-"""Which detections hit which ground truth: candidates to hit and ignored bits.
+"""Match candidates, and set the bits of detections that hit or are ignored.
 
 Bit ``a * T + t`` of a detection's row of words belongs to area range *a* and IoU threshold *t*.
 """
@@ -22,10 +22,9 @@ SINGLE, GROUP, BOXED, BOXED_GROUP = range(4)
 
 
 class Objects(NamedTuple):
-    """What matching asks of the ground truth, by position: ``measures``, (n, M); flags ``ignored``, ``crowd``; ``role``.
-
-    A group absorbs detections that hit no other object, and a boxed object makes those ignored that match nothing else.
-    ``role`` is empty where all objects are single.
+    """The ground truth for matching, by position: ``measures``, (n, M); flags ``ignored``, ``crowd``; ``role``. A group
+    absorbs detections that hit no other object; detections that match only a boxed object are ignored. ``role`` is
+    empty where all objects are single.
     """
 
     measures: Array
@@ -35,15 +34,15 @@ class Objects(NamedTuple):
 
 
 class Ranges(NamedTuple):
-    """The least and the largest value in each range, ``limits`` (A, 2), of which ``measure``, (A,)."""
+    """Minimum and maximum of each range, ``limits`` (A, 2), and the index of its ``measure``, (A,)."""
 
     limits: Array
     measure: Array
 
 
 class Levels(NamedTuple):
-    """What is asked of a match: the least overlap at each of the ``thresholds``, (T,); the ``ranges``; and whether a
-    detection looks at the best object alone (``only_best``, VOC's rule).
+    """The requirements of a match: the minimum overlap at each of the ``thresholds``, (T,); the ``ranges``; and whether
+    a detection only considers its best object (``only_best``, VOC's rule).
     """
 
     thresholds: Array
@@ -52,7 +51,7 @@ class Levels(NamedTuple):
 
 
 class Words(NamedTuple):
-    """The words of bits of detections, by position: where each is a ``hit``, and where it is ``ignored``."""
+    """The words of bits of detections, by position: flags of ``hit`` and ``ignored``."""
 
     hit: Array
     ignored: Array
@@ -82,10 +81,8 @@ class Collected(NamedTuple):
 
 @helper
 def _threshold_bits(ranges: int, thresholds: int, out: Array) -> None:
-    """Write for each threshold that a word knows the word with its bit set in every area range, shape (min(T, 64), words).
-
-    Up to 64 thresholds every word may know all of them, and row *t* is threshold *t*. Of more, word *w* knows those that
-    its 64 bits stand for: row *i* is threshold ``(64 * w + i) % T``.
+    """Write for each threshold in a word the word with its bit set in every area range, shape (min(T, 64), words). With
+    up to 64 thresholds row *t* is threshold *t*; with more, row *i* of word *w* is threshold ``(64 * w + i) % T``.
     """
     for row in range(out.shape[0]):
         for w in range(out.shape[1]):
@@ -109,7 +106,9 @@ def _range_bits(thresholds: int, out: Array) -> None:
 def mark_misses(
     measures: Array, ranges: Ranges, thresholds: int, begin: int, end: int, hit: Array, ignored: Array
 ) -> None:
-    """Start detections ``[begin, end)``, of these `measures`, as misses, ignored in the ranges that they are outside of."""
+    """Initialise detections ``[begin, end)``, with these `measures`, as misses, ignored in the ranges that they are
+    outside of.
+    """
     words = ignored.shape[1]
     bits = np.empty((ranges.limits.shape[0], words), np.uint64)
     _range_bits(thresholds, bits)
@@ -125,7 +124,7 @@ def mark_misses(
 
 @helper
 def _worse(candidates: Candidates, a: int, b: int) -> Any:
-    """Return whether candidate `a` overlaps less than `b`; of equals the earlier ground truth is the worse."""
+    """Return whether candidate `a` overlaps less than `b`; of ties the earlier object is the worse."""
     return candidates.iou[a] < candidates.iou[b] or (
         candidates.iou[a] == candidates.iou[b] and candidates.ground_truth[a] < candidates.ground_truth[b]
     )
@@ -133,7 +132,7 @@ def _worse(candidates: Candidates, a: int, b: int) -> Any:
 
 @helper
 def _rise(candidates: Candidates, first: int, count: int, rising: Array) -> None:
-    """Write a detection's candidates from the worst to the best: a handful by insertion, many by a heap."""
+    """Sort a detection's candidates from worst to best: few by insertion, many by heapsort."""
     if count <= 32:
         for i in range(count):
             j = i
@@ -147,7 +146,7 @@ def _rise(candidates: Candidates, first: int, count: int, rising: Array) -> None
     for end in range(2 * count - 1, 0, -1):
         if end >= count:  # first make a heap, from the last parent up
             root, size = end - count, count
-        else:  # then move its best behind it
+        else:  # then move the maximum behind the heap
             rising[0], rising[end] = rising[end], rising[0]
             root, size = 0, end
         while 2 * root + 1 < size:
@@ -162,7 +161,7 @@ def _rise(candidates: Candidates, first: int, count: int, rising: Array) -> None
 
 @helper
 def _free(objects: Objects, start: int, count: int, ranges: Ranges, inside: Array, words: Words) -> None:
-    """Make the `count` objects of a cell free; `words` are those at which each is taken (``hit``) and ignored."""
+    """Free the `count` objects of a cell; `words` are the bits at which each is taken (``hit``) or ignored."""
     for g in range(count):
         for w in range(inside.shape[1]):
             words.hit[g, w] = np.uint64(0)
@@ -175,7 +174,7 @@ def _free(objects: Objects, start: int, count: int, ranges: Ranges, inside: Arra
 
 @helper
 def _best_by_role(candidates: Candidates, first: int, last: int, roles: Array, start: int, out: Array) -> None:
-    """Write which candidate of each role overlaps most; of equals the first ground truth, -1: none."""
+    """Write the candidate of each role with the largest overlap; of ties the first object, -1 for none."""
     for role in range(out.shape[0]):
         out[role] = -1
     for i in range(first, last):
@@ -191,7 +190,7 @@ def _best_by_role(candidates: Candidates, first: int, last: int, roles: Array, s
 
 @helper
 def _single_only(candidates: Candidates, roles: Array, start: int, rising: Array, count: int) -> Any:
-    """Leave groups and boxed objects out of `count` candidates, which keep their order; return how many are left."""
+    """Remove groups and boxed objects from `count` candidates, keeping the order; return how many are left."""
     kept = np.int64(0)
     for j in range(count):
         if roles[start + candidates.ground_truth[rising[j]]] == SINGLE:
@@ -202,7 +201,7 @@ def _single_only(candidates: Candidates, roles: Array, start: int, rising: Array
 
 @helper
 def _reached(iou: float, thresholds: Array, reaches: Array, w: int) -> Any:
-    """Return the bits of word *w* at which an overlap is large enough."""
+    """Return the bits of word *w* at which an overlap reaches the threshold."""
     enough = np.uint64(0)
     skip = 64 * w if thresholds.shape[0] > 64 else 0
     for k in range(reaches.shape[0]):
@@ -225,16 +224,16 @@ def match(
 ) -> None:
     """Match the detections of cells ``[begin, end)``, best score first, and set the bits of those that found something.
 
-    By COCO's rule a detection takes the best ground truth that is still free, the later among equals, and an ignored one
-    only for want of a real one; a crowd is always free. By VOC's (`only_best`) it looks at the one that it overlaps most,
-    the first among equals: if that is ignored so is the detection, if it is taken already the detection is a miss.
+    By COCO's rule a detection takes the best free object, the later of ties, and an ignored one only if no other is
+    left; a crowd is always free. By VOC's rule (`only_best`) it only considers the object that it overlaps most, the
+    first of ties: if that is ignored so is the detection, if it is taken already the detection is a miss.
 
-    All thresholds and area ranges are matched at once, a bit each: candidates are offered from the best down, and each
-    takes the bits at which it is good enough and free and which no better one took. A detection that finds nothing falls to
-    the group that it overlaps most: the first one is its hit, which is marked by both bits, and others are ignored. One that
-    falls to none is ignored if it takes the boxed object that its box overlaps most, or falls to a boxed group. Once
-    `stop` is set the rest is left undone. `out` comes as `mark_misses` leaves it. The loop over thresholds is not a function
-    of its own: even compiled into its place that takes 5 % longer.
+    All thresholds and area ranges are matched at once, a bit each: candidates are tried in descending order, and each
+    takes the bits at which its overlap suffices and it is free and no better one was taken. An unmatched detection is
+    assigned to the group that it overlaps most: the first one is its hit, marked by both bits, and others are ignored.
+    Without a group it is ignored if it takes the boxed object that its box overlaps most, or is assigned to a boxed
+    group. The rest is skipped once `stop` is set. `out` must be initialised by `mark_misses`. The loop over thresholds
+    is inlined by hand, which saves 5 %.
     """
     thresholds, ranges, words = levels.thresholds, levels.ranges, out.hit.shape[1]
     widest, most = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end), 0
@@ -245,7 +244,7 @@ def match(
     inside = np.empty((ranges.limits.shape[0], words), np.uint64)
     _range_bits(thresholds.shape[0], inside)
     outside, taken = np.empty((widest, words), np.uint64), np.empty((widest, words), np.uint64)
-    rising = np.empty(most, np.int64)  # a detection's candidates by ascending overlap, the first among equals first
+    rising = np.empty(most, np.int64)  # a detection's candidates by ascending overlap, the first of ties first
     row, roles, best = 0, objects.role.shape[0] > 0, np.empty(4, np.int64)
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
@@ -311,7 +310,7 @@ def match(
 
 @kernel
 def count_bits(starts: Array, words: Array, out: Array) -> None:
-    """Add up how many rows ``starts[g]:starts[g + 1]`` of `words` have each bit set, into ``out[g]``."""
+    """Count how many rows ``starts[g]:starts[g + 1]`` of `words` have each bit set, adding to ``out[g]``."""
     for g in range(starts.shape[0] - 1):
         for row in range(starts[g], starts[g + 1]):
             for w in range(words.shape[1]):
@@ -324,7 +323,7 @@ def count_bits(starts: Array, words: Array, out: Array) -> None:
 
 @kernel
 def count_hits(rows: Ranked, caps: Array, out: Array) -> None:
-    """Add up how many detections of class *c* within cap *m* hit, by bit, into ``out[c, m]``; the `caps` ascend."""
+    """Count the hits of class *c* within cap *m*, by bit, adding to ``out[c, m]``; the `caps` ascend."""
     cuts = caps.shape[0]
     for c in range(rows.starts.shape[0] - 1):
         for d in range(rows.starts[c], rows.starts[c + 1]):
@@ -338,7 +337,7 @@ def count_hits(rows: Ranked, caps: Array, out: Array) -> None:
                     out[c, m, bit] += np.int64(rest & np.uint64(1))
                     rest >>= np.uint64(1)
                     bit += 1
-        for m in range(1, cuts):  # those within a cap are within all that are larger
+        for m in range(1, cuts):  # hits within a cap are within all larger ones
             for bit in range(out.shape[2]):
                 out[c, m, bit] += out[c, m - 1, bit]
 
@@ -354,7 +353,7 @@ def _first_bits(areas: int, thresholds: int) -> Any:
 
 @helper
 def _items(counted: Array, skipped: Array, ranking: int, thresholds: int) -> Any:
-    """Return how many detections a ranking of a class has, from what `collect_hits` has counted of that class."""
+    """Return the number of detections of a ranking, from the counts of `collect_hits` for its class."""
     area, pair = ranking // skipped.shape[1], ranking % skipped.shape[1]
     items = -skipped[area, pair]
     for m in range(pair // thresholds + 1):
@@ -364,7 +363,7 @@ def _items(counted: Array, skipped: Array, ranking: int, thresholds: int) -> Any
 
 @helper
 def _close_up(found: Array, out: Collected) -> None:
-    """Move the hits of rankings together, which were written at ``out.starts``, as many of each as `found` says."""
+    """Move the hits of rankings, which were written at ``out.starts``, together, given the number `found` of each."""
     written = 0
     for ranking in range(found.shape[0]):
         start = out.starts[ranking]
@@ -383,11 +382,11 @@ def collect_hits(
 ) -> None:
     """Write the hits of rankings ``[begin, end)``; ranking ``((class * A + area) * M + cap) * T + threshold``.
 
-    Detections come sorted by class and descending score. Those beyond the cap within their image, and those ignored at a
-    threshold, are not ranked there. The rankings of one class are made in one pass: most detections are misses, or ignored,
-    at every threshold, and only counted. `caps` ascend. ``out.starts`` comes with room for as many hits as each ranking
-    can have and leaves with where they are. The loops over caps and words are not functions of their own: with crowded
-    images that takes 4 % longer.
+    Detections are sorted by class and descending score. Those beyond the cap within their image, and those ignored at a
+    threshold, are not ranked there. The rankings of a class are made in one pass: most detections are misses, or
+    ignored, at every threshold, and are only counted. `caps` ascend. On input ``out.starts`` reserves room for all
+    possible hits of each ranking; on output it holds their actual starts. The loops over caps and words are inlined by
+    hand, which saves 4 % on crowded images.
     """
     class_starts, ranks, scores, hit, ignored = rows.starts, rows.ranks, rows.scores, rows.hit, rows.ignored
     areas, words, cuts = positives.shape[1], hit.shape[1], caps.shape[0]
@@ -395,11 +394,11 @@ def collect_hits(
     found = np.empty(end - begin, np.int64)
     for ranking in range(end - begin):
         found[ranking] = 0
-    counted = np.empty((areas, cuts + 1), np.int64)  # by area, and by how many caps a detection is within
+    counted = np.empty((areas, cuts + 1), np.int64)  # by area, and by the number of caps that a detection is within
     skipped = np.empty((areas, per_area), np.int64)
     masks = np.empty((areas, words), np.uint64)
     _range_bits(thresholds, masks)
-    # Where one word holds all flags (as nearly always), the flag of the first threshold in every area range.
+    # If one word holds all flags (as nearly always), the flag of the first threshold in every area range.
     firsts = _first_bits(areas if words == 1 else 0, thresholds)
     at = begin
     while at < end:
@@ -413,12 +412,12 @@ def collect_hits(
             for pair in range(per_area):
                 skipped[area, pair] = 0
         for i in range(class_starts[c + 1] - class_starts[c]):
-            d = np.uint64(class_starts[c] + i)  # an unsigned index has no negative case that costs time
+            d = np.uint64(class_starts[c] + i)  # unsigned, because negative indices cost time
             within = np.uint64(0)
             for m in range(cuts):
                 within += np.uint64(ranks[d] < caps[m])
-            # Nearly all are misses that an area range ignores at every threshold or at none: the product repeats the flag of
-            # the first for all.
+            # Nearly all are misses that an area range ignores at every threshold or at none: the product copies the
+            # first threshold's flag to all.
             outside = ignored[d, 0] & firsts
             if words == 1 and hit[d, 0] == 0 and ignored[d, 0] == outside * masks[0, 0]:
                 for area in range(areas):
@@ -435,7 +434,7 @@ def collect_hits(
                     continue
                 above = 0
                 for m in range(cuts):
-                    above += counted[area, cuts - m]  # those within a cap are within all that are larger
+                    above += counted[area, cuts - m]  # detections within a cap are within all larger ones
                     if ranks[d] >= caps[m]:
                         continue
                     first = base + area * per_area + m * thresholds
@@ -452,7 +451,7 @@ def collect_hits(
                             found[first + t - begin] += 1
         for ranking in range(at, stop):
             out.items[ranking - begin] = _items(counted, skipped, ranking - base, thresholds)
-            if scored:  # the first is the best of its image, within any cap
+            if scored:  # the first detection is the best of its image, within any cap
                 empty = class_starts[c + 1] == class_starts[c]
                 out.first_scores[ranking - begin] = 0.0 if empty else scores[class_starts[c]]
         at = stop

@@ -1,6 +1,5 @@
-"""Lists of numbers, as COCO's records have keypoints, as JSON -> columns.
-
-The bytes are valid JSON, for the scanner of records has passed over them, but for what stands between brackets.
+"""Read JSON lists of numbers, such as keypoints of COCO's records, into columns. The scanner of records has validated
+the JSON except the content of the lists' brackets.
 """
 
 from __future__ import annotations
@@ -42,22 +41,21 @@ from detmap.kernels.words import (
 
 Array = NDArray[Any]
 
-# Behind a digit: the rest of a whole number with a point, as v of COCO's points often is, what is between two numbers, and
-# what of eight bytes that is. As elsewhere a digit is less than ten, every byte being combined with that of "0".
+# After a digit: the rest of a whole number with a point (as COCO's v often is), the separator of two numbers, and the
+# mask of these bytes among eight. As elsewhere, bytes are exclusive-or'ed with "0", so that digits are below ten.
 _TENTHS, _TENTHS_SPACED = (
     np.uint64(int.from_bytes(bytes(c ^ ord("0") for c in text), "little") & ~BYTE.item())
     for text in (b"\0.0,", b"\0.0, ")
 )
 _THREE_BYTES, _FOUR_BYTES = np.uint64(0xFFFFFF00), np.uint64(0xFFFFFFFF00)
 
-#: Consecutive rows unlike the one before after which rows are no longer read two at a time.
+#: Number of consecutive mismatching rows after which rows are no longer read in pairs.
 _MOST_MISSES = 16
 
 
 class _Two(NamedTuple):
-    """Two lists of ``size`` numbers that are read side by side, to ``out[at:]`` and behind that.
-
-    What they have between two numbers is a comma, and a space where ``gap`` is 2.
+    """Two lists of ``size`` numbers that are read side by side to ``out[at:]``, one after the other. Numbers are
+    separated by a comma, followed by a space if ``gap`` is 2.
     """
 
     out: Array
@@ -68,11 +66,11 @@ class _Two(NamedTuple):
 
 @helper
 def _plain_pairs(data: Any, i: int, j: int, powers: Any, two_lists: _Two, count: int) -> Any:
-    """Read numbers of two lists by turns, as `_plain_numbers` does, but for the last one of either.
+    """Read numbers of two lists alternately, as `_plain_numbers` does, except the last one of each.
 
-    Where a number begins has to wait for the one before it. While that of one list is waited for, the other's is read. A
-    digit, a point and a zero are looked for first.
-    Returned are the places of the next numbers, and how many are read of either, `count` included.
+    The place of a number depends on the one before, so two lists are interleaved to hide this latency. A digit, a point
+    and a zero are tried first. Returns the places of the next numbers, and how many of each have been read, including
+    `count`.
     """
     out, at, size, gap = two_lists
     beside, most = at + size, size - 1
@@ -125,7 +123,9 @@ def _plain_pairs(data: Any, i: int, j: int, powers: Any, two_lists: _Two, count:
 
 @helper
 def _any_number(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
-    """Read a number of a list: where the next one is, or -1 where it takes another look; and whether there is a next one."""
+    """Read a number of a list: return the place of the next one, or -1 if it is doubtful; and whether there is a next
+    one.
+    """
     bits, end, certain = _coordinate(data, i, powers)
     if end < 0 or not certain:
         return np.int64(-1), False
@@ -135,7 +135,7 @@ def _any_number(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
 
 @helper
 def _alike(data: Any, places: Array, row: int, powers: Any, out: Array, at: int, size: int) -> Any:
-    """Read the lists of two rows side by side: whether both have `size` numbers, of which none is doubtful."""
+    """Read the lists of two rows side by side: return whether both have `size` numbers, none doubtful."""
     i, j = places[row, 0], places[row + 1, 0]
     if i < 0 or j < 0 or _byte(data, i) != 91 or _byte(data, j) != 91:
         return False
@@ -161,14 +161,14 @@ def read_numbers(
 ) -> None:
     """Read lists of numbers of records from ``state[ROW]`` on, until the list of doubts is full.
 
-    Where no record was read, the list is too short for one.
+    If no record was read, the list of doubts is too short for one.
 
     Parameters are those of `detmap.kernels.segmentations.read_segmentations`, but for ``starts`` and ``stops`` (n,) int64:
-    where in `values` (uint64, the bits of doubles) each record's begin and end; and ``state[POINTS]``, where the next values
-    go. There must be room for half as many as the lists have bytes, and one more for each record. A record without a list
-    has none; one whose list holds anything else than numbers stops at -1.
+    the range of each record in `values` (uint64, the bits of doubles); and ``state[POINTS]``, the place of the next
+    values. There must be room for half as many values as the lists have bytes, and one more for each record. A record
+    without a list has none; for a list with anything but numbers the stop is -1.
     """
-    size, misses = 0, 0  # how many numbers the row before has; how often in a row the next two were not like it
+    size, misses = 0, 0  # the number of values of the previous row; consecutive pairs of rows with another number
     while state[ROW] < len(places):
         row, at, kept = state[ROW], state[POINTS], state[DOUBTS]
         if size > 0 and misses < _MOST_MISSES and row + 1 < len(places) and at + 2 * size <= len(values):

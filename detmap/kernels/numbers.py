@@ -1,8 +1,8 @@
-"""Decimal numbers -> doubles and integers.
+"""Parse decimal numbers as doubles and integers.
 
 Short decimals are the quotient of two doubles. Others are rounded with the algorithm of Eisel and Lemire (D. Lemire,
-"Number parsing at a gigabyte per second", 2021), which needs no floating-point operation. What it cannot decide, and
-whatever has more than 19 digits, is put on a list of doubts for `float()`.
+"Number parsing at a gigabyte per second", 2021), which needs no floating-point operation. Undecided numbers, and those
+of more than 19 digits, are put on a list of doubts for `float()`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Array = NDArray[Any]
 
 LOWEST_POWER, HIGHEST_POWER = -342, 308
 POWERS_OF_FIVE = 20
-# Bytes that must follow for a number to be read without checking for the end of the document.
+# Number of readable bytes required after a number to skip the check for the end of the document.
 NUMBER_ROOM = 48
 
 DIGIT_ZEROS = np.uint64(0x3030303030303030)
@@ -47,13 +47,13 @@ TO_HIGH = np.uint64(0x7676767676767676)
 TEN, HUNDREDS, PAIRS = np.uint64(10), np.uint64(100 + (1000000 << 32)), np.uint64(0x000000FF000000FF)
 UNITS = np.uint64(1 + (10000 << 32))
 TEN_TO_EIGHT = np.uint64(10**8)
-# A mantissa below it is exact as a double. 2**53 would do, but widened single precision is on both sides of that by turns,
-# and a branch that cannot be foretold costs more than it saves.
+# Mantissas below it are exact as doubles. 2**53 would do, but widened float32 values are on both sides of that by
+# turns, and an unpredictable branch costs more than it saves.
 EXACT = np.uint64(10**15)
-# The highest power of ten that is both a 64-bit integer and a double.
+# The highest power of ten that is exact both as a 64-bit integer and as a double.
 HIGHEST_DIVISOR = 18
 POINT, COMMA = (np.uint64(ord(c) ^ ord("0")) for c in ".,")
-# What most lists have between two numbers, and what lists without spaces have: of that only one byte counts.
+# The common separator of numbers, and that of lists without spaces, of which only one byte counts.
 SPACED, TIGHT, TWO_BYTES = (np.uint64(int.from_bytes(c, "little")) for c in (b", ", b",", b"\xff\xff"))
 UNROUNDED = np.uint64(0x1FF)
 FRACTION_MASK = np.uint64((1 << 52) - 1)
@@ -63,26 +63,28 @@ LARGEST_INTEGER = np.uint64((1 << 63) - 1)
 
 @innermost
 def _leading_digits(word: Any) -> Any:
-    """How many digits eight bytes begin with that were combined with those of zeros."""
+    """Return the number of leading digits among eight bytes exclusive-or'ed with zeros."""
     return _before(((word + TO_HIGH) | word) & HIGHS)
 
 
 @innermost
 def _eight_digits(word: Any) -> Any:
-    """The number that eight bytes of 0 to 9 spell, the first one lowest."""
+    """Return the number spelled by eight bytes of values 0 to 9, the first one lowest."""
     word = word * TEN + (word >> U8)
     return ((word & PAIRS) * HUNDREDS + ((word >> U16) & PAIRS) * UNITS) >> U32
 
 
 @innermost
 def _last_digits(word: Any, n: int) -> Any:
-    """The number that the first `n` of eight bytes spell, 0 to 7 of them; of 8 no number that means anything."""
-    return _eight_digits(word << (U56 - np.uint64(8 * n) & U63) << U8)  # a shift by 64 at once has no meaning
+    """Return the number spelled by the first `n` of eight bytes, for n from 0 to 7."""
+    return _eight_digits(word << (U56 - np.uint64(8 * n) & U63) << U8)  # a single shift by 64 is undefined
 
 
 @innermost
 def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
-    """Append the digits from `i` on: the new mantissa, where they end, whether it has at most 19 digits."""
+    """Append the digits from `i` on: return the new mantissa, the end of the digits, and whether it has at most 19
+    digits.
+    """
     fits = True
     while True:
         word = _load(data, i) ^ DIGIT_ZEROS
@@ -94,14 +96,13 @@ def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
         mantissa = mantissa * powers[np.uint64(n)] + _eight_digits(word << np.uint64(64 - 8 * n))  # zeros on the left
         if n < 8:
             return mantissa, i + n, fits
-        i += 8  # not n: where the next word lies is known before this one has been looked at
+        i += 8  # not n, so that the place of the next word does not depend on this one
 
 
 @innermost
 def _whole_part(data: Any, i: int) -> Any:
-    """Read eight bytes of a decimal: digits as bytes, how many lie before the point, where that is, whether it is plain.
-
-    A plain one has one to seven digits, no zero that leads others, and then a point.
+    """Read eight bytes of a decimal: return digits as bytes, the number before the point, the place of the point, and
+    whether it is plain: one to seven digits without a leading zero, then a point.
     """
     word = _word(data, i) ^ DIGIT_ZEROS
     whole = _leading_digits(word)
@@ -112,12 +113,11 @@ def _whole_part(data: Any, i: int) -> Any:
 
 @innermost
 def _short_number(data: Any, i: int) -> Any:
-    """Read a number of up to seven bytes, with a point, no sign, no exponent: its digits, those after the point, its end.
-
-    The end is -1 for any other number. `NUMBER_ROOM` bytes are there.
+    """Read a number of up to seven bytes, with a point, no sign, no exponent: return its digits, the number after the
+    point, and its end, -1 for any other number. Requires `NUMBER_ROOM` readable bytes.
     """
     word, whole, place, short = _whole_part(data, i)
-    joined = word ^ (word ^ word >> U8) & ALL << place  # without the point
+    joined = word ^ (word ^ word >> U8) & ALL << place  # remove the point
     digits = _leading_digits(joined)
     i += digits + 1
     short &= (digits > whole) & (digits < 8) & (data[np.uint64(i)] | 32 != 101)
@@ -128,7 +128,8 @@ def _short_number(data: Any, i: int) -> Any:
 def _long_number(data: Any, i: int, powers: Any) -> Any:
     """Read up to seven digits, a point and up to 23 digits, without sign or exponent, that are below 10**19 side by side.
 
-    Returns mantissa and decimal exponent as `_number` does, and the end, -1 for any other. `NUMBER_ROOM` bytes are there.
+    Returns mantissa and decimal exponent as `_number` does, and the end, -1 for any other number. Requires
+    `NUMBER_ROOM` readable bytes.
     """
     word, whole, _, plain = _whole_part(data, i)
     mantissa = _last_digits(word, whole)
@@ -137,7 +138,7 @@ def _long_number(data: Any, i: int, powers: Any) -> Any:
     word = _word(data, i) ^ DIGIT_ZEROS
     last = _leading_digits(word)
     while last == 8 and digits < 16:
-        plain &= mantissa < powers[np.uint64(11)]  # else it may not fit
+        plain &= mantissa < powers[np.uint64(11)]  # otherwise it may not fit
         mantissa = mantissa * TEN_TO_EIGHT + _eight_digits(word)
         digits += 8
         word = _word(data, i + digits) ^ DIGIT_ZEROS
@@ -152,7 +153,9 @@ def _long_number(data: Any, i: int, powers: Any) -> Any:
 
 @innermost
 def _plain_integer(data: Any, i: int) -> Any:
-    """Read up to seven digits without a sign: value, and end, -1 for any other integer. `NUMBER_ROOM` bytes are there."""
+    """Read up to seven digits without a sign: return the value, and the end, -1 for any other integer. Requires
+    `NUMBER_ROOM` readable bytes.
+    """
     word = _word(data, i) ^ DIGIT_ZEROS
     digits = _leading_digits(word)
     plain = (digits > 0) & (digits < 8) & ((digits == 1) | (word & BYTE != NOTHING))
@@ -161,10 +164,9 @@ def _plain_integer(data: Any, i: int) -> Any:
 
 @helper
 def _plain_numbers(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
-    """Read numbers of a list for as long as they are plain: where the first one begins that is not, and its place in `out`.
-
-    A plain one has up to seven bytes, digits and perhaps a point between them, and a comma behind it. The place of the next
-    number depends on nothing but the second byte of this one that is no digit.
+    """Read numbers of a list while they are plain; return the place of the first other one, and its index in `out`. A
+    plain one has up to seven bytes, digits with an optional point, and a comma after it. The place of the next number
+    only depends on the second byte of this one that is no digit.
     """
     inside = len(data) - NUMBER_ROOM
     gap, looked_at, expected = 2, TWO_BYTES, SPACED
@@ -207,7 +209,7 @@ def _plain_numbers(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
 
 @helper
 def _number(data: Any, i: int, powers: Any) -> Any:
-    """Read a JSON number: its mantissa and decimal exponent, its end (-1: there is none), whether the two are all of it."""
+    """Read a JSON number: return its mantissa and decimal exponent, its end (-1: invalid), and whether these are exact."""
     if _byte(data, i) == 45:
         i += 1
     begin = i
@@ -241,7 +243,7 @@ def _number(data: Any, i: int, powers: Any) -> Any:
 
 @helper
 def _product(a: Any, b: Any) -> Any:
-    """The higher and the lower half of a * b."""
+    """Return the high and low words of a * b."""
     a0, a1, b0, b1 = a & LOW32, a >> U32, b & LOW32, b >> U32
     lowest, left, right = a0 * b0, a0 * b1, a1 * b0
     middle = (lowest >> U32) + (left & LOW32) + (right & LOW32)
@@ -250,20 +252,20 @@ def _product(a: Any, b: Any) -> Any:
 
 @innermost
 def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
-    """The bits of the double nearest to mantissa * 10**exponent, and whether they are certain to be that.
-
-    `five` and `more` are the higher and the lower word of 5**exponent; an exponent outside the table is never certain.
+    """Return the bits of the double nearest to mantissa * 10**exponent, and whether they are certain. `five` and `more`
+    are the high and low words of 5**exponent; an exponent outside of the table is never certain.
     """
     if mantissa == NOTHING:
         return NOTHING, True
     length = 0
     rest = mantissa
-    while rest != NOTHING:  # LLVM knows this loop as one instruction
+    while rest != NOTHING:  # LLVM compiles this loop to one instruction
         rest >>= U1
         length += 1
     mantissa <<= np.uint64(64 - length)
     high, low = _product(mantissa, five)
-    # Asked for only where the rounding hangs on it; without a branch, for of widened single precision that is every other.
+    # Needed only if the rounding depends on it, but computed without a branch, because float32 values widened to
+    # float64 need it every other time.
     more, _ = _product(mantissa, more)
     more &= NOTHING - np.uint64(high & UNROUNDED == UNROUNDED)
     low += more
@@ -287,14 +289,16 @@ def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
 
 @innermost
 def _quotient(mantissa: Any, digits: int, powers: Any) -> Any:
-    """The bits of the double nearest to mantissa / 10**digits: below `EXACT`, up to `HIGHEST_DIVISOR` it is rounded once."""
+    """Return the bits of the double nearest to mantissa / 10**digits; below `EXACT` and up to `HIGHEST_DIVISOR` it is
+    rounded once.
+    """
     quotient = np.float64(np.int64(mantissa)) / np.float64(np.int64(powers[np.uint64(digits)]))
-    return np.float64(quotient).view(np.uint64)  # numba views what is wrapped in its dtype
+    return np.float64(quotient).view(np.uint64)  # only numpy scalars have `view` in numba
 
 
 @innermost
 def _nearest(mantissa: Any, exponent: int, powers: Any) -> Any:
-    """The bits of the double nearest to mantissa * 10**exponent, and whether they are certain to be that."""
+    """Return the bits of the double nearest to mantissa * 10**exponent, and whether they are certain."""
     if mantissa < EXACT and -HIGHEST_DIVISOR <= exponent <= 0:
         bits, certain = _quotient(mantissa, -exponent, powers), True
     else:
@@ -305,13 +309,15 @@ def _nearest(mantissa: Any, exponent: int, powers: Any) -> Any:
 
 @innermost
 def _has_sign(mantissa: Any, i: int, end: int) -> Any:
-    """Whether a minus at `i` changes the number: ``-0`` is JSON's integer 0, while ``-0.0`` is a float that has a sign."""
+    """Return whether a minus at `i` changes the number: ``-0`` is JSON's integer 0, while ``-0.0`` is a float with a
+    sign.
+    """
     return np.int64((mantissa != NOTHING) | (end - i != 2))
 
 
 @innermost
 def _double(data: Any, i: int, powers: Any) -> Any:
-    """Read a JSON number: the bits of the nearest double, its end (-1: there is none), whether the bits are certain."""
+    """Read a JSON number: return the bits of the nearest double, its end (-1: invalid), and whether the bits are certain."""
     mantissa, exponent, end, fits = _number(data, i, powers)
     bits, certain = _nearest(mantissa, exponent, powers)
     if _byte(data, i) == 45:
@@ -321,7 +327,9 @@ def _double(data: Any, i: int, powers: Any) -> Any:
 
 @innermost
 def _pointed_or_double(data: Any, i: int, inside: int, powers: Any) -> Any:
-    """Read a number as `_double` does, faster where it has a point and no sign. Before `inside` are `NUMBER_ROOM` bytes."""
+    """Read a number as `_double` does, faster if it has a point and no sign. `NUMBER_ROOM` bytes are readable before
+    `inside`.
+    """
     negative = _byte(data, i) == 45
     mantissa, exponent, end, fits = NOTHING, 0, -1, True
     if i < inside:
@@ -334,7 +342,7 @@ def _pointed_or_double(data: Any, i: int, inside: int, powers: Any) -> Any:
 
 @helper
 def _integer(data: Any, i: int, powers: Any) -> Any:
-    """Read a JSON integer of 64 bits: its value, its end (-1: there is none)."""
+    """Read a JSON integer of 64 bits: return its value, and its end (-1: invalid)."""
     negative = _byte(data, i) == 45
     if negative:
         i += 1
@@ -347,7 +355,7 @@ def _integer(data: Any, i: int, powers: Any) -> Any:
 
 @innermost
 def _doubt(doubts: Any, doubtful: int, at: int, begin: int, end: int) -> int:
-    """Leave a number to the caller: how many there are now."""
+    """Leave a number to the caller: return the new number of doubts."""
     doubts[doubtful, 0] = at
     doubts[doubtful, 1] = begin
     doubts[doubtful, 2] = end

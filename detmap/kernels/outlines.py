@@ -1,11 +1,11 @@
-"""The outlines of a mask along the edges of its pixels, as polygons that draw it again.
+"""Trace the outlines of a mask along pixel edges, as polygons that fill the same pixels.
 
-A mask is cut into segments: what of a run lies in one column. Each has a top edge, walked to the right, and a bottom edge,
-walked to the left, so that foreground is always on the right hand. From an edge the way goes up or down along the border
-of two columns to the next one; where two pixels touch at a corner alone it turns right, and keeps them apart. Polygons are
-drawn by what crosses the columns' centres, which no vertical step does.
+A mask is cut into segments, the parts of a run in one column. Each has a top edge, walked to the right, and a bottom
+edge, walked to the left, so that foreground is always on the right. Between edges the path follows the border of two
+columns up or down; where two pixels only touch at a corner it turns right, which separates them. Polygons are drawn by
+their crossings of columns' centres, so vertical steps do not matter.
 
-Edge ``2 * s`` is the top of segment s, ``2 * s + 1`` its bottom. Segments are in the order of columns, in each from the top.
+Edge ``2 * s`` is the top of segment s, ``2 * s + 1`` its bottom. Segments are ordered by column, then from the top.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 @helper
 def _cut(ends: Array, first: int, stop: int, height: int, out: Array) -> int:
-    """Write the segments of a mask (column, top, bottom), or only count them where `out` is empty; how many there are."""
+    """Write the segments of a mask (column, top, bottom), or only count them if `out` is empty; return their number."""
     count = 0
     for m in range(first + 1, stop, 2):
         at, end = np.int64(ends[m - 1]), np.int64(ends[m])
@@ -38,7 +38,7 @@ def _cut(ends: Array, first: int, stop: int, height: int, out: Array) -> int:
 
 @helper
 def _above(segments: Array, low: int, column: int, row: int) -> int:
-    """Return the first segment from `low` on that is not above `row` in its column, or not in front of `column`."""
+    """Return the first segment from `low` on that is not above `row` in its column, and not before `column`."""
     high = len(segments)
     while low < high:
         middle = (low + high) // 2
@@ -51,7 +51,7 @@ def _above(segments: Array, low: int, column: int, row: int) -> int:
 
 @helper
 def _next_edge(segments: Array, edge: int) -> int:
-    """Return the edge that follows on one."""
+    """Return the edge that follows another."""
     s = edge // 2
     column, top, bottom = segments[s, 0], segments[s, 1], segments[s, 2]
     if edge % 2 == 0:
@@ -74,7 +74,7 @@ def _next_edge(segments: Array, edge: int) -> int:
 
 @helper
 def _join_holes(segments: Array, following: Array, before: Array, seen: Array) -> None:
-    """Join every hole to the outline around it, by a step from its first edge up to the top of that segment and back."""
+    """Join every hole to the outline around it, by a step from its first edge to the top of that segment and back."""
     for edge in range(len(following)):
         if seen[edge]:
             continue
@@ -97,7 +97,7 @@ def _join_holes(segments: Array, following: Array, before: Array, seen: Array) -
 
 @helper
 def _write_polygons(segments: Array, following: Array, seen: Array, out: Array) -> int:
-    """Write the corners x, y of each polygon, and a row of -1 behind it; how many rows there are."""
+    """Write the corners x, y of each polygon, followed by a row of -1; return the number of rows."""
     used = 0
     for edge in range(len(following)):
         e = edge
@@ -119,10 +119,9 @@ def _write_polygons(segments: Array, following: Array, seen: Array, out: Array) 
 
 @kernel
 def trace(ends: Array, first: int, stop: int, height: int, out: Array) -> int:
-    """Write the polygons of a mask: rows of corners x, y, int64, and a row of -1 behind each polygon.
-
-    The mask has the runs ``ends[first:stop]``, which ascend. Each of its regions connected by pixels' sides is one polygon.
-    Returns the number of rows; where `out` may have too few, minus the number of them that suffices, and writes none.
+    """Write the polygons of a mask: rows of corners x, y, int64, and a row of -1 after each polygon. The mask has the
+    ascending runs ``ends[first:stop]``. Each region connected by pixel sides becomes one polygon. Returns the number of
+    rows; if `out` may be too small, writes nothing and returns minus a sufficient number.
     """
     count = _cut(ends, first, stop, height, np.empty((0, 3), np.int64))
     if 5 * count > len(out):

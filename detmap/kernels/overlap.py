@@ -1,4 +1,4 @@
-"""How much do two shapes overlap: for each detection the short list of ground truth that it overlaps enough.
+"""Overlaps of boxes: for each detection the short list of objects that it overlaps enough.
 
 A cell is one (category, image) that holds both detections and ground truth. A kernel here turns cells into candidates,
 and `detmap.kernels.matching` reads nothing else, so that any other shape needs one more kernel here and nothing there.
@@ -19,7 +19,7 @@ _NONE = readonly((), np.float64)
 
 
 class Cells(NamedTuple):
-    """Where each cell's detections and ground truth lie in their (image, category) order; int64, shape (c,) each."""
+    """The ranges of each cell's detections and objects in (image, category) order; int64, shape (c,) each."""
 
     detection_starts: Array
     detection_stops: Array
@@ -31,8 +31,8 @@ class Boxes(NamedTuple):
     """Boxes by position: the box at position *p* is ``coordinates[order[p]]``.
 
     ``sizes`` says that columns 2 and 3 are width and height rather than the far corner. ``pixel`` is 1.0 where corners are
-    inclusive pixels and 0.0 where they are points. ``areas`` are, by record, those of the shapes that the boxes are around,
-    NaN where they are not to be relied on; empty: the boxes are the shapes.
+    inclusive pixels and 0.0 where they are points. ``areas`` are, by record, those of the shapes that the boxes
+    enclose, NaN if unreliable; empty if the boxes are the shapes.
     """
 
     coordinates: Array
@@ -43,7 +43,7 @@ class Boxes(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The ground truth that may match, for the detections of a block of cells, one after the other.
+    """The objects that may match each detection of a block of cells.
 
     Detection *r* of the block has ``ground_truth[first[r]:last[r]]``, positions within its cell in no particular order, and
     their overlaps ``iou[first[r]:last[r]]``.
@@ -56,17 +56,15 @@ class Candidates(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Which pairs count: those that overlap by ``lowest`` or more. By record of ground truth: whether it is a ``crowd``."""
+    """The pairs that count: those that overlap by at least ``lowest``; ``crowd`` flags records of ground truth."""
 
     crowd: Array
     lowest: float
 
 
 class Found(NamedTuple):
-    """The columns of `Candidates`, of which the last two may have too little room for all pairs.
-
-    ``reached`` says how far a kernel came, int64, shape (3,): at which cell, at which of the rows of ``first``, and at which
-    pair it is to go on once there is more room.
+    """The columns of `Candidates`, of which the last two may lack room for all pairs. ``reached``, int64, shape (3,),
+    says where to continue with more room: cell, row of ``first``, and pair.
     """
 
     first: Array
@@ -105,11 +103,11 @@ def box_areas(boxes: Boxes, begin: int, end: int, out: Array) -> None:
 
 @helper
 def _sort_by_left(keys: Array, names: Array, count: int) -> None:
-    """Heapsort `keys`, and `names` along with them: numpy's sorts take longer to compile than all else in this file."""
+    """Heapsort `keys` with `names`: numpy's sorts take longer to compile than everything else in this file."""
     for end in range(2 * count - 1, 0, -1):
         if end >= count:  # first make a heap, from the last parent up
             root, size = end - count, count
-        else:  # then move its largest key behind it
+        else:  # then move its maximum behind it
             keys[0], keys[end], names[0], names[end] = keys[end], keys[0], names[end], names[0]
             root, size = 0, end
         while 2 * root + 1 < size:
@@ -124,7 +122,7 @@ def _sort_by_left(keys: Array, names: Array, count: int) -> None:
 
 @helper
 def _place(boxes: Boxes, start: int, count: int, by_left: bool, out: Array, names: Array, keys: Array) -> None:
-    """Write the corners and areas of a cell's boxes, and which is which: in their order, or by their left edge (`keys`)."""
+    """Write the corners and areas of a cell's boxes with their indices, in their order, or by left edge (`keys`)."""
     for i in range(count):
         names[i] = i
     if by_left:
@@ -141,10 +139,9 @@ def _place(boxes: Boxes, start: int, count: int, by_left: bool, out: Array, name
 def _swept(
     right: Array, objects: int, active: Array, live: int, entered: int, x1: float, x2: float, pixel: float
 ) -> tuple[int, int, int]:
-    """Sweep on to `x1`: how many objects are live there, which is the next to enter, and which the first beyond `x2`.
-
-    The first `live` of `active` are joined by those from `entered` on that begin at `x1` or before, and left by those that
-    end before it.
+    """Advance the sweep to `x1`: return the number of live objects, the next to enter, and the first that begins after
+    `x2`. To the first `live` of `active` objects from `entered` on that begin at `x1` or before are added; those that
+    end before it are removed.
     """
     while entered < objects and right[entered, 0] <= x1:
         active[live] = entered
@@ -152,7 +149,7 @@ def _swept(
         entered += 1
     kept = 0
     for i in range(live):
-        if right[active[i], 2] - x1 + pixel > 0.0:  # else no later detection meets it either
+        if right[active[i], 2] - x1 + pixel > 0.0:  # otherwise no later detection overlaps it either
             active[kept] = active[i]
             kept += 1
     beyond = entered
@@ -162,8 +159,8 @@ def _swept(
 
 
 class Compared(NamedTuple):
-    """A cell's ground truth: ``boxes`` as x1, y1, x2, y2 and area; how often its own area counts in the union (``weights``),
-    0 times for a crowd, else once; and which is which (``names``).
+    """A cell's ground truth: ``boxes`` as x1, y1, x2, y2 and area; ``weights`` of the objects' own areas in the union,
+    0 for a crowd, else 1; and indices (``names``).
     """
 
     boxes: Array
@@ -181,7 +178,7 @@ def _overlap(box: tuple[float, ...], truth: Compared, g: int, pixel: float, boun
     height = max(min(y2, truth.boxes[g, 3]) - max(y1, truth.boxes[g, 1]) + pixel, 0.0)
     width = max(min(x2, truth.boxes[g, 2]) - max(x1, truth.boxes[g, 0]) + pixel, 0.0)
     inter = width * height
-    if bounds:  # of an area that is NaN no number is the lesser
+    if bounds:  # comparisons with a NaN area are False
         inter = min(inter, min(area, truth.boxes[g, 4]))
     if inter < (area + truth.weights[g] * (truth.boxes[g, 4] - inter)) * hopeless:
         return -np.inf
@@ -201,10 +198,9 @@ def _compare_all(
     used: int,
     out: Found,
 ) -> int:
-    """Compare detections with all objects of their cell: these are few, or all pairs are wanted. Return where pairs end.
-
-    `run` has the positions where the detections begin and stop; `least` the lowest overlap, and what is rejected without a
-    division. From `row` on is written where pairs begin and end, from `used` on the pairs.
+    """Compare detections with all objects of their cell, if these are few, or all pairs are wanted; return the end of
+    the pairs. `run` is the range of the detections; `least` the minimum overlap, and that for rejection without a
+    division. Ranges of pairs are written from `row` on, pairs from `used` on.
     """
     bounds = boxes.areas.shape[0] > 0
     for i in range(run[1] - run[0]):
@@ -214,7 +210,7 @@ def _compare_all(
         out.first[row + i] = used
         for g in range(objects):
             value = _overlap(box, truth, g, boxes.pixel, bounds, least[1])
-            if value >= least[0] or (bounds and np.isnan(value)):  # of an unknown area nothing is known
+            if value >= least[0] or (bounds and np.isnan(value)):  # an unknown area allows any overlap
                 out.ground_truth[used], out.iou[used] = g, value
                 used += 1
         out.last[row + i] = used
@@ -225,16 +221,16 @@ def _compare_all(
 def box_candidates(
     cells: Cells, detections: Boxes, ground_truth: Boxes, wanted: Wanted, end: int, stop: Array, out: Found
 ) -> int:
-    """Find the candidates of cells from the one that was reached to `end`: every pair that overlaps by ``wanted.lowest``.
+    """Find the candidates of cells from the one reached up to `end`: every pair that overlaps by ``wanted.lowest``.
 
     The overlap is intersection over union, or over the detection's own area where the ground truth is a crowd. In a
-    crowded cell both sides are sorted by their left edge and swept: a detection is compared with the ground truth that it
-    meets along x, and with no other. Where the lowest overlap is 0 or less pairs that do not touch count too, and all are
-    compared. Where boxes are around shapes of known areas, the overlap is the largest that these can have: they share no
-    more than their boxes do, and no more than the smaller one has. Once `stop` is set the rest is left undone.
+    crowded cell both sides are sorted by their left edge and swept: a detection is only compared with objects that it
+    meets along x. If the lowest overlap is 0 or less, pairs that do not touch count too, and all are compared. For
+    boxes around shapes of known areas, the overlap is an upper bound: the shapes share no more than their boxes do, and
+    no more than the smaller area. The rest is skipped once `stop` is set.
 
-    Returned is 0, or, where there is too little room, how much is needed at least. Then the caller copies what there is and
-    calls again; the pairs of a cell are found anew.
+    Returns 0, or, if room is lacking, the minimum needed. Then the caller copies the pairs found and calls again; the
+    pairs of the current cell are found again.
     """
     begin, row, used = out.reached[0], out.reached[1], out.reached[2]
     most = longest_run(cells.detection_starts, cells.detection_stops, begin, end)
@@ -243,10 +239,12 @@ def box_candidates(
     left, left_names = np.empty((most, 5)), np.empty(most, np.int64)  # the cell's detections: x1, y1, x2, y2, area
     right, right_names, right_weights = np.empty((widest, 5)), np.empty(widest, np.int64), np.empty(widest)
     truth = Compared(right, right_weights, right_names)
-    keys, active = np.empty(max(most, widest)), np.empty(widest, np.int64)  # active: what the sweep has reached
+    # active: the objects that the sweep has reached
+    keys, active = np.empty(max(most, widest)), np.empty(widest, np.int64)
     pixel, bounds = detections.pixel, detections.areas.shape[0] > 0
-    # Cheap rejection of most pairs: compare the intersection with the union times the lowest overlap instead of dividing.
-    # The factor leaves a margin for rounding; where the lowest overlap is too small for one nothing is rejected so.
+    # Cheap rejection of most pairs: compare the intersection with the union times the lowest overlap instead of
+    # dividing. The factor leaves a margin for rounding; if the lowest overlap is too small for a margin, nothing is
+    # rejected.
     hopeless = lowest * (1.0 - 1e-6) if lowest > 1e-300 else 0.0
     for c in range(begin, end):
         out.reached[0], out.reached[1], out.reached[2] = c, row, used
@@ -256,7 +254,7 @@ def box_candidates(
         _place(ground_truth, start, objects, sweep, right, right_names, keys)
         for g in range(objects):
             right_weights[g] = 0.0 if wanted.crowd[ground_truth.order[start + right_names[g]]] else 1.0
-            if np.isnan(right[g, 4]):  # unknown, which a crowd's weight of 0 would hide
+            if np.isnan(right[g, 4]):  # unknown area, which a crowd's weight of 0 would hide
                 right_weights[g] = np.nan
         if stop[0]:
             return 0
@@ -269,17 +267,15 @@ def box_candidates(
             continue
         _place(
             detections, cells.detection_starts[c], count, sweep, left, left_names, keys
-        )  # of True it is compiled again
-        live = entered = np.int64(0)  # of a plain 0 `_swept` is compiled again, for the literal
+        )  # a literal True would compile it again
+        live = entered = np.int64(0)  # a literal 0 would compile `_swept` again
         for at in range(count):
             if stop[0]:
                 return 0
             box = left[at, 0], left[at, 1], left[at, 2], left[at, 3], left[at, 4]
             live, entered, beyond = _swept(right, objects, active, live, entered, box[0], box[2], pixel)
             met = live + beyond - entered
-            if (
-                used + met > room
-            ):  # estimate for the whole cell: the same rate of pairs per detection, and a quarter more
+            if used + met > room:  # estimate for the whole cell: the same rate of pairs per detection, plus a quarter
                 expected = out.reached[2] + (used - out.reached[2]) * 5 // 4 * count // (at + 1)
                 return int(max(used + met, expected))
             d = row + left_names[at]

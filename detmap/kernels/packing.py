@@ -15,7 +15,7 @@ Array = NDArray[Any]
 _ONES = np.uint64(0x0101010101010101)
 _U9, _U18, _U36 = np.uint64(9), np.uint64(18), np.uint64(36)
 
-#: What a matrix may be all of, see `pack_bytes`.
+#: Properties of a matrix, see `pack_bytes`.
 ZEROS_AND_ONES, SIGNS = 1, 2
 
 
@@ -31,7 +31,8 @@ def pack_bytes(values: Array, bits: int, begin: int, end: int, out: Array) -> in
         for k in range(whole):
             word = _word(values, first + 8 * k)
             one = word & ~(word >> U1) & _ONES
-            bytes_ = one | (one << _U9)  # the bits of eight bytes meet in the highest, that of the first byte highest
+            # the bits of eight bytes are gathered in the highest byte, the first byte's bit highest
+            bytes_ = one | (one << _U9)
             bytes_ |= bytes_ << _U18
             bytes_ |= bytes_ << _U36
             out[row, k] = np.uint8(bytes_ >> U56)

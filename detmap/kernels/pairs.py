@@ -1,6 +1,5 @@
-"""Which ground truth each detection takes at one IoU threshold, and which it overlaps most: a row per detection.
-
-`detmap.kernels.matching` answers for all thresholds and area ranges at once, but says only whether a detection hit.
+"""The object that each detection takes at one IoU threshold, and the one that it overlaps most.
+`detmap.kernels.matching` handles all thresholds and area ranges at once, but only gives hits.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ MISS, HIT, IGNORED = 0, 1, 2
 
 
 class Rule(NamedTuple):
-    """At one threshold: the least ``overlap`` of a match, whether a detection looks at the best one only (VOC), and whether
-    objects choose detections (THUMOS14).
+    """The rule at one threshold: the minimum ``overlap`` of a match, whether a detection only considers the best object
+    (VOC), and whether objects choose detections (THUMOS14).
     """
 
     overlap: float
@@ -30,9 +29,8 @@ class Rule(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """By position of a detection: its ``outcome``, and position of and overlap with the ``ground_truth`` that it takes.
-
-    By position of an object: whether it is ``taken``.
+    """By position of a detection: its ``outcome``, and the position of, and overlap with, the ``ground_truth`` that it
+    takes. By position of an object: whether it is ``taken``.
     """
 
     outcome: Array
@@ -42,9 +40,8 @@ class Taken(NamedTuple):
 
 
 class Search(NamedTuple):
-    """By position: the categories of detections (``found``) and of objects (``truth``).
-
-    Then the least overlap that counts, and whether the ``first`` wins among equals, or the last.
+    """By position: the categories of detections (``found``) and of objects (``truth``). Then the minimum overlap, and
+    whether the ``first`` of ties wins, or the last.
     """
 
     found: Array
@@ -54,7 +51,7 @@ class Search(NamedTuple):
 
 
 class Nearest(NamedTuple):
-    """By position of a detection: position of and overlap with the best object of its category, and of any other."""
+    """By position of a detection: position of, and overlap with, the best object of its category, and of any other."""
 
     same: Array
     same_overlap: Array
@@ -63,7 +60,7 @@ class Nearest(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Of pairs: rows in the table of ``detections`` and of ``ground_truth``; then the row at each position of both."""
+    """Rows of pairs in the tables of ``detections`` and ``ground_truth``; then the row at each position of both."""
 
     detections: Array
     ground_truth: Array
@@ -73,7 +70,7 @@ class Rows(NamedTuple):
 
 @kernel
 def rows_of(cells: Cells, candidates: Candidates, begin: int, end: int, out: Rows) -> None:
-    """Write which rows the candidates of cells ``[begin, end)`` belong to, one candidate after the other."""
+    """Write the rows of the candidates of cells ``[begin, end)`` consecutively."""
     row = 0
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
@@ -86,7 +83,7 @@ def rows_of(cells: Cells, candidates: Candidates, begin: int, end: int, out: Row
 
 @helper
 def _better(candidates: Candidates, a: int, b: int, first: bool) -> Any:
-    """Return whether candidate `a` overlaps more than `b`; of equals the first, or the last, ground truth is better."""
+    """Return whether candidate `a` overlaps more than `b`; of ties the first, or the last, object is better."""
     if candidates.iou[a] != candidates.iou[b]:
         return candidates.iou[a] > candidates.iou[b]
     return (candidates.ground_truth[a] < candidates.ground_truth[b]) == first
@@ -96,8 +93,8 @@ def _better(candidates: Candidates, a: int, b: int, first: bool) -> Any:
 def _choose(
     cells: Cells, candidates: Candidates, objects: Objects, overlap: float, c: int, row: int, stop: Array, out: Taken
 ) -> None:
-    """Let the objects of cell `c`, one after the other, take the free detection that overlaps them most, the first among
-    equals. Detections that are left, and touch an ignored object, are ignored. `row` is that of the cell's first detection.
+    """Let the objects of cell `c`, in order, take the free detection that overlaps them most, the first of ties.
+    Remaining detections that touch an ignored object are ignored. `row` is that of the cell's first detection.
     """
     start, first = cells.ground_truth_starts[c], cells.detection_starts[c]
     for g in range(start, cells.ground_truth_stops[c]):
@@ -143,8 +140,8 @@ def assign(
     """Match the detections of cells ``[begin, end)``, best score first, by the rules of `detmap.kernels.matching.match`, or
     let their objects choose, in their order (`by_object`).
 
-    ``objects.ignored`` includes what lies outside of the area range. `out` comes with ``outcome`` as it is without a match,
-    nothing in ``ground_truth`` (-1), and nothing ``taken``. Once `stop` is set the rest is left undone.
+    ``objects.ignored`` includes objects outside of the area range. `out` must be initialised with the ``outcome`` of
+    unmatched detections, -1 in ``ground_truth``, and nothing ``taken``. The rest is skipped once `stop` is set.
     """
     row, roles, best = 0, objects.role.shape[0] > 0, np.empty(4, np.int64)
     for c in range(begin, end):
@@ -204,9 +201,8 @@ def nearest(
     stop: Array,
     out: Nearest,
 ) -> None:
-    """Find what the detections of cells ``[begin, end)`` overlap most, of the objects that are not ignored.
-
-    Here a cell is an image. `out` comes with -1 for positions. Once `stop` is set the rest is left undone.
+    """Find the objects, other than ignored ones, that the detections of cells ``[begin, end)`` overlap most. Here a
+    cell is an image. Positions in `out` must be initialised with -1. The rest is skipped once `stop` is set.
     """
     row = 0
     for c in range(begin, end):

@@ -1,4 +1,4 @@
-"""Pixels that segments of two label maps share, and which segments match by panoptic quality."""
+"""Shared pixels of the segments of two label maps, and matching for panoptic quality."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SEEN = 256
 class Segments(NamedTuple):
     """The segments of the ground truth of an image by ascending id: ``category``, ``area``, ``crowd``.
 
-    ``last`` has 1 for the last crowd region of its category in the order of the file. A category that is not listed is -1.
+    ``last`` is 1 for the last crowd region of its category in file order. An unlisted category is -1.
     """
 
     category: Array
@@ -33,9 +33,8 @@ class Segments(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Outcomes of the segments of the ground truth (``truth``) and of the predictions (``found``).
-
-    Then the matched pairs, by segment, and the ``iou`` of each.
+    """Outcomes of the segments of the ground truth (``truth``) and of the predictions (``found``); then the matched
+    pairs of segments, with the ``iou`` of each.
     """
 
     truth: Array
@@ -47,7 +46,7 @@ class Outcome(NamedTuple):
 
 @helper
 def _place(ids: Array, wanted: int) -> Any:
-    """Return the place of an id among ascending ids; -1 where it is not among them."""
+    """Return the index of an id among ascending ids; -1 if absent."""
     low, high = 0, len(ids)
     while low < high:
         middle = (low + high) >> 1
@@ -60,7 +59,7 @@ def _place(ids: Array, wanted: int) -> Any:
 
 @innermost
 def _row(ids: Array, value: int, seen: Array, places: Array) -> Any:
-    """Return 0 for VOID, 1 plus the place of an id that is listed, and 1 plus their number for another one."""
+    """Return 0 for VOID, 1 plus the index of a listed id, and 1 plus the number of ids for others."""
     slot = (value ^ value >> 8 ^ value >> 16) & (_SEEN - 1)
     if seen[slot] != value:
         found = 0
@@ -75,8 +74,8 @@ def _row(ids: Array, value: int, seen: Array, places: Array) -> Any:
 def count_pairs(truth: Runs, found: Runs, truth_ids: Array, found_ids: Array, stop: Array, counts: Array) -> int:
     """Add to ``counts[1 + g, 1 + p]`` the pixels that the segments *g* and *p* share.
 
-    Row and column 0 are VOID. The last row is for ids of `truth` that are not listed. Returns -1, or the first run of
-    `found` whose id is not listed. Once `stop` is set the rest is left undone.
+    Row and column 0 are VOID. The last row is for unlisted ids of `truth`. Returns -1, or the first run of `found` with
+    an unlisted id. The rest is skipped once `stop` is set.
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ def count_pairs(truth: Runs, found: Runs, truth_ids: Array, found_ids: Array, st
 
 @kernel
 def match(counts: Array, truth: Segments, categories: Array, areas: Array, out: Outcome) -> int:
-    """Match the segments of an image; return the number of matches, or -1 - g where segment g has an area that cannot be.
+    """Match the segments of an image; return the number of matches, or -1 - g if segment g has an impossible area.
 
     Parameters
     ----------
@@ -120,7 +119,7 @@ def match(counts: Array, truth: Segments, categories: Array, areas: Array, out: 
     truth : Segments
         The G segments of the ground truth.
     categories, areas : ndarray of int32 and of int64, shape (P,)
-        Of the predictions.
+        Categories and areas of the predictions.
     out : Outcome
         Written. The pairs come in ascending order of the ids of ground truth, then predictions.
     """

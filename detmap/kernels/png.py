@@ -12,14 +12,14 @@ from detmap.kernels.words import _lowest_bit, _word
 
 Array = NDArray[Any]
 
-#: Filters of rows: what is added to a pixel is nothing, the left one, the upper one, their mean, or the one of the left,
+#: Filters of rows: what is added to a pixel: nothing, the left pixel, the upper one, their mean, or the one of left,
 #: upper and upper left that is nearest to left + upper - upper left.
 NONE, LEFT, UPPER, MEAN, NEAREST = range(5)
 
 #: Bytes, and pixels, that are compared at once.
 _BYTES, _PIXELS = 32, 16
 
-#: All bits of the bytes of a colour but the highest, and the highest ones; all but the lowest.
+#: Masks of the lower seven bits and of the highest bit of a colour's bytes; and of all but the lowest.
 _LOW, _HIGH, _UPPER_BITS = np.uint32(0x7F7F7F), np.uint32(0x808080), np.uint32(0xFEFEFE)
 
 
@@ -32,7 +32,7 @@ class Runs(NamedTuple):
 
 @innermost
 def _zeros(data: Array, begin: int, end: int) -> Any:
-    """Return where the zeros end that begin at `begin`, at most `end`; eight bytes can be read behind that."""
+    """Return the end of the zeros that begin at `begin`, at most `end`; eight bytes after that must be readable."""
     i = begin
     while i + _BYTES <= end and (_word(data, i) | _word(data, i + 8) | _word(data, i + 16) | _word(data, i + 24)) == 0:
         i += _BYTES
@@ -46,7 +46,7 @@ def _zeros(data: Array, begin: int, end: int) -> Any:
 
 @helper
 def _nearest(left: Any, upper: Any, corner: Any) -> Any:
-    """Return of each byte of a colour the one of three that is nearest to left + upper - corner (Paeth's filter)."""
+    """Return for each byte of a colour the one of three that is nearest to left + upper - corner (Paeth's filter)."""
     out = np.uint32(0)
     for channel in range(3):
         shift = np.uint32(8 * channel)
@@ -77,11 +77,11 @@ def _expected(kind: int, left: Any, upper: Any, corner: Any) -> Any:
 
 @kernel
 def unfilter(data: Array, height: int, width: int, channels: int, stop: Array, out: Runs) -> int:
-    """Write the runs of the ids ``R + 256 G + 65536 B`` of a PNG file's rows, behind a first run that ends at 0.
+    """Write the runs of the ids ``R + 256 G + 65536 B`` of a PNG file's rows, after a first run that ends at 0.
 
-    Only pixels whose bytes are not 0, or that follow a change in the row above, are computed: between them a pixel equals
-    its left neighbour. Returns the number of runs, or -1 where a row has no known filter. Once `stop` is set the rest is
-    left undone.
+    Only pixels whose bytes are not 0, or that follow a change in the row above, are computed: between them a pixel
+    equals its left neighbour. Returns the number of runs, or -1 for an unknown filter. The rest is skipped once `stop`
+    is set.
 
     Parameters
     ----------

@@ -1,11 +1,8 @@
-"""Polygons as runs, as pycocotools draws them: on a grid five times as fine, by the crossings of the columns' centres.
+"""Rasterise polygons to runs as pycocotools does: on a grid five times as fine, by crossings of the columns' centres.
 
 Vertices are rounded to fifths of a pixel. Where the outline steps from fifth 5c + 2 to 5c + 3, or back, it crosses the
-centre of column c, at the row of the upper one of the two points. Each crossing turns inside to outside
-for all pixels that follow.
-
-Crossings are found in the order of the outline. Where it crosses every column twice, there and back, the first half of
-them is that of the columns from the left, the second that of the columns from the right. Else they are sorted by column.
+centre of column c, at the row of the upper one of the two points. Each crossing toggles inside and outside for all
+following pixels.
 """
 
 from __future__ import annotations
@@ -19,23 +16,23 @@ from detmap.kernels import helper, innermost, kernel
 
 Array = NDArray[Any]
 
-#: Vertices beyond this many fifths of a pixel are not drawn: differences must fit into 32 bits.
+#: Vertices beyond this many fifths of a pixel are refused: differences must fit into 32 bits.
 FIFTHS_LIMIT = 2**30
 
-#: Maximum distance from 0, in fifths, up to which the sums below are exact enough not to be rounded across a whole fifth.
+#: Maximum absolute coordinate, in fifths, for which the sums below are exact enough to round to the right fifth.
 _EXACT = 2**20
 
-#: No vertex lies in a row or column behind this one.
+#: Maximum row or column of a vertex.
 _BEYOND = 2**28
 
-#: Crossings of an edge found at a time, in vector instructions.
+#: Number of crossings of an edge computed at a time, in vector instructions.
 _LANES = 8
 
 
 @innermost
 def _column(fifth: int, width: int) -> Any:
-    """Return how many of the image's columns have their centre in front of `fifth`."""
-    # Half a fifth away from what would be rounded to another number.
+    """Return the number of the image's columns with their centre before `fifth`."""
+    # Half a fifth away from values that would round differently.
     return min(max(np.int32(np.floor((np.float64(fifth) + 2.5) * 0.2)), np.int32(0)), np.int32(min(width, _BEYOND)))
 
 
@@ -46,7 +43,7 @@ def _fifth(value: float) -> Any:
 
 @helper
 def _count_crossings(points: Array, span: Array) -> Any:
-    """Return how many crossings a polygon has; -1: a vertex is no number or too far."""
+    """Return the number of crossings of a polygon; -1 if a vertex is NaN or too far away."""
     first, stop, width = span[0], span[1], span[3]
     near, count = True, np.int64(0)
     for p in range(first, stop):
@@ -65,7 +62,7 @@ def _count_crossings(points: Array, span: Array) -> Any:
 
 @kernel
 def count_crossings(points: Array, spans: Array, begin: int, end: int, out: Array) -> None:
-    """Write how many crossings polygons ``[begin, end)`` have; -1: a vertex is no number or too far.
+    """Write the number of crossings of polygons ``[begin, end)``; -1 if a vertex is NaN or too far away.
 
     Polygon *i* has the vertices ``points[spans[i, 0]:spans[i, 1]]`` (x, y) and an image of height ``spans[i, 2]`` and width
     ``spans[i, 3]``.
@@ -76,7 +73,9 @@ def count_crossings(points: Array, spans: Array, begin: int, end: int, out: Arra
 
 @helper
 def _vertices(points: Array, span: Array, out: Array) -> Any:
-    """Write each vertex: fifths x, y, the columns in front. Return the range of those, and whether all are `_EXACT`."""
+    """Write each vertex: fifths x, y, and the number of columns before it. Return the range of columns, and whether all
+    vertices are `_EXACT`.
+    """
     least, most, exact = np.int32(min(span[3], _BEYOND)), np.int32(0), True
     first = span[0]
     for p in range(span[1] - first):
@@ -99,17 +98,18 @@ def _row(fifth: float, height: float) -> Any:
 
 @helper
 def _along(x: float, y: float, slope: float, columns: Any, height: float, rows: Array, at: int) -> None:
-    """Write the rows from ``rows[at]`` at which an edge crosses columns; it begins at (x, y), and is longer along x.
-
-    `columns` has the centre of the first, in fifths, the step from each to the next, and how many they are. Rows are written
-    in blocks; behind the last one they mean nothing.
+    """Write the rows from ``rows[at]`` on at which an edge crosses columns; it begins at (x, y), and is longer along x.
+    `columns` holds the centre of the first in fifths, the step to the next, and their number. Rows are written in
+    blocks, the last one padded.
     """
     centre, step, count = columns
     ahead = centre - x + (slope < 0)
     while count > 0:
-        # The count is `_LANES`, so written that the compiler cannot see it: it would unroll the loop and make no vectors.
+        # The count equals `_LANES`, written so that the compiler cannot see it: it would unroll the loop instead of
+        # vectorising it.
         for k in range((min(count, _LANES) + _LANES - 1) & _LANES):
-            fifth = np.floor(y + slope * (ahead + step * np.float64(np.int32(k))) + 0.5)  # one instruction for all
+            # one instruction for all lanes
+            fifth = np.floor(y + slope * (ahead + step * np.float64(np.int32(k))) + 0.5)
             rows[np.uint64(at + k)] = _row(fifth, height)
         ahead, at, count = ahead + step * _LANES, at + _LANES, count - _LANES
 
@@ -118,8 +118,8 @@ def _along(x: float, y: float, slope: float, columns: Any, height: float, rows: 
 def _down(x: float, y: float, slope: float, columns: Any, height: float, rows: Array, at: int) -> None:
     """Do as `_along` for an edge that is longer along y; `slope` is that of x, and all vertices are `_EXACT`.
 
-    The slope is at least 2**-21, and the place where the line meets a centre is found to 2**-30 of a step: the first step
-    behind the centre is the nearest to that place, or the next one.
+    The slope is at least 2**-21, and the place where the line meets a centre is found to 2**-30 of a step, so the first
+    step after the centre is the nearest to that place, or the next one.
     """
     centre, step, count = columns
     ahead = centre - x + 0.5
@@ -137,14 +137,15 @@ def _down(x: float, y: float, slope: float, columns: Any, height: float, rows: A
 def _far_down(edge: Any, columns: Any, height: float, rows: Array, at: int) -> None:
     """Do as `_down` for any edge, given by its upper vertex, its slope, its length along y and whether it leads upwards.
 
-    Where it steps over a centre the row is 0. Only an edge of millions of pixels can: rounded, it moves by two fifths at
-    once. What is compared is not rounded: towards zero all from `centre` to `centre` + 1 becomes `centre`.
+    The row is 0 if it steps over a centre, which only happens when rounding moves an edge of millions of pixels by two
+    fifths at once. The comparison needs no rounding, because values from `centre` to `centre` + 1 truncate to `centre`.
     """
     x, y, slope, down, back = edge
     centre, step, count = columns
     inverse, rising = 1.0 / slope, slope > 0
     for k in range(count):
-        t = min(max(int((centre + 0.5 - x) * inverse) + 1, 1), down)  # nearly always; the walk from here is exact
+        # nearly always right; the search from here is exact
+        t = min(max(int((centre + 0.5 - x) * inverse) + 1, 1), down)
         old, new = x + slope * (t - 1) + 0.5, x + slope * t + 0.5
         while t > 1 and (old >= centre + 1.0) == rising:
             t -= 1
@@ -160,7 +161,7 @@ def _far_down(edge: Any, columns: Any, height: float, rows: Array, at: int) -> N
 
 @helper
 def _crossings(vertices: Array, count: int, start: int, height: float, exact: bool, rows: Array) -> Any:
-    """Write the rows of a polygon's crossings in the order of the outline from vertex `start`; how many there are."""
+    """Write the rows of a polygon's crossings in the order of the outline from vertex `start`; return their number."""
     at, p = np.int64(0), start
     x, y, column = np.int64(vertices[0, start]), np.int64(vertices[1, start]), np.int64(vertices[2, start])
     for _ in range(count):
@@ -188,7 +189,7 @@ def _crossings(vertices: Array, count: int, start: int, height: float, exact: bo
 
 @innermost
 def _write_run(ends: Array, m: int, behind: int, begin: int, end: int) -> Any:
-    """Write a run of foreground; where it begins at `behind`, the end of the last one, that goes on. Where runs stop."""
+    """Write a run of foreground, or extend the last one if it ends at `begin`; return the end of the runs."""
     if begin == behind:
         m -= 2
     else:
@@ -199,7 +200,9 @@ def _write_run(ends: Array, m: int, behind: int, begin: int, end: int) -> Any:
 
 @helper
 def _write_simple(rows: Array, left: int, columns: int, height: int, out_ends: Array, at: int) -> Any:
-    """Write the runs of an outline that crosses each of some columns twice; where they stop, and the end of the last."""
+    """Write the runs of an outline that crosses each of its columns twice; return the end of the runs, and that of the
+    last one.
+    """
     m, behind, base = at, np.int64(-1), left * height
     for c in range(columns):
         one, other = rows[np.uint64(c)], rows[np.uint64(2 * columns - 1 - c)]
@@ -212,7 +215,9 @@ def _write_simple(rows: Array, left: int, columns: int, height: int, out_ends: A
 
 @helper
 def _sort_by_column(vertices: Array, count: int, start: int, left: int, rows: Array, starts: Array, out: Array) -> None:
-    """Sort what `_crossings` wrote by column and row: those of column ``left + c`` are ``out[starts[c]:starts[c + 1]]``."""
+    """Sort the output of `_crossings` by column and row: the rows of column ``left + c`` are ``out[starts[c]:starts[c +
+    1]]``.
+    """
     columns = len(starts) - 2
     for c in range(len(starts)):
         starts[c] = 0
@@ -249,11 +254,11 @@ def _sort_by_column(vertices: Array, count: int, start: int, left: int, rows: Ar
 
 @helper
 def _write_sorted(rows: Array, starts: Array, left: int, height: int, out_ends: Array, at: int) -> Any:
-    """Do as `_write_simple` for any outline; its crossings are sorted by column and row."""
+    """Do as `_write_simple` for any outline, with crossings sorted by column and row."""
     m, behind = at, np.int64(-1)
     for c in range(len(starts) - 2):
         base = (left + c) * height
-        for k in range(starts[c], starts[c + 1], 2):  # an outline is closed: it crosses each column back again
+        for k in range(starts[c], starts[c + 1], 2):  # a closed outline crosses each column an even number of times
             begin, end = base + rows[np.uint64(k)], base + rows[np.uint64(k + 1)]
             if begin != end:
                 m = _write_run(out_ends, m, behind, begin, end)
@@ -265,10 +270,9 @@ def _write_sorted(rows: Array, starts: Array, left: int, height: int, out_ends: 
 def _draw(
     points: Array, span: Array, vertices: Array, rows: Array, ordered: Array, starts: Array, out_ends: Array, at: int
 ) -> Any:
-    """Write the ends of a polygon's mask from ``out_ends[at]``, and return where they stop.
-
-    There is room for three numbers for each vertex in `vertices`, (3, n) int32; for all crossings in `ordered`, for `_LANES`
-    more in `rows`, both int32, for two more in `starts`; and for one run more.
+    """Write the ends of a polygon's mask from ``out_ends[at]``, and return their end. `vertices` has room for three
+    numbers per vertex, (3, n) int32; `ordered` for all crossings, and `rows` for `_LANES` more, both int32; `starts`
+    for two more; `out_ends` for one run more than crossings.
     """
     count, height, width = span[1] - span[0], span[2], span[3]
     left, right, exact = _vertices(points, span, vertices)
@@ -293,7 +297,8 @@ def _draw(
 def draw_polygons(points: Array, spans: Array, begin: int, end: int, out_ends: Array, out_spans: Array) -> None:
     """Write the masks of polygons ``[begin, end)`` (as for `count_crossings`) into ``out_ends``, from ``out_spans[i, 0]``.
 
-    There must be room for one run more than there are crossings; where the last one ends goes to ``out_spans[i, 1]``.
+    There must be room for one run more than there are crossings; the end of the last one is written to ``out_spans[i,
+    1]``.
     """
     most, longest = np.int64(0), np.int64(0)
     for i in range(begin, end):

@@ -1,9 +1,9 @@
-"""Where do the relevant items fall? Kernels that rank the few relevant items of a query without sorting the gallery.
+"""Rank the few relevant items of a query without sorting the gallery.
 
-A query's relevant items are sorted by distance; the gallery streams by once, and every item is counted in the interval
-between two of them that it falls in. That gives for each relevant item how many items are strictly nearer (`ahead`), how
-many are as near (`tied`, itself included), and how many of these come earlier in the gallery, hence its rank with ties in
-index order.
+A query's relevant items are sorted by distance; in one pass over the gallery every item is counted in its interval
+between two of them. That gives for each relevant item how many items are strictly nearer (`ahead`), how many are as
+near (`tied`, itself included), and how many of these come earlier in the gallery, hence its rank with ties in index
+order.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from detmap.kernels.sorting import _longest_group
 
 Array = NDArray[Any]
 
-#: Maximum number of distinct distances of relevant items for which a vectorised count of each is the fastest.
+#: Maximum number of distinct distances of relevant items for which one vectorised count for each is fastest.
 FEW = 24
 
-#: Slots per distinct distance in the table that says where to search, their maximum number, the number of distances that
-#: are looked up together, and the number of candidates up to which they are compared one by one.
+#: Slots per distinct distance in the lookup table, maximum number of slots, number of distances looked up together, and
+#: maximum number of candidates that are compared linearly.
 SLOTS, MOST_SLOTS, TOGETHER, SHORT = 8, 1 << 15, 2048, 4
 
 
 @helper
 def _sort_by_value(values: Array, order: Array, scratch: Array) -> None:
-    """Sort `order`, positions in `values`, by value; equal values keep their order (bottom-up merge sort)."""
+    """Sort `order`, indices into `values`, by value, stably (bottom-up merge sort)."""
     n = order.size
     width = 1
     while width < n:
@@ -62,7 +62,7 @@ def _place(steps: Array, count: int, x: float) -> int:
 
 @helper
 def _count(row: Array, steps: Array, groups: int, below: Array, equal: Array) -> None:
-    """Count the values of `row` below and equal to each step: plain loops, which the compiler turns into vectors."""
+    """Count the values of `row` below and equal to each step: plain loops, which the compiler vectorises."""
     for low in range(0, row.size, 16384):
         part = row[low : low + 16384]
         for g in range(groups):
@@ -92,8 +92,9 @@ class Lists(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where relevant items fall, by query and rank: the ``ranks``, how many items are ``ahead`` of the tied group of each,
-    how many ``tied``, and ``which`` element of the list of relevant items each is. By query: how many ``items`` were ranked.
+    """Ranks of relevant items, by query and rank: the ``ranks``, how many items are ``ahead`` of the tied group of
+    each, how many ``tied``, and ``which`` element of the list of relevant items each is. By query: the number of ranked
+    ``items``.
     """
 
     ranks: Array
@@ -105,9 +106,9 @@ class Places(NamedTuple):
 
 class Groups(NamedTuple):
     """The distinct distances of a query's relevant items, the ``steps``, ascending; step *g* has the relevant items
-    ``bounds[g]:bounds[g + 1]`` of those in order of distance. All items counted: ``nearer`` than the step but not than the
-    step before, and ``equal`` to it. By relevant item in order of distance: how many equal ones are ``before`` it. ``turn``
-    is the relevant item of the step that the gallery reaches next.
+    ``bounds[g]:bounds[g + 1]`` in order of distance. Counts over all items: ``nearer`` than the step but not than the
+    previous one, and ``equal`` to it. By relevant item in order of distance: how many equal ones are ``before`` it.
+    ``turn`` is the relevant item of the step that the gallery reaches next.
     """
 
     steps: Array
@@ -120,7 +121,7 @@ class Groups(NamedTuple):
 
 @helper
 def _group(found: Array, order: Array, groups: Groups) -> int:
-    """Write the steps of the distances `found`, of which `order` is the order, and reset the counts; return how many."""
+    """Write the steps of the distances `found`, sorted by `order`, and reset the counts; return their number."""
     count = 0
     for j in range(order.size):
         x = found[order[j]]
@@ -134,7 +135,7 @@ def _group(found: Array, order: Array, groups: Groups) -> int:
 
 @helper
 def _count_for_each(row: Array, mine: Array, order: Array, count: int, groups: Groups) -> None:
-    """Count a row of distances step by step: `mine` are the relevant items, `order` theirs by distance."""
+    """Count a row of distances step by step; `mine` are the relevant items, `order` sorts them by distance."""
     steps, bounds, nearer, equal, before = groups.steps, groups.bounds, groups.nearer, groups.equal, groups.before
     _count(row, steps, count, nearer, equal)
     for g in range(count - 1, 0, -1):
@@ -153,10 +154,9 @@ def _count_for_each(row: Array, mine: Array, order: Array, count: int, groups: G
 
 
 class Table(NamedTuple):
-    """Where to search for a distance among ascending steps.
-
-    The range of the steps is cut into slots of equal width, and one more is for larger distances. The steps in slot *b* are
-    ``starts[b]:starts[b + 1]``. `slots` holds the slots of `TOGETHER` distances.
+    """A lookup table for the place of a distance among ascending steps. The range of the steps is cut into slots of
+    equal width, with one more for larger distances. The steps in slot *b* are ``starts[b]:starts[b + 1]``. `slots`
+    holds the slots of `TOGETHER` distances.
     """
 
     starts: Array
@@ -165,16 +165,16 @@ class Table(NamedTuple):
 
 @helper
 def _slot(x: Any, lowest: Any, scale: Any, most: Any) -> Any:
-    """Return the slot of a distance; it never falls where the distance rises, since rounding keeps the order."""
+    """Return the slot of a distance; it is monotonic, because rounding preserves order."""
     return np.int32(min(max((x - lowest) * scale, 0.0), most))
 
 
 @helper
 def _fill(table: Table, steps: Array, count: int) -> Any:
-    """Fill the table for the first `count` steps; return the slots per unit of distance, 0 where there can be none."""
+    """Fill the table for the first `count` steps; return the slots per unit of distance, 0 if the table cannot be used."""
     size = min(SLOTS * count, MOST_SLOTS)
     starts, lowest, scale = table.starts, steps[0], (size - 0.5) / (steps[count - 1] - steps[0])
-    if not (scale > 0 and scale < np.inf):  # a step is infinite, or all are too near to each other
+    if not (scale > 0 and scale < np.inf):  # a step is infinite, or all are too close
         return 0.0
     for b in range(size + 2):
         starts[b] = 0
@@ -220,7 +220,7 @@ def _search_for_each(row: Array, mine: Array, order: Array, count: int, groups: 
 
 @helper
 def _take_out(row: Array, junk: Array, mine: Array, order: Array, count: int, groups: Groups) -> None:
-    """Take junk out of what was counted."""
+    """Remove junk from the counts."""
     last = groups.steps[count - 1] if count else -np.inf
     for t in range(junk.size):
         x = row[junk[t]]
@@ -240,7 +240,7 @@ def _take_out(row: Array, junk: Array, mine: Array, order: Array, count: int, gr
 def rank_relevant(distances: Distances, relevant: Lists, junk: Lists, begin: int, end: int, out: Places) -> int:
     """Rank the relevant items of queries ``[begin, end)``; return the first query with a NaN distance, or -1.
 
-    The `junk` of a query is taken out of its ranking.
+    The `junk` of a query is removed from its ranking.
     """
     most = _longest_group(relevant.starts, begin, end)
     found, orders, scratch = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
@@ -310,11 +310,11 @@ def _number(row: Array, groups: Groups, count: int, numbers: Array) -> None:
 def count_nearer(
     values: Array, rows: Array, own: Array, starts: Array, ahead: Array, tied: Array, numbers: Array, mine: Array
 ) -> None:
-    """Count for items that are known by their distances alone how many of their query's are nearer, and how many as near.
+    """Count, for items known only by their distances, how many of their query's are nearer, and how many equally near.
 
-    The distances of query *q* are ``values[rows[q]:rows[q + 1]]``, its items' ``own[starts[q]:starts[q + 1]]``. Distances of
-    items that are counted for have numbers within their query, from 1 on, ascending: `mine` has those of these items, and
-    where several items share such a distance `numbers`, 0 before, has it for all of them.
+    The distances of query *q* are ``values[rows[q]:rows[q + 1]]``, its items' ``own[starts[q]:starts[q + 1]]``. The
+    distinct distances of these items are numbered within their query, ascending from 1: `mine` holds the numbers of
+    these items, and if several items share a distance, `numbers`, initially 0, holds its number for all of them.
     """
     most = _longest_group(starts, 0, starts.size - 1)
     orders, scratch = np.empty(most, np.int64), np.empty(most, np.int64)
@@ -356,7 +356,7 @@ def count_nearer(
 
 @helper
 def _bits(x: Any) -> Any:
-    """Return the number of bits set: the idiom that compilers turn into one instruction."""
+    """Return the number of bits set, with an idiom that compilers turn into one instruction."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -392,26 +392,23 @@ def count_shared(labels: Array, wanted: Array, several: bool, begin: int, end: i
         out[q] = total
 
 
-#: Items that are measured at a time; queries that share them while they are in the cache; and items among which those of
-#: one distance are counted by comparing all of them.
+#: Number of items measured at a time; number of queries that share them while they are cached; and number of items
+#: among which equal distances are counted by comparing all of them.
 TILE, GROUP, STRIP = 4096, 8, 64
-_PLACES = np.arange(STRIP, dtype=np.uint8)  # compared as bytes: numba would count a loop in words
+_PLACES = np.arange(STRIP, dtype=np.uint8)  # bytes, because numba would make the loop count in words
 
-#: Items per relevant item below which relevant items are many.
+#: Number of items per relevant item below which relevant items are many.
 MANY = 14
 
-#: Maximum words of a code whose distances fit into bytes, and the number of items below which a count and a distance
-#: together fit into four bytes.
+#: Maximum number of words of a code whose distances fit into bytes, and number of items below which a count and a
+#: distance fit into four bytes.
 NARROW, FEWER = 3, 1 << 24
 
 
 class Relevant(NamedTuple):
-    """Which items are relevant to a query.
-
-    Where each item has one label, the items of a label follow each other in `items`, ascending: those of query *q* are
-    ``items[spans[q, 0]:spans[q, 1]]``. Where `items` is empty labels are compared: `labels` is flat, as many words per item
-    as a row of `wanted` has, and an item is relevant where its word equals the query's, or with `several` where they share
-    a bit.
+    """The relevant items of queries. If each item has one label, those of query *q* are ``items[spans[q, 0]:spans[q,
+    1]]``, ascending. If `items` is empty, labels are compared: `labels` is flat, with as many words per item as a row
+    of `wanted`, and an item is relevant if its word equals the query's, or with `several` if they share a bit.
     """
 
     items: Array
@@ -423,7 +420,7 @@ class Relevant(NamedTuple):
 
 @helper
 def _list_relevant(relevant: Relevant, q: int, low: int, high: int, out: Array) -> int:
-    """Write which of the items ``[low, high)`` are relevant to a query, counted from `low` on; return how many are."""
+    """Write which items of ``[low, high)`` are relevant to a query, relative to `low`; return their number."""
     count, wanted = 0, relevant.wanted[q]
     for i in range(low, high):
         out[np.uint64(count)] = i - low
@@ -433,7 +430,7 @@ def _list_relevant(relevant: Relevant, q: int, low: int, high: int, out: Array) 
 
 @helper
 def _measure(codes: Array, query: Array, out: Array) -> None:
-    """Write the Hamming distance of each item: for codes of a word a loop that the compiler turns into vectors."""
+    """Write the Hamming distance of each item; for codes of one word the loop is vectorised."""
     if query.size == 1:
         word = query[0]
         for i in range(codes.size):
@@ -445,7 +442,7 @@ def _measure(codes: Array, query: Array, out: Array) -> None:
 
 @helper
 def _alike(strip: Array, d: Any, stop: int) -> Any:
-    """Return how many of the distances before `stop` of a strip are `d`: a loop that the compiler turns into vectors."""
+    """Return how many of the distances before `stop` in a strip equal `d`, in a vectorised loop."""
     count, end = np.uint8(0), np.uint8(stop)
     for i in range(STRIP):
         count = np.uint8(count + np.uint8((strip[i] == d) & (_PLACES[i] < end)))
@@ -454,11 +451,10 @@ def _alike(strip: Array, d: Any, stop: int) -> Any:
 
 @helper
 def _stream_few(near: Array, size: int, relevant: Array, first: int, shift: int, count: Array, seen: Array) -> int:
-    """Count measured items by distance, and note of each relevant one how many came before it at its distance.
-
-    The items are numbered from `first` on, and `relevant` are those that are relevant, ascending, from here on; return how
-    many of them there were. ``count[d]`` is the number of items at distance *d*, shifted left, plus *d*; ``seen[j]`` is what
-    it was at the *j*-th relevant item. `near` has room for a strip more than `size`.
+    """Count measured items by distance, and record for each relevant one how many came before it at its distance. Items
+    are numbered from `first` on; `relevant` are the next relevant ones, ascending; returns how many were used.
+    ``count[d]`` is the number of items at distance *d*, shifted left, plus *d*; ``seen[j]`` is its value at the *j*-th
+    relevant item. `near` has room for a strip more than `size`.
     """
     found = 0
     for low in range(0, size, STRIP):
@@ -478,8 +474,9 @@ def _stream_few(near: Array, size: int, relevant: Array, first: int, shift: int,
 def _stream_many(
     near: Array, size: int, relevant: Array, first: int, shift: int, flags: Array, count: Array, seen: Array
 ) -> Any:
-    """Do as `_stream_few`, in less time where many items are relevant: every item is noted, and where it is not relevant
-    the next is noted in its place. `flags` is room for one of each item."""
+    """Do as `_stream_few`, faster if many items are relevant: every item is recorded, and overwritten by the next if
+    not relevant. `flags` has room for one per item.
+    """
     for i in range(size):
         flags[i] = 0
     for j in range(relevant.size):
@@ -496,8 +493,8 @@ def _stream_many(
 
 
 class Coded(NamedTuple):
-    """The `codes` of the items, flat, as many words for each as a row of `queries` has, and each query's `own` item, which
-    is left out (the number of items: none).
+    """The flat `codes` of the items, with as many words for each as a row of `queries`, and each query's `own` item,
+    which is left out (none: the number of items).
     """
 
     codes: Array
@@ -506,8 +503,8 @@ class Coded(NamedTuple):
 
 
 class Room(NamedTuple):
-    """For the items of a tile: how far each is (`near`, and a strip more), which are relevant, as numbers (`listed`) and as
-    `flags`.
+    """Buffers for the items of a tile: distances (`near`, with a strip more), and the relevant ones, as numbers
+    (`listed`) and as `flags`.
     """
 
     near: Array
@@ -516,8 +513,8 @@ class Room(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """What is noted of the queries of a group, a row each: how many items are at each distance (`counts`, with the distance,
-    see `_stream_few`) and how many relevant ones (`met`); `seen` of each relevant item, `found` of them so far.
+    """Records of the queries of a group, a row each: numbers of items at each distance (`counts`, with the distance,
+    see `_stream_few`) and of relevant ones (`met`); `seen` of each relevant item, of which there are `found` so far.
     """
 
     counts: Array
@@ -527,8 +524,8 @@ class Noted(NamedTuple):
 
 
 class RankedCodes(NamedTuple):
-    """The hits of each query in order of rank: their `ranks`, and how many items are `ahead` of and in their `tied` group,
-    or nothing of these two; how many hits are written (`counts`), and how many items, and relevant ones, are within each
+    """The hits of each query in order of rank: `ranks`, and the numbers of items `ahead` of and in their `tied` group
+    (both may be empty); the number of hits written (`counts`), and the numbers of items, and relevant ones, within each
     distance (`radius`, shape (q, r, 2)).
     """
 
@@ -543,9 +540,8 @@ class RankedCodes(NamedTuple):
 def _rank_tile(
     codes: Array, query: Array, own: int, room: Room, relevant: Array, first: int, noted: Noted, row: int
 ) -> None:
-    """Measure and count the items of a tile, see `_stream_few`, and in `met` the relevant ones by distance.
-
-    The item that is left out is farther than any distance.
+    """Measure and count the items of a tile, see `_stream_few`, and in `met` the relevant ones by distance. The item
+    left out is placed beyond all distances.
     """
     near, count, met, seen = room.near, noted.counts[row], noted.met[row], noted.seen[row, noted.found[row] :]
     _measure(codes, query, near)
@@ -563,7 +559,7 @@ def _rank_tile(
 
 @helper
 def _rank_group(coded: Coded, relevant: Relevant, begin: int, end: int, room: Room, noted: Noted) -> None:
-    """Count the items, and note the relevant ones, of queries ``[begin, end)``."""
+    """Count the items, and record the relevant ones, of queries ``[begin, end)``."""
     codes, queries, items, spans = coded.codes, coded.queries, relevant.items, relevant.spans
     width = queries.shape[1]
     for row in range(end - begin):
@@ -586,7 +582,7 @@ def _rank_group(coded: Coded, relevant: Relevant, begin: int, end: int, room: Ro
 def _write_hits(
     noted: Noted, row: int, shift: int, first: int, depth: int, ahead: Array, out: RankedCodes, q: int
 ) -> None:
-    """Write what was noted of the relevant items of query *q* in order of rank, from `first` on."""
+    """Write the recorded relevant items of query *q* in order of rank, from `first` on."""
     hits, count, met = noted.seen[row, : noted.found[row]], noted.counts[row], noted.met[row]
     total, kept, relevant, mask = 0, 0, 0, (1 << shift) - 1
     buckets = out.radius.shape[1]
@@ -596,7 +592,7 @@ def _write_hits(
         relevant += met[d]
         out.radius[q, d, 0] = total
         out.radius[q, d, 1] = relevant
-        size, met[d] = met[d], first + kept  # from here on the place of the next
+        size, met[d] = met[d], first + kept  # from here on it holds the place of the next hit
         if ahead[d] < depth:
             kept += size
     ahead[buckets] = depth
@@ -619,16 +615,16 @@ def rank_codes(
 ) -> None:
     """Rank the items that are relevant to queries ``[begin, end)`` by Hamming distance, with counting buckets.
 
-    Ties are in index order: an item's place among the equally distant is how many of them have streamed by.
-    Hits are written from ``starts[q]`` on, as many as ``out.counts[q]`` says: those whose tied group begins within `depth`.
-    Where `out.ahead` and `out.tied` are empty the ranks alone are written.
+    Ties are in index order. Hits are written from ``starts[q]`` on, ``out.counts[q]`` of them: those whose tied group
+    begins within `depth`. If `out.ahead` and `out.tied` are empty, only ranks are written.
     """
-    # The last bucket is of the item that is left out, which may be relevant, and behind the last that is another is noted.
+    # The last bucket is for the item left out, which may be relevant; non-relevant items are recorded after the last
+    # hit.
     width, buckets, most = coded.queries.shape[1], out.radius.shape[1] + 1, 2
     for q in range(begin, end):
         most = max(most, starts[q + 1] - starts[q] + 2)
     groups = -(-(end - begin) // max(1, min(GROUP, (1 << 20) // most)))
-    together = -(-(end - begin) // max(1, groups))  # groups of about one size
+    together = -(-(end - begin) // max(1, groups))  # groups of about equal size
     small = width <= NARROW and coded.codes.size // width < FEWER
     few, many = (together, 0) if small else (0, together)
     listed, flags, found = np.empty(TILE + 1, np.int32), np.empty(TILE, np.uint8), np.empty(together, np.int64)
@@ -679,8 +675,8 @@ def tally_intervals(
 ) -> None:
     """Count the distances of queries ``[begin, end)`` in the intervals of ascending `steps`, junk left out.
 
-    Adds to ``between[g]`` those below ``steps[g]`` and above the step before (the last element: above all), and to
-    ``equal[g]`` those equal to it.
+    Adds to ``between[g]`` the number below ``steps[g]`` and above the previous step (the last element: above all), and
+    to ``equal[g]`` the number equal to it.
     """
     for q in range(begin, end):
         row = distances.values[distances.rows[q - distances.first] : distances.rows[q - distances.first + 1]]

@@ -1,7 +1,6 @@
-"""JSON records -> columns, read once.
-
-Most writers put the same bytes between the values of all records. `_learn` notes those of a block's first record, and
-`_scan_alike` reads every record that has them, too; `_scan_record` reads the others key by key.
+"""Scan JSON records into columns in one pass. Most writers put the same bytes ("glue") between the values of all
+records. `_learn` records the glue of a block's first record, `_scan_alike` reads every record with the same glue, and
+`_scan_record` reads the others key by key.
 """
 
 from __future__ import annotations
@@ -54,24 +53,25 @@ from detmap.kernels.texts import LENGTH_BITS
 from detmap.kernels.values import FALSE, TRUE, _lists_end, _string_end, _value_end
 from detmap.kernels.words import ALL, FIVE_BYTES, LOW32, NOTHING, U1, U63, _blank, _byte, _load, _word
 
-# A record's first keys are expected where the record before had them.
+# Number of a record's first keys that are expected in the order of the previous record.
 EXPECTED_KEYS = 16
-# Records are read by their likeness to the first one if it has no more values than this, and no more words between two.
+# Maximum number of values, and of glue words between two values, for comparing records with the first one.
 MOST_VALUES = 24
 GLUE_WORDS = 4
-# What is noted of a value: its kind, where row 0 has it, how far rows are apart, its bytes. What is noted of the glue
-# before it: its length, then its words, each ahead of the mask of what counts of it.
+# Record of a value: kind, place of row 0, stride of rows, bytes. Record of the glue before it: length, then its words,
+# each preceded by its mask.
 KIND, PLACE, STEP, BEGIN, END, NOTES = range(6)
 LENGTH, WORDS, GLUE_NOTES = 0, 1, 1 + 2 * GLUE_WORDS
-SHORT_GLUE = np.uint64(16)  # most has no more bytes
-# Bytes that must follow where glue is compared, and a number read after it, without checking for the document's end.
+SHORT_GLUE = np.uint64(16)  # most glue is not longer
+# Number of readable bytes required to compare glue, and read a number after it, without checking for the document's
+# end.
 ROOM = 8 * GLUE_WORDS + NUMBER_ROOM
-# Records in a row that may be unlike the first one before the comparison is given up.
+# Number of consecutive records unlike the first one after which comparison is given up.
 MOST_MISSES = 64
 
 
 class Likeness(NamedTuple):
-    """What is noted of a block's first record: its `values`, and the `glue` before each of them and behind the last."""
+    """The layout of a block's first record: its `values`, and the `glue` before each of them and after the last."""
 
     values: Any
     glue: Any
@@ -79,7 +79,7 @@ class Likeness(NamedTuple):
 
 @helper
 def _leave_out(fields: int, places: Any, begin: int, end: int, ids: Any, words: Any) -> None:
-    """Write into rows that they do not have the fields whose bits are set."""
+    """Write missing values to the fields whose bits are set."""
     for field in range(len(places)):
         if fields >> field & 1:
             column, width = places[field, 2], places[field, 1]
@@ -92,7 +92,7 @@ def _leave_out(fields: int, places: Any, begin: int, end: int, ids: Any, words: 
 
 @helper
 def _note(values: Any, state: Any, kind: int, place: int, step: int, begin: int, end: int) -> None:
-    """Note a value while there is room for it."""
+    """Record a value while there is room for it."""
     noted = state[NOTED]
     if noted < len(values):
         values[noted, KIND] = kind
@@ -105,9 +105,8 @@ def _note(values: Any, state: Any, kind: int, place: int, step: int, begin: int,
 
 @helper
 def _learn(data: Any, begin: int, end: int, likeness: Likeness, count: int) -> int:
-    """Note the bytes before each value of a record, and those after the last one up to the next record at `end`.
-
-    Returns `count`, or 0 where values, or bytes between them, are too many.
+    """Record the glue of a record: the bytes before each value, and after the last one up to the next record at `end`.
+    Returns `count`, or 0 if there are too many values or glue words.
     """
     values, glue = likeness
     if not 0 < count <= len(values):
@@ -128,7 +127,7 @@ def _learn(data: Any, begin: int, end: int, likeness: Likeness, count: int) -> i
 
 @innermost
 def _has_glue(data: Any, place: int, glue: Any, g: Any) -> bool:
-    """Return whether the bytes at `place` are those before value `g` of the first record."""
+    """Return whether the bytes at `place` equal the glue before value `g` of the first record."""
     other = NOTHING
     for w in range(2):
         word = np.uint64(WORDS + 2 * w)
@@ -142,9 +141,8 @@ def _has_glue(data: Any, place: int, glue: Any, g: Any) -> bool:
 
 @innermost
 def _short_or_long(data: Any, i: int, powers: Any) -> Any:
-    """Read a number as `_double` does, short ones faster: its bits, its end (-1: there is none), whether they are certain.
-
-    `NUMBER_ROOM` bytes are there.
+    """Read a number as `_double` does, short ones faster: return its bits, its end (-1: invalid), and whether the bits
+    are certain. Requires `NUMBER_ROOM` readable bytes.
     """
     negative = np.int64(data[np.uint64(i)] == 45)
     certain = True
@@ -166,16 +164,14 @@ def _short_or_long(data: Any, i: int, powers: Any) -> Any:
 def _scan_alike(
     data: Any, stop: int, lines: bool, likeness: Likeness, count: int, powers: Any, columns: Columns, state: Any
 ) -> None:
-    """Scan records for as long as they have the glue that was learnt, between `count` values.
-
-    Most writers put the same bytes between the values of all records: a few words that are compared stand for keys, colons
-    and blanks. If a record turns out to differ, its rows are written again by the general scanner.
+    """Scan records while they have the recorded glue between `count` values, comparing a few words instead of parsing
+    keys, colons and blanks. If a record differs, its rows are written again by the general scanner.
     """
     values, glue = likeness
     _, ids, words, doubts = columns
     i, row, doubtful, limit = state[POSITION], state[ROW], state[DOUBTS], state[LIMIT]
     inside = len(data) - ROOM
-    place, end, waiting = i, i, doubtful  # within the record; `i`, `row` and `doubtful` are ahead of it
+    place, end, waiting = i, i, doubtful  # within the record; `i`, `row` and `doubtful` are not advanced until its end
     while end >= 0 and i < stop and row < limit and doubtful + MOST_NUMBERS <= len(doubts):
         for k in range(count + 1):
             g = np.uint64(k)
@@ -184,7 +180,7 @@ def _scan_alike(
                 break
             place += np.int64(glue[g, LENGTH])
             if k == count:
-                if data[np.uint64(place)] == 123:  # not more white space
+                if data[np.uint64(place)] == 123:  # no further white space
                     end = place
                 break
             kind = values[g, KIND]
@@ -227,15 +223,14 @@ def _scan_alike(
 
 @innermost
 def _key_bit(first: int, last: int, length: int) -> Any:
-    """The bit of `UNREAD` that a key sets, by its first and its last byte and its length."""
+    """Return the bit of `UNREAD` for a key, by its first and last byte and its length."""
     return np.int64(1) << (np.int64(first) * 5 + np.int64(last) * 3 + np.int64(length) & 63)
 
 
 @innermost
 def _find_field(data: Any, i: int, lines: bool, names: Any, expected: Any, key: int, state: Any) -> Any:
-    """Read a key and its colon: its field, ``len(names)`` for none, and where the value begins, -1 where there is no key.
-
-    It is looked for first where the record before had it: `expected` says which field its keys were.
+    """Read a key and its colon: return its field, ``len(names)`` for none, and the place of the value, -1 if there is
+    no key. The field that the previous record had at this key, `expected`, is tried first.
     """
     if _byte(data, i) != 34:
         return 0, -1
@@ -256,7 +251,7 @@ def _find_field(data: Any, i: int, lines: bool, names: Any, expected: Any, key: 
         begin = i
         i = _string_end(data, i)
         for k in range(begin, i):
-            if data[k] == 92:  # may spell a known name
+            if data[k] == 92:  # an escape may spell a known name
                 i = -1
         if i < 0:
             return field, -1
@@ -269,7 +264,7 @@ def _find_field(data: Any, i: int, lines: bool, names: Any, expected: Any, key: 
 def _scan_numbers(
     data: Any, i: int, lines: bool, field: int, powers: Any, columns: Columns, state: Any, values: Any
 ) -> int:
-    """Scan a number, or a list of as many as the field has: where the value ends, -1 where it is not understood."""
+    """Scan a number, or a list of as many as the field has: return the end of the value, -1 if it is not understood."""
     places, _, words, doubts = columns
     width, first = places[field, 1], places[field, 2]
     if width > 1:
@@ -303,7 +298,7 @@ def _scan_numbers(
 def _scan_value(
     data: Any, i: int, lines: bool, field: int, powers: Any, columns: Columns, state: Any, values: Any
 ) -> int:
-    """Scan a value that is no number, or an id: where it ends, -1 where it is not understood."""
+    """Scan a value that is no number, or an id: return its end, -1 if it is not understood."""
     places, ids, words, _ = columns
     kind, width, first = places[field, 0], places[field, 1], places[field, 2]
     at, begin = first + state[ROW] * width, i
@@ -346,7 +341,7 @@ def _scan_value(
 def _scan_record(
     data: Any, lines: bool, names: Any, expected: Any, powers: Any, columns: Columns, state: Any, values: Any
 ) -> Any:
-    """Scan a record key by key: where it ends, -1 where it is not understood, and a bit for each field that it has."""
+    """Scan a record key by key: return its end, -1 if it is not understood, and a bit for each field that it has."""
     places = columns.places
     i = _blank(data, state[POSITION] + 1, lines)
     seen, key = 0, 0
@@ -385,7 +380,7 @@ def _scan_record(
 
 @innermost
 def _next_record(data: Any, i: int, lines: bool) -> Any:
-    """Go on from the end of a record: to the next one (`STOPPED`), or the end of the list (`CLOSED`), or `FAILED`."""
+    """Advance from the end of a record to the next one (`STOPPED`), or the end of the list (`CLOSED`), or `FAILED`."""
     i = _blank(data, i, lines)
     c = _byte(data, i)
     if lines:
@@ -409,7 +404,7 @@ def scan_records(data: Any, stop: int, lines: bool, names: Any, powers: Any, col
     stop : int
         The first record that begins here or later is left to the next block.
     lines : bool
-        One record a line instead of a list.
+        One record per line instead of a list.
     names : (fields, 5) uint64
         Per field its name and closing quote as two little-endian words, their two masks, its length with the quote.
     powers : uint64
@@ -425,8 +420,8 @@ def scan_records(data: Any, stop: int, lines: bool, names: Any, powers: Any, col
     expected = np.zeros(EXPECTED_KEYS, np.int64)
     values = np.empty((MOST_VALUES, NOTES), np.int64)
     likeness = Likeness(values, np.empty((MOST_VALUES + 1, GLUE_NOTES), np.uint64))
-    first_fields = 0  # those of the first record
-    count = 0  # its values, if others are read by their likeness to it
+    first_fields = 0  # fields of the first record
+    count = 0  # number of its values, if other records are compared with it
     misses = 0
     state[STATUS] = FAILED
     while True:
@@ -443,11 +438,11 @@ def scan_records(data: Any, stop: int, lines: bool, names: Any, powers: Any, col
         if state[DOUBTS] + MOST_NUMBERS > len(doubts):
             state[STATUS] = FULL
             break
-        # As many rows are reserved as braces were counted, at least one per record. A file that has changed since then may
-        # hold more records.
+        # One row is reserved per counted brace, at least one per record. A file that has changed since then may hold
+        # more records.
         if row >= state[LIMIT] or _byte(data, start) != 123:
             break
-        state[NOTED] = 0 if first_fields == 0 else MOST_VALUES  # no room for any other record's
+        state[NOTED] = 0 if first_fields == 0 else MOST_VALUES  # no room to record another record
         i, seen = _scan_record(data, lines, names, expected, powers, columns, state, values)
         if i < 0:
             break

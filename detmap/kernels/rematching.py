@@ -1,4 +1,5 @@
-"""Matching in which objects choose: once for the scores at which precision is read, and again at each of them, as KITTI's.
+"""Matching in which objects choose, as in KITTI: once for the scores at which precision is read, and again at each of
+them.
 
 In the first pass each object takes the free detection of the highest score that overlaps it enough. Then, for every score
 in a cell, each object takes the free detection that overlaps it most among those of at least that score. Objects choose in
@@ -19,13 +20,13 @@ from detmap.kernels.overlap import Candidates, Cells, longest_run
 
 Array = NDArray[Any]
 
-#: What a detection is in an area range: one that counts, one that is ignored, or none at all.
+#: Roles of a detection in an area range: valid, ignored, or absent.
 _VALID, _IGNORED, _ABSENT = 0, 1, 2
 
 
 class Pairing(NamedTuple):
-    """The ``cells`` with their ``candidates``; and for each of them the detections of other categories that are ignored
-    there and may take an object, with ``others_candidates``.
+    """The ``cells`` with their ``candidates``; and for each the detections of other categories that are ignored there
+    and may take an object, with ``others_candidates``.
     """
 
     cells: Cells
@@ -35,8 +36,8 @@ class Pairing(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """By position: ``scores`` of detections and their ``rows`` in the table, those of other categories behind; angles of
-    detections and objects, in radians, empty where they are not known.
+    """By position: ``scores`` of detections and their ``rows`` in the table, those of other categories last; angles of
+    detections and objects in radians, empty if unknown.
     """
 
     scores: Array
@@ -46,7 +47,7 @@ class Rows(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The least overlap at each of the ``thresholds``, (T,); the ``ranges``; ``stop`` ends the work once it is set."""
+    """The minimum overlap at each of the ``thresholds``, (T,); the ``ranges``; ``stop`` ends the work once it is set."""
 
     thresholds: Array
     ranges: Ranges
@@ -54,12 +55,10 @@ class Levels(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """What matching writes, by position of detections.
-
-    ``hit`` and ``ignored`` are the words of the first pass. By bit, ``found`` and ``missed`` are how many more hits and
-    misses the image has once detections of this score are there, int32 (n, bits), and ``alike`` the sum of its similarities
-    of orientation there, float64 (n, bits). ``taken`` is the object, counted within its cell, that a detection takes in the
-    first pass, int32 (n,); it may be empty.
+    """Output of matching, by position of detections. ``hit`` and ``ignored`` are the words of the first pass. By bit,
+    ``found`` and ``missed`` are the changes in the image's numbers of hits and misses when detections of this score are
+    added, int32 (n, bits), and ``alike`` the sum of its similarities of orientation then, float64 (n, bits). ``taken``
+    is the object, counted within its cell, that a detection takes in the first pass, int32 (n,); it may be empty.
     """
 
     hit: Array
@@ -71,7 +70,7 @@ class Steps(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Where the objects of a cell ``start``, their ``size``, and how many ``detections`` it has."""
+    """The ``start`` and number (``size``) of a cell's objects, and its number of ``detections``."""
 
     start: int
     size: int
@@ -80,7 +79,7 @@ class Span(NamedTuple):
 
 class Cell(NamedTuple):
     """One cell: the detections that overlap each object (``starts`` (G + 1,), ``of``, ``iou``, and ``alike``, the
-    similarity of orientation, where angles are known); positions of detections (``at``); and memory, by detection and by
+    similarity of orientation if angles are known); positions of detections (``at``); and buffers by detection and by
     object.
     """
 
@@ -104,7 +103,9 @@ def _count(candidates: Candidates, row: int, count: int, starts: Array) -> None:
 
 @helper
 def _place(candidates: Candidates, row: int, count: int, before: int, cell: Cell) -> None:
-    """Write the detections ``before``… of a cell to the objects that they overlap; `starts` moves on by one object."""
+    """Write the detections from ``before`` on of a cell to the objects that they overlap, advancing the objects'
+    `starts`.
+    """
     for r in range(count):
         for i in range(candidates.first[row + r], candidates.last[row + r]):
             to = cell.starts[candidates.ground_truth[i]]
@@ -114,7 +115,7 @@ def _place(candidates: Candidates, row: int, count: int, before: int, cell: Cell
 
 @helper
 def _gather(pairing: Pairing, c: int, row: int, others_row: int, cell: Cell) -> Any:
-    """List by object the detections of cell `c` that overlap it; return how many detections there are of both kinds."""
+    """List by object the detections of cell `c` that overlap it; return the number of detections of both kinds."""
     own, others = pairing.cells, pairing.others
     count = own.detection_stops[c] - own.detection_starts[c]
     more = others.detection_stops[c] - others.detection_starts[c]
@@ -139,7 +140,7 @@ def _gather(pairing: Pairing, c: int, row: int, others_row: int, cell: Cell) -> 
 
 @helper
 def _roles(objects: Objects, start: int, size: int, ranges: Ranges, a: int, unneeded: Array) -> None:
-    """Write which objects of a cell need not be found in an area range."""
+    """Write which objects of a cell are ignored in an area range."""
     for g in range(size):
         value = objects.measures[start + g, ranges.measure[a]]
         outside = value < ranges.limits[a, 0] or value > ranges.limits[a, 1]
@@ -148,7 +149,9 @@ def _roles(objects: Objects, start: int, size: int, ranges: Ranges, a: int, unne
 
 @helper
 def _first(cell: Cell, g: int, least: float, rows: Rows) -> int:
-    """Return the free detection of the highest score that overlaps an object enough, the first in its file; -1: none."""
+    """Return the free detection of the highest score that overlaps an object enough, the first in file order; -1 for
+    none.
+    """
     best = -1
     for i in range(cell.starts[g], cell.starts[g + 1]):
         d = cell.of[i]
@@ -164,7 +167,7 @@ def _first(cell: Cell, g: int, least: float, rows: Rows) -> int:
 
 @helper
 def _nearest(cell: Cell, g: int, least: float, rows: Rows, stop: int, stamp: int) -> int:
-    """Return where that free detection is listed, among the first `stop`, which counts and overlaps most; -1: none."""
+    """Return the index of the free and valid detection, among the first `stop`, with the largest overlap; -1 for none."""
     best, most = -1, 0.0
     for i in range(cell.starts[g], cell.starts[g + 1]):
         d = cell.of[i]
@@ -180,7 +183,7 @@ def _nearest(cell: Cell, g: int, least: float, rows: Rows, stop: int, stamp: int
 
 @helper
 def _first_pass(cell: Cell, span: Span, objects: Objects, least: float, rows: Rows, bit: int, out: Steps) -> None:
-    """Write the outcome of the first pass for one bit; what lies in regions is marked in ``cell.stuff``."""
+    """Write the outcome of the first pass for one bit; detections in don't-care regions are marked in ``cell.stuff``."""
     word, mask = bit >> 6, np.uint64(1) << np.uint64(bit & 63)
     for g in range(span.size):
         if objects.crowd[span.start + g]:
@@ -206,7 +209,7 @@ def _first_pass(cell: Cell, span: Span, objects: Objects, least: float, rows: Ro
 
 @helper
 def _second_passes(cell: Cell, span: Span, objects: Objects, least: float, rows: Rows, bit: int, out: Steps) -> None:
-    """Write what changes in a cell with every score, for one bit."""
+    """Write the changes in a cell with every score, for one bit."""
     before_found, before_missed, before_alike = 0, 0, 0.0
     begin, valid = 0, 0
     while begin < span.detections:
@@ -242,7 +245,7 @@ def _second_passes(cell: Cell, span: Span, objects: Objects, least: float, rows:
 
 @helper
 def _compare_angles(cell: Cell, span: Span, rows: Rows) -> None:
-    """Write the similarity of orientation of all that overlap in a cell."""
+    """Write the similarity of orientation of all overlapping pairs in a cell."""
     for g in range(span.size):
         for i in range(cell.starts[g], cell.starts[g + 1]):
             turn = rows.object_angles[span.start + g] - rows.angles[cell.at[cell.of[i]]]
@@ -251,7 +254,9 @@ def _compare_angles(cell: Cell, span: Span, rows: Rows) -> None:
 
 @kernel
 def match(pairing: Pairing, objects: Objects, levels: Levels, rows: Rows, begin: int, end: int, out: Steps) -> None:
-    """Match cells ``[begin, end)``; `out` comes as misses, ignored where a detection is outside of a range by itself."""
+    """Match cells ``[begin, end)``; `out` must be initialised as misses, ignored where a detection's own size is
+    outside of a range.
+    """
     cells, others = pairing.cells, pairing.others
     widest = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end)
     most = longest_run(cells.detection_starts, cells.detection_stops, begin, end)
@@ -289,7 +294,7 @@ def match(pairing: Pairing, objects: Objects, levels: Levels, rows: Rows, begin:
 
 
 class Sampled(NamedTuple):
-    """Detections of all classes in ranking order: columns of `detmap.Tally`, and ``copies``, how often each image counts."""
+    """Detections of all classes in ranking order, with columns of `detmap.Tally`; ``copies`` is the weight of each image."""
 
     scores: Array
     image: Array
@@ -311,7 +316,9 @@ def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
 
 @helper
 def _envelope(values: Array, count: int) -> None:
-    """Replace each of the first `count` values by the largest from it on, as C++'s ``max_element`` has it: NaN stays."""
+    """Replace each of the first `count` values by the maximum from it on, with the NaN semantics of C++'s
+    ``max_element``.
+    """
     best = 0.0
     for k in range(values.shape[0] - 1, -1, -1):
         if values[k] > best:
@@ -324,7 +331,7 @@ def _envelope(values: Array, count: int) -> None:
 def sample(
     rows: Sampled, bit: int, begin: int, end: int, positives: int, precision: Array, scores: Array, alike: Array
 ) -> None:
-    """Write precision, scores and similarity of orientation of one class, shape (41,) each; 0 behind the last score.
+    """Write precision, scores and similarity of orientation of one class, shape (41,) each, padded with 0.
 
     The scores are those of hits that come next to recalls 0, 1/40, 2/40 and so on.
     """

@@ -1,8 +1,8 @@
-"""Tallies reweighted: the metrics of data sets in which every image occurs as often as it was drawn.
+"""Metrics of reweighted tallies: data sets in which every image occurs as often as it was drawn.
 
-A block of replicates is worked on at a time. One image of one replicate has a code, ``2 * copies + side``: a bootstrap draws
-copies and has one side; a permutation has one copy of each image of each of two models, and deals them out to two sides. A
-replicate gives a row of output for every side.
+Replicates are processed in blocks. An image in a replicate has the code ``2 * copies + side``: a bootstrap draws copies
+and has one side; a permutation has one copy of each image of two models, assigned to two sides. A replicate gives a row
+of output per side.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from detmap.kernels import helper, kernel
 Array = NDArray[Any]
 
 
-#: Replicates computed side by side: their numbers of copies of an image are the bytes of one word.
+#: Number of replicates computed side by side: the bytes of one word are their numbers of copies of an image.
 LANES = 8
 
 
-#: Kinds of items that take no branch, see `Events`; the lowest bit says that there is a hit.
+#: Kinds of items that need no branch, see `Events`; the lowest bit says that there is a hit.
 ALONE, NO_HIT = 1, 2
 
-#: Room behind the ranks, for those that are written before it is known that there are none.
+#: Spare room after the ranks, for ranks that are written speculatively.
 SPARE = 256
 
 
 class Events(NamedTuple):
     """The detections that count, in ranking order; bit ``a * T + t`` stands for area range *a* and threshold *t*.
 
-    A run is what matters by itself: the detections of one score on one image where one of them is a hit, or is ignored at
-    some thresholds. The runs of class *c* are ``class_starts[c]:class_starts[c + 1]``. Run *j* is on image ``run_images[j]``
+    A run is a unit of its own: the detections of one score on one image if one of them is a hit, or is ignored at some
+    thresholds. The runs of class *c* are ``class_starts[c]:class_starts[c + 1]``. Run *j* is on image ``run_images[j]``
     and has ``run_sizes[j, a]`` detections that count in area range *a*. Before it come the segments
-    ``segment_starts[j]:segment_starts[j + 1]`` of misses. A segment has one pattern, the area ranges that its misses count
-    in (``members[p, a]`` says that pattern *p* counts in *a*); the `images` of segment *s* are
-    ``miss_starts[s]:miss_starts[s + 1]``. Misses behind the last hit are left out.
+    ``segment_starts[j]:segment_starts[j + 1]`` of misses. A segment has one pattern, the area ranges that its misses
+    count in (``members[p, a]`` says that pattern *p* counts in *a*); the `images` of segment *s* are
+    ``miss_starts[s]:miss_starts[s + 1]``. Misses after the last hit are left out.
 
-    What runs mean for a bit are its items, in ranking order: those of class *c* and bit *b* are
-    ``item_starts[c * A * T + b]:item_starts[c * A * T + b + 1]``. Item *i* is of run ``item_runs[i]``: ``item_steps[i]`` of
-    its detections count, of which the hits are at the places ``places[place_starts[i]:place_starts[i + 1]]``, from 1 on,
-    and ``item_skips[i]`` are ignored. ``item_kinds[i]`` is `ALONE` where there is one that counts, a hit, and none is
-    ignored, `NO_HIT` where none is a hit, and else 0.
-    The first hit of the item is beyond ``beyond[place_starts[i]]`` caps, and so on.
+    The items of a bit are its runs in ranking order: those of class *c* and bit *b* are ``item_starts[c * A * T +
+    b]:item_starts[c * A * T + b + 1]``. Item *i* is of run ``item_runs[i]``: ``item_steps[i]`` of its detections count,
+    of which the hits are at the places ``places[place_starts[i]:place_starts[i + 1]]``, from 1 on, and
+    ``item_skips[i]`` are ignored. ``item_kinds[i]`` is `ALONE` where there is one that counts, a hit, and none is
+    ignored, `NO_HIT` where none is a hit, and else 0. The first hit of the item is beyond ``beyond[place_starts[i]]``
+    caps, and so on.
     """
 
     class_starts: Array
@@ -65,7 +65,7 @@ class Events(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """What `_look_ahead` counts of the runs of a class: on side 0 (``here``), and where each image has one copy
+    """Counts by `_look_ahead` for the runs of a class: on side 0 (``here``), and with one copy of each image
     (``everywhere``).
     """
 
@@ -74,7 +74,7 @@ class Ahead(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """Room for the ranks of hits on side 0, and for those on side 1."""
+    """Buffers for the ranks of hits on side 0, and on side 1."""
 
     first: Array
     second: Array
@@ -83,8 +83,8 @@ class Sides(NamedTuple):
 class Table(NamedTuple):
     """The columns to fill: ``metrics`` are means over classes, then each of ``by_class`` has a column per class.
 
-    A row of `metrics` is whether it is of recall, the area range, the first threshold and the one after the last, and the
-    cap; a row of `by_class` the first threshold and the one after the last.
+    A row of `metrics` holds: whether it is of recall, area range, range of thresholds, cap; a row of `by_class` the
+    range of thresholds.
     """
 
     metrics: Array
@@ -93,7 +93,7 @@ class Table(NamedTuple):
 
 @kernel
 def count_positives(category: Array, image: Array, counts: Array, codes: Array, out: Array) -> None:
-    """Add up what there is to find: ``out[replicate, side, class, area]``, which comes with zeros."""
+    """Add up the positives: ``out[replicate, side, class, area]``, initially zeros."""
     for r in range(codes.shape[0]):
         for pair in range(category.shape[0]):
             code = codes[r, image[pair]]
@@ -120,13 +120,12 @@ def _most_copies(words: Array) -> int:
 def _look_ahead(
     events: Events, words: Array, chunk: int, begin: int, end: int, sums: Array, out_ahead: Array, out_all: Array
 ) -> None:
-    """Count what is ahead of the runs ``[begin, end)`` of a class, for `LANES` replicates.
+    """Count the detections ahead of the runs ``[begin, end)`` of a class, for `LANES` replicates.
 
     `words` are those of `collect_hits` for these replicates; the bytes of any `chunk` of them add up without a carry.
-    `sums` is room for sums, (areas + 1, `LANES`).
-
-    ``out_ahead[lane, area, run - begin]`` is ``256 * ahead + copies``: the detections on side 0 ahead of a run, and its own
-    copies there; ``out_all[area, run - begin]`` are the detections ahead of it where each image has one copy.
+    `sums` is a buffer, (areas + 1, `LANES`). ``out_ahead[lane, area, run - begin]`` is ``256 * ahead + copies``: the
+    detections on side 0 ahead of a run, and its own copies there; ``out_all[area, run - begin]`` are the detections
+    ahead of it with one copy of each image.
     """
     images, miss_starts = events.images, events.miss_starts
     areas, byte, eight = out_all.shape[0], np.uint64(255), np.uint64(8)
@@ -165,7 +164,7 @@ def _look_ahead(
 def _ranks_of_bit(
     events: Events, items: int, stop: int, begin: int, ahead: Array, written: int, out_ranks: Array
 ) -> int:
-    """Write the ranks of the hits of items ``[items, stop)`` and return where they end.
+    """Write the ranks of the hits of items ``[items, stop)`` and return their end.
 
     ``ahead[run - begin]`` are those of `_look_ahead` for one replicate and area range.
     """
@@ -177,8 +176,8 @@ def _ranks_of_bit(
         many, before = both & 255, (both >> 8) - skipped
         skipped += many * skips[i]
         if kinds[i]:
-            # Four ranks are written whatever the copies, and where there is no hit, as a branch that is guessed wrong takes
-            # longer; the next are written over them.
+            # Four ranks are always written, and overwritten by the next ones if there are fewer, because a mispredicted
+            # branch takes longer.
             for copy in range(4):
                 out_ranks[np.uint64(written + copy)] = before + 1 + copy
             for copy in range(4, many):
@@ -196,10 +195,10 @@ def _ranks_of_bit(
 def _deal_ranks_of_bit(
     events: Events, items: int, stop: int, begin: int, ahead: Ahead, written: int, kept: int, out: Sides
 ) -> int:
-    """Write the ranks of the hits of items ``[items, stop)`` that are on side 0 to ``out.first``, from `written` on, those
-    on side 1 to ``out.second``, from `kept` on, and return where the former end.
+    """Write the ranks of the hits of items ``[items, stop)`` that are on side 0 to ``out.first``, from `written` on,
+    those on side 1 to ``out.second``, from `kept` on, and return the end of the former.
 
-    Place ``run - begin`` of `ahead` is that of a run, for one replicate and area range.
+    Element ``run - begin`` of `ahead` is that of a run, for one replicate and area range.
     """
     runs, kinds, skips = events.item_runs, events.item_kinds, events.item_skips
     place_starts, places, base, one = events.place_starts, events.places, np.uint64(begin), np.uint64(1)
@@ -214,7 +213,7 @@ def _deal_ranks_of_bit(
         skipped += gone
         others_skipped += skips[i] - gone
         if kinds[i]:
-            # Written on both sides, and on one of them or both written over, as a branch that is guessed wrong takes longer.
+            # Written on both sides, and later overwritten on one or both, because a mispredicted branch takes longer.
             out_ranks[np.uint64(written)] = before + 1
             out_others[np.uint64(kept)] = others_before + 1
             hit = kinds[i] & 1
@@ -244,8 +243,8 @@ def _deal_ranks(
 ) -> None:
     """Write the ranks of the hits of a class in one replicate, of side 0 and then of side 1.
 
-    `ahead` is for this replicate, (areas, runs); `spare` is room for the ranks of one side. The first of the rankings is
-    `ranking`; it begins at ``out_starts[ranking]``.
+    `ahead` is for this replicate, (areas, runs); `spare` is a buffer for the ranks of one side. The first ranking is
+    `ranking`, which begins at ``out_starts[ranking]``.
     """
     item_starts, thresholds = events.item_starts, bits // ahead.everywhere.shape[0]
     written, kept = out_starts[ranking], 0
@@ -270,7 +269,7 @@ def _count_within(
     """Count the hits of items ``[items, stop)`` within each smaller cap: ``out_near[lane * sides + side, cap]``.
 
     `words` are those of `collect_hits` for `LANES` replicates, and the bytes of any `chunk` of them add up without a carry;
-    where `out_near` has fewer rows than there are lanes the others are left out. `sums` is room for `LANES` sums.
+    if `out_near` has fewer rows than lanes, the other lanes are left out. `sums` is a buffer for `LANES` sums.
     """
     run_images, runs, place_starts, beyond = events.run_images, events.item_runs, events.place_starts, events.beyond
     byte, eight = np.uint64(255), np.uint64(8)
@@ -294,7 +293,7 @@ def _count_within(
         for row in range(out_near.shape[0] // sides):
             found = sums[row] + np.int64((word >> (eight * np.uint64(row))) & byte)
             out_near[row * sides, cap] = found
-            if sides == 2:  # what is not on the one side is on the other
+            if sides == 2:  # hits not on one side are on the other
                 out_near[row * sides + 1, cap] = total - found
 
 
@@ -304,7 +303,7 @@ def collect_hits(
 ) -> None:
     """Write the ranks of the hits of classes ``[begin, end)``.
 
-    Copies of a miss are only counted; those of a run follow each other whole, as those of an image would.
+    Copies of a miss are only counted; copies of a run follow each other as a whole.
 
     Parameters
     ----------
@@ -314,12 +313,12 @@ def collect_hits(
         Each replicate's copies of each image on side 0, at most 255, one byte each: of replicate *r* those of image *i* are
         ``words[r // LANES, i] >> 8 * (r % LANES) & 255``.
     sides : {1, 2}
-        How many sides there are. Where there are two, each image has one copy, on one of them.
+        Number of sides. With two, each image has one copy, on one of them.
     out_starts : (n + 1,) int64
-        Out: where each ranking's hits are. The ranking of class *c*, row ``replicate * sides + side`` and bit *b* is
+        Out: the range of each ranking's hits. The ranking of class *c*, row ``replicate * sides + side`` and bit *b* is
         ``((c - begin) * rows + row) * A * T + b``.
     out_ranks : int64
-        Out: the ranks of the hits, one ranking after the other; there is room for `SPARE` more.
+        Out: the ranks of the hits by ranking, with room for `SPARE` more.
     out_near : (K, rows, caps, T) int64
         Out: the hits of the first area range within each cap but the largest, of classes ``[begin, end)``.
     """
@@ -358,7 +357,7 @@ def collect_hits(
 
 @helper
 def _pairwise(values: Array, begin: int, count: int) -> Any:
-    """Add up as numpy does, at most 128 values: eight partial sums, then the rest."""
+    """Sum at most 128 values as numpy does: eight partial sums, then the rest."""
     if count < 8:
         total = 0.0
         for i in range(begin, begin + count):
@@ -384,12 +383,11 @@ def _pairwise(values: Array, begin: int, count: int) -> Any:
 
 @helper
 def _sum(values: Array, begin: int, count: int, stack: Array) -> Any:
-    """Add up as numpy does, so that a mean has the same bits: halves that are multiples of eight, down to 128 values.
-
-    `stack` is room for the sums of left halves and what is right of them: (64, 3).
+    """Sum as numpy does, so that a mean has the same bits: halves that are multiples of eight, down to 128 values.
+    `stack` is a buffer for left sums and pending right halves, (64, 3).
     """
     depth, total = 0, 0.0
-    # A row of the stack is a half that waits: where it begins, its length, and, where its left is done, the left's sum.
+    # A row of the stack is a pending half: its start, its length, and the sum of its left half, once computed.
     done = np.int64(-1)
     while True:
         while count > 128:
@@ -410,14 +408,14 @@ def _sum(values: Array, begin: int, count: int, stack: Array) -> Any:
         stack[depth - 1, 1] = done
 
 
-#: Classes transposed at a time: a class's values are contiguous, those of one threshold and recall are far apart, so few
-#: classes are read by turns and their values are written close together.
+#: Number of classes transposed at a time: values of a class are contiguous, those of one threshold and recall are far
+#: apart, so few classes are read alternately and their values are written close together.
 _TOGETHER = 8
 
 
 @helper
 def _bring_together(values: Array, classes: Array, row: int, area: int, out: Array) -> None:
-    """Write what some `classes` have in one row and area range, by threshold, recall and class, in that order."""
+    """Gather the values of some `classes` in one row and area range, by threshold, recall and class, in that order."""
     thresholds, recalls, many = values.shape[3], values.shape[4], classes.size
     for begin in range(0, many, _TOGETHER):
         end = min(begin + _TOGETHER, many)
@@ -434,10 +432,10 @@ def average(
 ) -> None:
     """Write the columns of rows ``[begin, end)`` into ``out[row, column]``; NaN where no class has positives.
 
-    ``values[class, row, area, threshold, recall]`` is what AP is the mean of. ``hits[class, row, area, threshold]`` are
-    those that recall is made of, `near` (see `collect_hits`) those within the smaller caps, and
-    ``positives[class, row, area]`` what there is to find. Means are taken over
-    threshold, recall and class, in that order, as pycocotools takes them.
+    ``values[class, row, area, threshold, recall]`` are the values that AP averages. ``hits[class, row, area,
+    threshold]`` are the hits for recall, `near` (see `collect_hits`) those within the smaller caps, and
+    ``positives[class, row, area]`` the numbers of positives. Means are taken over threshold, recall and class, in that
+    order, as pycocotools takes them.
     """
     classes, rows, areas, thresholds, recalls = values.shape
     gathered, stack = np.empty(classes * thresholds * recalls), np.empty((64, 3))

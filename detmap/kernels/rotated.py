@@ -1,10 +1,10 @@
-"""How much two quadrilaterals overlap: rotated boxes, whose corners are known.
+"""Overlaps of quadrilaterals, such as rotated boxes, given by their corners.
 
-Corners are taken relative to one corner of the pair and carried as sums of two floats (double-double: about 32 digits), so
-that an overlap does not depend on where on the image the shapes lie or how thin they are: but for one pair in billions it is
+Corners are taken relative to one corner of the pair and carried as sums of two floats (double-double: about 32 digits),
+so that an overlap does not depend on the shapes' place on the image or thinness: except for one pair in billions it is
 the float nearest to the exact value. A polygon is clipped by the sides of a convex one (Sutherland and Hodgman, 1974).
-Quadrilaterals that are not convex are two triangles with signs: regions count as often as the outline winds around them,
-which is how DOTA's development kit counts.
+Non-convex quadrilaterals are two signed triangles: regions count as often as the outline winds around them, as in
+DOTA's development kit.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from detmap.kernels import helper, innermost, kernel
 Array = NDArray[Any]
 Double = tuple[float, float]
 
-#: Splits a float into two halves of 26 bits, whose products are exact (Veltkamp and Dekker).
+#: Splits a float into halves of 26 bits, whose products are exact (Veltkamp and Dekker).
 _SPLITTER = 134217729.0
 
-#: Coordinates beyond these are scaled by a power of two, so that no product of them leaves the range of a float.
+#: Coordinates beyond these limits are scaled by a power of two, so that products stay within the range of floats.
 _LARGE, _SMALL, _SCALE = 2.0**200, 2.0**-200, 2.0**400
 
-#: Shapes of a smaller area overlap nothing: the products of their sides are no longer exact.
+#: Minimum area for an overlap: below it, products of sides are no longer exact.
 LEAST_AREA = 1e-280
 
-#: Overlaps below this are what rounding leaves of shapes that touch.
+#: Overlaps below this are rounding errors of shapes that touch.
 _NOTHING = 1e-20
 
-#: Relative margin for what is rejected by bounds alone, whose arithmetic is rounded.
+#: Relative margin for rejection by bounds, whose arithmetic is rounded.
 _MARGIN = 1e-9
 
-#: Rows of scratch for each polygon: a clip at most doubles the vertices, and there are four.
+#: Number of rows of scratch for each polygon: four clips, each of which at most doubles the vertices.
 ROWS = 64
 
 
@@ -51,7 +51,7 @@ class Quads(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Rows of pairs, int64 (p,); whether the second is a ``crowd``; and the ``lowest`` overlap that is to be exact."""
+    """Rows of pairs, int64 (p,); flags of ``crowd`` for the second; and the ``lowest`` overlap that must be exact."""
 
     left: Array
     right: Array
@@ -60,10 +60,9 @@ class Compared(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory of a kernel for one pair, float64 (`ROWS`, 4) each; of points x and y, two floats each.
-
-    ``left`` and ``right`` are the corners of both; ``polygon`` is what is clipped, and ``edges`` what clips it; ``sides``
-    says on which side of an edge the points of the polygon lie, and ``spare`` is where the clipped polygon is made.
+    """Buffers of a kernel for one pair, float64 (`ROWS`, 4) each; of points x and y, two floats each. ``left`` and
+    ``right`` are the corners of both; ``polygon`` is clipped by ``edges``; ``sides`` holds the sides of an edge on
+    which the polygon's points lie, and ``spare`` receives the clipped polygon.
     """
 
     left: Array
@@ -76,7 +75,7 @@ class Scratch(NamedTuple):
 
 @innermost
 def _sum(a: float, b: float) -> Any:
-    """Return a + b and what rounding left of it."""
+    """Return a + b and its rounding error."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
@@ -84,7 +83,7 @@ def _sum(a: float, b: float) -> Any:
 
 @innermost
 def _product(a: float, b: float) -> Any:
-    """Return a * b and what rounding left of it."""
+    """Return a * b and its rounding error."""
     total = a * b
     wide, other = a * _SPLITTER, b * _SPLITTER
     high, high_of_b = wide - (wide - a), other - (other - b)
@@ -137,7 +136,7 @@ def _y(points: Array, row: int) -> Any:
 
 @helper
 def _relative(corners: Array, row: int, origin: tuple[float, float, float], out: Array) -> None:
-    """Write the corners of a row relative to `origin`: x, y and a power of two that they are multiplied by."""
+    """Write the corners of a row relative to `origin`: x, y and the power of two that scales them."""
     for k in range(4):
         x, y = _sum(corners[row, 2 * k], -origin[0]), _sum(corners[row, 2 * k + 1], -origin[1])
         out[k, 0], out[k, 1], out[k, 2], out[k, 3] = (
@@ -172,7 +171,7 @@ def _copy(points: Array, row: int, to: int, out: Array) -> None:
 
 @helper
 def _clip(scratch: Scratch, count: int, a: int, b: int) -> int:
-    """Cut from ``scratch.polygon`` what lies beyond the edge from `a` to `b`; return how many points are left."""
+    """Clip ``scratch.polygon`` by the edge from `a` to `b`; return the number of remaining points."""
     points, sides = scratch.polygon, scratch.sides
     x, y = _x(scratch.edges, a), _y(scratch.edges, a)
     dx, dy = _subtract(_x(scratch.edges, b), x), _subtract(_y(scratch.edges, b), y)
@@ -209,9 +208,8 @@ def _clip(scratch: Scratch, count: int, a: int, b: int) -> int:
 
 @helper
 def _part(points: Array, turn: int, half: int, out: Array) -> int:
-    """Write all corners of a convex quadrilateral, or those of a triangle of another one, so that they turn from x to y.
-
-    Returned is the number of corners; 0 of a triangle without area, and with a minus where a triangle turns the other way.
+    """Write all corners of a convex quadrilateral, or those of a triangle of another one, so that they turn from x to
+    y. Returns the number of corners: 0 for a triangle without area, negated if a triangle turns the other way.
     """
     count, sign = 4, 1
     if turn == 0:
@@ -227,7 +225,7 @@ def _part(points: Array, turn: int, half: int, out: Array) -> int:
 
 @helper
 def twice_shared_area(scratch: Scratch, turn: int, other_turn: int) -> Any:
-    """Return twice the area that ``scratch.left`` and ``scratch.right`` share, as a sum of two floats."""
+    """Return twice the area shared by ``scratch.left`` and ``scratch.right``, as a sum of two floats."""
     total = 0.0, 0.0
     for half in range(1 if turn != 0 else 2):
         for other_half in range(1 if other_turn != 0 else 2):
@@ -247,7 +245,7 @@ def twice_shared_area(scratch: Scratch, turn: int, other_turn: int) -> Any:
 
 @helper
 def _extent(corners: Array, row: int, x: float, y: float) -> float:
-    """Return how far the farthest corner of a row lies from a point, along x or y."""
+    """Return the distance of the farthest corner of a row from a point, along x or y."""
     farthest = 0.0
     for k in range(4):
         farthest = max(farthest, max(abs(corners[row, 2 * k] - x), abs(corners[row, 2 * k + 1] - y)))
@@ -256,7 +254,7 @@ def _extent(corners: Array, row: int, x: float, y: float) -> float:
 
 @helper
 def load(first: Quads, i: int, second: Quads, j: int, scratch: Scratch) -> float:
-    """Write the corners of a pair to ``scratch.left`` and ``scratch.right``, and return what lengths are multiplied by."""
+    """Write the corners of a pair to ``scratch.left`` and ``scratch.right``, and return the scale of lengths."""
     x, y = first.corners[i, 0], first.corners[i, 1]
     extent = max(_extent(first.corners, i, x, y), _extent(second.corners, j, x, y))
     scale = 1.0 / _SCALE if extent > _LARGE else _SCALE if extent < _SMALL else 1.0
@@ -267,7 +265,7 @@ def load(first: Quads, i: int, second: Quads, j: int, scratch: Scratch) -> float
 
 @helper
 def _hopeless(first: Quads, i: int, second: Quads, j: int, crowd: bool, lowest: float) -> bool:
-    """Return whether two convex shapes share so little of the boxes around them that their overlap is below `lowest`."""
+    """Return whether the bounding boxes of two convex shapes overlap so little that their overlap is below `lowest`."""
     if first.turns[i] == 0 or second.turns[j] == 0 or lowest <= 0.0:
         return False
     shared = min(first.areas[i], second.areas[j])
@@ -287,11 +285,12 @@ def _hopeless(first: Quads, i: int, second: Quads, j: int, crowd: bool, lowest: 
 
 @helper
 def _overlap(first: Quads, i: int, second: Quads, j: int, crowd: bool, scratch: Scratch) -> float:
-    """Return what a pair shares over the union, or over the first one's area where the second is a crowd."""
+    """Return the shared area over the union, or over the first one's area if the second is a crowd."""
     load(first, i, second, j, scratch)
     shared = twice_shared_area(scratch, first.turns[i], second.turns[j])
     whole, other = _twice_area(scratch.left, 4), _twice_area(scratch.right, 4)
-    # Outlines are to turn from x to y: of a convex one the corners were taken so, of another the whole is to be positive.
+    # Outlines must turn from x to y: corners of convex ones were ordered so; for others the total area must be
+    # positive.
     if (whole[0] < 0.0 and first.turns[i] == 0) != (other[0] < 0.0 and second.turns[j] == 0):
         shared = -shared[0], -shared[1]
     if whole[0] < 0.0:
@@ -300,7 +299,7 @@ def _overlap(first: Quads, i: int, second: Quads, j: int, crowd: bool, scratch: 
         other = -other[0], -other[1]
     if not crowd:
         whole = _subtract(_add(whole, other), shared)
-    if not (shared[0] > 0.0 and whole[0] > 0.0):  # outlines that cross themselves share negative areas
+    if not (shared[0] > 0.0 and whole[0] > 0.0):  # self-intersecting outlines can share negative areas
         return 0.0
     value = _over(shared, whole)[0]
     return 0.0 if value < _NOTHING else min(value, 1.0)
@@ -308,9 +307,8 @@ def _overlap(first: Quads, i: int, second: Quads, j: int, crowd: bool, scratch: 
 
 @kernel
 def overlaps(first: Quads, second: Quads, pairs: Compared, begin: int, end: int, out: Array) -> None:
-    """Write the overlaps of pairs ``[begin, end)``; 0 where an area is below `LEAST_AREA`.
-
-    What is known to be below ``pairs.lowest`` is 0 too.
+    """Write the overlaps of pairs ``[begin, end)``; 0 if an area is below `LEAST_AREA`, or if the overlap is known to
+    be below ``pairs.lowest``.
     """
     memory = np.empty((6, ROWS, 4))
     scratch = Scratch(memory[0], memory[1], memory[2], memory[3], memory[4], memory[5])

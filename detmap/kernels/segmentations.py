@@ -1,7 +1,6 @@
-"""What COCO calls a segmentation, as JSON -> columns: a compressed mask, a list of run lengths, or polygons.
-
-The bytes are valid JSON, for the scanner of records has passed over them, but for what stands between the brackets of
-lists of numbers, and between braces. Whatever is wrong is a status of the record, never an exception.
+"""Read COCO's segmentations from JSON into columns: compressed masks, lists of run lengths, or polygons. The scanner of
+records has validated the JSON, except the content of lists of numbers and of objects. Problems become a status of the
+record, never an exception.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ from detmap.kernels.words import (
 
 Array = NDArray[Any]
 
-# What a record's segmentation is. Below 0: what is wrong with it.
+# Kind of a record's segmentation; negative values are problems.
 ABSENT, PACKED, LISTED, OUTLINES = range(4)
 NEITHER, INCOMPLETE, TWICE, BAD_SIZE, BAD_COUNTS, FOREIGN, CUT, UNFILLED, NO_OUTLINE, BAD_OUTLINE, SHORT, NO_JSON = (
     range(-1, -13, -1)
 )
 
-# The slots of `state`: the next record, how much of `text`, `ends`, `points`, `vertices` is used, how many doubts there are,
-# and how many polygons have fewer than three points or half a point at the end.
+# The slots of `state`: next record; used lengths of `text`, `ends`, `points`, `vertices`; number of doubts; and number
+# of polygons with fewer than three points or half a point at the end.
 ROW, TEXT, ENDS, POINTS, POLYGONS, DOUBTS, ODD, STATE_SIZE = range(8)
 
 _WORD = 0xFFFFFFFF
@@ -61,11 +60,11 @@ _SEVEN = np.uint64((1 << 56) - 1)
 class Segments(NamedTuple):
     """Records' segmentations.
 
-    ``kinds`` (n,) int8 is one of `ABSENT`, `PACKED`, `LISTED`, `OUTLINES`, or a problem. ``spans`` (n, 4) int64 says where
-    in ``text``, ``ends`` or ``vertices`` its mask, runs or polygons begin and end, and height and width of its image (not
-    of polygons); the end of a string is inverted (~). ``text`` has strings, a NUL behind each; ``ends`` the runs as
-    `detmap.kernels.masks` has them; ``vertices`` how many coordinates each polygon has, which follow each other in
-    ``points``. Of compressed masks there are ``areas``, ``boxes`` (x, y, width, height) and whether they are ``regular``.
+    ``kinds`` (n,) int8 is one of `ABSENT`, `PACKED`, `LISTED`, `OUTLINES`, or a problem. ``spans`` (n, 4) int64 holds
+    the range of its mask, runs or polygons in ``text``, ``ends`` or ``vertices``, and height and width of its image
+    (except for polygons); the end of a string is inverted (~). ``text`` holds NUL-terminated strings; ``ends`` runs as
+    in `detmap.kernels.masks`; ``vertices`` the number of coordinates of each polygon, which are concatenated in
+    ``points``. Compressed masks also have ``areas``, ``boxes`` (x, y, width, height) and ``regular`` flags.
     """
 
     kinds: Array
@@ -81,7 +80,7 @@ class Segments(NamedTuple):
 
 @helper
 def _read_size(data: Any, i: int, powers: Any, out: Segments, row: int) -> int:
-    """Read ``[height, width]``; where it ends, or a problem."""
+    """Read ``[height, width]``; return its end, or a problem."""
     if _byte(data, i) != 91:
         return BAD_SIZE
     for k in range(2):
@@ -97,7 +96,7 @@ def _read_size(data: Any, i: int, powers: Any, out: Segments, row: int) -> int:
 
 @helper
 def _escaped(data: Any, i: int) -> int:
-    """Return the character that an escape stands for, `i` being behind the backslash; 1 where it is none of a mask's."""
+    """Return the character of an escape, with `i` after the backslash; 1 if it cannot occur in a mask."""
     c = _byte(data, i)
     if c == 117:
         value = 0
@@ -109,10 +108,9 @@ def _escaped(data: Any, i: int) -> int:
 
 @helper
 def _read_text(data: Any, i: int, stop: int, out: Segments, at: int) -> Any:
-    """Copy a string, `i` being behind its quote, and a NUL to ``text[at]``; where the next quote is, and where the NUL.
-
-    Where there is no quote ahead of `stop` it is all up to there, or a few bytes more. Eight bytes are written at a time,
-    of which the last are overwritten.
+    """Copy the string after the quote before `i`, and a NUL, to ``text[at]``; return the place of the closing quote,
+    and of the NUL. Without a quote before `stop` everything up to there, or a few bytes more, is copied. Eight bytes
+    are written at a time; surplus ones are overwritten.
     """
     while i < stop:
         if i + 8 <= len(data):
@@ -121,7 +119,7 @@ def _read_text(data: Any, i: int, stop: int, out: Segments, at: int) -> Any:
             special = (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash)) & HIGHS
             for k in range(8):
                 out.text[np.uint64(at + k)] = np.uint8(word >> np.uint64(8 * k) & BYTE)
-            if special == NOTHING:  # a branch, as the next eight bytes need not wait for it
+            if special == NOTHING:  # a branch, so that the next eight bytes need not wait for it
                 i, at = i + 8, at + 8
                 continue
             n = _before(special)
@@ -141,7 +139,7 @@ def _read_text(data: Any, i: int, stop: int, out: Segments, at: int) -> Any:
 
 @helper
 def _why(out: Segments, row: int) -> int:
-    """Return what is wrong with a string that is no mask."""
+    """Return what is wrong with an invalid mask string."""
     foreign = False
     for p in range(out.spans[row, 0], out.spans[row, 1]):
         foreign |= np.uint8(out.text[p] - np.uint8(48)) > 63
@@ -153,7 +151,7 @@ def _why(out: Segments, row: int) -> int:
 
 @helper
 def _read_lengths(data: Any, i: int, powers: Any, out: Segments, at: int) -> Any:
-    """Read a list of run lengths as ends, from ``ends[at]``: how many there are, or a problem; and where the list ends."""
+    """Read a list of run lengths as ends, from ``ends[at]``; return their number, or a problem, and the end of the list."""
     i = _blank(data, i + 1, False)
     total, count = np.int64(0), 0
     if _byte(data, i) == 93:
@@ -188,9 +186,8 @@ def _same(data: Any, one: int, other: int, length: int) -> Any:
 
 @helper
 def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, alike: Array) -> Any:
-    """Read a mask whose bytes around the string are those of the mask before: whether they are.
-
-    `alike` has where those are, before and behind the string, and how many; then height and width.
+    """Read a mask if the bytes around its string equal those of the previous mask; return whether they do. `alike`
+    holds the places and numbers of these bytes, before and after the string, then height and width.
     """
     begin, stop = place[0], place[1]
     if alike[1] == 0 or begin + alike[1] > stop or not _same(data, begin, alike[0], alike[1]):
@@ -204,7 +201,7 @@ def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, 
 
 @helper
 def _read_mask(data: Any, i: int, stop: int, powers: Any, out: Segments, row: int, state: Array, alike: Array) -> Any:
-    """Read an object with size and counts; return what it is, or a problem. Its span ends where it ends in `out`."""
+    """Read an object with size and counts; return its kind, or a problem. Its span ends where its data ends in `out`."""
     if _value_end(data, i, False, powers) != stop:
         return NO_JSON
     kind, sized, length = ABSENT, False, 0
@@ -256,7 +253,7 @@ def _read_mask(data: Any, i: int, stop: int, powers: Any, out: Segments, row: in
 
 @innermost
 def _coordinate(data: Any, i: int, powers: Any) -> Any:
-    """Read a number: the bits of the nearest double, where it ends (-1: there is none), whether the bits are certain."""
+    """Read a number: return the bits of the nearest double, its end (-1: invalid), and whether the bits are certain."""
     negative = np.int64(_byte(data, i) == 45)
     end, certain, bits = np.int64(-1), True, NOTHING
     if i + NUMBER_ROOM < len(data):
@@ -283,9 +280,8 @@ def _coordinate(data: Any, i: int, powers: Any) -> Any:
 
 @innermost
 def _after_number(data: Any, i: int) -> Any:
-    """Pass a comma and white space: where the next element of a list begins (-1: there is none, nor an end), and True.
-
-    Or where the list's closing bracket is, and False.
+    """Skip a comma and white space; return the place of the next element (-1: invalid) and True, or the place of the
+    list's closing bracket and False.
     """
     if i + 2 < len(data) and data[np.uint64(i)] == 44 and data[np.uint64(i + 1)] > 32:
         return i + 1, True
@@ -298,7 +294,7 @@ def _after_number(data: Any, i: int) -> Any:
 
 @helper
 def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, state: Array, doubts: Array) -> int:
-    """Read a list of polygons; return what it is, or a problem, or `ABSENT` where there is no room for doubts."""
+    """Read a list of polygons; return its kind, or a problem, or `ABSENT` if there is no room for doubts."""
     polygon, at = state[POLYGONS], state[POINTS]
     first = polygon
     i = _blank(data, i + 1, False)
@@ -331,7 +327,7 @@ def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, stat
         if polygon == first and at - begin < 6:
             return SHORT
         state[ODD] += (at - begin < 6) or ((at - begin) & 1)
-        at -= (at - begin) & 1  # pycocotools leaves out half a point
+        at -= (at - begin) & 1  # pycocotools drops half a point
         out.vertices[polygon] = at - begin
         polygon += 1
         i, another = _after_number(data, i + 1)
@@ -346,20 +342,20 @@ def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, stat
 def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, state: Array, out: Segments) -> None:
     """Read the segmentations of records from ``state[ROW]`` on, until the list of doubts is full.
 
-    Where no record was read, the list is too short for one.
+    If no record was read, the list of doubts is too short for one.
 
     Parameters
     ----------
     data : (k,) uint8
         JSON, at least eight bytes.
     places : (n, 2) int64
-        Where each record's value begins and ends; -1 where it has none.
+        The range of each record's value; -1 if it has none.
     powers : uint64
         As in `detmap.kernels.values.skip_value`.
     doubts : (d, 3) int64
         Out: coordinates that are left to ``float()``: where in ``out.points``, first byte, end.
     state : (STATE_SIZE,) int64
-        In and out. A record that has more doubts than there is room for, alone, is a `BAD_OUTLINE`.
+        In and out. A record that alone has more doubts than there is room for is a `BAD_OUTLINE`.
     out : Segments
         Out. ``points`` are uint64, the bits of doubles. There must be room: ``text`` of as many bytes as the values have,
         and eight more; ``ends``, ``points`` and ``vertices`` of half as many elements, and one more.

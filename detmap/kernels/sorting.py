@@ -1,4 +1,4 @@
-"""Counting and radix sorts on ragged groups, and what rows become when they are sorted."""
+"""Counting and radix sorts on ragged groups, with the columns of rows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from detmap.kernels import helper, kernel
 
 Array = NDArray[Any]
 
-_SMALL = 40  # below this an insertion sort beats counting bytes
+_SMALL = 40  # size below which insertion sort is faster than a radix sort
 
 
 @helper
 def _count(keys: Array, order: Array, out_starts: Array) -> Any:
-    """Write where each of g groups would start if ``order`` were sorted by its keys, and where the last ends; return n."""
+    """Write the start of each of g groups if ``order`` were sorted by its keys, and the end of the last; return n."""
     count = order.shape[0] if order.shape[0] else keys.shape[0]
     for g in range(out_starts.shape[0]):
         out_starts[g] = 0
@@ -31,7 +31,7 @@ def _count(keys: Array, order: Array, out_starts: Array) -> Any:
 def group_by(keys: Array, order: Array, out_order: Array, out_starts: Array) -> None:
     """Stably sort `order` by ``keys[order[i]]``, integers in ``[0, g)``; ``out_starts`` (g + 1) says where groups start.
 
-    An empty `order` stands for all keys in turn: where no row is to be sorted the keys are empty too.
+    An empty `order` means all keys in sequence; if there are no rows to sort the keys are empty too.
     """
     count = _count(keys, order, out_starts)
     at = out_starts.copy()
@@ -44,7 +44,7 @@ def group_by(keys: Array, order: Array, out_order: Array, out_starts: Array) -> 
 
 @kernel
 def place_by(keys: Array, order: Array, out_places: Array, out_starts: Array) -> None:
-    """Write the position of every row in what `group_by` would make of `order`, which holds every row once or is empty."""
+    """Write the position of every row under the sort of `group_by`; `order` holds every row once, or is empty."""
     count = _count(keys, order, out_starts)
     at = out_starts.copy()
     for i in range(count):
@@ -56,7 +56,7 @@ def place_by(keys: Array, order: Array, out_places: Array, out_starts: Array) ->
 
 @helper
 def _descending_key(bits: Any) -> Any:
-    """Return an unsigned key that ascends as the score with these bits descends; -0.0 is 0.0, NaN comes last."""
+    """Return an unsigned key that ascends as the score with these bits descends; -0.0 equals 0.0, NaN comes last."""
     sign = np.uint64(1) << np.uint64(63)
     magnitude = bits & ~sign
     if magnitude > np.uint64(0x7FF0000000000000):
@@ -67,7 +67,7 @@ def _descending_key(bits: Any) -> Any:
 
 
 class Keyed(NamedTuple):
-    """Rows with what they are sorted by: row ``order[first + i]`` has key ``keys[i]``, for a `first` given besides."""
+    """Rows with sort keys: row ``order[first + i]`` has key ``keys[i]``; `first` is passed separately."""
 
     keys: Array
     order: Array
@@ -75,7 +75,7 @@ class Keyed(NamedTuple):
 
 @helper
 def _by_byte(rows: Keyed, first: int, size: int, shift: Any, out: Keyed, out_first: int, counts: Array) -> None:
-    """Stably sort by one byte of the keys, from one pair of arrays into another; their orders begin at different places."""
+    """Stably sort by one byte of the keys, from one pair of arrays into another, whose orders begin at different places."""
     keys, order, byte = rows.keys, rows.order, np.uint64(255)
     for value in range(256):
         counts[value] = 0
@@ -96,11 +96,12 @@ def _by_byte(rows: Keyed, first: int, size: int, shift: Any, out: Keyed, out_fir
 
 @helper
 def _by_bytes(rows: Keyed, first: int, size: int, differing: Any, lowest: int, spare: Keyed, counts: Array) -> None:
-    """Stably sort by the bytes of the keys from the `lowest` on; by those alone in which they differ."""
+    """Stably sort by the bytes of the keys from the `lowest` on, skipping bytes that are equal in all keys."""
     moved = False
     for byte in range(lowest, 8):
         shift = np.uint64(8 * byte)
-        if (differing >> shift) & np.uint64(255) == 0:  # three of scores that were single precision, most of small keys
+        # three bytes are equal for widened float32 scores, and most for small keys
+        if (differing >> shift) & np.uint64(255) == 0:
             continue
         if moved:
             _by_byte(spare, np.int64(0), size, shift, rows, first, counts)
@@ -114,7 +115,7 @@ def _by_bytes(rows: Keyed, first: int, size: int, differing: Any, lowest: int, s
 
 @helper
 def _by_insertion(keys: Array, order: Array, first: int, size: int, limit: int) -> bool:
-    """Stably sort by insertion; give up, with equal keys in order still, where that takes more than `limit` moves."""
+    """Stably sort by insertion; give up, with equal keys still in order, after more than `limit` moves."""
     for i in range(1, size):
         key, item, j = keys[i], order[first + i], i
         while j > 0 and keys[j - 1] > key:
@@ -131,9 +132,8 @@ def _by_insertion(keys: Array, order: Array, first: int, size: int, limit: int) 
 def _sort(
     keys: Array, size: int, order: Array, first: int, spare_keys: Array, spare_order: Array, counts: Array
 ) -> None:
-    """Stably sort ``order[first:first + size]`` by ascending ``keys[:size]``, 64 bits each, which move along.
-
-    A few by insertion, more by counting bytes.
+    """Stably sort ``order[first:first + size]`` by ascending ``keys[:size]``, 64 bits each, which move along: by
+    insertion if there are few, else by radix sort.
     """
     if size <= _SMALL:
         _by_insertion(keys, order, first, size, size * size)
@@ -142,7 +142,7 @@ def _sort(
     for i in range(1, size):
         differing |= keys[i] ^ keys[0]
     if differing >> np.uint64(32):
-        # Few scores share the upper half of their bits: what is left to do then is little, or is done from the start.
+        # Few scores share the upper half of their bits, so what remains after it is little, or the sort starts over.
         _by_bytes(rows, first, size, differing, np.int64(4), spare, counts)
         if _by_insertion(keys, order, first, size, 4 * size):
             return
@@ -151,7 +151,7 @@ def _sort(
 
 @helper
 def _longest_group(starts: Array, begin: int, end: int) -> int:
-    """Return how many elements the longest of groups ``[begin, end)`` has."""
+    """Return the size of the longest of groups ``[begin, end)``."""
     longest = 0
     for g in range(begin, end):
         longest = max(longest, starts[g + 1] - starts[g])
@@ -159,7 +159,7 @@ def _longest_group(starts: Array, begin: int, end: int) -> int:
 
 
 class Placed(NamedTuple):
-    """The row at each position, in the order of cells, with its image, category, rank within the cell, and bits of score."""
+    """The row at each position in cell order, with its image, category, rank within the cell, and bits of score."""
 
     order: Array
     image: Array
@@ -174,10 +174,10 @@ def arrange_cells(
 ) -> int:
     """Cut the rows of images ``[begin, end)`` into cells of one category each, by descending score; return how many.
 
-    Image *g* has the rows ``out.order[starts[g]:starts[g + 1]]``, which are sorted here. Written are the other columns of
-    `out`, and from ``out_starts[starts[begin]]`` on where the cells start. Where categories are `merged` an image is one
-    cell, of category 0, whose rows still stand by category where scores are equal. Without the `bits` of scores, uint64
-    (empty), the rows of a category keep their order. To view scores as bits here would take longer to compile than to sort.
+    Image *g* has the rows ``out.order[starts[g]:starts[g + 1]]``, which are sorted in place. The other columns of `out`
+    are written, and the starts of the cells from ``out_starts[starts[begin]]`` on. With `merged` categories an image is
+    one cell of category 0, with ties ordered by category. Without the `bits` of scores, uint64 (empty), the rows of a
+    category keep their order.
     """
     order = out.order
     longest = _longest_group(starts, begin, end)
@@ -187,7 +187,7 @@ def arrange_cells(
     cells = 0
     for g in range(begin, end):
         start, stop = starts[g], starts[g + 1]
-        # Detectors mostly write an image's detections by descending score: then every category is in order too.
+        # Most detectors write an image's detections by descending score: then every category is already in order.
         in_order = True
         if bits.shape[0]:
             in_order = not merged
@@ -203,7 +203,7 @@ def arrange_cells(
             after = first + 1
             while after < stop and (merged or category[order[after]] == category[order[first]]):
                 after += 1
-            # Most categories have a row or two in an image: a call for every one would take longer than all else here.
+            # Most categories have one or two rows in an image: a call for each would dominate the time.
             rises = False
             for i in range(first, after if after - first > 1 else first):
                 keys[i - first] = _descending_key(bits[order[i]])
@@ -227,7 +227,7 @@ def arrange_cells(
 
 
 class Rows(NamedTuple):
-    """The columns of a tally but for the category; see `detmap.detection.tally.Tally`. ``order`` may be empty."""
+    """The columns of a tally except the category; see `detmap.detection.tally.Tally`. ``order`` may be empty."""
 
     image: Array
     rank: Array
@@ -239,7 +239,7 @@ class Rows(NamedTuple):
 
 @kernel
 def scatter_rows(places: Array, begin: int, end: int, rows: Rows, out: Rows) -> None:
-    """Write rows ``[begin, end)`` to their `places`, column after column: few cache lines are written to at a time."""
+    """Write rows ``[begin, end)`` to their `places`, column by column, so that few cache lines are written at a time."""
     for i in range(begin, end):
         out.image[places[i]] = rows.image[i]
     for i in range(begin, end):
@@ -257,10 +257,10 @@ def scatter_rows(places: Array, begin: int, end: int, rows: Rows, out: Rows) -> 
 
 @kernel
 def sort_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array) -> None:
-    """Stably sort the rows of groups ``[begin, end)`` by descending score, where they are, and write which group each is of.
+    """Stably sort the rows of groups ``[begin, end)`` by descending score, in place, and write each row's group.
 
-    Group *g* has rows ``[starts[g], starts[g + 1])``. Scores are given as their bits, uint64. A column is copied before its
-    rows are put into their order: into what the sort of the group leaves free.
+    Group *g* has rows ``[starts[g], starts[g + 1])``. Scores are given as their bits, uint64. Each column is copied to
+    the buffers of the sort before its rows are reordered.
     """
     longest = _longest_group(starts, begin, end)
     keys, spare_keys = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
@@ -303,7 +303,7 @@ def sort_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array)
 def join(
     left_group: Array, left_key: Array, right_group: Array, right_key: Array, out_left: Array, out_right: Array
 ) -> int:
-    """Write the positions at which two lists, ascending by (group, key), hold the same pair; return how many."""
+    """Write the positions at which two lists, ascending by (group, key), hold the same pair; return their number."""
     i, j, pairs = 0, 0, 0
     while i < left_group.shape[0] and j < right_group.shape[0]:
         if left_group[i] == right_group[j] and left_key[i] == right_key[j]:

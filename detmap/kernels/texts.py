@@ -1,4 +1,4 @@
-"""Strings that lie in a document: numbered, found, ranked, and kept when the bytes that they lie among are not."""
+"""Strings within a document: numbering, lookup, ranking, and copying before the document is freed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from detmap.kernels import helper, innermost, kernel
 from detmap.kernels.words import ALL, BYTE, HIGHS, NOTHING, U1, U24, U32, _load, _lowest_bit
 
-# A string is a word: its first byte's position, then its length in the lower bits.
+# A string is stored in a word: the position of its first byte, then its length in the lower bits.
 LENGTH_BITS = 24
 LENGTHS = np.uint64((1 << LENGTH_BITS) - 1)
 ABSENT = ALL
@@ -18,11 +18,11 @@ MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 @kernel
 def kept_size(words: Any) -> int:
-    """Return how many bytes `keep` copies."""
+    """Return the number of bytes that `keep` copies."""
     size = NOTHING
     if len(words) > 0 and words[0] != ABSENT:
         size = words[0] & LENGTHS
-    for row in range(1, len(words)):  # no row needs what the one before made: several are looked at at once
+    for row in range(1, len(words)):  # iterations are independent, so several run at once
         word = words[np.uint64(row)]
         own = (word != ABSENT) & (word != words[np.uint64(row) - U1])
         size += word & LENGTHS if own else NOTHING
@@ -31,7 +31,7 @@ def kept_size(words: Any) -> int:
 
 @innermost
 def _copy_eight(data: Any, place: Any, kept: Any, end: Any) -> None:
-    """Copy eight bytes: all are read before any is written, so that a compiler makes one load and one store of them."""
+    """Copy eight bytes, reading all before writing any, so that compilers emit one load and one store."""
     one, two = np.uint64(1), np.uint64(2)
     place, end, four = np.uint64(place), np.uint64(end), np.uint64(4)
     a, b, c, d = data[place], data[place + one], data[place + two], data[place + two + one]
@@ -43,18 +43,18 @@ def _copy_eight(data: Any, place: Any, kept: Any, end: Any) -> None:
 
 @kernel
 def keep(data: Any, words: Any, kept: Any, offset: int) -> None:
-    """Copy strings one after the other, and say where they are now. Rows in succession of one word share their copy.
+    """Copy strings consecutively, and update their locations. Consecutive rows with the same word share a copy.
 
     Parameters
     ----------
     data : (n,) uint8
-        Where they lie.
+        The buffer that holds them.
     words : (rows,) uint64
         In and out: position and length of each; all bits are set where a row has none.
     kept : (`kept_size(words)`,) uint8
         Out: the strings.
     offset : int
-        What is counted as the position of the first byte of `kept`.
+        The position assigned to the first byte of `kept`.
     """
     end, last, copied = 0, ABSENT, ABSENT
     for row in range(len(words)):
@@ -68,7 +68,7 @@ def keep(data: Any, words: Any, kept: Any, offset: int) -> None:
             k = 0
             while k < length:
                 if place + k + 8 <= len(data) and end + k + 8 <= len(kept):
-                    _copy_eight(data, place + k, kept, end + k)  # what is too much the next string overwrites
+                    _copy_eight(data, place + k, kept, end + k)  # surplus bytes are overwritten by the next string
                     k += 8
                 else:
                     kept[end + k] = data[place + k]
@@ -87,17 +87,17 @@ def split(data: Any, size: int, longest: int, words: Any) -> int:
     data : (n,) uint8
         The strings, at least eight bytes, of which the first `size` count.
     size, longest : int
-        How many bytes there are, and how many a string may have.
+        Number of bytes, and maximum length of a string.
     words : (rows,) uint64
-        Out: position and length of each string; of more strings than rows the others are counted alone.
+        Out: position and length of each string; strings beyond the number of rows are only counted.
 
     Returns
     -------
     int
-        How many strings there are; -1 minus the row of the first one that is too long.
+        Number of strings; or -1 minus the row of the first one that is too long.
     """
     begin, count = 0, 0
-    for i in range(0, size + 1, 8):  # behind the last byte lies a zero
+    for i in range(0, size + 1, 8):  # a zero follows the last byte
         word = _load(data, i)
         zeros = ~((word & ~HIGHS) + ~HIGHS | word | ~HIGHS)
         while zeros != NOTHING:
@@ -116,7 +116,7 @@ def split(data: Any, size: int, longest: int, words: Any) -> int:
 
 @helper
 def _hash(data: Any, word: Any, seed: Any) -> Any:
-    """Hash the string that `word` locates; the seed keeps a document from choosing its collisions."""
+    """Hash the string that `word` locates; a random seed prevents crafted collisions."""
     begin = np.int64(word) >> LENGTH_BITS
     length = np.int64(word & LENGTHS)
     value = (seed ^ np.uint64(length)) * MIXER
@@ -126,13 +126,13 @@ def _hash(data: Any, word: Any, seed: Any) -> Any:
             part &= ALL >> np.uint64(64 - 8 * (length - k))
         value = (value ^ part) * MIXER
         value ^= value >> U32
-    value *= MIXER  # strings that differ in their last bytes differ in few bits as yet
+    value *= MIXER  # strings that differ in their last bytes still differ in few bits
     return value ^ value >> U32
 
 
 @helper
 def _same(data: Any, word: Any, others: Any, other: Any) -> Any:
-    """Whether a string of `data` and a string of `others` have the same bytes."""
+    """Return whether a string of `data` and a string of `others` have the same bytes."""
     begin = np.int64(word) >> LENGTH_BITS
     place = np.int64(other) >> LENGTH_BITS
     length = np.int64(word & LENGTHS)
@@ -167,7 +167,7 @@ def factorise(data: Any, words: Any, seed: Any, codes: Any, firsts: Any) -> int:
     Returns
     -------
     int
-        How many distinct strings there are.
+        Number of distinct strings.
     """
     table = np.full(1 << 10, -1, np.int32)
     hashes = np.zeros(len(table), np.uint64)
@@ -209,7 +209,7 @@ class Grouped(NamedTuple):
     Attributes
     ----------
     data : (n,) uint8
-        The buffer that they lie in, at least eight bytes.
+        The buffer that holds them, at least eight bytes.
     words : (n,) uint64
         Position and length of each.
     starts : (groups + 1,) int64
@@ -223,23 +223,23 @@ class Grouped(NamedTuple):
 
 @kernel
 def find_strings(searched: Grouped, sought: Grouped, begin: int, stop: int, seed: Any, found: Any) -> int:
-    """Find, group by group, strings of one buffer among the strings of another, which repeats none within a group.
+    """Find, group by group, strings of one buffer among those of another, which are distinct within a group.
 
     Parameters
     ----------
     searched, sought : Grouped
-        The strings that are searched, and those that are looked for among them, in as many groups.
+        The strings to search in, and those to look for, with the same number of groups.
     begin, stop : int
         The groups to work on.
     seed : uint64
         Seed of the hash; the outcome does not depend on it.
     found : (n,) int64
-        Out: for each string that is looked for its place among the strings of its group, -1 where it is not there.
+        Out: for each sought string its index among the strings of its group, -1 if absent.
 
     Returns
     -------
     int
-        -1, or the first row of ``searched.words`` whose string its group had before; from that group on nothing is sought.
+        -1, or the first row of ``searched.words`` that repeats a string of its group, where the search stops.
     """
     data, words, starts = searched.data, searched.words, searched.starts
     wanted_data, wanted, wanted_starts = sought.data, sought.words, sought.starts
@@ -278,7 +278,7 @@ def find_strings(searched: Grouped, sought: Grouped, begin: int, stop: int, seed
 
 @helper
 def _higher(data: Any, word: Any, others: Any, other: Any) -> Any:
-    """Whether a string of `data` is higher than a string of `others`, as bytes."""
+    """Return whether a string of `data` is greater than a string of `others`, compared as bytes."""
     place, other_place = np.int64(word) >> LENGTH_BITS, np.int64(other) >> LENGTH_BITS
     length, other_length = np.int64(word & LENGTHS), np.int64(other & LENGTHS)
     shorter = min(length, other_length)
@@ -295,8 +295,8 @@ def _higher(data: Any, word: Any, others: Any, other: Any) -> Any:
 
 @helper
 def _ahead(data: Any, score: float, word: Any, other_score: float, other_word: Any) -> Any:
-    """Whether a row ranks ahead of another one: by the higher score, then by the higher string."""
-    tied = np.uint64(score == other_score)  # without a tie, empty strings at 0 are compared
+    """Return whether a row ranks ahead of another: by higher score, then by greater string."""
+    tied = np.uint64(score == other_score)  # without a tie, empty strings at 0 are compared instead
     return (score > other_score) | _higher(data, tied * word, data, tied * other_word)
 
 
@@ -326,7 +326,7 @@ def rank_rows(data: Any, words: Any, scores: Any, starts: Any, begin: int, stop:
     for group in range(begin, stop):
         first, end = starts[group], starts[group + 1]
         width = 1
-        while width < end - first:  # merge neighbours; most runs come in order, and then nothing moves
+        while width < end - first:  # merge neighbours; most runs are already in order, and nothing moves
             for left in range(first, end - width, 2 * width):
                 middle = left + width
                 right = min(middle + width, end)
@@ -351,7 +351,7 @@ def rank_rows(data: Any, words: Any, scores: Any, starts: Any, begin: int, stop:
 
 
 class Tied(NamedTuple):
-    """Strings in groups, as in `Grouped`, and for each the number of its score among the scores of its group, from 1 on."""
+    """Strings in groups, as in `Grouped`, and the number of each one's score among the scores of its group, from 1."""
 
     data: Any
     words: Any
@@ -361,16 +361,16 @@ class Tied(NamedTuple):
 
 @kernel
 def count_before(listed: Tied, sought: Tied, descending: bool, before: Any) -> None:
-    """Count for some strings of groups how many strings of their group and of their score come before them.
+    """Count for some strings how many strings of their group with the same score come before them.
 
     Parameters
     ----------
     listed, sought : Tied
-        All strings, and those that are counted for, in as many groups; each is among the others, with its number.
+        All strings, and the subset to count for, with the same number of groups.
     descending : bool
-        Whether strings of one score are in descending order, as bytes; otherwise they are in the order of `listed`.
+        Whether strings of one score are in descending order of bytes, or else in the order of `listed`.
     before : (n,) int64
-        Out: how many, for each string of `sought`.
+        Out: the count for each string of `sought`.
     """
     words, numbers = listed.words, listed.numbers
     most = 0
@@ -380,7 +380,7 @@ def count_before(listed: Tied, sought: Tied, descending: bool, before: Any) -> N
     for group in range(len(listed.starts) - 1):
         first, last = listed.starts[group], listed.starts[group + 1]
         highest = 0
-        for row in range(first, last):  # the rows of a score, one after the other
+        for row in range(first, last):  # the rows of a score in sequence
             ends[numbers[row]] += 1
             highest = max(highest, numbers[row])
         for number in range(highest, 0, -1):

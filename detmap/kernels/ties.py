@@ -1,7 +1,6 @@
-"""What tied items leave open: AP and its relatives over every order of the items that share a score.
-
-Kernels read the waist (see `detmap.hits.Hits`) with the bounds of the tied groups: hit *j* is in a group of ``tied[j]``
-items, with ``ahead[j]`` items before it.
+"""Ties: expectation and range of AP and related metrics over all orders of items with equal scores. Kernels read the
+columns of `detmap.hits.Hits` with the bounds of the tied groups: hit *j* is in a group of ``tied[j]`` items, with
+``ahead[j]`` items before it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ Array = NDArray[Any]
 
 
 class Ties(NamedTuple):
-    """Rankings by the tied groups of their hits, with the columns of `detmap.hits.Hits`; and the rank that each ends at."""
+    """Rankings by the tied groups of their hits, with the columns of `detmap.hits.Hits`, and the ``depth`` of each."""
 
     starts: Array
     ahead: Array
@@ -29,7 +28,7 @@ class Ties(NamedTuple):
 
 @helper
 def _group_end(ahead: Array, j: int, stop: int) -> int:
-    """Return where the tied group of hit `j` ends among the hits before `stop`."""
+    """Return the end of hit `j`'s tied group among the hits before `stop`."""
     end = j + 1
     while end < stop and ahead[end] == ahead[j]:
         end += 1
@@ -100,9 +99,8 @@ def collapsed_average_precision(
 
 @helper
 def _group_sums(before: int, ahead: int, inside: int, trapezoid: bool) -> tuple[float, float]:
-    """Return two sums over the first `inside` places of a tied group: the precision that a hit in a place has from itself
-    and the `before` hits ahead of the group, and the precision that it would gain if all earlier places of the group held
-    hits.
+    """Return two sums over the first `inside` places of a tied group: the precision of a hit in a place from itself and
+    the `before` hits ahead of the group, and the precision it would gain if all earlier places of the group held hits.
     """
     alone, gained = 0.0, 0.0
     for i in range(1, inside + 1):
@@ -132,11 +130,9 @@ def _group_mean(alone: float, gained: float, hits: int, places: int) -> float:
 
 @kernel
 def expected_average_precision(ties: Ties, trapezoid: bool, by_hits: bool, begin: int, end: int, out: Array) -> None:
-    """Write the mean AP at `depth` over all orders of the tied items.
-
-    The sum is divided by ``positives[q]``; with `by_hits` by the hits up to `depth` instead, whose number is random
-    (hypergeometric) in the group that the cut goes through, so that the mean is taken over it. Orders without a hit up to
-    `depth` count 0; out is NaN where no order has one.
+    """Write the expected AP at `depth` over all orders of the tied items. The sum is divided by ``positives[q]``; with
+    `by_hits` by the number of hits up to `depth`, which is hypergeometric in the group that contains the cut. Orders
+    without a hit up to `depth` count 0; NaN if no order has one.
     """
     starts, ahead, tied, positives, depth = ties.starts, ties.ahead, ties.tied, ties.positives, ties.depth
     for q in range(begin, end):
@@ -151,8 +147,8 @@ def expected_average_precision(ties: Ties, trapezoid: bool, by_hits: bool, begin
             n, hits, inside = tied[j], stop - j, min(tied[j], depth[q] - ahead[j])
             alone, gained = _group_sums(j - first, ahead[j], inside, trapezoid)
             if by_hits and inside < n:
-                # The chance that x of the hits fall among the `inside` places, by recurrence over x, in logarithms so that
-                # a large group does not underflow.
+                # The probability that x of the hits fall among the `inside` places, by recurrence over x, in logarithms
+                # so that large groups do not underflow.
                 lowest, highest = max(0, inside - (n - hits)), min(inside, hits)
                 logs = np.zeros(highest - lowest + 1)
                 for x in range(lowest, highest):
@@ -166,7 +162,7 @@ def expected_average_precision(ties: Ties, trapezoid: bool, by_hits: bool, begin
                 out[q] = mean / chances.sum() if j - first + highest > 0 else np.nan
                 crossed = True
                 break
-            # Only `inside` of the group's places count, but a place's neighbours are all of the group's.
+            # Only `inside` of the group's places count, but a place's neighbours are all of the group's places.
             share = (hits - 1) / (n - 1) if n > 1 else 0.0
             total += hits / n * (alone + share * gained)
             j = stop
@@ -182,8 +178,8 @@ def expected_average_precision(ties: Ties, trapezoid: bool, by_hits: bool, begin
 def tie_band(ties: Ties, trapezoid: bool, by_hits: bool, begin: int, end: int, out: Array) -> None:
     """Write the lowest and the highest AP at `depth` over all orders of the tied items into ``out[q]``.
 
-    With a divisor that the order does not touch these are hits last and hits first. With `by_hits` the number of hits that
-    the last group brings before the cut is free within bounds, and every number is tried.
+    With a constant divisor these are hits last and hits first. With `by_hits` the number of hits of the last group
+    before the cut varies within bounds, and every number is tried.
     """
     starts, ahead, tied, positives, depth = ties.starts, ties.ahead, ties.tied, ties.positives, ties.depth
     for q in range(begin, end):
@@ -212,7 +208,7 @@ def tie_band(ties: Ties, trapezoid: bool, by_hits: bool, begin: int, end: int, o
                     top += _precision(c + x, s + x, trapezoid)
                 if x < fewest:
                     continue
-                if x > taken:  # one more hit, ahead of the others, each of which it raises by 1 / rank
+                if x > taken:  # one more hit, ahead of the others, raises each of them by 1 / rank
                     while taken < x:
                         taken += 1
                         rank = s + inside - taken + 1
@@ -249,7 +245,7 @@ def _precision(hits: int, rank: int, trapezoid: bool) -> float:
 
 @kernel
 def expected_first(starts: Array, ahead: Array, tied: Array, depth: int, reciprocal: bool, out: Array) -> None:
-    """Write the mean over all tie orders of 1 / rank of the first hit, or of whether it stands within `depth`.
+    """Write the expectation over all tie orders of 1 / rank of the first hit, or of whether its rank is within `depth`.
 
     0 without hits. The first of r hits among n places is at place i with probability C(n - i, r - 1) / C(n, r).
     """
@@ -267,7 +263,7 @@ def expected_first(starts: Array, ahead: Array, tied: Array, depth: int, recipro
 
 @kernel
 def expected_inverse_last(starts: Array, ahead: Array, tied: Array, out: Array) -> None:
-    """Write the mean over all tie orders of 1 / rank of the last hit; 0 without hits."""
+    """Write the expectation over all tie orders of 1 / rank of the last hit; 0 without hits."""
     for q in range(starts.size - 1):
         out[q] = 0.0
         if starts[q] == starts[q + 1]:
@@ -285,7 +281,7 @@ def expected_inverse_last(starts: Array, ahead: Array, tied: Array, out: Array) 
 
 @kernel
 def expected_within(starts: Array, ahead: Array, tied: Array, depth: Array, out: Array) -> None:
-    """Write the mean number of hits at ranks up to ``depth[q]`` over all orders of the tied items."""
+    """Write the expected number of hits at ranks up to ``depth[q]`` over all orders of the tied items."""
     for q in range(starts.size - 1):
         out[q] = 0.0
         for j in range(starts[q], starts[q + 1]):
@@ -296,7 +292,7 @@ def expected_within(starts: Array, ahead: Array, tied: Array, depth: Array, out:
 
 @kernel
 def expected_first_places(starts: Array, ahead: Array, tied: Array, out: Array) -> None:
-    """Add to ``out[i]`` the chance that the first hit stands at rank ``i + 1``, over all rankings; see `expected_first`."""
+    """Add to ``out[i]`` the probability that the first hit has rank ``i + 1``, over all rankings; see `expected_first`."""
     for q in range(starts.size - 1):
         if starts[q] == starts[q + 1]:
             continue

@@ -1,7 +1,4 @@
-"""JSON values, to the letter of RFC 8259: where strings and whole values end.
-
-That the bytes are UTF-8 the caller checks, on the blocks that are not ASCII.
-"""
+"""Find the ends of JSON strings and values, strictly by RFC 8259. Callers check UTF-8 on blocks that are not ASCII."""
 
 from __future__ import annotations
 
@@ -26,12 +23,12 @@ from detmap.kernels.words import (
     _word,
 )
 
-# Values nested deeper than this are not understood.
+# Maximum depth of nested values.
 MAX_DEPTH = 64
 
 QUOTES = np.uint64(0x2222222222222222)
 BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
-FROM_BRACKETS = np.uint64(0x2525252525252525)  # added to a byte: the highest bit says that it is "[" or more
+FROM_BRACKETS = np.uint64(0x2525252525252525)  # added to a byte, sets the highest bit for "[" and above
 BRACKET, OPENING_BRACE, QUOTE = (np.uint8(ord(c)) for c in '[{"')
 SPACES = np.uint64(0x2020202020202020)
 TRUE, FALSE, NULL = (np.uint64(int.from_bytes(name, "little")) for name in (b"true", b"false", b"null"))
@@ -39,7 +36,7 @@ TRUE, FALSE, NULL = (np.uint64(int.from_bytes(name, "little")) for name in (b"tr
 
 @helper
 def _hexadecimal(c: int) -> int:
-    """The value of a hexadecimal digit, something large for anything else."""
+    """Return the value of a hexadecimal digit, a large number for other characters."""
     if 48 <= c <= 57:
         return c - 48
     if 97 <= c | 32 <= 102:
@@ -49,15 +46,15 @@ def _hexadecimal(c: int) -> int:
 
 @helper
 def _string_end(data: Any, i: int) -> int:
-    """The position after the closing quote of the string whose first character is at `i`, -1 where it is not valid."""
+    """Return the position after the closing quote of the string whose first character is at `i`, -1 if it is invalid."""
     end = 0
-    paired = False  # the escape before was the first half of a pair
+    paired = False  # whether the previous escape was the first half of a surrogate pair
     while end == 0:
         word = _load(data, i)
         quote = word ^ QUOTES
         backslash = word ^ BACKSLASHES
         special = (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash) | ((word - SPACES) & ~word)) & HIGHS
-        if special == NOTHING and not paired:  # a branch, as the next eight bytes need not wait for it
+        if special == NOTHING and not paired:  # a branch, so that the next eight bytes need not wait for it
             i += 8
             continue
         n = _before(special)
@@ -88,7 +85,7 @@ def _string_end(data: Any, i: int) -> int:
 
 @helper
 def _value_of_key(data: Any, i: int, lines: bool) -> int:
-    """Pass a key and its colon: where the value begins, -1 where there is no key."""
+    """Skip a key and its colon; return the place of the value, -1 if there is no key."""
     if _byte(data, i) != 34:
         return -1
     i = _string_end(data, i + 1)
@@ -102,8 +99,8 @@ def _value_of_key(data: Any, i: int, lines: bool) -> int:
 
 @helper
 def _value_end(data: Any, i: int, lines: bool, powers: Any) -> int:
-    """Where the JSON value that begins at `i` ends, -1 where it is not valid or too deep."""
-    objects = NOTHING  # a bit for every open bracket, the innermost lowest: 1 for an object
+    """Return the end of the JSON value that begins at `i`, -1 if it is invalid or too deep."""
+    objects = NOTHING  # one bit per open bracket, the innermost lowest: 1 for an object
     depth = 0
     while True:
         c = _byte(data, i)
@@ -155,18 +152,18 @@ def _value_end(data: Any, i: int, lines: bool, powers: Any) -> int:
 
 @innermost
 def _braces(data: Any, i: int) -> Any:
-    """Set the highest bit of every byte of eight that is an opening brace or more, and clear all other bits."""
+    """Set the highest bit of every byte of eight that is an opening brace or above, and clear all other bits."""
     word = _word(data, i)
     return ((word + FROM_BRACES) | word) & HIGHS
 
 
 @innermost
 def _brace_after(data: Any, i: int) -> Any:
-    """Return where the first byte from `i` on is that is an opening brace or more, or the end."""
+    """Return the first place from `i` on of a byte that is an opening brace or above, or the end."""
     while i + 32 <= len(data):
         one, two, three, four = _braces(data, i), _braces(data, i + 8), _braces(data, i + 16), _braces(data, i + 24)
         if one | two | three | four != NOTHING:
-            # Which of them is first is chosen, not branched upon: it cannot be foretold.
+            # Select the first without branches, which would be unpredictable.
             near, far = one if one != NOTHING else two, three if three != NOTHING else four
             before, beyond = 0 if one != NOTHING else 8, 16 if three != NOTHING else 24
             here = one | two != NOTHING
@@ -179,7 +176,7 @@ def _brace_after(data: Any, i: int) -> Any:
 
 @helper
 def _past_numbers(data: Any, i: int) -> int:
-    """Pass 64 bytes at a time for as long as none of them is a quote, a bracket or more."""
+    """Skip 64 bytes at a time while none of them is a quote, or a bracket or above."""
     while i + 64 <= len(data):
         special = np.uint8(0)
         for k in range(64):
@@ -193,10 +190,9 @@ def _past_numbers(data: Any, i: int) -> int:
 
 @helper
 def _lists_end(data: Any, i: int, lines: bool, powers: Any) -> int:
-    """Where the value that begins at `i` ends, as `_value_end`, which it is left to unless it is lists of numbers or flat.
-
-    Of lists of numbers only brackets are looked at: ``[1 2]`` passes. Of an object without inner braces only the closing
-    brace is looked for: its reader must check that it ends there.
+    """Return the end of the value that begins at `i`; faster than `_value_end` for lists of numbers and flat objects.
+    In lists of numbers only brackets are checked: ``[1 2]`` passes. In an object without inner braces only the closing
+    brace is searched: its reader must check that it ends there.
     """
     begin, depth = i, 0
     if not lines and _byte(data, i) == 123:
@@ -230,7 +226,7 @@ def _lists_end(data: Any, i: int, lines: bool, powers: Any) -> int:
 
 @kernel
 def skip_value(data: Any, i: int, lines: bool, powers: Any) -> int:
-    """Where the JSON value that begins at `i` ends, -1 where it is not valid or too deep.
+    """Return the end of the JSON value that begins at `i`, -1 if it is invalid or too deep.
 
     Parameters
     ----------
@@ -244,26 +240,26 @@ def skip_value(data: Any, i: int, lines: bool, powers: Any) -> int:
         The powers: those of ten up to 10**19; then, from `numbers.POWERS_OF_FIVE` on, of each power of five the leading
         128 bits as two words.
     """
-    return _value_end(data, i, lines, powers)  # which Python cannot call
+    return _value_end(data, i, lines, powers)  # a helper, which Python cannot call
 
 
 @kernel
 def list_elements(data: Any, places: Any, exact: bool, powers: Any, out: Any, counts: Any) -> int:
-    """Find the elements of JSON lists: return how many there are, -1 where one was not understood.
+    """Find the elements of JSON lists; return their number, -1 if one was not understood.
 
     Parameters
     ----------
     data : (k,) uint8
         Valid JSON, at least eight bytes.
     places : (n, 2) int64
-        Where each list begins and ends.
+        The range of each list.
     exact : bool
-        Whether elements may be anything. Otherwise objects have no braces within, not even in strings, and an element
-        whose end was not found shows only when it is read.
+        Whether elements may be anything. Otherwise objects must have no inner braces, even in strings, and an element
+        with a wrong end is only noticed when it is read.
     powers : uint64
         As in `skip_value`.
     out : (m, 2) int64
-        Out: where each element begins and ends, as many as there is room for.
+        Out: the range of each element, as many as there is room for.
     counts : (n,) int64
         Out: the number of elements of each list.
     """

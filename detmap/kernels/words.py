@@ -1,4 +1,4 @@
-"""A document's bytes, eight at a time: a 64-bit word, the first byte lowest, of which all bytes are looked at together."""
+"""Process a document's bytes eight at a time, as little-endian 64-bit words."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ LOW32 = np.uint64(0xFFFFFFFF)
 ONES = np.uint64(0x0101010101010101)
 HIGHS = np.uint64(0x8080808080808080)
 ABOVE_SPACES = np.uint64(0x2121212121212121)
-FROM_BRACES = np.uint64(0x0505050505050505)  # added to a byte: the highest bit says that it is "{" or more
+FROM_BRACES = np.uint64(0x0505050505050505)  # added to a byte, sets the highest bit for "{" and above
 BYTE = np.uint64(0xFF)
 FIVE_BYTES = np.uint64(0xFFFFFFFFFF)
 COLON, SPACE, COMMA = (np.uint8(ord(c)) for c in ": ,")
-# Bytes per step where marks are counted.
+# Number of bytes per step in which marks are counted.
 AT_ONCE = 128
 
 
 @innermost
 def _word(data: Any, i: int) -> Any:
-    """Eight bytes from `i` on, the first one lowest."""
-    j = np.uint64(i)  # an unsigned index has no negative case: the eight loads become one
+    """Return the eight bytes from `i` on, the first one lowest."""
+    j = np.uint64(i)  # with unsigned indices the eight loads become one
     return (
         np.uint64(data[j])
         | np.uint64(data[j + U1]) << U8
@@ -42,7 +42,7 @@ def _word(data: Any, i: int) -> Any:
 
 @helper
 def _load(data: Any, i: int) -> Any:
-    """Eight bytes from `i` on, the first one lowest; zeros past the end. `data` holds at least eight bytes."""
+    """Return the eight bytes from `i` on, the first one lowest; zeros past the end. `data` holds at least eight bytes."""
     shift = NOTHING
     if i + 8 > len(data):
         if i >= len(data):
@@ -54,7 +54,7 @@ def _load(data: Any, i: int) -> Any:
 
 @helper
 def _byte(data: Any, i: int) -> Any:
-    """The byte at `i`; 0, which is valid nowhere, past the end."""
+    """Return the byte at `i`; 0, which is valid nowhere, past the end."""
     if i >= len(data):
         return 0
     return np.int64(data[np.uint64(i)])
@@ -62,10 +62,10 @@ def _byte(data: Any, i: int) -> Any:
 
 @helper
 def _lowest_bit(word: Any) -> Any:
-    """Which bit of a word is the lowest that is set; 64 where none is."""
+    """Return the index of the lowest bit set; 64 if there is none."""
     below = (word - U1) & ~word
     count = 0
-    while below != NOTHING:  # LLVM knows this loop as one instruction
+    while below != NOTHING:  # LLVM compiles this loop to one instruction
         below &= below - U1
         count += 1
     return count
@@ -73,19 +73,17 @@ def _lowest_bit(word: Any) -> Any:
 
 @helper
 def _before(flags: Any) -> Any:
-    """How many bytes lie below the lowest one that has a bit set; 8 where there is none."""
+    """Return the number of bytes below the lowest one with a bit set; 8 if there is none."""
     return _lowest_bit(flags) >> 3
 
 
 @kernel
 def survey(data: Any, begin: int, end: int, mark: int, inner: bool) -> int:
-    """How many bytes of ``data[begin:end]`` are `mark`; -1 minus that number where one of the bytes is not ASCII.
-
-    Where marks are braces and `inner` too those are left out that are behind a colon, or a colon and a space: a value
-    begins there.
+    """Return the number of bytes of ``data[begin:end]`` that equal `mark`; -1 minus that number if any byte is not
+    ASCII. With `inner`, braces after a colon, or a colon and a space, are not counted, because a value begins there.
     """
     count, joined, wanted = 0, np.uint8(0), np.uint8(mark)
-    # Few enough bytes that a count of them fits into a byte, so that the loop becomes vector instructions.
+    # Few enough bytes that a count fits into a byte, so that the loop is vectorised.
     head = min(begin + 2, end)
     middle = head + (end - head) // AT_ONCE * AT_ONCE
     for start in range(head, middle, AT_ONCE):
@@ -114,7 +112,9 @@ def survey(data: Any, begin: int, end: int, mark: int, inner: bool) -> int:
 
 @helper
 def _blank(data: Any, i: int, lines: bool) -> int:
-    """The first position from `i` on that is not white space; a line feed is none where records are lines."""
+    """Return the first position from `i` on that is not white space; line feeds do not count as such if records are
+    lines.
+    """
     while True:
         c = _byte(data, i)
         if c > 32 or not (c == 32 or c == 9 or c == 13 or (c == 10 and not lines)):
@@ -124,7 +124,7 @@ def _blank(data: Any, i: int, lines: bool) -> int:
 
 @helper
 def _token_end(data: Any, i: int) -> int:
-    """The first position from `i` on that holds a blank or a control character, or is the end."""
+    """Return the first position from `i` on of a blank or a control character, or the end."""
     while True:
         word = _load(data, i)
         n = _before((word - ABOVE_SPACES) & ~word & HIGHS)
@@ -135,7 +135,7 @@ def _token_end(data: Any, i: int) -> int:
 
 @helper
 def _next_line(data: Any, i: int) -> int:
-    """Where the next line begins if one ends at `i`, as it does at the end of the document; else -1."""
+    """Return the start of the next line if one ends at `i`, or at the end of the document; else -1."""
     c = _byte(data, i)
     if c == 13:
         i += 1
@@ -145,7 +145,7 @@ def _next_line(data: Any, i: int) -> int:
 
 @helper
 def _tab_or_space(data: Any, i: int) -> int:
-    """The first position from `i` on that is neither a space nor a tabulator."""
+    """Return the first position from `i` on that is neither a space nor a tabulator."""
     while _byte(data, i) == 32 or _byte(data, i) == 9:
         i += 1
     return i

@@ -1,1 +1,1 @@
-"""From bytes to records: opening files, streams and archives, recognising, scanning documents, lines and cells."""
+"""Reading: opening files, streams and archives; scanning documents, lines and cells."""

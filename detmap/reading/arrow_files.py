@@ -1,4 +1,4 @@
-"""Files of Parquet and of Arrow: which of the two one is, and its table, of which nothing is believed."""
+"""Recognise and read files of Parquet and Arrow, validating their tables."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from detmap.data.arrow_columns import pyarrow
 from detmap.errors import InputError, shorten
 from detmap.reading.sources import Source, most_inflated, read_bytes
 
-#: How files begin.
+#: Magic numbers of files.
 MAGIC = {"parquet": b"PAR1", "feather": b"ARROW1"}
 _ZSTD = b"\x28\xb5\x2f\xfd"
-STREAM = b"\xff\xff\xff\xff"  # Arrow's streams, which some call .arrow too, have no other mark
+STREAM = b"\xff\xff\xff\xff"  # Arrow's streams, also with the suffix .arrow, begin with this
 
 
 #: The formats of Arrow's own libraries.
@@ -20,12 +20,12 @@ FORMS = tuple(MAGIC)
 
 
 def form_of(head: bytes) -> str | None:
-    """Return which format a file is of that begins so; None where it is of another."""
+    """Return the format of a file by its first bytes; None for others."""
     return next((form for form, magic in MAGIC.items() if head.startswith(magic)), None)
 
 
 def table_of(form: str, source: Source, what: str, wanted: Callable[[str], bool]) -> tuple[Any, list[str], str]:
-    """Return the columns of a file whose titles are `wanted`; the titles of all; and what messages call it."""
+    """Return the `wanted` columns of a file, the titles of all, and its name for messages."""
     pa = pyarrow()
     data, name = read_bytes(source, what)
     buffer = pa.py_buffer(data)
@@ -53,16 +53,16 @@ def table_of(form: str, source: Source, what: str, wanted: Callable[[str], bool]
 
 
 def _valid(table: Any) -> Any:
-    """Return a table whose every offset, index and string is known to be good: a damaged file may hold others."""
+    """Return a table after validating every offset, index and string, because a damaged file may have wrong ones."""
     table.validate(full=True)
-    names = table.column_names  # which decodes them
+    names = table.column_names  # decodes the names
     assert len(names) == table.num_columns
     return table
 
 
 def _unpacked(data: Any) -> int:
-    """Return how many bytes the buffers of an Arrow file have that zstd compressed, which has no bound itself."""
-    # Each begins at a multiple of 8 with its length unpacked, ahead of the frame. (LZ4 grows 255 times at most.)
+    """Return the size of the zstd-compressed buffers of an Arrow file when decompressed, which zstd does not bound."""
+    # Each begins at a multiple of 8 with its uncompressed length before the frame. (LZ4 expands at most 255 times.)
     whole, total, place = bytes(data), 0, -1
     while (place := whole.find(_ZSTD, place + 1)) >= 0:
         if place % 8 == 0:

@@ -1,4 +1,4 @@
-"""Large CSV files of detections on the scanner: plain ones, without quotes. All others are left to the library parser."""
+"""Scan large CSV files of detections that are plain, without quotes. Other files are left to the library parser."""
 
 from __future__ import annotations
 
@@ -24,18 +24,16 @@ def scan(
     texts: Sequence[str],
     integers: Sequence[str],
 ) -> dict[str, Any] | None:
-    """Scan lines of cells from a position on into columns by their roles; a role of None is not read.
-
-    `texts` are text, of which `integers` may be integers: they are if all of all of these columns are. Numbers are
-    returned as float64, integers as int64; of text the distinct strings, and each row's. None where a line is not
-    plain: quotes, another number of cells, blanks around text, what is no finite decimal number, text that is not
-    UTF-8.
+    """Scan lines of cells from a position on into columns by role; roles of None are skipped. `texts` are text columns;
+    those in `integers` are int64 if all of their cells are integers. Numbers are float64; text becomes distinct strings
+    and codes. None if a line is not plain: quotes, another number of cells, blanks around text, non-finite numbers,
+    invalid UTF-8.
     """
     if len(roles) > MOST_CELLS or len(data) - begin < 2 or not _is_text(data):
         return None
     names = [role for role in roles if role is not None]
     cells = readonly([-1 if role is None else names.index(role) for role in roles], np.int64)
-    for kind in (scanning.INTEGER, scanning.ID):  # most ids are integers: then none need be told from others
+    for kind in (scanning.INTEGER, scanning.ID):  # most ids are integers, so try them before text
         kinds = {
             name: ((kind if name in integers else scanning.ID if name in texts else scanning.NUMBERS), 1)
             for name in names
@@ -49,7 +47,7 @@ def scan(
 
 
 def _column(table: Table, name: str, kind: int) -> Any:
-    """Return a column; of text the distinct strings, and each row's."""
+    """Return a column; for text the distinct strings, and each row's code."""
     if kind == scanning.NUMBERS:
         return table.numbers(name)
     if kind == scanning.INTEGER:

@@ -1,7 +1,5 @@
-"""A document's bytes, a window at a time.
-
-A file is read by windows, as the scan comes to them; what a column keeps of it (strings) is copied. A document in memory
-is one window.
+"""A document's bytes, a window at a time. A file is read in windows as the scan advances; strings that columns keep are
+copied. A document in memory is a single window.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from detmap.kernels.words import survey
 from detmap.reading.opening import File
 from detmap.shapes.reading import powers
 
-# Bytes that a thread scans at a time, and those of a file that it has in memory. The outcome depends on neither.
+# Number of bytes that a thread scans, and of a file that it holds, at a time. Results do not depend on it.
 BLOCK = 1 << 20
 WINDOW = 1 << 23
 # Bytes of a window after the start of its last record. For a longer record the window grows by this factor, up to a limit;
@@ -28,7 +26,7 @@ WINDOW = 1 << 23
 MARGIN = 1 << 16
 GROWTH, MOST_MARGIN = 4, 1 << 24
 
-# What is looked for mostly lies within twice as many bytes as this.
+# Half of the number of bytes that usually contain what is searched for.
 _NEAR = 1 << 12
 
 _BLANKS = re.compile(rb"[ \t\n\r]*")
@@ -37,14 +35,14 @@ Buffer = bytes | bytearray | memoryview
 
 
 class NotUnderstood(Exception):
-    """The document is left to the library parser."""
+    """The document must be read by the library parser."""
 
 
 class Document:
     """A document's bytes, a window at a time.
 
-    A mark is a byte that every record has: JSON's opening brace, or the line feed of lines that need not be UTF-8. Values of
-    records may have it too (`inner`).
+    A mark is a byte that occurs in every record: JSON's opening brace, or the line feed of lines that need not be
+    UTF-8. Values may contain it too (`inner`).
     """
 
     def __init__(self, data: Buffer | File, threads: int | None, mark: bytes = b"{", inner: bool = False) -> None:
@@ -60,14 +58,13 @@ class Document:
         self._own = threading.local()
         self._keeping = threading.Lock()
         self._kept: NDArray[np.uint8] | None = None
-        self._end = 0  # of what is kept
+        self._end = 0  # end of the kept strings
         self.mark, self.inner = ord(mark), inner
         self.threads = threads
 
     def window(self, begin: int, end: int) -> tuple[int, NDArray[np.uint8]]:
-        """Return bytes, at least eight, and the position of the first: all, or those of a file from `begin` to `end`.
-
-        What is a file's is overwritten when the same thread asks again.
+        """Return at least eight bytes, and the position of the first: all, or those of a file from `begin` to `end`, in
+        a buffer that the thread's next call overwrites.
         """
         if self.file is None:
             return 0, self.memory
@@ -80,13 +77,13 @@ class Document:
         return begin, readonly(own[: end - begin], np.uint8)
 
     def survey(self, data: NDArray[np.uint8], begin: int, end: int) -> tuple[int, bool]:
-        """Count the marks of some bytes of a window, and say whether all bytes are ASCII."""
-        with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
+        """Count the marks in a range of a window, and return whether all bytes are ASCII."""
+        with np.errstate(over="ignore"):  # without compilation, words that wrap around warn
             count = int(survey(data, begin, end, self.mark, self.inner))
         return max(count, ~count), count >= 0
 
     def check(self, data: NDArray[np.uint8], begin: int, end: int) -> None:
-        """Make sure that whole values of JSON, some bytes of a window, are UTF-8; lines need not be."""
+        """Raise unless a range of a window, of whole JSON values, is UTF-8; lines need not be."""
         if self.mark == ord("{"):
             try:
                 str(data[begin:end].data, "utf-8")
@@ -94,11 +91,11 @@ class Document:
                 raise NotUnderstood from None
 
     def keep(self, data: NDArray[np.uint8], words: NDArray[np.uint64]) -> None:
-        """Copy the strings of a window to where they stay, and let `words` say where that is."""
+        """Copy strings of a window to their final place, and update their locations in `words`."""
         size = texts.kept_size(readonly(words, np.uint64))
         with self._keeping:
             if self._kept is None:
-                # No block is scanned more than twice. What is never written to takes no memory.
+                # No block is scanned more than twice. Unwritten memory costs nothing.
                 self._kept = np.empty(2 * self.size + 8, np.uint8)
             begin = self._end
             if begin + size + 8 > self._kept.size:
@@ -107,7 +104,7 @@ class Document:
         texts.keep(data, words, self._kept[begin : begin + size], begin)
 
     def texts(self) -> NDArray[np.uint8]:
-        """Return what the words of strings refer to, at least eight bytes."""
+        """Return the buffer that words of strings refer to, at least eight bytes."""
         if self.file is None:
             return self.memory
         if self._kept is None:
@@ -116,12 +113,12 @@ class Document:
         return readonly(self._kept[: self._end + 8], np.uint8)
 
     def slice(self, begin: int, end: int) -> bytes:
-        """Copy some bytes."""
+        """Return a copy of some bytes."""
         base, data = self.window(begin, min(end, self.size))
         return data[begin - base : max(end - base, 0)].tobytes()
 
     def find(self, pattern: re.Pattern[bytes], begin: int, end: int) -> int:
-        """Return where a pattern, of a few bytes, is found first that lies between two positions; -1 where it is not."""
+        """Return the first position of a short pattern between two positions; -1 if it is absent."""
         end, place, step = min(end, self.size), begin, _NEAR
         while place < end:
             stop = end if self.file is None else min(place + 2 * step, end)
@@ -140,7 +137,7 @@ class Document:
         while place < self.size:
             base, data = self.window(place, place + step)
             match = _BLANKS.match(data.data, place - base)
-            assert match is not None  # it may be empty
+            assert match is not None  # the match may be empty
             place = base + match.end()
             if place < base + data.size:
                 break
@@ -148,15 +145,15 @@ class Document:
         return place
 
     def begins(self, place: int, text: bytes) -> bool:
-        """Whether `text` lies at a position."""
+        """Return whether `text` is at a position."""
         return self.slice(place, place + len(text)) == text
 
     def skip(self, place: int) -> int:
-        """Return where the value that begins at a position ends."""
+        """Return the end of the value that begins at a position."""
         size = MARGIN
         while True:
             base, data = self.window(place, place + size)
-            with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
+            with np.errstate(over="ignore"):  # without compilation, words that wrap around warn
                 end = int(skip_value(data, place - base, False, powers()))
             if base + data.size == self.size or 0 <= end < data.size:
                 break
@@ -168,9 +165,9 @@ class Document:
 
 
 def misplaced(data: Buffer) -> int:
-    """Return where data is not UTF-8 for the first time, -1 where it is throughout. No copy of it is made."""
+    """Return the position of the first invalid UTF-8, -1 if there is none, without copying the data."""
     decoder, view = codecs.getincrementaldecoder("utf-8")(), memoryview(data)
-    kept = 0  # bytes of a character that goes on in the next piece
+    kept = 0  # bytes of a character that continues in the next piece
     for begin in range(0, len(view), BLOCK):
         piece = bytes(view[begin : begin + BLOCK])
         if not kept and piece.isascii():
@@ -184,6 +181,6 @@ def misplaced(data: Buffer) -> int:
 
 
 def unquoted(raw: bytes) -> str:
-    """Decode what is written between two quotes."""
+    """Decode the text between two quotes."""
     text: str = json.loads(b'"%b"' % raw) if b"\\" in raw else raw.decode()
     return text

@@ -1,4 +1,4 @@
-"""Fields of other benchmarks in a document of COCO's ground truth, decoded alone."""
+"""Detect fields of other benchmarks in COCO's ground truth, decoding only these."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _foreign() -> tuple[dict[str, Any], Any]:
 
 
 def foreign_fields(data: Buffer) -> dict[str, int]:
-    """Return the notices on fields of other benchmarks of valid ground truth."""
+    """Return the notices on fields of other benchmarks in valid ground truth."""
     plain, decode = _foreign()
     document = decode(data[3:] if data[:3] == BOM_UTF8 else data)
     found: dict[str, int] = {}
@@ -44,12 +44,12 @@ def foreign_fields(data: Buffer) -> dict[str, int]:
 
 
 def _any_has(records: Sequence[Any], field: str, absent: Any) -> bool:
-    """Return whether a record has a field; where one lacks it, its value is the object `absent`, the decoder's default."""
+    """Return whether any record has a field; missing ones are the object `absent`, the decoder's default."""
     return any(_is_foreign(value, field) for value in map(attrgetter(field), records) if value is not absent)
 
 
 def _is_foreign(raw: msgspec.Raw, field: str) -> bool:
-    """Return whether a field has a value that is the benchmark's; it is decoded only where it is looked at."""
+    """Return whether a raw field has a value of the benchmark."""
     import msgspec
 
     value = bytes(raw)

@@ -1,4 +1,4 @@
-"""Text files of numbers, a line per record: tokens to columns, and the error that names the line."""
+"""Text files of numbers with a line per record: convert words to columns, with errors that name the line."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 
 from detmap.errors import InputError
 
-_LONGEST = 256  # characters of a field
+_LONGEST = 256  # maximum number of characters of a field
 
 
 class Lines(NamedTuple):
-    """The lines of some files that are not blank."""
+    """The non-blank lines of some files."""
 
-    #: What messages call each file.
+    #: Name of each file for messages.
     names: list[str]
-    #: `files` and `numbers`: of each line, the place of its file in `names`, and its number, from 1.
+    #: The file of each line as an index into `names`, and its number from 1.
     files: list[int]
     numbers: list[int]
     #: The words of each line.
     fields: list[list[bytes]]
-    #: Of each file, whether it holds an underscore, which Python takes for part of a number.
+    #: Whether each file contains an underscore, which Python accepts within numbers.
     underlined: list[bool]
 
     def error(self, row: int, problem: str, value: object = None, remedy: str | None = None) -> InputError:
@@ -46,9 +46,7 @@ class Lines(NamedTuple):
 
     @contextmanager
     def named(self, rows: NDArray[np.int64] | None = None) -> Iterator[None]:
-        """Within this context errors about a record name its line; `rows` are the lines of the records. Raises
-        `InputError` in place of one about a record by its number.
-        """
+        """Within this context, errors about a record number name its line; `rows` are the lines of the records."""
         try:
             yield
         except InputError as error:
@@ -58,8 +56,8 @@ class Lines(NamedTuple):
             raise error.elsewhere(self.names[self.files[row]], f"line {self.numbers[row]}") from None
 
     def floats(self, skip: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return all words but the first `skip` of each line as numbers, and where each line's begin, and the last's
-        end; raises `InputError` for a word that is no finite number.
+        """Return all words except the first `skip` of each line as numbers, and the bounds of each line's; raise
+        `InputError` for a word that is no finite number.
         """
         fields = [line[skip:] for line in self.fields] if skip else self.fields
         edges = np.cumsum([0, *map(len, fields)])
@@ -75,7 +73,7 @@ class Lines(NamedTuple):
             for word in line:
                 if not _is_number(word):
                     raise self.error(row, "must be a finite number", word)
-        raise AssertionError  # one of them is none
+        raise AssertionError  # one of them is invalid
 
 
 def _is_number(word: bytes) -> bool:
@@ -86,7 +84,7 @@ def _is_number(word: bytes) -> bool:
 
 
 def read_lines(files: Iterable[tuple[bytes, str]]) -> Lines:
-    """Split files, each its content and what messages call it, into lines and words."""
+    """Split files, given as content and name for messages, into lines and words."""
     lines = Lines([], [], [], [], [])
     for data, name in files:
         lines.names.append(name)

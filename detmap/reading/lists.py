@@ -22,14 +22,14 @@ from detmap.shapes import Reader
 from detmap.shapes.reading import decimal, powers
 from detmap.system import parallel
 
-# Numbers of a block that are handed to float() at a time.
+# Number of a block's numbers passed to float() at a time.
 DOUBTS = 1 << 10
 
 _FIRST_KEY = re.compile(rb'\{[ \t\n\r]{0,64}"[^"\\]{0,64}"')
 
 
 def _resolve(data: NDArray[np.uint8], doubts: NDArray[np.int64], words: NDArray[np.uint64]) -> None:
-    """Let `float()` read the numbers that the kernel could not decide."""
+    """Parse the numbers that the kernel could not decide with `float()`."""
     floats = words.view(np.float64)
     for at, begin, end in doubts.tolist():
         value = decimal(data[begin:end].tobytes())
@@ -39,30 +39,28 @@ def _resolve(data: NDArray[np.uint8], doubts: NDArray[np.int64], words: NDArray[
 
 
 class Layout(NamedTuple):
-    """How records follow each other."""
+    """The layout of consecutive records."""
 
     fields: Fields
-    # JSON: one record a line instead of a list
+    # JSON with one record per line instead of a list
     lines: bool = False
-    # Not JSON, but tokens: for each token of a line its field, -1 for none; and whether others may follow
+    # Lines of tokens instead of JSON: the field of each token, -1 for none; and whether more may follow
     tokens: NDArray[np.int64] | None = None
     more: bool = False
-    # Or cells, of which `tokens` says the fields, and the byte that is between them
+    # Lines of cells with this delimiter, and their fields in `tokens`
     delimiter: int = 0
-    # Who reads the values of a field, and which that is: they are there only as long as their window. See `Fields.read_by`.
+    # The field whose values a reader consumes while their window is in memory, and the reader. See `Fields.read_by`.
     reader: tuple[str, Reader] | None = None
 
     @property
     def by_line(self) -> bool:
-        """Whether a record ends where its line does, so that the last one needs no mark."""
+        """Whether a record ends with its line, so that the last one needs no mark."""
         return self.lines or self.tokens is not None
 
     def cuts(self, document: Document, begin: int) -> tuple[list[int], bool]:
-        """Guess where records begin, one a block; and whether the last cut is one behind which the list seems to be over.
-
-        A writer begins all its records alike: with a brace and the key of the first record. Where that key is found
-        inside a record the guess is wrong; the scan of the block before shows it. Where a block without that key begins
-        the list is likely to be over.
+        """Guess one start of a record per block, and whether the list seems to end after the last cut. Records usually
+        begin with a brace and the key of the first record. If that key occurs inside a record the guess is wrong, which
+        the scan of the previous block detects. A block without that key probably lies after the list.
         """
         if self.by_line:
             feed, pattern = 1, re.compile(rb"\n(?=\{)" if self.lines else rb"\n")
@@ -98,29 +96,28 @@ class Layout(NamedTuple):
 
 
 class _TooFewRows(Exception):
-    """There is no room for the rows of a block: those of all blocks have to be counted first."""
+    """There is no room for a block's rows: the rows of all blocks must be counted first."""
 
 
 class _Window(NamedTuple):
-    """Bytes in memory."""
+    """A range of bytes in memory."""
 
     #: The position of the first byte in the document.
     base: int
     #: The bytes; shape (n,).
     data: NDArray[np.uint8]
-    #: The position before which records begin that are scanned here.
+    #: Records that begin before this position are scanned here.
     stop: int
-    #: Whether nothing follows in the document.
+    #: Whether this is the end of the document.
     last: bool
 
 
 class List:
     """The scan of a list of records, block by block, from the first record on.
 
-    Every block is scanned as if its first record began where that was guessed. It did if the block before ends there;
-    else the block is scanned anew from where that ends. A block's rows follow those of the block before as soon as the
-    marks of that are counted: with `exact` those of all blocks are counted before any is scanned, else those of the
-    first one say how many rows to expect, so that a file is read once.
+    Every block is scanned from the guessed start of its first record. If the previous block ends elsewhere, the block
+    is scanned again from there. A block's rows are placed once the marks of earlier blocks are counted: with `exact`
+    all blocks are counted before the scan; else the first one gives an estimate, so that a file is read once.
     """
 
     def __init__(self, document: Document, begin: int, kind: Layout, exact: bool) -> None:
@@ -128,11 +125,11 @@ class List:
         cuts, over = kind.cuts(document, begin)
         self.cuts = [begin, *cuts, document.size]
         self.blocks = [(block, block + 1) for block in range(len(self.cuts) - 1)]
-        # What lies behind the list, other lists perhaps, is not looked at unless the list goes on there.
+        # What follows the list, such as other lists, is skipped unless the list continues there.
         self.rest = len(self.blocks) - 1 if over else len(self.blocks)
         self.ended = document.size
-        self.rows = [0]  # the first row of each block whose marks are counted, and of the one after these
-        self.counted: dict[int, int] = {}  # of blocks that wait for others
+        self.rows = [0]  # first row of each block with counted marks, and the next free row
+        self.counted: dict[int, int] = {}  # counts of blocks that wait for earlier ones
         self.turn = threading.Condition()
         self.take_room(0)
         if exact:
@@ -144,15 +141,14 @@ class List:
                 self.publish(block, count)
 
     def take_room(self, rows: int) -> None:
-        """Reserve `rows` rows; pages that are never written take no memory."""
+        """Reserve `rows` rows; unwritten pages take no memory."""
         self.capacity = rows
         self.places, *sizes = self.kind.fields.places(rows)
         self.ids, self.words = passing(sizes[0], np.uint64), np.empty(sizes[1], np.uint64)
 
     def most_rows(self, block: int, marks: int) -> int:
-        """Return how many records a block can have: no more than marks, or than fit. The last line of all may have no mark.
-
-        Where it is how many there are, as nearly always, columns stay where they are.
+        """Return the maximum number of records of a block, by marks and by size; the last line may lack a mark. If it
+        is exact, as nearly always, columns need not be moved.
         """
         most = min(marks, -(-(self.cuts[block + 1] - self.cuts[block]) // self.kind.fields.least))
         if self.kind.by_line:
@@ -160,7 +156,7 @@ class List:
         return max(most, 1)
 
     def marks(self, block: int, begin: int | None = None) -> int:
-        """Count the marks of a block, or those from a position on."""
+        """Count the marks of a block, optionally from a position on."""
         count, stop = 0, self.cuts[block + 1]
         for place in range(self.cuts[block] if begin is None else begin, stop, documents.WINDOW):
             base, data = self.document.window(place, min(place + documents.WINDOW, stop))
@@ -168,7 +164,7 @@ class List:
         return count
 
     def publish(self, block: int, count: int) -> None:
-        """Say how many rows a block takes."""
+        """Publish the number of rows of a block."""
         with self.turn:
             if block == 0 and not self.capacity:
                 whole, part = self.document.size - self.cuts[0], self.cuts[1] - self.cuts[0]
@@ -180,13 +176,13 @@ class List:
             self.turn.notify_all()
 
     def has_room(self, block: int) -> bool:
-        """Return whether there are rows for a block, once those of all before it are counted."""
+        """Return whether there is room for a block's rows, once all earlier blocks are counted."""
         with self.turn:
             self.turn.wait_for(lambda: len(self.rows) > block + 1)
         return self.rows[block] < self.rows[block + 1] <= self.capacity
 
     def guess(self, block: int, _: int) -> Part | None:
-        """Scan a block from where its first record was guessed; None where there is no room, or no need."""
+        """Scan a block from its guessed first record; None if there is no room, or no need."""
         window, plain = None, False
         if block == self.rest:
             return None
@@ -200,9 +196,9 @@ class List:
                     )
                     if window.stop < self.cuts[block + 1]:
                         marks += self.marks(block, window.stop)
-                        window = None  # others were read since
+                        window = None  # other blocks were read since
                     count = self.most_rows(block, marks)
-            finally:  # others wait for it
+            finally:  # later blocks wait for it
                 self.publish(block, count)
         if self.cuts[block] > self.ended or not self.has_room(block):
             return None
@@ -217,7 +213,7 @@ class List:
         return _Window(base, data, stop if last else min(stop, base + data.size - margin), last)
 
     def scan(self, block: int, start: int, window: _Window | None = None, plain: bool = False) -> Part:
-        """Scan the records from `start` on; a window that is there already may be known to be `plain` (ASCII)."""
+        """Scan the records from `start` on; a window already in memory may be known to be `plain` (ASCII)."""
         stop, margin = self.cuts[block + 1], documents.MARGIN
         state = np.zeros(scanning.STATE_SIZE, np.int64)
         state[scanning.FIRST] = state[scanning.ROW] = self.rows[block]
@@ -239,14 +235,14 @@ class List:
                 if window.last or documents.GROWTH * margin > documents.MOST_MARGIN:
                     state[scanning.STATUS] = scanning.FAILED
                     break
-                state, window = before, None  # it may have cut a record
+                state, window = before, None  # the window may have cut a record
                 margin *= documents.GROWTH
                 continue
             state[scanning.POSITION] += window.base
             start = int(state[scanning.POSITION])
             if state[scanning.STATUS] == scanning.CLOSED:
                 break
-            if start == window.base + window.data.size:  # there may be white space ahead of the next record
+            if start == window.base + window.data.size:  # there may be white space before the next record
                 start = state[scanning.POSITION] = self.document.after_blanks(start)
             if start >= stop:
                 break
@@ -254,11 +250,11 @@ class List:
         if state[scanning.STATUS] == scanning.CLOSED:
             self.ended = min(self.ended, start)
         elif state[scanning.STATUS] == scanning.FAILED and block == 0:
-            self.ended = 0  # as all is in vain
+            self.ended = 0  # everything will be scanned again
         return Part(state, made)
 
     def read(self, window: _Window, state: NDArray[np.int64], first: int, made: list[Any]) -> None:
-        """Let the reader have the values of the rows from `first` on, as long as they are in memory."""
+        """Pass the values of the rows from `first` on to the reader while they are in memory."""
         row = int(state[scanning.ROW])
         if self.kind.reader is None or row == first:
             return
@@ -266,10 +262,11 @@ class List:
         f = self.kind.fields.names.index(name)
         _, width, place = self.places[f].tolist()
         spans = self.ids[place + width * first : place + width * row].view(np.int64).reshape(-1, width)
-        if not state[scanning.EVER] >> f & 1:  # never written to
+        if not state[scanning.EVER] >> f & 1:  # the column was never written
             spans = np.full((row - first, width), -1, np.int64)
         spans = readonly(spans, np.int64)
-        read_at = getattr(reader, "read_at", None)  # ours write where the rows stay; those of plug-ins need not
+        # built-in readers write into the final buffers; plug-in readers return a part
+        read_at = getattr(reader, "read_at", None)
         if read_at is None:
             part = reader.read(window.data, window.base, spans)
         else:
@@ -296,7 +293,7 @@ class List:
             raise NotUnderstood  # a record was taken for the last line
 
     def detach(self, window: _Window, state: NDArray[np.int64], first: int) -> None:
-        """Make the rows from `first` on independent of a window: copy its strings, count positions from the file's begin."""
+        """Make rows from `first` on independent of a window: copy strings, and make positions absolute."""
         row = int(state[scanning.ROW])
         for f, (kind, width, place) in enumerate(self.places.tolist()):
             if kind in (scanning.SPAN, scanning.LISTS) and state[scanning.EVER] >> f & 1:
@@ -307,18 +304,18 @@ class List:
                 else:
                     np.add(spans, window.base, out=spans, where=spans >= 0)
             elif kind in scanning.APART and state[scanning.STRINGS] >> f & 1:
-                if state[scanning.INTEGERS] >> f & 1:  # which no column may have besides
+                if state[scanning.INTEGERS] >> f & 1:  # integers and strings cannot be mixed in a column
                     raise NotUnderstood
                 self.document.keep(window.data, self.ids[place + first : place + row])
 
     def check(self, window: _Window, begin: int, end: int, plain: bool) -> None:
-        """Make sure that the records that were scanned of a window are UTF-8."""
+        """Raise unless the scanned records of a window are UTF-8."""
         stop, end = window.stop - window.base, min(end, window.data.size)
         if not (plain and self.document.survey(window.data, stop, max(stop, end))[1]):
             self.document.check(window.data, begin, end)
 
     def table(self) -> tuple[Table, int]:
-        """Scan all blocks: the table, and the position after the list."""
+        """Scan all blocks; return the table, and the position after the list."""
         guesses = parallel.run(self.guess, self.blocks, self.document.threads)
         parts = []
         place = self.cuts[0]
@@ -342,7 +339,7 @@ class List:
 
 
 def scan_list(document: Document, begin: int, kind: Layout) -> tuple[Table, int]:
-    """Scan the records from `begin` on: their table, and the position after the list."""
+    """Scan the records from `begin` on; return their table, and the position after the list."""
     try:
         return List(document, begin, kind, exact=False).table()
     except _TooFewRows:
@@ -355,7 +352,7 @@ def empty(document: Document, fields: Fields) -> Table:
 
 
 def scan_array(document: Document, place: int, kind: Layout) -> tuple[Table, int]:
-    """Scan the list of records at a position: its table, and the position after it."""
+    """Scan the list of records at a position; return its table, and the position after it."""
     if not document.begins(place, b"["):
         raise NotUnderstood
     place = document.after_blanks(place + 1)
@@ -365,7 +362,9 @@ def scan_array(document: Document, place: int, kind: Layout) -> tuple[Table, int
 
 
 def scan_object(document: Document, place: int, lists: Mapping[str, Layout]) -> tuple[dict[str, Table], set[str], int]:
-    """Scan the object at a position: the tables of its lists, the names of its other members, the position after it."""
+    """Scan the object at a position; return the tables of its lists, the names of its other members, and the position
+    after it.
+    """
     tables: dict[str, Table] = {}
     others: set[str] = set()
     separator = b"{"

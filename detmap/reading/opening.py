@@ -1,4 +1,4 @@
-"""Opening what is read: regular files by position, watched for changes; and streams, once and within bounds.
+"""Open inputs: regular files, read by position and checked for changes; and streams, read once and with a limit.
 
 Files are not memory-mapped: truncating a mapped file kills the process that reads it (SIGBUS).
 """
@@ -22,26 +22,26 @@ import numpy as np
 from detmap.errors import InputError, shorten
 from detmap.system import limits, parallel
 
-#: The most bytes that are read from a device that is no terminal: such as have an end have little in them.
+#: Maximum number of bytes read from a device that is no terminal.
 _MOST_OF_DEVICES = 1 << 20
 
-#: What stands for standard input where a path is expected.
+#: Stands for standard input in place of a path.
 STANDARD_INPUT = "-"
 
-#: Sets that the paths of all files are added to that are opened meanwhile, see `noted`.
+#: Sets that collect the paths of files opened meanwhile, see `noted`.
 _noting: list[set[str]] = []
 
-_PIECE = 1 << 22  # bytes that a thread reads at a time
-_TICK = 20_000_000  # nanoseconds; two changes that are closer than this may leave a file with the same time
+_PIECE = 1 << 22  # number of bytes that a thread reads at a time
+_TICK = 20_000_000  # nanoseconds; two closer changes may leave a file with the same time
 
 
 def unreadable(path: str | os.PathLike[str], error: OSError) -> InputError:
-    """Return the error that says why a path cannot be read."""
+    """Return the error about an unreadable path."""
     name = os.fspath(path)
     try:
         if os.path.islink(name) and not os.path.exists(name):
             return dangling(name)
-    except ValueError:  # a null character in it
+    except ValueError:  # the path holds a null character
         pass
     if isinstance(error, FileNotFoundError):
         return InputError("no such file", source=name, remedy="check the path")
@@ -53,7 +53,7 @@ def unreadable(path: str | os.PathLike[str], error: OSError) -> InputError:
 
 
 def dangling(path: str | os.PathLike[str]) -> InputError:
-    """Return the error that says that what a symbolic link points to is not there."""
+    """Return the error about a dangling symbolic link."""
     target = os.readlink(path)
     remedy = "fetch what it points to, or remove the link"
     for mark, command in ((".git/annex", "git annex get"), ("/annex/objects", "git annex get"), ("dvc", "dvc pull")):
@@ -64,12 +64,12 @@ def dangling(path: str | os.PathLike[str]) -> InputError:
 
 
 def changed(name: str) -> InputError:
-    """Return the error that says that a file, or a folder's files, are being written."""
+    """Return the error about a file, or a folder's files, that change while being read."""
     return InputError("changed while it was read", source=name, remedy="wait until it is written, and try again")
 
 
 class Held(bytes):
-    """What a stream held, which can be read only once; `name` is what messages call it."""
+    """The content of a stream, which can be read only once, with its `name` for messages."""
 
     name: str
 
@@ -82,10 +82,8 @@ class Held(bytes):
 
 
 class File:
-    """A regular file of `size` bytes that is read by position, from any number of threads. That it changes meanwhile is
-    an error.
-
-    Leaving the context closes the file, and raises the error where anything else than before would be read by now.
+    """A regular file of `size` bytes, read by position from any number of threads. Leaving the context closes the file,
+    and raises an error if its content has changed.
     """
 
     def __init__(self, raw: io.FileIO, name: str) -> None:
@@ -95,12 +93,12 @@ class File:
         self.size = self._before[0]
 
     def _stamp(self) -> tuple[int, ...]:
-        """What differs after a change: size, the times of the last changes in nanoseconds, and how many names there are."""
+        """Return size, modification times in nanoseconds, and number of links, which tell changes."""
         found = os.fstat(self._raw.fileno())
         return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_nlink
 
     def _settled(self) -> tuple[int, ...]:
-        """Return the stamp once it is so old that every later change makes another one."""
+        """Return the stamp once it is old enough that any later change differs."""
         for _ in range(5):
             stamp = self._stamp()
             rest = _TICK - abs(time.time_ns() - max(stamp[1:3]))
@@ -110,14 +108,14 @@ class File:
         raise changed(self.name)
 
     def check(self) -> None:
-        """Make sure that the file has not changed since it was opened; raises `InputError` where it has."""
+        """Raise `InputError` if the file has changed since it was opened."""
         before, now = self._before, self._stamp()
-        # Another file in its place takes a name from this one, which is a change (ctime), but none of the content.
+        # Replacing the file removes a link from this one, which changes ctime, but not the content.
         if now != before and (now[:2] != before[:2] or now[3] == before[3]):
             raise changed(self.name)
 
     def read_into(self, out: Any, place: int) -> None:
-        """Fill a buffer of bytes with those from `place` on."""
+        """Fill a buffer with the bytes from `place` on."""
         view = memoryview(out)
         try:
             while view:
@@ -134,7 +132,7 @@ class File:
             raise unreadable(self.name, error) from None
 
     def begins(self, text: bytes) -> bool:
-        """Return whether the file begins with a few bytes; an error closes it."""
+        """Return whether the file begins with some bytes; an error closes it."""
         start = bytearray(min(len(text), self.size))
         try:
             self.read_into(start, 0)
@@ -145,13 +143,13 @@ class File:
 
     def read(self) -> memoryview:
         """Return all bytes."""
-        whole = np.empty(self.size, np.uint8)  # numpy asks the system for large pages
+        whole = np.empty(self.size, np.uint8)  # numpy requests huge pages
         bounds = [(begin, min(begin + _PIECE, self.size)) for begin in range(0, self.size, _PIECE)]
         parallel.run(lambda begin, end: self.read_into(whole[begin:end], begin), bounds)
         return whole.data
 
     def stream(self) -> io.BufferedReader:
-        """Return the file for reading from its beginning on, to be closed by itself."""
+        """Return a file object for reading from the beginning, to be closed separately."""
         self._raw.seek(0)
         return os.fdopen(os.dup(self._raw.fileno()), "rb")
 
@@ -160,7 +158,7 @@ class File:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
-            # An error of what was read may come from a mixture of two contents; a lack of memory does not.
+            # An error about the content may come from mixed versions of the file; a lack of memory does not.
             if kind is None or issubclass(kind, InputError):
                 self.check()
         except InputError as mixed:
@@ -171,7 +169,7 @@ class File:
 
 @contextlib.contextmanager
 def noted() -> Iterator[set[str]]:
-    """Give a set to which the paths of all files are added that are opened in this context."""
+    """Yield a set that collects the paths of all files opened in this context."""
     found: set[str] = set()
     _noting.append(found)
     try:
@@ -181,7 +179,7 @@ def noted() -> Iterator[set[str]]:
 
 
 def open_path(path: str | os.PathLike[str]) -> File | Held:
-    """Open a regular file; what is none (``-`` is standard input) is read right away: it can be opened once only."""
+    """Open a regular file; other paths (``-`` is standard input) are read at once, because they can be opened only once."""
     name = os.fspath(path)
     for found in _noting:
         found.add(name)
@@ -195,7 +193,7 @@ def open_path(path: str | os.PathLike[str]) -> File | Held:
             if regular and not raw.tell():
                 return File(raw, name)
             held = Held.of(_drained(raw, name), name)
-            if _is_regular(raw) and not regular:  # it was empty
+            if _is_regular(raw) and not regular:  # the size was unknown because the file was empty
                 raise changed(name)
         except BaseException:
             raw.close()
@@ -207,21 +205,21 @@ def open_path(path: str | os.PathLike[str]) -> File | Held:
     except ValueError as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"cannot be read: {error}", source=name) from None  # a null character in the path
+        raise InputError(f"cannot be read: {error}", source=name) from None  # the path holds a null character
 
 
 def _standard_input() -> Any:
-    """Return standard input: the file or pipe itself, or what stands for it (in tests and notebooks)."""
+    """Return standard input: the file or pipe itself, or its replacement (in tests and notebooks)."""
     if sys.stdin is None:
         raise InputError("is closed", source="standard input", remedy="give a path")
     try:
         return os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0)
-    except io.UnsupportedOperation:  # what stands for it is not open for the system
+    except io.UnsupportedOperation:  # the replacement has no file descriptor
         return getattr(sys.stdin, "buffer", sys.stdin)
 
 
 def _is_regular(raw: Any) -> bool:
-    """Whether this is a regular file of a size that is known (files of ``/proc`` say 0)."""
+    """Return whether this is a regular file of known size (files of ``/proc`` report 0)."""
     if not isinstance(raw, io.FileIO):
         return False
     found = os.fstat(raw.fileno())
@@ -229,8 +227,8 @@ def _is_regular(raw: Any) -> bool:
 
 
 def _drained(raw: Any, name: str) -> bytes:
-    """Read a stream to its end, unless that is too far."""
-    out = io.BytesIO()  # parts that are joined in the end would be held twice
+    """Read a stream to its end, within the limit."""
+    out = io.BytesIO()  # a list of parts would be held twice when joined
     device = isinstance(raw, io.FileIO) and stat.S_ISCHR(os.fstat(raw.fileno()).st_mode) and not raw.isatty()
     limit = _MOST_OF_DEVICES if device else most_streamed()
     while part := raw.read(1 << 20):
@@ -248,12 +246,12 @@ def _drained(raw: Any, name: str) -> bytes:
 
 
 def most_streamed() -> int:
-    """Return how many bytes are read from a stream: what the limit says, by default at most a quarter of the memory."""
+    """Return the maximum number of bytes of a stream: the limit, by default a quarter of the memory."""
     most = limits.STREAM.value()
     if most != limits.STREAM.default:
         return most
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not on this system
+    except (AttributeError, ValueError, OSError):  # unknown on this system
         memory = 4 * most
     return min(most, memory // 4) if memory > 0 else most

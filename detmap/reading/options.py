@@ -1,4 +1,4 @@
-"""How input is to be read, declared once: as the metadata of a dataclass field, as decisions are.
+"""Options of reading, each declared once as the metadata of a dataclass field, like decisions.
 
 Checks, command-line flags and their help, the parameters in docstrings, what a format takes, and what ``--resume``, cards
 and ``detmap verify`` record follow from these declarations, so that a new option is one field and the line that uses it.
@@ -22,11 +22,11 @@ from detmap.shapes.kinds import BOXES
 Path = str | os.PathLike[str]
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: What a file is read for.
+#: The role of an input.
 Role = Literal["ground_truth", "detections"]
 ROLES: tuple[Role, Role] = ("ground_truth", "detections")
 
-#: What becomes of detections on images that the ground truth does not have.
+#: What to do with detections on images that the ground truth lacks.
 UnknownImages = Literal["error", "ignore"]
 
 
@@ -34,28 +34,28 @@ UnknownImages = Literal["error", "ignore"]
 class Option(Declared):
     """An option of reading."""
 
-    #: The roles of the inputs that it can concern.
+    #: The roles that it can concern.
     concerns: tuple[Role, ...] = ROLES
-    #: The roles of the inputs for which its flag sets it, where these are fewer.
+    #: The roles for which its flag sets it, if fewer.
     flag_roles: tuple[Role, ...] = ROLES
-    #: The flag of the ground truth, where each side has one of its own; `flag` is that of detections then.
+    #: The flag for ground truth, if each side has its own; `flag` is then that for detections.
     truth_flag: Flag | None = None
-    #: Of an option that concerns some formats alone: what it does for these.
+    #: What it does for the formats that it concerns, if not all.
     some: str = ""
-    #: Whether its value can be the path of a file, which is an input of its own then.
+    #: Whether its value can be the path of a file, which is then an input too.
     is_path: bool = False
-    #: Where help lists it: "images", "subsets", "formats", "records" or "clusters"; empty: it has no flag.
+    #: Group in help: "images", "subsets", "formats", "records" or "clusters"; empty if it has no flag.
     group: str = ""
 
     def flag_of(self, role: Role) -> Flag | None:
-        """Return the flag that sets it for an input of a role; None where there is none."""
+        """Return the flag for inputs of a role; None if there is none."""
         if role not in self.concerns or role not in self.flag_roles:
             return None
         return self.truth_flag if self.truth_flag is not None and role == "ground_truth" else self.flag
 
 
 def option(default: Any, says: str, group: str = "", flag: Flag | None = None, **more: Any) -> Any:
-    """Return a field that is an option of reading; `more` is what else an `Option` has."""
+    """Return a field for an option of reading; `more` are further attributes of `Option`."""
     return field(default=default, metadata={"declared": Option(says=says, group=group, flag=flag, **more)})
 
 
@@ -72,12 +72,12 @@ _COLUMNS = "as image=NAME,score=NAME,… or, without a header, in order: image,c
 @documented
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What callers decide about reading; a format leaves aside what does not concern it.
+    """Options of reading; a format ignores those that do not concern it.
 
     Raises
     ------
     OptionError
-        For a value that an option cannot have.
+        For an invalid value.
     """
 
     format: str | None = option(
@@ -287,17 +287,17 @@ class Reading:
         settle(self)
 
     def given(self) -> dict[str, Any]:
-        """Return the options that are not as by default, by name."""
+        """Return the options that differ from their defaults by name."""
         pairs = ((one, getattr(self, one.name)) for one in fields(self))
         return {one.name: value for one, value in pairs if value is not default_of(one) and value != default_of(one)}
 
     def recorded(self) -> list[str]:
-        """Return the options' values, with the hashes of files that they name, from which changes are told.
+        """Return the options' values, with the hashes of files that they name, to detect changes.
 
         Raises
         ------
         InputError
-            Where such a file cannot be read.
+            For an unreadable file.
         """
         out = []
         for name, value in sorted(self.given().items()):
@@ -307,7 +307,7 @@ class Reading:
 
 
 class FormatOptions(TypedDict, total=False):
-    """The fields of `Reading` that say how a file is written, as keywords, for type checkers."""
+    """The fields of `Reading` that describe the layout of files, as keywords, for type checkers."""
 
     format: str | None
     image_set: Path | None
@@ -321,7 +321,7 @@ class FormatOptions(TypedDict, total=False):
 
 
 class Options(FormatOptions, total=False):
-    """All fields of `Reading`, likewise."""
+    """All fields of `Reading` as keywords, for type checkers."""
 
     iou_type: str
     image_facts: bool
@@ -335,7 +335,7 @@ class Options(FormatOptions, total=False):
 
 
 class SidesOptions(TypedDict, total=False):
-    """How files of both sides are written, under the names of `flags`, likewise."""
+    """The layout of files of both sides, under the names of `flags`, as keywords, for type checkers."""
 
     gt_format: str | None
     dt_format: str | None
@@ -353,7 +353,7 @@ class SidesOptions(TypedDict, total=False):
 
 
 class Flagged(NamedTuple):
-    """A flag of the command line: the option that it sets, of inputs of which roles."""
+    """A command-line flag: the option that it sets, and for inputs of which roles."""
 
     name: str
     option: Option
@@ -362,12 +362,12 @@ class Flagged(NamedTuple):
 
 
 def options_of() -> Mapping[str, Option]:
-    """Return the options of reading by their names, in the order of the fields."""
+    """Return the options of reading by name, in order of the fields."""
     return declared_of(Reading)
 
 
 def flags(group: str | None = None) -> dict[str, Flagged]:
-    """Return the flags of options, of one group or of all, by the names of what they set on a command line."""
+    """Return the flags of one group of options, or of all, by their names on the command line."""
     found = {}
     for name, made in options_of().items():
         if group is not None and made.group != group:
@@ -393,21 +393,20 @@ def check_names(given: Iterable[str], known: Iterable[str], caller: str) -> None
 
 
 def of_role(given: Mapping[str, Any], role: Role, **more: Any) -> Reading:
-    """Return how an input of a role is to be read, by what is given for both sides under the names of `flags`."""
+    """Return the options for inputs of a role, from options of both sides under the names of `flags`."""
     made = {one.name: given[dest] for dest, one in flags().items() if role in one.roles and given.get(dest) is not None}
     return Reading(**{**made, **more})
 
 
 def made_of(given: Mapping[str, Any], caller: str, **more: Any) -> Reading:
-    """Return the options of a call; raises `OptionError` for what is no option, or cannot have such a value."""
+    """Return the options of a call; raise `OptionError` for an unknown option or invalid value."""
     check_names(given, options_of(), caller)
     return Reading(**{name: value for name, value in {**given, **more}.items() if value is not None})
 
 
 def takes_options(*names: str, **defaults: Any) -> Callable[[F], F]:
-    """Give a function that takes ``**options`` the parameters that these are in its signature and docstring.
-
-    `names` are fields of `Reading`, by default all, or names of `flags`; `defaults` are those of the function that differ.
+    """Decorate a function that takes ``**options`` with their parameters in its signature and docstring. `names` are
+    fields of `Reading`, by default all, or names of `flags`; `defaults` are those of the function that differ.
     """
 
     def give(function: F) -> F:
@@ -421,7 +420,7 @@ def takes_options(*names: str, **defaults: Any) -> Callable[[F], F]:
             own.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=of.type))
         function.__signature__ = shown.replace(parameters=own)  # type: ignore[attr-defined]
         if function.__doc__ is not None:
-            # Python takes the indentation away by itself from 3.13 on.
+            # Python 3.13 and later remove the indentation themselves.
             before, mark, after = cleandoc(function.__doc__).partition("**options")
             assert mark, function
             function.__doc__ = before + "\n".join(entries) + after

@@ -1,4 +1,4 @@
-"""Label maps from PNG files: the id of a segment is R + 256 G + 65536 B."""
+"""Read label maps from PNG files: the id of a segment is R + 256 G + 65536 B."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from detmap.system.limits import INFLATED
 
 _MAGIC = b"\x89PNG\r\n\x1a\n"
 
-#: Kinds of colours by their number in the header, and bytes per pixel of those that are read.
+#: Colour types by their number in the header, and bytes per pixel of the supported ones.
 _KINDS = {0: "gray", 2: "RGB", 3: "a palette", 4: "gray with transparency", 6: "RGBA"}
 _BYTES = {2: 3, 6: 4}
 
-#: Bytes in front of what deflate has compressed.
+#: Size in bytes of the header of the compressed data.
 _HEAD = 2
 
-#: Memory in bytes that a thread keeps for the next file.
+#: Maximum memory in bytes that a thread keeps for the next file.
 _KEPT = 1 << 26
 
 _DAMAGED = "write the file again"
@@ -41,7 +41,7 @@ class _Header(NamedTuple):
 
 
 class _Memory(threading.local):
-    """Memory of a thread for the rows of a file and their runs: new memory costs as much as filling it."""
+    """A thread's buffers for the rows of a file and their runs: allocating memory costs as much as filling it."""
 
     def __init__(self) -> None:
         self.codes = inflate.codes()
@@ -74,9 +74,9 @@ def label_map(data: bytes, name: str) -> LabelMap:
     Parameters
     ----------
     data : bytes
-        The file: 8-bit RGB, or RGBA, of which the last channel is not read.
+        The file: 8-bit RGB, or RGBA, whose last channel is ignored.
     name : str
-        What messages call it.
+        Name for messages.
 
     Raises
     ------
@@ -100,7 +100,8 @@ def label_map(data: bytes, name: str) -> LabelMap:
         raise InputError("is damaged: its pixels are not compressed as zlib does", source=name, remedy=_DAMAGED)
     memory = _memory.rows(rows + inflate.SLACK)
     found = inflate.inflate(readonly(np.frombuffer(packed, np.uint8)[_HEAD:], np.uint8), _memory.codes, memory)
-    # The check sums of the chunks hold: that of the pixels, which takes twice as long as all else, is not computed.
+    # The chunks' checksums are verified; that of the pixels, which takes twice as long as everything else, is not
+    # computed.
     if found != rows:
         what = "there are more pixels than the header says" if found == inflate.TOO_LONG else "pixels are missing"
         what = "its compressed pixels are no valid code" if found == inflate.DAMAGED else what
@@ -115,7 +116,7 @@ def label_map(data: bytes, name: str) -> LabelMap:
 
 
 def _header(data: bytes, name: str) -> _Header:
-    """Return what the header says; refuse what is no label map."""
+    """Return the header's values; raise if the file is no label map."""
     if data[:8] != _MAGIC or data[8:16] != b"\0\0\0\rIHDR" or len(data) < 33:
         raise InputError("is not a PNG file", source=name, remedy="label maps are PNG files")
     width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
@@ -133,7 +134,7 @@ def _header(data: bytes, name: str) -> _Header:
 
 
 def _packed(data: bytes, name: str) -> bytes:
-    """Return the compressed pixels: the content of the chunks that hold them, whose check sums must hold."""
+    """Return the compressed pixels from their chunks, verifying checksums."""
     at, parts = 8, list[bytes]()
     while at + 12 <= len(data):
         size, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
@@ -152,16 +153,16 @@ def _packed(data: bytes, name: str) -> bytes:
 
 
 def _decoded(data: bytes, name: str) -> NDArray[np.uint8]:
-    """Return the pixels of an interlaced file by Pillow, shape (H, W, channels)."""
+    """Return the pixels of an interlaced file, decoded by Pillow, shape (H, W, channels)."""
     try:
         from PIL import Image
     except ImportError:
         raise MissingDependencyError("pillow", "images", "reading interlaced PNG files") from None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of large images, which the limit concerns
+            warnings.simplefilter("ignore")  # about large images, for which there is a limit
             with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
                 pixels: NDArray[Any] = np.asarray(image)
-    except Exception as error:  # Pillow raises whatever a damaged file makes it meet
+    except Exception as error:  # Pillow raises any exception for damaged files
         raise InputError(f"is damaged: {shorten(str(error), 100)[1:-1]}", source=name, remedy=_DAMAGED) from None
     return pixels

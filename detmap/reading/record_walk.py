@@ -1,7 +1,7 @@
 """JSON one record at a time, for documents that would take many times their size as a whole.
 
-A list of empty objects takes 3 bytes for each in the file and 72 in memory. Such a document cannot be right; here its first
-wrong record is found without building the others.
+Each empty object in a list takes 3 bytes in the file but 72 in memory. Such a document is invalid; its first invalid
+record is found without building the others.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS
 
 Buffer = bytes | memoryview
 
-_LARGE = 1 << 20  # bytes from which on it matters
-_LEAST = 12  # bytes for each list and object: a box takes more
+_LARGE = 1 << 20  # minimum number of bytes for which it matters
+_LEAST = 12  # minimum bytes per list and object: a box takes more
 
-#: A list that takes 64 KiB and holds no other. Decoded it takes up to 16 times as much.
+#: A list of 64 KiB without nested values. Decoded it takes up to 16 times as much.
 _LONG = re.compile(rb"\[[^\[\]{}]{65536}")
 _PLAIN = (BOX_FIELD, "image_id", "category_id", "id", "score", "area", "iscrowd", "ignore", *SHIPPED_COUNTS, "name")
 _LONG_VALUE = re.compile(rb'"(?:%b)"\s*:\s*' % "|".join(_PLAIN).encode() + _LONG.pattern)
 
 
 def crowded(data: Buffer) -> bool:
-    """Return whether a large document has so many lists and objects that no records of objects or detections fit in."""
+    """Return whether a large document has too many lists and objects for records of objects or detections."""
     if len(data) < _LARGE:
         return False
     text = bytes(data)
@@ -35,18 +35,18 @@ def crowded(data: Buffer) -> bool:
 
 
 def holds_long_list(data: Buffer) -> bool:
-    """Return whether a large document has a list of plain values that is long itself."""
+    """Return whether a large document has a long list of plain values."""
     return len(data) >= _LARGE and _LONG.search(data) is not None
 
 
 def holds_long_value(data: Buffer) -> bool:
-    """Return whether a large document has such a list where a number, an id or a box belongs."""
+    """Return whether a large document has such a list in place of a number, an id or a box."""
     return len(data) >= _LARGE and _LONG_VALUE.search(data) is not None
 
 
 def walked(data: Buffer, lines: bool) -> Any:
-    """Return a document whose records (of a list, or of the lists of an object) are decoded when asked for;
-    `ValueError` is raised where it, or a record, is not JSON.
+    """Return a document whose records (of a list, or of the lists of an object) are decoded lazily; raise `ValueError`
+    if the document, or a record, is not JSON.
     """
     if lines:
         return _Lines(data)
@@ -63,7 +63,7 @@ def walked(data: Buffer, lines: bool) -> Any:
 
 
 def _members(document: Document, place: int) -> dict[str, Any]:
-    """Return the members of an object; of a list the records."""
+    """Return the members of an object, or the records of a list."""
     found: dict[str, Any] = {}
     place = document.after_blanks(place + 1)
     while not document.begins(place, b"}"):
@@ -86,14 +86,14 @@ def _expect(document: Document, place: int, *texts: bytes) -> None:
 
 
 def _after_value(document: Document, end: int, closing: bytes) -> int:
-    """Return where the next member or element begins, or what closes them."""
+    """Return the place of the next member or element, or of the closing bracket."""
     place = document.after_blanks(end)
     _expect(document, place, b",", closing)
     return place if document.begins(place, closing) else document.after_blanks(place + 1)
 
 
 class _Records(Sequence[Any]):
-    """The values of a list that begins at a position, each decoded when it is asked for."""
+    """The values of a list that begins at a position, decoded lazily."""
 
     def __init__(self, document: Document, place: int) -> None:
         self._document, self._place = document, place
@@ -130,7 +130,7 @@ class _Records(Sequence[Any]):
 
 
 class _Lines(_Records):
-    """The values of lines."""
+    """The values of lines, decoded lazily."""
 
     def __init__(self, data: Buffer) -> None:
         self._data = data

@@ -1,4 +1,4 @@
-"""What a scan fills: the fields of a kind of record, and the table of their columns, block after block."""
+"""The output of a scan: the fields of a kind of record, and the table of their columns, filled block by block."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Strings(NamedTuple):
 
     #: Index into `values` for each row; shape (n,).
     codes: NDArray[np.int32]
-    #: The distinct ids in the order of their first appearance.
+    #: The distinct ids in order of first appearance.
     values: list[str]
 
 
@@ -28,8 +28,8 @@ Ids = NDArray[np.int64] | Strings
 
 
 class Fields:
-    """The fields of a kind of record: what each holds, and how many words a record has of it; `least` is the shortest
-    record, with what follows it.
+    """The fields of a kind of record: type and number of words of each; `least` is the size of the shortest record,
+    with its separator.
     """
 
     def __init__(self, least: bytes, **kinds: tuple[int, int]) -> None:
@@ -46,7 +46,7 @@ class Fields:
         self.table = readonly(rows, np.uint64)
 
     def read_by(self, reader: tuple[str, Reader] | None) -> Fields:
-        """Return a copy in which the field of `reader` is left to it, or the fields themselves if `reader` is None.
+        """Return a copy in which `reader` consumes its field, or the fields themselves if `reader` is None.
 
         Raises `NotUnderstood` if the reader is a plug-in's and its field is not among these.
         """
@@ -60,7 +60,9 @@ class Fields:
         return made
 
     def places(self, capacity: int) -> tuple[NDArray[np.int64], int, int]:
-        """Lay out columns of `capacity` rows one after the other; and say how many words ids have, and all others."""
+        """Lay out columns of `capacity` rows consecutively; return their places, and the number of words of ids, and of
+        all others.
+        """
         begins, sizes = [], [0, 0]
         for kind, width in zip(self.kinds, self.widths, strict=True):
             apart = kind in scanning.APART
@@ -70,15 +72,15 @@ class Fields:
 
 
 class Part(NamedTuple):
-    """What came of a block: the state of the kernel, and what a reader made."""
+    """The outcome of a block: the kernel's state, and the reader's part."""
 
     state: NDArray[np.int64]
     read: list[Any]
 
 
 class Table:
-    """The columns of a list of records, one after the other in `ids` and `words`, and what came of its blocks, in the
-    order of the document.
+    """The columns of a list of records, concatenated in `ids` and `words`, and the outcomes of its blocks in document
+    order.
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class Table:
         outcomes: list[Part],
     ) -> None:
         self.fields = fields
-        self.span = 0, 0  # where the list lies in the document
+        self.span = 0, 0  # range of the list in the document
         comments = np.array([part.state[scanning.COMMENTS] for part in outcomes], np.int64)
         outcomes = [part for part in outcomes if part.state[scanning.ROW] > part.state[scanning.FIRST]]
         parts = [part.state for part in outcomes]
@@ -114,7 +116,7 @@ class Table:
                 self.columns[fields.names[f]] = self._packed(column, parts, 1 << f)
 
     def _packed(self, column: NDArray[np.uint64], parts: list[NDArray[np.int64]], bit: int) -> NDArray[np.uint64]:
-        """Close the gaps between blocks that counted more braces than records, and say where blocks lack the field."""
+        """Close the gaps after blocks that counted more braces than records, and mark blocks that lack the field."""
         row = 0
         for part in parts:
             begin, end = int(part[scanning.FIRST]), int(part[scanning.ROW])
@@ -123,41 +125,41 @@ class Table:
             elif row != begin:
                 column[row : row + end - begin] = column[begin:end]
             row += end - begin
-        # A read-only array need not be copied: boxes and scores are used in place; ids are stored apart.
+        # Read-only arrays are used without a copy: boxes and scores in place; ids are stored separately.
         column.setflags(write=False)
         return column[:row]
 
     def has(self, name: str) -> bool:
-        """Whether every record has a field."""
+        """Return whether every record has a field."""
         return bool(self.always >> self.fields.names.index(name) & 1)
 
     def may_have(self, key: str) -> bool:
-        """Whether a record may have a key that is no field; see `detmap.kernels.records`."""
+        """Return whether a record may have a key that is no field; see `detmap.kernels.records`."""
         name = key.encode()
         return bool(self.unread >> (5 * name[0] + 3 * name[-1] + len(name) & 63) & 1)
 
     def required(self, *names: str) -> None:
-        """Leave the document to the library parser unless every record has these fields."""
+        """Raise `NotUnderstood` unless every record has these fields."""
         if not all(map(self.has, names)):
             raise NotUnderstood
 
     def numbers(self, name: str) -> NDArray[np.float64] | None:
-        """Return a column of numbers, NaN where a record has none."""
+        """Return a column of numbers, NaN where missing."""
         column = self.columns.get(name)
         return None if column is None else np.squeeze(column.view(np.float64), () if column.shape[1] > 1 else 1)
 
     def spans(self, name: str) -> NDArray[np.int64] | None:
-        """Return a column of spans, -1 where a record has none."""
+        """Return a column of spans, -1 where missing."""
         column = self.columns.get(name)
         return None if column is None else column.view(np.int64)
 
     def flags(self, name: str) -> NDArray[np.int8] | None:
-        """Return a column of flags, -1 where a record has none."""
+        """Return a column of flags, -1 where missing."""
         column = self.columns.get(name)
         return None if column is None else column[:, 0].astype(np.int8)
 
     def ids(self, name: str) -> Ids:
-        """Return a column of ids, which every record has."""
+        """Return a column of ids, required in every record."""
         self.required(name)
         column = self.columns[name]
         bit = 1 << self.fields.names.index(name)
@@ -169,7 +171,7 @@ class Table:
 
 
 def distinct_strings(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> tuple[NDArray[np.int32], list[bytes]]:
-    """Number distinct strings: each row's number, and the strings in the order of their first appearance."""
+    """Number distinct strings; return each row's number, and the strings in order of first appearance."""
     codes = np.empty(len(words), np.int32)
     firsts = np.empty(len(words), np.uint64)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
@@ -181,7 +183,7 @@ def distinct_strings(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> tup
 
 
 def _factorised(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> Strings:
-    """Number distinct JSON strings; strings that are written differently may still be the same."""
+    """Number distinct JSON strings; differently escaped strings may be equal."""
     codes, distinct = distinct_strings(texts, words)
     numbers: dict[str, int] = {}
     changed = [numbers.setdefault(unquoted(raw), len(numbers)) for raw in distinct]

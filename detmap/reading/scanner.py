@@ -1,7 +1,6 @@
-"""What the scanner makes of documents: columns of COCO, of VOC's results, of TREC's runs and judgements.
+"""Scan documents into columns: COCO, VOC's results, TREC's runs and judgements.
 
-``None`` from a ``scan_*`` function means "not understood", never "wrong": a library parser then decides what the document
-is.
+``None`` from a ``scan_*`` function means "not understood", never "wrong": a library parser then reads the document.
 """
 
 from __future__ import annotations
@@ -23,28 +22,27 @@ from detmap.reading.scanned_columns import Fields, Ids, Strings, Table, distinct
 from detmap.shapes import Reader
 from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS, SHIPPED_FIELDS
 
-#: Where results are in an object instead of a list; and what only ground truth, or a whole data set of results, has.
+#: Names of the list of results in an object; and keys of ground truth or whole data sets.
 RESULT_LISTS = ("annotations", "predictions")
 GROUND_TRUTH_ONLY = {"images", "categories"}
 
-_MARK = b"\xef\xbb\xbf"  # of the byte order, in UTF-8
+_MARK = b"\xef\xbb\xbf"  # UTF-8 byte order mark
 
 
 class ResultColumns(NamedTuple):
     """COCO results, a row per record in file order."""
 
-    #: `image_id` and `category_id`: the ids, as integers or as strings throughout; shape (n,).
+    #: The image and category ids, all integers or all strings; shape (n,).
     image_id: Ids
     category_id: Ids
-    #: Left, top, width, height in pixels; NaN where a record has none, None where no record has one; shape (n, 4). A
-    #: record without a box has another shape.
+    #: Left, top, width, height in pixels, shape (n, 4); NaN where missing, None if all are. A record without a box has
+    #: another shape.
     bbox: NDArray[np.float64] | None
     #: The scores; shape (n,).
     score: NDArray[np.float64]
-    #: Where the values of the fields of shapes lie in the document, begin and end; -1 where a record has none, None
-    #: where no record has one.
+    #: The range in the document of each shape field's values; -1 where missing, None if all are.
     shapes: dict[str, NDArray[np.int64] | None]
-    #: What the reader of shapes made of them, in file order.
+    #: The reader's parts for these shapes, in file order.
     parts: list[Any]
 
 
@@ -57,32 +55,31 @@ class GroundTruthColumns(NamedTuple):
     categories: Ids
     #: The names of the categories.
     names: list[str]
-    #: The ids of the annotations; None where they have none; shape (n,).
+    #: The ids of the annotations, shape (n,); None if they have none.
     id: Ids | None
-    #: `image_id` and `category_id`: image and category of each annotation; shape (n,).
+    #: Image and category of each annotation; shape (n,).
     image_id: Ids
     category_id: Ids
-    #: Left, top, width, height in pixels; NaN where an annotation has none, None where all have none; shape (n, 4).
+    #: Left, top, width, height in pixels, shape (n, 4); NaN where missing, None if all are.
     bbox: NDArray[np.float64] | None
-    #: Area in square pixels; NaN or None as in `bbox`; shape (n,).
+    #: Area in square pixels, shape (n,); NaN or None as in `bbox`.
     area: NDArray[np.float64] | None
-    #: `iscrowd` and `ignore`: 0, 1, or -1 where an annotation does not say; None where none says; shape (n,).
+    #: 0, 1, or -1 where missing; None if all are; shape (n,).
     iscrowd: NDArray[np.int8] | None
     ignore: NDArray[np.int8] | None
-    #: The integers that kinds of shape take besides; None where no annotation says.
+    #: Further integer fields that kinds of shape use; None if no annotation has one.
     counts: Mapping[str, NDArray[np.int64] | None]
-    #: Where the values of the fields of shapes lie in the document, begin and end; -1 where an annotation has none,
-    #: None where all have none.
+    #: The range in the document of each shape field's values; -1 where missing, None if all are.
     shapes: dict[str, NDArray[np.int64] | None]
-    #: Height and width of the images, NaN where one has none; None where they were not asked for; shape (i, 2).
+    #: Height and width of the images, shape (i, 2), NaN where missing; None if not requested.
     sizes: NDArray[np.float64] | None
-    #: What the reader of shapes made of the annotations, in file order.
+    #: The reader's parts for the annotations, in file order.
     parts: list[Any]
-    #: Which fields of other benchmarks there are.
+    #: Notices on fields of other benchmarks.
     notices: dict[str, int]
-    #: The lists of images and categories as they stand, those with such fields.
+    #: The raw lists of images and categories with such fields.
     sections: dict[str, bytes]
-    #: The list of images as it stands; empty where it was not asked for.
+    #: The raw list of images; empty if not requested.
     listing: bytes
 
 
@@ -91,23 +88,23 @@ class RunColumns(NamedTuple):
 
     #: Index into `queries` for each row; shape (n,).
     query: NDArray[np.int32]
-    #: The distinct query ids in the order of their first appearance.
+    #: The distinct query ids in order of first appearance.
     queries: list[bytes]
-    #: Where each document id lies in `data`: its first byte's position, shifted left by `texts.LENGTH_BITS`, plus its
-    #: length; shape (n,).
+    #: The location of each document id in `data`: its first byte's position, shifted left by `texts.LENGTH_BITS`, plus
+    #: its length; shape (n,).
     document: NDArray[np.uint64]
     #: The scores, finite; shape (n,).
     score: NDArray[np.float64]
-    #: The document, or what is kept of a file; shape (bytes,).
+    #: The document, or the kept strings of a file; shape (bytes,).
     data: NDArray[np.uint8]
-    #: How many lines have text after the tag.
+    #: Number of lines with text after the tag.
     longer: int
-    #: How many lines that begin with ``#`` are no records.
+    #: Number of comments: lines that begin with ``#`` and are no records.
     comments: int
 
 
 class QrelsColumns(NamedTuple):
-    """TREC relevance judgements, a row per line in file order: `relevance` are the grades, all else is as in
+    """TREC relevance judgements, a row per line in file order: `relevance` are the grades; the rest is as in
     `RunColumns`.
     """
 
@@ -124,7 +121,7 @@ class VocColumns(NamedTuple):
 
     #: Index into `images` for each row; shape (n,).
     image: NDArray[np.int32]
-    #: The distinct image ids in the order of their first appearance.
+    #: The distinct image ids in order of first appearance.
     images: list[bytes]
     #: Score, xmin, ymin, xmax, ymax, finite; shape (n, 5).
     numbers: NDArray[np.float64]
@@ -172,10 +169,9 @@ def scan_results(
     """Scan COCO results: a JSON list of objects, an object with that list as `annotations` or `predictions`, or JSON
     Lines.
 
-    Returns None where the document is not understood, so that a library parser has to decide. What is understood is
-    valid JSON, with a plain record in every place: each field at most once, ids integers of 64 bits or strings
-    throughout, a score, and a box of four numbers or another shape. An object has one such list, and where it has
-    images or categories too, as ground truth has, the list is not empty.
+    Returns None for a document that a library parser must read. Otherwise it is valid JSON with plain records: each
+    field at most once, ids all 64-bit integers or all strings, a score, and a box of four numbers or another shape. An
+    object has one such list, which is not empty if there are also images or categories.
     """
     try:
         kind = Layout(_RESULT.read_by(reader), reader=reader)
@@ -217,10 +213,8 @@ def scan_ground_truth(
     data: Buffer | File, threads: int | None, *, reader: tuple[str, Reader] | None = None, listing: bool = False
 ) -> GroundTruthColumns | None:
     """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`; with a reader of
-    shapes, sizes of images too; with `listing` the list of images as it stands.
-
-    Returns None where the document is not understood, as `scan_results` does: each list is there once, and where one
-    record has an id of a kind, all have.
+    shapes also sizes of images; with `listing` also the raw list of images. Returns None like `scan_results`, also for
+    repeated lists and partly missing ids.
     """
     try:
         document = Document(data, threads, inner=reader is not None)
@@ -241,9 +235,9 @@ def scan_ground_truth(
 
 
 def _foreign(document: Document, section: str, table: Table) -> dict[str, int]:
-    """Return the notices on a list's fields of other benchmarks; the list is looked at again only where it may have one."""
+    """Return the notices on a list's fields of other benchmarks, parsing the list again only if it may have one."""
     fields = [field for field in benchmarks.fields_of(section) if table.may_have(field)]
-    if fields and section != "annotations":  # which are many, and have no fields that depend on their values
+    if fields and section != "annotations":  # annotations are many, and have no fields that depend on values
         return foreign_fields(b'{"%b":%b}' % (section.encode(), document.slice(*table.span)))
     found = [field for field in fields if document.find(re.compile(b'"%b"' % field.encode()), *table.span) >= 0]
     return benchmarks.noted(found, section)
@@ -252,7 +246,7 @@ def _foreign(document: Document, section: str, table: Table) -> dict[str, int]:
 def _ground_truth(
     images: Table, annotations: Table, categories: Table, notices: dict[str, int], sections: dict[str, bytes]
 ) -> GroundTruthColumns:
-    """Put the columns of the three lists together."""
+    """Combine the columns of the three lists."""
     names = categories.ids("name")
     counts: dict[str, NDArray[np.int64] | None] = {}
     for field in SHIPPED_COUNTS:
@@ -284,7 +278,7 @@ def _ground_truth(
 
 
 def _sizes(images: Table) -> NDArray[np.float64]:
-    """Return heights and widths, NaN where an image has none."""
+    """Return heights and widths, NaN where missing."""
     columns = [images.numbers(name) for name in ("height", "width")]
     return np.stack([np.full(images.rows, np.nan) if one is None else one for one in columns], axis=1)
 
@@ -297,18 +291,18 @@ _VOC_LINES = Layout(_VOC, tokens=readonly(range(6), np.int64))
 def _scan_tokens(
     data: Buffer | File, threads: int | None, kind: Layout
 ) -> tuple[Table, NDArray[np.int32], list[bytes]]:
-    """Scan lines after a byte order mark, if there is one, and number what their first field says: queries or images."""
+    """Scan lines after an optional byte order mark, and number the distinct values of the first field: queries or images."""
     document = Document(data, threads, b"\n")
     table, _ = scan_list(document, len(_MARK) if document.begins(0, _MARK) else 0, kind)
     return table, *distinct_strings(table.texts, table.columns[kind.fields.names[0]][:, 0])
 
 
 def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | None:
-    """Scan a TREC run: lines of query, a field that is passed, document, rank (passed), score, tag (passed).
+    """Scan a TREC run: lines of query, an ignored field, document, rank (ignored), score, tag (ignored).
 
-    As in trec_eval, empty lines are passed, and so are up to `lines.MOST_FURTHER` words that follow the tag. Comments
-    are counted; see `kernels.lines.scan_lines`. Returns None where a line is not plain: too few fields or too many, a
-    score that is no finite decimal number, a control character.
+    As in trec_eval, empty lines are skipped, and so are up to `lines.MOST_FURTHER` words after the tag. Comments are
+    counted; see `kernels.lines.scan_lines`. Returns None if a line is not plain: too few or too many fields, a score
+    that is no finite decimal number, a control character.
     """
     try:
         table, query, queries = _scan_tokens(data, threads, _RUN_LINES)
@@ -320,10 +314,10 @@ def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | No
 
 
 def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns | None:
-    """Scan TREC relevance judgements: lines of query, a field that is passed, document, grade.
+    """Scan TREC relevance judgements: lines of query, an ignored field, document, grade.
 
-    Empty lines are passed, comments counted, as in a run. Returns None where a line is not plain: another number of
-    fields, a grade that is no integer of 64 bits, a control character.
+    Empty lines are skipped, comments counted, as in a run. Returns None if a line is not plain: another number of
+    fields, a grade that is no 64-bit integer, a control character.
     """
     try:
         table, query, queries = _scan_tokens(data, threads, _QRELS_LINES)
@@ -336,8 +330,8 @@ def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns 
 def scan_voc_results(data: Buffer, threads: int | None = None) -> VocColumns | None:
     """Scan a file of VOC's results: lines of image, score and four corners.
 
-    Returns None where a line is not plain: another number of fields, what is no finite decimal number, a control
-    character, a ``#`` (which begins no comment here), a byte order mark.
+    Returns None if a line is not plain: another number of fields, a number that is not finite, a control character, a
+    ``#`` (which begins no comment here), a byte order mark.
     """
     if b"#" in bytes(data) or bytes(data[:3]) == _MARK:
         return None

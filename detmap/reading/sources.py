@@ -1,4 +1,4 @@
-"""Where bytes come from: paths, compressed files, open files, folders, archives."""
+"""Sources of bytes: paths, compressed files, open files, folders, archives."""
 
 from __future__ import annotations
 
@@ -24,29 +24,28 @@ if TYPE_CHECKING:
 Buffer = bytes | memoryview
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | IO[str]
 
-#: A compressed file may grow by this factor, or to `limits.INFLATED`, whichever is more; beyond that it is a bomb.
+#: Maximum factor by which a compressed file may expand, unless it stays below `limits.INFLATED`.
 _FACTOR = 200
 
-_PIECE = 1 << 20  # bytes that are decompressed at a time: room is made for all that is asked for
+_PIECE = 1 << 20  # number of bytes decompressed at a time: the full amount is allocated
 
-#: Links of an archive that lead to links.
+#: Maximum number of chained links in an archive.
 _MOST_LINKS = 40
 
 _GZIP = b"\x1f\x8b"
 
-#: So much of a file is looked at to tell its format, and the first block of zstd's data is not longer than this.
+#: Number of bytes of a file used to recognise its format, and maximum size of zstd's first block.
 HEAD, _BLOCK = 4096, 1 << 18
 
 
 def is_packed(start: Buffer) -> bool:
-    """Return whether data that begins so is compressed by gzip or zstd."""
+    """Return whether data is compressed by gzip or zstd, by its first bytes."""
     return bytes(start[:2]) == _GZIP or bytes(start[:4]) == zstd.MAGIC
 
 
 def inflate(data: Buffer, source: str) -> bytes:
-    """Decompress gzip data of one or more members, or zstd's of one or more frames, within bounds; raises `InputError`
-    where the data is damaged or grows beyond the bounds, `MissingDependencyError` where it is zstd's, and nothing is
-    installed that reads it.
+    """Decompress gzip data of one or more members, or zstd data of one or more frames; raise `InputError` for damaged
+    data or excessive expansion, `MissingDependencyError` for zstd data without a decompressor.
     """
     limit = most_inflated(len(data))
     kind = "gzip" if bytes(data[:2]) == _GZIP else "zstd"
@@ -64,10 +63,10 @@ def inflate(data: Buffer, source: str) -> bytes:
 
 
 def _unzipped(data: Buffer, limit: int) -> bytes:
-    """Return what gzip's data holds, or a byte more than `limit` of it."""
+    """Return the content of gzip data, at most one byte more than `limit`."""
     import gzip
 
-    out = io.BytesIO()  # pieces that are joined in the end would be held twice
+    out = io.BytesIO()  # a list of pieces would be held twice when joined
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
         while out.tell() <= limit and (part := file.read(min(_PIECE, limit + 1 - out.tell()))):
             out.write(part)
@@ -75,8 +74,8 @@ def _unzipped(data: Buffer, limit: int) -> bytes:
 
 
 def compressed(data: bytes, name: str) -> bytes:
-    """Return data as a file of that name holds it: compressed where it ends in ``.gz`` or ``.zst``; raises
-    `MissingDependencyError` where nothing is installed that does it.
+    """Return data compressed by the suffix of a file's name, ``.gz`` or ``.zst``; raise `MissingDependencyError`
+    without a compressor.
     """
     if name.endswith(".gz"):
         import gzip
@@ -91,21 +90,21 @@ def most_inflated(size: int) -> int:
 
 
 def head(source: str | os.PathLike[str] | Held, size: int = HEAD) -> bytes:
-    """Return the first bytes of a file or stream, at most `size`, decompressed where need be; of anything else none."""
+    """Return the first bytes of a file or stream, at most `size`, decompressed; empty for other sources."""
     if isinstance(source, Held):
         return bytes(source[:size])
     with suppress(OSError, ValueError, zlib.error):
         if stat.S_ISREG(os.stat(source).st_mode):
             with open(source, "rb") as file:
                 data = file.read(size)
-                if data[:4] == zstd.MAGIC:  # whose first block comes out as a whole
+                if data[:4] == zstd.MAGIC:  # its first block is decompressed as a whole
                     return zstd.begin(data + file.read(_BLOCK), size)
             return zlib.decompressobj(31).decompress(data, size) if data[:2] == _GZIP else data
     return b""
 
 
 class Opened:
-    """What there is to read: bytes, or an uncompressed file that can be read by blocks. Leaving the context closes it."""
+    """An opened source: bytes, or an uncompressed file that can be read in blocks. Leaving the context closes it."""
 
     def __init__(self, source: Source, name: str) -> None:
         self.data, self.name = _opened(source, name)
@@ -115,7 +114,7 @@ class Opened:
         return self.data.read() if isinstance(self.data, File) else self.data
 
     def pieces(self, size: int = 1 << 20) -> Iterator[bytes | bytearray]:
-        """Yield the bytes piece by piece; what was yielded may be overwritten by the next."""
+        """Yield the bytes in pieces, each of which may be overwritten by the next."""
         if not isinstance(self.data, File):
             for begin in range(0, len(self.data), size):
                 yield bytes(self.data[begin : begin + size])
@@ -163,12 +162,12 @@ def _opened(source: Source, name: str) -> tuple[Buffer | File, str]:
 
 
 def _read(file: Any, name: str) -> bytes:
-    """Return what an open file holds."""
+    """Return the content of an open file."""
     try:
         content = file.read()
     except OSError as error:
         raise unreadable(name, error) from None
-    except (ValueError, EOFError, zlib.error) as error:  # it is closed, is not of its encoding, is damaged
+    except (ValueError, EOFError, zlib.error) as error:  # closed, wrongly encoded or damaged
         raise InputError(f"cannot be read: {error}", source=name, remedy="give a path") from None
     return _content_of(content, name)
 
@@ -180,25 +179,25 @@ def _content_of(content: Any, name: str) -> bytes:
     if not isinstance(content, str):
         raise InputError(f"holds a {type(content).__name__} where text or bytes belong", source=name)
     try:
-        return content.encode("utf-8", "surrogateescape")  # Python's escapes of bytes that are not UTF-8
+        return content.encode("utf-8", "surrogateescape")  # restores bytes that Python escaped as not UTF-8
     except UnicodeEncodeError as error:
         raise InputError(f"is no text: {error}", source=name) from None
 
 
 def read_bytes(source: Source, name: str) -> tuple[Buffer, str]:
-    """Return the bytes of a path, bytes or open file, decompressed where they are gzip, and a name for messages.
+    """Return the decompressed bytes of a path, bytes or open file, and a name for messages.
 
     Raises
     ------
     InputError
-        Where there is nothing to read, or where it changes meanwhile.
+        If there is nothing to read, or the file changes meanwhile.
     """
     with Opened(source, name) as opened:
         return opened.whole(), opened.name
 
 
 def unmarked(data: Buffer) -> memoryview:
-    """Return text without the byte order mark that some programs write before UTF-8."""
+    """Return text without a UTF-8 byte order mark."""
     view = memoryview(data)
     return view[3:] if bytes(view[:3]) == BOM_UTF8 else view
 
@@ -212,21 +211,21 @@ def held(path: str | os.PathLike[str]) -> str | os.PathLike[str] | Held:
     if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
         return path
     opened = open_path(path)
-    if isinstance(opened, File):  # standard input that is a file
+    if isinstance(opened, File):  # standard input redirected from a file
         with opened as file:
             opened = Held.of(bytes(file.read()), file.name)
     return Held.of(inflate(opened, opened.name), opened.name) if is_packed(opened) else opened
 
 
 def name_of(source: object, otherwise: str) -> str:
-    """Return what messages call a source: its path, or what the caller calls it."""
+    """Return the name of a source for messages: its path, or the caller's name."""
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
     return getattr(source, "name", otherwise) if isinstance(source, Held) else otherwise
 
 
 class _Listed(NamedTuple):
-    """A file of a folder: its path, and what differs after a change."""
+    """A file of a folder: its path, and its stamp."""
 
     path: str
     stamp: tuple[int, ...]
@@ -237,7 +236,7 @@ def _stamp(found: os.stat_result) -> tuple[int, ...]:
 
 
 def _listed(folder: str, suffix: str) -> dict[str, _Listed]:
-    """Return a folder's files that end in `suffix`, in any case, by their names with `suffix` as it is here, in order."""
+    """Return a folder's files with a suffix, ignoring case, sorted by names with the given spelling of `suffix`."""
     found: dict[str, _Listed] = {}
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
@@ -259,7 +258,7 @@ def _listed(folder: str, suffix: str) -> dict[str, _Listed]:
 
 
 def _key(name: str, suffix: str) -> str | None:
-    """Return a name with `suffix` as it is written here; None where it does not end so, or is what macOS leaves."""
+    """Return a name with the given spelling of `suffix`; None if it ends differently, or is a file of macOS's metadata."""
     plain = name.lower().endswith(suffix) and not name.startswith("._")
     return name[: -len(suffix)] + suffix if plain else None
 
@@ -271,7 +270,7 @@ def _twice(one: str, other: str, name: str) -> InputError:
 
 
 def _content(path: str) -> bytes:
-    """Return the bytes of a file, as they are."""
+    """Return the raw bytes of a file."""
     opened = open_path(path)
     if isinstance(opened, Held):
         return opened
@@ -280,7 +279,9 @@ def _content(path: str) -> bytes:
 
 
 def stamp(path: str | os.PathLike[str], suffix: str) -> object:
-    """Return what differs after a file, or a folder's files that end in `suffix`, have changed; None where none is there."""
+    """Return the stamp of a file, or of a folder's files with a suffix, which differs after changes; None if there are
+    none.
+    """
     try:
         if os.path.isdir(path):
             return {key: file.stamp for key, file in _listed(os.fspath(path), suffix).items()}
@@ -291,8 +292,8 @@ def stamp(path: str | os.PathLike[str], suffix: str) -> object:
 
 @contextmanager
 def unchanged(stamp: Callable[[], object], name: str) -> Iterator[None]:
-    """A context in which what `stamp` returns must stay: a file that is read more than once in it must not change;
-    raises `InputError` where it has changed, instead of any other `InputError`.
+    """A context in which the result of `stamp` must not change, for files that are read more than once; raises
+    `InputError` if it does, in place of any other `InputError`.
     """
     before = stamp()
     try:
@@ -306,7 +307,7 @@ def unchanged(stamp: Callable[[], object], name: str) -> Iterator[None]:
 
 
 def stream(path: str | os.PathLike[str]) -> object:
-    """Return what tells a stream (a pipe, a device, standard input) from others; None of files and folders."""
+    """Return an identifier of a stream (a pipe, a device, standard input); None for files and folders."""
     if path == STANDARD_INPUT:
         return STANDARD_INPUT
     try:
@@ -317,7 +318,7 @@ def stream(path: str | os.PathLike[str]) -> object:
 
 
 def fingerprint(source: str | os.PathLike[str] | Held, suffix: str) -> str:
-    """Return the hash (SHA-256) of a file, or of the names and contents of a folder's files that end in `suffix`."""
+    """Return the hash (SHA-256) of a file, or of the names and contents of a folder's files with a suffix."""
     import hashlib
 
     whole = hashlib.sha256()
@@ -343,9 +344,8 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
     """Yield name, bytes and full name of every file of a folder, a tar archive (``.tar``, ``.tar.gz``) or a mapping
     that ends in `suffix`, in the order of names.
 
-    The case of the suffix does not matter; the name that is yielded has it as it is here. Links are followed, in an
-    archive to its other members. Raises `InputError` where there is no such file, a link leads nowhere, or files change
-    meanwhile.
+    The case of the suffix is ignored; yielded names have the given spelling. Links are followed, in an archive to its
+    other members. Raises `InputError` if there is no such file, for a dangling link, or if files change meanwhile.
     """
     if isinstance(source, Mapping):
         given: dict[str, str] = {}
@@ -388,7 +388,7 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
 
 
 def _archived(opened: Opened, suffix: str) -> Iterator[tuple[str, bytes, str]]:
-    """Yield what `members` does of an archive."""
+    """Yield the members of an archive, for `members`."""
     import tarfile
 
     name = opened.name
@@ -429,7 +429,7 @@ def _archived(opened: Opened, suffix: str) -> Iterator[tuple[str, bytes, str]]:
 
 
 def _target(member: tarfile.TarInfo, paths: Mapping[str, tarfile.TarInfo], name: str) -> tarfile.TarInfo:
-    """Return the regular file of an archive that a link leads to; raises `InputError` where there is none."""
+    """Return the regular file of an archive that a link leads to; raise `InputError` if there is none."""
 
     def refused(problem: str) -> InputError:
         what = f"is a link to {shorten(member.linkname)}, which " if member.islnk() or member.issym() else "is "
@@ -445,7 +445,7 @@ def _target(member: tarfile.TarInfo, paths: Mapping[str, tarfile.TarInfo], name:
         for end in range(1, len(parts) + 1):
             step = paths.get("/".join(parts[:end]))
             if step is not None and (step.issym() or (step.islnk() and end == len(parts))):
-                # A symbolic link is relative to its folder; a hard one names a member.
+                # A symbolic link is relative to its folder; a hard link names a member.
                 folder = "/".join(parts[: end - 1]) if step.issym() else ""
                 place = posixpath.normpath(posixpath.join(folder, step.linkname, *parts[end:]))
                 break

@@ -9,7 +9,7 @@ from detmap.errors import InputError
 
 
 def parsed(data: bytes | memoryview, name: str, field: str | None = None) -> Any:
-    """Return what a document holds; `name`, and the option `field` that names the file, go into messages."""
+    """Return the content of a document; messages mention `name`, and the option `field` that names the file."""
     try:
         return json.loads(bytes(data).decode("utf-8-sig"), object_pairs_hook=once, parse_constant=_refused)
     except InputError as error:
@@ -20,7 +20,7 @@ def parsed(data: bytes | memoryview, name: str, field: str | None = None) -> Any
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object's members; raises `InputError` where a key is there twice."""
+    """Return an object's members; raise `InputError` for a repeated key."""
     found = dict(pairs)
     if len(found) < len(pairs):
         last = {key: at for at, (key, _) in enumerate(pairs)}

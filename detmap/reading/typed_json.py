@@ -1,4 +1,4 @@
-"""JSON of a declared form: msgspec reads it, and its errors become ours, which name record and field."""
+"""JSON of a declared type, decoded by msgspec, with its errors converted to `InputError`."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from detmap.reading.sources import Buffer, Source, read_bytes, unmarked
 
 T = TypeVar("T")
 
-#: What the decoder raises for bytes that are not JSON, or not of the form.
+#: Exceptions of the decoder for invalid JSON, or JSON of another type.
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
-#: A place as the decoder writes it: the way to a record, and the last name on it.
+#: A place in a message of the decoder: the path of a record, and its last name.
 _PLACE = re.compile(r"`\$\.?(.*?)(?:(?:^|\.)(\w+))?`")
 
 
 def read_json(source: Source, form: type[T], what: str, remedy: str | None = None) -> tuple[T, str]:
-    """Return what a file of JSON holds, and what messages call the file."""
+    """Return the decoded content of a JSON file, and its name for messages."""
     data, name = read_bytes(source, what)
     return decoded(data, form, name, remedy=remedy), name
 
 
 def decoded(data: Buffer, form: type[T], name: str, record: str | None = None, remedy: str | None = None) -> T:
-    """Return what JSON holds; `record` is what messages call the whole of it, if it is a part of the file `name`."""
+    """Decode JSON; `record` names the whole of it in messages, if it is a part of the file `name`."""
     try:
         return msgspec.json.decode(unmarked(data), type=form)
     except UNREADABLE as error:
@@ -34,7 +34,7 @@ def decoded(data: Buffer, form: type[T], name: str, record: str | None = None, r
 
 
 def refused(error: Exception, name: str, record: str | None = None, remedy: str | None = None) -> InputError:
-    """Return an error of the decoder as one of input."""
+    """Convert an error of the decoder to an `InputError`."""
     text = " ".join(str(error).split())
     if isinstance(error, RecursionError):
         return InputError("is nested too deeply", source=name, record=record)

@@ -7,21 +7,22 @@ from typing import Any
 
 from detmap.errors import MissingDependencyError
 
-#: How a frame begins.
+#: Magic number of a frame.
 MAGIC = b"\x28\xb5\x2f\xfd"
 
-#: Windows larger than this are refused: zstd's own limit for files from anywhere.
+#: Maximum window size (logarithm), zstd's own limit for untrusted files.
 _LARGEST_WINDOW = 27
 
-#: Compressed bytes decoded at a time; each four of them can become 128 KiB.
+#: Number of compressed bytes decoded at a time; four of them can become 128 KiB.
 _STEP = 1 << 11
 
-#: Bytes that go in first, and again after more than `_LARGE` bytes came out, so that a bomb comes out by pieces.
+#: Number of bytes decoded first, and again after more than `_LARGE` bytes came out, so that a bomb expands in small
+#: steps.
 _FIRST, _LARGE = 1 << 6, 1 << 20
 
 
 def _decompressor() -> tuple[Any, type[Exception]]:
-    """Return what makes a decompressor of one frame, and what it raises."""
+    """Return a factory of decompressors of one frame, and their exceptions."""
     try:
         from compression import zstd
     except ImportError:
@@ -38,11 +39,11 @@ def _decompressor() -> tuple[Any, type[Exception]]:
 
 
 def decompress(data: Any, limit: int) -> bytes:
-    """Decompress one or more frames, as far as the first bytes beyond a limit; raises `EOFError` or `OSError` where the
-    data ends early, or is damaged, `MissingDependencyError` where nothing is installed that reads it.
+    """Decompress one or more frames, at most one byte beyond a limit; raise `EOFError` or `OSError` for truncated or
+    damaged data, `MissingDependencyError` without a decompressor.
     """
     make, problem = _decompressor()
-    out = io.BytesIO()  # parts that are joined in the end would be held twice
+    out = io.BytesIO()  # a list of parts would be held twice when joined
     place, step, view = 0, _FIRST, memoryview(data)
     while place < len(view):
         if bytes(view[place : place + 4]) != MAGIC:
@@ -65,7 +66,7 @@ def decompress(data: Any, limit: int) -> bytes:
 
 
 def begin(data: bytes, size: int) -> bytes:
-    """Return the first bytes of what some bytes, which may be cut off, decompress to; nothing where they cannot be read."""
+    """Return the first decompressed bytes of possibly truncated data; empty if it cannot be read."""
     try:
         make, problem = _decompressor()
     except MissingDependencyError:  # the file's reader raises it again
@@ -82,9 +83,7 @@ def begin(data: bytes, size: int) -> bytes:
 
 
 def compress(data: bytes) -> bytes:
-    """Compress into one frame, with a checksum; raises `MissingDependencyError` where nothing is installed that does
-    it.
-    """
+    """Compress into one frame with a checksum; raise `MissingDependencyError` without a compressor."""
     try:
         from compression import zstd
     except ImportError:

@@ -1,5 +1,5 @@
-"""Pages of one HTML file that ask for nothing: the leaderboard of a batch, and the report on one detector or several.
+"""Self-contained HTML pages: the leaderboard of a batch, and reports on one model or several.
 
-``page.py`` puts a template, its styles and its scripts into one file; ``tables.py``, ``charts.py`` and ``pictures.py`` make
-what stands on it.
+``page.py`` combines a template, its styles and scripts in one file; ``tables.py``, ``charts.py`` and ``pictures.py``
+make its content.
 """

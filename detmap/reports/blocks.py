@@ -1,4 +1,5 @@
-"""What sections of a page are made of, whatever they tell of: paragraphs, panels of several models, how models differ."""
+"""Building blocks of sections shared by all reports: paragraphs, panels of several models, differences between
+models."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _VERDICTS = 6
 #: Maximum number of verdicts on the first screen; the section of differences has all of them.
 _FIRST_VERDICTS = 3
 
-#: What a section of differences answers.
+#: Heading of the section of differences.
 DIFFERENCES = "Are the models apart by more than chance?"
 
 
@@ -36,7 +37,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Lead:
-    """A paragraph that says what matters most."""
+    """An emphasised paragraph."""
 
     text: str
     kind: str = "lead"
@@ -44,7 +45,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class Fragment:
-    """Markup that is made elsewhere, from names that were escaped there."""
+    """Trusted markup whose text was escaped where it was made."""
 
     html: str
     kind: str = "fragment"
@@ -64,7 +65,7 @@ class Section(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A named bar of a card: its value as text, its length from 0 to 100, and the pictures that it leads to."""
+    """A named bar of a card: value as text, length from 0 to 100, and the query of the pictures that it links to."""
 
     name: str
     shown: str
@@ -73,7 +74,7 @@ class Bar(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A part of the first screen: a title, a sentence, a bar with two parts, which a legend names, and named bars.
+    """A card of the first screen: title, sentence, a bar with two parts and a legend, and named bars.
 
     `filled` and `gain` are the lengths of the parts, from 0 to 100; a card without such a bar has no `legend`.
     """
@@ -89,9 +90,8 @@ class Card(NamedTuple):
 def summary(
     name: str, metric: str, shown: str, ends: tuple[float, float], why: str, level: float, **more: Any
 ) -> dict[str, Any]:
-    """Return what the first screen says of a model: a metric from 0 to 1 with its interval, or `why` it has none.
-
-    `more` are ``about``, what the interval is of, ``cards``, and ``mark``, a warning about the number.
+    """Return the first screen's summary of a model: a metric from 0 to 1 with its interval, or `why` it has none.
+    `more` are ``about`` (the scope of the interval), ``cards``, and ``mark``, a warning about the number.
     """
     low, high = ends
     known = not math.isnan(low)
@@ -109,9 +109,8 @@ def summary(
 def metric_row(
     name: str, of: str, values: Sequence[float], ends: Sequence[tuple[float, float]], *, rises: bool = True
 ) -> dict[str, Any]:
-    """Return a row of the first screen's table: a metric, what it is of, and its value and interval of each model.
-
-    The largest value of several is marked if the metric `rises` with quality.
+    """Return a row of the first screen's table: a metric, its scope, and its value and interval for each model. The
+    largest value of several is marked if the metric `rises` with quality.
     """
     known = [value for value in values if not math.isnan(value)]
     best = max(known) if rises and len(values) > 1 and known else math.nan
@@ -132,7 +131,7 @@ def metric_row(
 
 
 def side_by_side(models: Sequence[Sequence[Section]]) -> list[Section]:
-    """Return the sections of several models with one panel for each; a single model needs no name there."""
+    """Merge the sections of several models, with one panel each; a single model's panel has no name."""
     if len(models) == 1:
         return [one._replace(panels=[("", blocks) for _, blocks in one.panels]) for one in models[0]]
     return [
@@ -142,7 +141,7 @@ def side_by_side(models: Sequence[Sequence[Section]]) -> list[Section]:
 
 
 def _all_filters(alike: Sequence[Section]) -> dict[str, Any] | None:
-    """Return the choices of the filters of all models; None where no model has any."""
+    """Return the union of the filters of all models; None if no model has any."""
     made: dict[str, Any] = {}
     for one in alike:
         for name, choices in (one.filters or {}).items():
@@ -151,12 +150,12 @@ def _all_filters(alike: Sequence[Section]) -> dict[str, Any] | None:
 
 
 def picked(rows: Sequence[Mapping[str, Any]], names: Sequence[str], **renamed: str) -> list[dict[str, Any]]:
-    """Return some columns of rows, those that are there, some of them under other names."""
+    """Return some existing columns of rows, optionally renamed."""
     return [{renamed.get(name, name): row[name] for name in names if name in row} for row in rows]
 
 
 def found_by_check(name: str, checked: Report | str) -> Section:
-    """Return what a check of the files of a model found, or why there was none."""
+    """Return a paragraph on what a check of a model's files found, or why there was none."""
     blocks: list[Any] = [
         Text(printable(checked)) if isinstance(checked, str) else Fragment(checked.to_html(level=3, of=name))
     ]
@@ -165,9 +164,8 @@ def found_by_check(name: str, checked: Report | str) -> Section:
 
 
 class Apart(NamedTuple):
-    """By how much the second of two models exceeds the first, with its interval and the corrected p-value of a test.
-
-    Where either lacks images or queries of the other, `common` says of which they are, and the ``means`` there of both.
+    """The difference of the second of two models from the first, with its interval and a corrected p-value. If either
+    lacks images or queries of the other, `common` describes the shared ones, and ``means`` are those of both there.
     """
 
     first: str
@@ -183,20 +181,20 @@ class Apart(NamedTuple):
 def differences(
     metric: str, level: float, alpha: float, too_few: str, found: Sequence[Apart], rows: Sequence[Mapping[str, Any]]
 ) -> list[Any]:
-    """Return in words which models differ, and a table of the pairs."""
+    """Return sentences on which models differ, and a table of the pairs."""
     told: list[Any] = [Lead(_verdict(one, metric, level, alpha, too_few)) for one in found[:_VERDICTS]]
     return [*told, table(f"Difference of {metric}, {level * 100:g} % interval and test", rows)]
 
 
 def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> None:
-    """Add a column that marks differences of which only one of interval and test finds that they are not 0, if any is so."""
+    """Mark differences for which interval and test disagree, in a column that is added if there are any."""
     if any(disagree):
         for row, one in zip(rows, disagree, strict=True):
             row["interval and p"] = "disagree (~)" if one else "agree"
 
 
 def _verdict(one: Apart, metric: str, level: float, alpha: float, too_few: str) -> str:
-    """Return in a sentence whether two models differ, the better one first."""
+    """Return a sentence on whether two models differ, the better one first."""
     if math.isnan(one.difference):
         return printable(
             f"{one.first} and {one.second} cannot be compared by {metric}, which is undefined for one of them or for both."
@@ -217,7 +215,7 @@ def _verdict(one: Apart, metric: str, level: float, alpha: float, too_few: str) 
 
 
 def _verdicts(sections: Sequence[Section]) -> tuple[list[str], list[Section]]:
-    """Take who is better, and whether that could be chance, out of the sections for the first screen."""
+    """Move the verdicts on models from the sections to the first screen."""
     told, rest = list[str](), list[Section]()
     for one in sections:
         if one.id == "differences":
@@ -246,10 +244,10 @@ def page(
 ) -> str:
     """Return a report as one self-contained HTML page.
 
-    The kind of shape is part of the title; it is empty for rankings. `summaries` has a `summary` of each model, `metrics`
-    the rows of `metric_row`, `brief` says in a line what was evaluated, `notices` what was unusual by model; of each input
-    there are ``role``, ``name`` and ``sha256``. `facts` say what was evaluated, `counts` what there is of each, and
-    `counted` what they count, for the page of a single model. `sections` follow the first screen.
+    The kind of shape, part of the title, is empty for rankings. `summaries` has a `summary` of each model, `metrics`
+    the rows of `metric_row`, `brief` is a line on the evaluation, `notices` are by model; inputs have ``role``,
+    ``name`` and ``sha256``. `facts` describe the evaluation, and `counts`, with their names `counted`, the data, on the
+    page of a single model. `sections` follow the first screen.
     """
     import detmap
 

@@ -1,4 +1,4 @@
-"""Charts of a page as plain geometry: curves and bars over the unit square, and heat tables. Templates draw them as SVG."""
+"""Charts as plain geometry: curves and bars over the unit square, and heat tables. Templates draw them as SVG."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from detmap.results import printable
 
-#: Where the unit square lies in a drawing of 360 by 300 units.
+#: Position of the unit square in a drawing of 360 by 300 units.
 LEFT, TOP, WIDTH, HEIGHT = 44.0, 12.0, 306.0, 240.0
 
-#: Where the grid of a plot has lines, unless it is said otherwise.
+#: Default grid lines of a plot.
 _TENTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 #: Number of models with a colour of their own.
 _APART = 6
 
-#: A heat table with more columns has a page's width.
+#: Maximum number of columns of a heat table on half of a page.
 _HALF = 12
 
 
@@ -28,25 +28,25 @@ _HALF = 12
 class Plot:
     """Curves and bars over the unit square."""
 
-    #: `title`, `x`, `y`: what it shows, and what the axes are.
+    #: Title, and labels of the axes.
     title: str
     x: str
     y: str
-    #: The same in a sentence, for those who do not see it.
+    #: A sentence with the same content for screen readers.
     says: str
-    #: Of each ``label``, ``path`` (SVG) and ``style``: "main", "thin", "ideal", "band" (an `area`, which no legend
-    #: names), or that of a model (`styles`).
+    #: For each line ``label``, ``path`` (SVG) and ``style``: "main", "thin", "ideal", "band" (an `area`, without a
+    #: legend), or that of a model (`styles`).
     lines: list[dict[str, str]] = field(default_factory=list)
-    #: Of each ``x``, ``y``, ``width``, ``height`` and ``label``.
+    #: For each bar ``x``, ``y``, ``width``, ``height`` and ``label``.
     bars: list[dict[str, Any]] = field(default_factory=list)
-    #: What the thin lines are, where one of them can be chosen from a list.
+    #: What the thin lines are, if one of them can be selected.
     choose: str = ""
-    #: `variants_are`, `variants`, `variant`: what can be chosen besides, its names, and the name of what is drawn. Lines
-    #: then have ``levels``, their heights in each variant (`heights`), and ``labels``, a label for each, between tabs.
+    #: A second choice: its name, its values, and the value drawn. Lines then have ``levels``, their heights in each
+    #: variant (`heights`), and ``labels``, one for each, separated by tabs.
     variants_are: str = ""
     variants: list[str] = field(default_factory=list)
     variant: str = ""
-    #: `x_ticks` and `y_ticks`: where in the drawing the grid has lines, and what is said there.
+    #: Grid positions in the drawing, with their labels.
     x_ticks: list[tuple[str, str]] = field(default_factory=lambda: across(_TENTHS, [f"{at:g}" for at in _TENTHS]))
     y_ticks: list[tuple[str, str]] = field(default_factory=lambda: up(_TENTHS, [f"{at:g}" for at in _TENTHS]))
     kind: str = "plot"
@@ -63,12 +63,12 @@ def up(places: Sequence[float], labels: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def styles(count: int) -> list[str]:
-    """Return the styles of the lines of so many models: colours and strokes that can be told apart, as far as there are."""
+    """Return distinguishable styles, colours and strokes, for the lines of `count` models, as far as there are."""
     return ["main"] if count == 1 else [f"c{i}" if i < _APART else "thin" for i in range(count)]
 
 
 def line(label: str, x: NDArray[np.float64], y: NDArray[np.float64], style: str) -> dict[str, str]:
-    """Return a curve through points of the unit square; there is a gap where one is NaN."""
+    """Return a curve through points of the unit square, with gaps at NaN."""
     parts, drawn = [], False
     for a, b in zip((LEFT + WIDTH * x).tolist(), (TOP + HEIGHT * (1 - y)).tolist(), strict=True):
         if a != a or b != b:
@@ -80,7 +80,7 @@ def line(label: str, x: NDArray[np.float64], y: NDArray[np.float64], style: str)
 
 
 def heights(values: NDArray[np.float64]) -> str:
-    """Return heights from 0 to 1 as text, a letter each: U+0100 is 0 and U+01F0 is 1, a step a unit of the drawing."""
+    """Return heights from 0 to 1 as text, one letter each: U+0100 is 0, U+01F0 is 1, in steps of a drawing unit."""
     return "".join(map(chr, (256 + np.rint(values.clip(0, 1) * HEIGHT)).astype(int).tolist()))
 
 
@@ -111,16 +111,16 @@ def bar(label: str, low: float, high: float, value: float) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Heat:
-    """A table whose cells are the darker, the larger their share of a row."""
+    """A table whose cells are shaded by their share of the row."""
 
-    #: `title`, `rows_are`, `columns_are`: what it shows, and what rows and columns are.
+    #: Title, and what rows and columns are.
     title: str
     rows_are: str
     columns_are: str
-    #: Their names.
+    #: Names of the columns.
     columns: list[str]
-    #: The name of each row, and of its cells ``shown``, ``shade`` (0 to 9), ``same`` (whether it is on the diagonal), and
-    #: ``query`` and ``title``: which pictures it leads to, and which images are examples, "" for none.
+    #: For each row its name and cells: ``shown``, ``shade`` (0 to 9), ``same`` (on the diagonal), ``query`` of the
+    #: pictures it links to, and ``title`` with example images, "" for none.
     rows: list[tuple[str, list[dict[str, Any]]]]
     #: A sentence below it.
     note: str = ""
@@ -139,8 +139,8 @@ def heat(
 ) -> Heat:
     """Return a confusion matrix, whose last row and column are background, as a heat table.
 
-    Cells that are `pictured`, by the numbers of row and column as "3-7", lead to pictures; `examples` name images of others.
-    Of more than `most` classes those that are confused most are shown; the others together are a row and a column.
+    Cells in `pictured`, by row and column such as "3-7", link to pictures; `examples` name images for other cells. With
+    more than `most` classes only the most confused are shown; the rest share a row and a column.
     """
     size = len(names)
     inner = matrix[:size, :size]

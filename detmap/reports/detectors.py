@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 #: Maximum number of detections of a model for which the rule that changes AP is identified.
 REASONS = 100_000
-#: Maximum number of detections of all models for which it is told whether their order survives other rules.
+#: Maximum number of detections of all models for which the survival of their order is tested.
 SURVIVAL = 200_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a report is to show: the parameters of `report`, but for data and rules; 0 replicates make no intervals."""
+    """Settings of a report: the parameters of `report` except data and rules; 0 replicates give no intervals."""
 
     iou: float = 0.5
     score: float | None = None
@@ -83,23 +83,22 @@ def report(
     threads: int | None = None,
     **decisions: Unpack[Decisions],
 ) -> Path:
-    """Write a page about a detector, or about several side by side, as one self-contained HTML file.
-
-    It says what was evaluated, AP with its interval, what goes wrong, and where to look. ``detmap report`` writes the same.
+    """Write a self-contained HTML page about one detector, or several side by side: what was evaluated, AP with its
+    interval, what goes wrong, and where to look. ``detmap report`` writes the same page.
 
     Parameters
     ----------
     ground_truth : GroundTruth, path, or mapping
-        What there is to find, as for `detmap.evaluate`.
+        The objects, as for `detmap.evaluate`.
     detections : Detections, path, or sequence of mappings; or several of these
-        What was found, as for `detmap.evaluate`. Several models come by name, as ``{"before": one, "after": other}``, or one
-        after the other, then with the names of their files.
+        The detections, as for `detmap.evaluate`. Several models are given by name, such as ``{"before": one, "after":
+        other}``, or as a sequence, which is named after their files.
     path : path
-        Where the page goes. A file that is there is replaced.
+        Path of the page; an existing file is replaced.
     protocol, iou_type, **decisions
         As for `detmap.evaluate`.
     iou : float
-        The IoU threshold at which errors are told.
+        The IoU threshold for errors.
     score : float, optional
         Score threshold of what users would see; by default the one with the best F1 over all classes.
     images : path, optional
@@ -107,25 +106,25 @@ def report(
     attributes : path or table, optional
         Attributes of images or objects, for slices; see the part ``slices`` of `detmap.Diagnosis`.
     bootstrap, seed, level, method
-        Of the intervals, as for `detmap.evaluate`; with 0 there are none, and models are not compared by tests.
+        Options of the intervals, as for `detmap.evaluate`; with 0 there are none, and models are not tested.
     permutations, correction
-        Of the tests of several models, as for `detmap.compare`.
+        Options of the tests of several models, as for `detmap.compare`.
     all_intervals : bool
-        Intervals also of scores to cut at and of slices, which takes longer.
+        Also compute intervals of score thresholds and of slices, which takes longer.
     threads : int, optional
         One per processor by default.
 
     Returns
     -------
     pathlib.Path
-        Of the page.
+        Path of the page.
 
     Raises
     ------
     MissingDependencyError
         Without jinja2 (extra ``report``).
     InputError, OptionError
-        As `detmap.evaluate` and `detmap.diagnose` do, and where the page would be written over what is read.
+        As `detmap.evaluate` and `detmap.diagnose` do, and if the page would overwrite an input.
     """
     check_installed("detmap.report")
     named = by_name(detections)
@@ -172,12 +171,12 @@ def report(
 
 
 def _source_of(given: Any) -> Any:
-    """Return a path as what can be read twice; anything else as it is."""
+    """Return a path as a source that can be read twice; other values unchanged."""
     return held(given) if isinstance(given, str | os.PathLike) else given
 
 
 def _input_of(role: str, given: Any, table: GroundTruth | Detections) -> dict[str, str]:
-    """Return an input as a card names it: a file, or the content of a table."""
+    """Return the card's entry for an input: a file, or the content of a table."""
     if isinstance(given, str | os.PathLike | Held):
         return input_of(role, given.name if isinstance(given, Held) else os.fspath(given), given)
     source = os.path.basename(table.source)
@@ -192,7 +191,7 @@ def page_of(
     settings: Settings,
     stage: Callable[[str], None] = lambda text: None,
 ) -> str:
-    """Return the page about models: `entries` are names and detections, and `inputs` are looked at when all were read."""
+    """Return the page about models; `entries` are names and detections, and `inputs` is complete once all are read."""
     models = [_model_of(name, ground_truth, found, protocol, settings, stage) for name, found in entries]
     comparison, survival = None, None
     if settings.replicates:
@@ -237,7 +236,7 @@ def _model_of(
     result = evaluate(ground_truth, detections, protocol, threads=threads)
     stage(f"checking {name}")
     checked = check(ground_truth, detections, iou_type=protocol.iou_type)
-    if protocol.max_dets[-1] != PRESETS["coco"].max_dets[-1]:  # the check looks at coco's cap
+    if protocol.max_dets[-1] != PRESETS["coco"].max_dets[-1]:  # the check assumes COCO's cap
         kept = tuple(one for one in checked.findings if one.code != "beyond_cap")
         checked = replace(checked, findings=kept)
     stage(f"scoring {name} under other conventions")
@@ -248,7 +247,7 @@ def _model_of(
 
 
 def _resample(models: Sequence[Model], settings: Settings) -> Comparison | None:
-    """Give each model its intervals, and return how several compare."""
+    """Compute the intervals of each model, and return the comparison of several."""
     draws: dict[str, Any] = {"seed": settings.seed, "method": settings.method, "threads": settings.threads}
     if len(models) == 1:
         models[0].bootstrap = resampled(models[0].result, settings.replicates, **draws)
@@ -267,7 +266,7 @@ def _resample(models: Sequence[Model], settings: Settings) -> Comparison | None:
 
 
 def _survives(models: Sequence[Model], settings: Settings, stage: Callable[[str], None]) -> Survival | str | None:
-    """Say whether the order of models survives, or why that is left out; None where nothing can be said."""
+    """Test whether the order of models survives, or return why that is left out; None if not applicable."""
     count = sum(len(model.diagnosis.detections) for model in models)
     if not settings.replicates or count > SURVIVAL:
         why = "Without draws of images" if not settings.replicates else f"For {count:,} detections"

@@ -1,4 +1,4 @@
-"""The report on one detector or several: what was evaluated, how good it is, what goes wrong, and where to look."""
+"""The report on one detector or several: evaluation, metrics, errors, and examples."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from detmap.statistics import Bootstrap, Comparison
 
 
-#: A gain in AP that is none but for rounding.
+#: Gain in AP up to which it is a rounding error.
 _NOTHING = 1e-9
 
 #: Maximum number of metrics on the first screen, and number of the worst classes there.
@@ -45,19 +45,19 @@ class Model:
     Attributes
     ----------
     name : str
-        What the page calls it.
+        Name on the page.
     diagnosis : Diagnosis
-        What goes wrong.
+        Its diagnosis.
     result : DetectionResult
         Its metrics under the same protocol.
     bootstrap : Bootstrap, optional
         Intervals of the metrics.
     checked : Report, optional
-        What a check found.
+        Report of a check.
     options : mapping of str to mapping
         Options of the diagnosis's parts, by their names.
     under : sequence of Under
-        What AP is under other named protocols, as `detmap.explanations.under_presets` returns it.
+        AP under other named protocols, as `detmap.explanations.under_presets` returns it.
     """
 
     name: str
@@ -86,15 +86,15 @@ def html(
     models : sequence of Model
         One or more, of the same ground truth under the same protocol.
     inputs : sequence of mapping
-        Of each file ``role``, ``name`` and ``sha256``.
+        ``role``, ``name`` and ``sha256`` of each file.
     made : datetime
-        When.
+        Time of the report.
     comparison : Comparison, optional
-        Of two models or more.
+        Comparison of several models.
     survives : Survival or str, optional
-        Whether their order survives other rules, or why that is not told.
+        Whether their order survives other rules, or why that was not tested.
     pictures : Pictures, optional
-        Where the images are; without it the worst ones are listed.
+        The images; without them the worst ones are listed.
     level : float
         The level of the intervals.
 
@@ -153,7 +153,7 @@ def _brief(diagnosis: Diagnosis) -> str:
 
 
 def _metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]]:
-    """Return the metrics of all models for the first screen; those of single classes stand in a table of their own."""
+    """Return the metrics of all models for the first screen; those of single classes are in a table of their own."""
     first = models[0].result
     rows = []
     for name, row in metric_table(first.protocol, first.categories):
@@ -209,7 +209,7 @@ def _summary(model: Model, metric: str, level: float) -> dict[str, Any]:
 
 
 def _costs(diagnosis: Diagnosis) -> Card:
-    """Return what costs most AP, in words and as shares of a bar."""
+    """Return the costliest errors in AP, as a sentence and as shares of a bar."""
     tide = diagnosis.part("tide")
     rows = [row for row in tide.rows() if row["dAP"] > _NOTHING]
     ap, title = tide["AP"], "What costs most"
@@ -239,7 +239,7 @@ def _costs(diagnosis: Diagnosis) -> Card:
 
 
 def _worst_classes(model: Model) -> list[Card]:
-    """Return the classes with the lowest AP, where there are more of them than are named."""
+    """Return the classes with the lowest AP, if there are more than can be listed."""
     found = enumerate(zip(model.diagnosis.categories, model.result.rows(), strict=True))
     known = [(float(row["AP"]), k, name) for k, (name, row) in found if not math.isnan(row["AP"])]
     if len(known) <= _WORST:

@@ -1,4 +1,5 @@
-"""The documents of single queries of a run: the first hits, the first misses above them, and what is not found."""
+"""The documents of single queries of a run: the first hits, the first misses above them, and missed relevant
+documents."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ class Documents(NamedTuple):
     lost: list[str]
 
     def row(self) -> dict[str, str]:
-        """Return the first ones in words."""
+        """Return the first documents of each kind as text."""
         more = len(self.lost) - _NAMED
         return {
             "first hits": _ranked(self.hits),
@@ -40,14 +41,14 @@ def _ranked(found: list[tuple[str, int]]) -> str:
 def documents(
     qrels: Any, run: Any, convention: Convention, rules: Mapping[str, Any], queries: Iterable[str]
 ) -> dict[str, Documents]:
-    """Return the documents of some queries of a run, ranked by a convention; none where judged documents alone count."""
+    """Return the documents of some queries of a run, ranked by a convention; empty if only judged documents count."""
     if rules.get("judged_only"):
         return {}
     judged, ranked, theirs = paired(*read_tables(qrels, run))
     place = {str(document_ids.printable(query)): at for at, query in enumerate(judged.queries)}
     chosen = {name: place[name] for name in queries if name in place}
     judged, ranked = judged.take(list(chosen.values())), ranked.take([theirs[at] for at in chosen.values()])
-    # Each document of the run is judged with its own number as grade: the pool then tells which one has each rank.
+    # Each document is judged with its own number as its grade, so that the pool tells the document at each rank.
     lines = np.arange(ranked.values.size)
     numbers = Table(judged.queries, ranked.starts, ranked.documents, lines + 1)
     pool = rank_run(numbers, ranked, convention, 1, rules.get("depth"), False, None)[0].pool

@@ -1,4 +1,4 @@
-"""Galleries: images with what is found, wrong and missed drawn on them, and what they can be filtered by."""
+"""Galleries: images with hits, false positives and missed objects drawn on them, and their filters."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from detmap.results import printable
 if TYPE_CHECKING:
     from detmap.diagnostics import Diagnosis
 
-#: Maximum number of images on a page, with pixels and without.
+#: Maximum number of images on a page, with and without pixels.
 MOST, MOST_BARE = 200, 60
 
 #: Maximum size in bytes of all thumbnails on a page, and of all outlines.
 _PIXELS, _OUTLINES = 7_500_000, 1_200_000
 
-#: How many images each error, each pair of confused classes and each class is to be on, as far as there is room.
+#: Desired number of images for each error, each pair of confused classes, and each class, if there is room.
 _EXAMPLES = (12, 1, 3)
 
 #: Maximum number of errors, pairs or classes for which examples are sought: the most frequent ones.
 _KEYS = 1000
 
-#: Maximum number of hits drawn on an image, and of wrong detections: those of the highest scores.
+#: Maximum number of hits, and of false positives, drawn on an image: those with the highest scores.
 _BOXES = 60
 
-#: The errors in a word or two.
+#: Short names of the errors.
 IN_SHORT = {
     "Cls": "wrong class",
     "Loc": "badly placed",
@@ -44,42 +44,41 @@ IN_SHORT = {
     "Miss": "missed",
 }
 
-#: What is taken for small and large, by the area of the box in pixels.
+#: Size classes by the area of the box in pixels.
 _SIZES = (("s", "under 32²", 0.0), ("m", "32² to 96²", 32.0**2), ("l", "over 96²", 96.0**2))
 
-#: The longer side of a drawing without pixels, and how much wider than high one may be.
+#: Longer side of a drawing without pixels, and its maximum ratio of width to height.
 _SIDE, _FLATTEST = 440, 6.0
 
 
 @dataclass(frozen=True)
 class Gallery:
-    """Pictures of a page."""
+    """A gallery of pictures."""
 
-    #: As `detmap.reports.pictures.picture` makes them.
+    #: Pictures made by `detmap.reports.pictures.picture`.
     pictures: list[dict[str, Any]]
-    #: What the styles of the marks stand for.
+    #: Styles of marks with their meanings.
     legend: list[tuple[str, str]]
-    #: What is shown, and what could not be.
+    #: Notes on what is shown, and what could not be.
     notes: list[str] = field(default_factory=list)
-    #: What the pictures can be filtered by: the choices of ``errors``, ``classes``, ``found`` and ``sizes``, each a value
-    #: and its name.
+    #: The filters ``errors``, ``classes``, ``found`` and ``sizes``: the choices of each as values and names.
     filters: dict[str, list[tuple[Any, str]]] | None = None
     kind: str = "gallery"
 
     @property
     def filtered(self) -> bool:
-        """Whether the section's filters are about it."""
+        """Whether the section's filters apply to it."""
         return self.filters is not None
 
 
 class Errors(NamedTuple):
-    """What the parts of a diagnosis say of its detections: the errors, and the confusion matrix."""
+    """The outcome of a diagnosis per detection: errors, and the confusion matrix."""
 
     tide: Tide
     confusion: Confusion
 
     def cells(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return row, column and image of all entries of the confusion matrix that are not on its diagonal."""
+        """Return row, column and image of all off-diagonal entries of the confusion matrix."""
         rows, columns, images = self.confusion.entries
         wrong = rows != columns
         return rows[wrong], columns[wrong], images[wrong]
@@ -88,9 +87,8 @@ class Errors(NamedTuple):
 def images(
     diagnosis: Diagnosis, errors: Errors, worst: Sequence[Mapping[str, Any]], pictures: Pictures | None, share: int
 ) -> Gallery:
-    """Return the worst images, and examples of each error, class and confusion, as one of `share` galleries of a page.
-
-    `worst` are the rows of the part ``images``. Without `pictures` there are outlines alone.
+    """Return a gallery of the worst images, and examples of each error, class and confusion, as one of `share` on a
+    page. `worst` are the rows of the part ``images``. Without `pictures` there are only outlines.
     """
     most = max((MOST_BARE if pictures is None else MOST) // share, 1)
     costs = {row["image_id"]: float(row["dAP"]) for row in worst}
@@ -119,7 +117,7 @@ def images(
 
 
 def suspects(diagnosis: Diagnosis, rows: Sequence[Mapping[str, Any]], pictures: Pictures) -> Gallery:
-    """Return pictures of suspicious labels, each with what is around it; `rows` are those of the part ``suspects``."""
+    """Return a gallery of suspicious labels with their surroundings; `rows` are those of the part ``suspects``."""
     made, notes, shapes = [], Notes(), Shapes(diagnosis)
     for row in rows:
         drawn = [("ground_truth", row[name], "missed", "label") for name in ("object", "other object")]
@@ -136,9 +134,7 @@ def suspects(diagnosis: Diagnosis, rows: Sequence[Mapping[str, Any]], pictures: 
 
 
 def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: int) -> list[int]:
-    """Return indices of images: half of them the worst ones, the others examples of errors, confusions and classes that
-    these do not have.
-    """
+    """Return indices of images: half of them the worst ones, the rest further examples of errors, confusions and classes."""
     matches, truth = diagnosis.matches, diagnosis.arranged.truth
     shown = np.flatnonzero((errors.tide.error > 0) & (matches.score >= diagnosis.score))
     lost = diagnosis.places[errors.tide.missed]
@@ -162,7 +158,7 @@ def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: in
 
 
 def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[int]) -> Iterator[int]:
-    """Yield images until each key, the most frequent first, is on `enough` of them, those with most keys first."""
+    """Yield images until each key, the most frequent first, has `enough` of them, preferring images with many keys."""
     values, code, counts = np.unique(key, return_inverse=True, return_counts=True)
     both = np.unique(np.column_stack((code, images)), axis=0)
     holds = Counter[int](both[:, 1].tolist())
@@ -183,7 +179,7 @@ def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[i
 
 
 def _marks(shapes: Shapes, errors: Errors, at: int, grain: float) -> list[dict[str, Any]]:
-    """Return what is found, wrong and missed on an image, of detections of the diagnosis's score or more."""
+    """Return marks of hits, false positives and missed objects on an image, for detections above the diagnosis's score."""
     diagnosis = shapes.diagnosis
     matches, names, tide = diagnosis.matches, diagnosis.categories, errors.tide
     assert matches.other_category is not None
@@ -216,7 +212,7 @@ def _marks(shapes: Shapes, errors: Errors, at: int, grain: float) -> list[dict[s
     return marks
 
 
-#: The error of each code of `Tide.error`, and how marks of no error are called.
+#: The error of each code of `Tide.error`, with "hit" for no error.
 _ERRORS = ("hit", *IN_SHORT)
 _WORDS = {"hit": "found"}
 
@@ -227,7 +223,7 @@ def _size(corners: NDArray[np.float64]) -> str:
 
 
 def _said(marks: Sequence[Mapping[str, Any]], cost: float | None) -> str:
-    """Return what is on an image in words."""
+    """Describe what is on an image."""
     style, error = Counter(mark["style"] for mark in marks), Counter(mark["facts"]["e"] for mark in marks)
     said = f"found {style['hit']}, missed {style['missed']}, false positives {style['wrong']}"
     kinds = ", ".join(f"{error[name]} {name}" for name in _ERRORS[1:6] if error[name])
@@ -236,7 +232,7 @@ def _said(marks: Sequence[Mapping[str, Any]], cost: float | None) -> str:
 
 
 def _bare(diagnosis: Diagnosis, shapes: Shapes, at: int) -> Thumbnail:
-    """Return a picture without pixels, of the image's size, or else of what is drawn on it."""
+    """Return a picture without pixels, of the image's size if known, else of the extent of its shapes."""
     sizes = diagnosis.ground_truth.images.sizes
     height, width = (0.0, 0.0) if sizes is None else sizes[at].tolist()
     x = y = 0.0
@@ -257,7 +253,7 @@ def _bare(diagnosis: Diagnosis, shapes: Shapes, at: int) -> Thumbnail:
 
 
 def _filters(diagnosis: Diagnosis, made: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[Any, str]]]:
-    """Return what a gallery can be filtered by: the errors, classes and sizes that are there."""
+    """Return the filters of a gallery: the occurring errors, classes and sizes."""
     facts = [mark["facts"] for one in made for mark in one["marks"]]
     there = {name: {one.get(name) for one in facts} for name in ("e", "o", "f", "z")}
     cells = {int(end) for one in made for cell in one["cells"].split() for end in cell.split("-")}

@@ -1,4 +1,4 @@
-"""The leaderboard as a page and as Markdown, made of rows; nothing in a row becomes markup."""
+"""The leaderboard as a page and as Markdown, from rows whose text is escaped."""
 
 from __future__ import annotations
 
@@ -14,67 +14,66 @@ from detmap.reports.page import render
 from detmap.reports.tables import Table, table
 from detmap.results import cell, is_words, markdown_text, printable, to_markdown, without_nan
 
-#: So many models have a curve on the page, and so many numbers of classes are on it at most: those of the best models.
+#: Maximum number of models with a curve on the page, and of per-class numbers: those of the best models.
 _CURVES, _VALUES = 200, 150_000
 
-#: So many curves are in front before somebody chooses.
+#: Number of curves that are in front initially.
 _CHOSEN = 5
 
-#: Points of a curve.
+#: Number of points of a curve.
 _POINTS = 51
 
-#: Beyond so many groups there are letters alone, of which some take two characters.
+#: Maximum number of groups shown as bars; beyond it there are only letters.
 _BARS = 16
 
-#: Columns that are hidden until they are chosen, besides those of estimated bias.
+#: Columns hidden by default, besides those of estimated bias.
 _ASIDE = ("notices",)
 
-#: What most cells have nothing of.
+#: Defaults of a cell.
 _PLAIN: dict[str, Any] = {"best": False, "head": False, "interval": "", "slots": [], "bar": None, "link": ""}
 
 
 @dataclass(frozen=True)
 class Board:
-    """What the page shows."""
+    """The content of the page."""
 
-    #: The column that the rows are sorted by.
+    #: The column that rows are sorted by.
     rank_by: str
     #: A row per model, best first, all with the same columns; undefined numbers are NaN.
     rows: Sequence[Mapping[str, Any]] = ()
-    #: Columns whose best value is marked: the larger, the better.
+    #: Columns whose largest value is marked.
     metrics: Sequence[str] = ()
-    #: Of each row, by metric, the ends of its interval.
+    #: The ends of each row's intervals by metric.
     intervals: Sequence[Mapping[str, Sequence[float | None]]] = ()
     #: The level of the intervals.
     level: float = 0.95
-    #: ``model`` and ``error`` of those that could not be scored.
+    #: ``model`` and ``error`` of files that could not be scored.
     errors: Sequence[Mapping[str, Any]] = ()
-    #: ``model`` and ``notice``: what was unusual.
+    #: ``model`` and ``notice`` of each notice.
     notices: Sequence[Mapping[str, Any]] = ()
-    #: `models` and `categories`: the rows and columns of `values`; models in the order of `rows`.
+    #: The rows and columns of `values`; models in the order of `rows`.
     models: Sequence[str] = ()
     categories: Sequence[str] = ()
-    #: ``values[i][k]`` is the AP, or another metric `of_category`, of model *i* on category *k*.
+    #: ``values[i][k]`` is the AP (or the metric `of_category`) of model *i* on category *k*.
     values: Sequence[Sequence[float | None]] = ()
     of_category: str = "AP"
-    #: Number of objects of each category; empty if it is hidden.
+    #: Number of objects of each category; empty if hidden.
     objects: Sequence[int] = ()
-    #: Of each model ``iou``, ``recall`` and ``precision``: the mean of its classes.
+    #: ``iou``, ``recall`` and mean ``precision`` over classes, of each model.
     curves: Sequence[Mapping[str, Any] | None] = ()
-    #: What was evaluated.
+    #: Facts about the evaluation.
     facts: Sequence[tuple[str, str]] = ()
-    #: ``model``, ``file`` and ``content`` (its hash), where that is known.
+    #: ``model``, ``file`` and ``content`` (its hash), where known.
     files: Sequence[Mapping[str, Any]] = ()
-    #: What was tested and estimated.
+    #: Sentences on tests and intervals.
     sentences: Sequence[str] = ()
-    #: A row per order of neighbours that other rules turn round, with what ends it. None where no other rules were
-    #: tried.
+    #: A row per order of neighbours that other rules reverse, with the rule. None if no other rules were tried.
     doubts: Sequence[Mapping[str, Any]] | None = None
-    #: What the page is called, after "Leaderboard by"; `rank_by` by default.
+    #: Title of the page, after "Leaderboard by"; `rank_by` by default.
     title: str = ""
-    #: Of models that have a page of their own, where it is, relative to this one.
+    #: Relative links to the pages of models, by model.
     links: Mapping[str, str] = field(default_factory=dict)
-    #: Sentences below the title: the rules, and when it was made.
+    #: Sentences below the title: the rules, and the date.
     brief: Sequence[str] = ()
     _ends: list[tuple[float, float] | None] = field(init=False, default_factory=list)
 
@@ -84,7 +83,7 @@ class Board:
 
 
 def _known(ends: Sequence[float | None] | None) -> tuple[float, float] | None:
-    """Return the ends of an interval; None where it has none."""
+    """Return the ends of an interval; None if undefined."""
     if ends is None or any(end is None or math.isnan(end) for end in ends):
         return None
     low, high = ends
@@ -108,8 +107,8 @@ def html(board: Board) -> str:
     """Return the leaderboard as one self-contained HTML page (extra ``report``). Raises `MissingDependencyError`
     without jinja2.
 
-    Its columns sort and are chosen, a word filters its rows, and what is shown can be saved as CSV or JSON. Curves of models
-    can be brought to the front, and the AP per category of any two models can be set beside each other.
+    Columns can be sorted and selected, rows filtered, and the table saved as CSV or JSON. Curves of models can be
+    brought to the front, and AP per category compared between any two models.
     """
     columns, rows = _models(board)
     data, left_out = _categories(board)
@@ -140,7 +139,7 @@ def html(board: Board) -> str:
 
 
 def _models(board: Board) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]:
-    """Return columns and cells; the interval of what is ranked by stands in its cell and, as a bar, beside it."""
+    """Return columns and cells; the interval of the ranking metric is part of its cell and drawn as a bar."""
     rows, ends = board.rows, board._ends
     header = list(rows[0]) if rows else []
     words = {name for name in header if name != "rank" and is_words(rows, name)}
@@ -190,13 +189,13 @@ def _cell(value: Any, text: bool, ranked: bool) -> dict[str, Any]:
 
 
 def _letters(groups: Sequence[str]) -> list[str]:
-    """Return the letters that have bars, in order; none where there are too many of them."""
+    """Return the letters drawn as bars, in order; none if there are too many."""
     every = sorted({letter for one in groups for letter in one})
     return every if len(every) <= _BARS else []
 
 
 def _axis(ends: Sequence[float]) -> tuple[float, float] | None:
-    """Return where the axis of interval bars begins and ends: at round numbers around all of them."""
+    """Return the range of the axis of interval bars: round numbers that enclose all of them."""
     if not ends:
         return None
     low, high = min(ends), max(ends)
@@ -206,7 +205,7 @@ def _axis(ends: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _bar(value: float, ends: tuple[float, float] | None, axis: tuple[float, float]) -> dict[str, Any]:
-    """Return a cell with a value's dot and the line of its interval, in hundredths of the axis."""
+    """Return a cell with the dot of a value and the line of its interval, in hundredths of the axis."""
 
     def place(number: float) -> float:
         return round(100 * min(max((number - axis[0]) / ((axis[1] - axis[0]) or 1), 0.0), 1.0), 1)
@@ -223,7 +222,7 @@ def _bar(value: float, ends: tuple[float, float] | None, axis: tuple[float, floa
 
 
 def _lead(board: Board) -> list[str]:
-    """Return in sentences who is best, and whether that is more than chance and convention."""
+    """Return sentences on the best model, and whether its lead is more than chance and convention."""
     scored = [row for row in board.rows if not math.isnan(row.get(board.rank_by, math.nan))]
     if not scored:
         return ["No model has a value."]
@@ -254,7 +253,7 @@ def _lead(board: Board) -> list[str]:
 
 
 def _curves(board: Board) -> Plot | None:
-    """Return a chart of the models' mean curves; the best ones are in front until others are chosen."""
+    """Return a chart of the models' mean curves, with the best in front by default."""
     drawn = [(name, curve) for name, curve in zip(board.models, board.curves, strict=False) if curve][:_CURVES]
     if not drawn:
         return None
@@ -274,7 +273,7 @@ def _curves(board: Board) -> Plot | None:
 
 
 def _categories(board: Board) -> tuple[dict[str, Any], int]:
-    """Return what the page compares by category, and how many models are left out for its size."""
+    """Return the table of categories, and the number of models left out to limit its size."""
     most = max(_VALUES // max(len(board.categories), 1), 2)
     values = [[None if one is None else round(one, 6) for one in without_nan(row)] for row in board.values[:most]]
     data = {

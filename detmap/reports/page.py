@@ -1,4 +1,4 @@
-"""One HTML file from a template: styles and scripts stand in it, and no other script may run."""
+"""Render a template to one HTML file with embedded styles and scripts; no other script may run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from detmap.errors import MissingDependencyError
 
 
 def check_installed(purpose: str) -> None:
-    """Refuse to begin what will need jinja2 at its end, where it is not installed."""
+    """Raise early if jinja2, which is needed at the end, is not installed."""
     try:
         import jinja2  # noqa: F401
     except ImportError:
@@ -22,9 +22,9 @@ def check_installed(purpose: str) -> None:
 def render(template: str, purpose: str, *, styles: Sequence[str], scripts: Sequence[str], **context: Any) -> str:
     """Return a page; everything in the context is escaped.
 
-    `template` is the name of a file among the package's templates, from which it can import others; `styles` and
-    `scripts` are files of the same folder, which are joined to ``style`` and ``script``. `purpose` names what needs
-    jinja2, for the error where it is not installed.
+    `template` is the name of a file among the package's templates, which can import others; `styles` and `scripts` are
+    files of the same folder, concatenated as ``style`` and ``script``. `purpose` names what needs jinja2, for the error
+    if it is missing.
     """
     check_installed(purpose)
     import jinja2
@@ -34,7 +34,7 @@ def render(template: str, purpose: str, *, styles: Sequence[str], scripts: Seque
         return (resources.files("detmap.reports") / "templates" / name).read_text("utf-8")
 
     script = "".join(map(read, scripts))
-    # The only script that may run is ours, whatever a name manages to put into the page.
+    # Only our script may run, whatever markup a name might inject into the page.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = jinja2.Environment(
         autoescape=True,

@@ -1,4 +1,4 @@
-"""The report on one model of panoptic segmentation or several: PQ and its parts, what is lost where, the worst images."""
+"""The report on one panoptic segmentation model or several: PQ and its parts, losses, the worst images."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from detmap.reports.tables import sentence, table
 from detmap.results import cell, printable
 from detmap.statistics import Bootstrap, Comparison
 
-#: Maximum number of images that are listed.
+#: Maximum number of images listed.
 _WORST = 100
 
 
 @dataclass
 class Model:
-    """A model of the report: its name, its result, and its intervals if there are any."""
+    """A model of the report: its name, its result, and its intervals, if any."""
 
     name: str
     result: PanopticResult
@@ -59,11 +59,11 @@ def html(
     models : sequence of Model
         One or more, scored on the same ground truth.
     inputs : sequence of mapping
-        Of each file ``role``, ``name`` and ``sha256``.
+        ``role``, ``name`` and ``sha256`` of each file.
     made : datetime
-        When.
+        Time of the report.
     comparison : Comparison, optional
-        How several models differ.
+        Comparison of several models.
     level : float
         The level of the intervals.
 
@@ -102,7 +102,7 @@ def _counts(result: PanopticResult) -> str:
 
 
 def _ends(model: Model, level: float) -> NDArray[np.float64]:
-    """Return the interval of every metric, NaN where there is none; shape (m, 2)."""
+    """Return the interval of every metric, NaN if undefined; shape (m, 2)."""
     if model.bootstrap is None:
         return np.full((len(model.result), 2), np.nan)
     return model.bootstrap.interval(level)[: len(model.result)]
@@ -133,7 +133,7 @@ def _first_metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]
 
 
 def _outlines_card(result: PanopticResult) -> Card:
-    """Return what better outlines of matched segments would give."""
+    """Return the gain from better outlines of matched segments."""
     pq, rq, title = result["PQ"], result["RQ"], "What better outlines would give"
     if math.isnan(pq):
         return Card(title, "Nothing can be said: no category has segments.")
@@ -144,7 +144,7 @@ def _outlines_card(result: PanopticResult) -> Card:
 
 
 def _segments_card(result: PanopticResult) -> Card:
-    """Return how many segments are missed, and how many predictions are false."""
+    """Return the numbers of missed segments and of false predictions."""
     matched, false, missed, _ = result.counts.sum(axis=0).tolist()
     title = "What is missed, and what is false"
     if not matched + missed:

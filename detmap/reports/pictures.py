@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 #: The longer side of a thumbnail in pixels, and JPEG's quality.
 _SIDE, _QUALITY = 440, 65
 
-#: What a name may lack, as an id of VOC does.
+#: Suffixes that a name may lack, such as an id of VOC.
 _SUFFIXES = ("", ".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG", ".webp", ".bmp")
 
-#: The radius of a point of a pose, in pixels of the thumbnail.
+#: Radius of a point of a pose, in pixels of the thumbnail.
 _RADIUS = 2.5
 
 
@@ -37,7 +37,7 @@ class Pictures:
     Raises
     ------
     OptionError
-        Where it is none.
+        If it is no folder.
     MissingDependencyError
         Without Pillow.
     """
@@ -52,7 +52,7 @@ class Pictures:
             raise MissingDependencyError("pillow", "images", "showing images") from None
 
     def find(self, name: str) -> Path | None:
-        """Return the file of an image, None where there is none; a name never leads out of the folder."""
+        """Return the file of an image, None if there is none; names cannot lead out of the folder."""
         given = PurePosixPath(name.replace("\\", "/"))
         tries = [PurePosixPath(given.name)]
         if not given.is_absolute() and ".." not in given.parts:
@@ -63,19 +63,19 @@ class Pictures:
                     path = self.folder / f"{one}{suffix}"
                     if path.is_file():
                         return path
-                except (OSError, ValueError):  # too long a name, or one that no file can have
+                except (OSError, ValueError):  # the name is too long, or invalid
                     continue
         return None
 
 
 class Notes:
-    """Counts of what could not be shown, and of the bytes of what is."""
+    """Counts of what could not be shown, and of the bytes of what is shown."""
 
     def __init__(self) -> None:
         self.absent = self.broken = self.bytes = 0
 
     def counted(self, path: Path | None, box: tuple[float, ...] | None = None) -> Thumbnail | None:
-        """Return a thumbnail of a file, or of what is around a box; None where there is none or it cannot be read."""
+        """Return a thumbnail of a file, or of the surroundings of a box; None if it is missing or unreadable."""
         if path is None:
             self.absent += 1
             return None
@@ -85,16 +85,13 @@ class Notes:
         return made
 
     def said(self) -> list[str]:
-        """Return what could not be shown, in sentences."""
+        """Return sentences on what could not be shown."""
         said = [f"{self.absent:,} of these images are not in the folder of images."] if self.absent else []
         return said + ([f"{self.broken:,} of these images cannot be read."] if self.broken else [])
 
 
 class Thumbnail(NamedTuple):
-    """A small copy of a part of an image as an address of data, its size, and the part: x, y, width, height.
-
-    Where there are no pixels the address is empty.
-    """
+    """A thumbnail of a part of an image: data URL (empty without pixels), size, and the part as x, y, width, height."""
 
     uri: str
     size: tuple[int, int]
@@ -102,12 +99,12 @@ class Thumbnail(NamedTuple):
 
     @property
     def grain(self) -> float:
-        """How many pixels of the image a pixel of the thumbnail shows."""
+        """Number of image pixels per thumbnail pixel."""
         return max(self.view[2] / max(self.size[0], 1), 1.0)
 
 
 def thumbnail(path: Path, box: tuple[float, ...] | None = None) -> Thumbnail | None:
-    """Return a small copy of an image, or of what is around a box; None where it cannot be read."""
+    """Return a thumbnail of an image, or of the surroundings of a box; None if it is unreadable."""
     from PIL import Image
 
     try:
@@ -125,13 +122,13 @@ def thumbnail(path: Path, box: tuple[float, ...] | None = None) -> Thumbnail | N
                 small.thumbnail((_SIDE, _SIDE))
                 file = io.BytesIO()
                 small.save(file, "JPEG", quality=_QUALITY)
-    except Exception:  # whatever a broken file makes of a decoder, the other images can be shown
+    except Exception:  # decoders raise any exception for a broken file; other images can still be shown
         return None
     return Thumbnail("data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode(), small.size, view)
 
 
 def _around(box: tuple[float, ...], width: int, height: int) -> tuple[int, int, int, int]:
-    """Return a part of an image with a box in its middle, three times as large along its longer side if there is room."""
+    """Return a part of an image centred on a box, three times as large along its longer side if there is room."""
     parts = []
     margin = max(box[2] - box[0], box[3] - box[1], 40.0)
     for low, high, most in ((box[0], box[2], width), (box[1], box[3], height)):
@@ -143,7 +140,7 @@ def _around(box: tuple[float, ...], width: int, height: int) -> tuple[int, int, 
 def picture(
     name: str, shown: Thumbnail, marks: list[dict[str, Any]], says: str, cells: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return a picture of a `Gallery`; `cells` are those of the confusion matrix that it is an example of."""
+    """Return a picture of a `Gallery`; `cells` are the cells of the confusion matrix that it exemplifies."""
     return {
         "name": printable(name),
         "uri": shown.uri,
@@ -156,14 +153,14 @@ def picture(
 
 
 class Shapes:
-    """The shapes of a diagnosis as they are drawn."""
+    """Drawings of the shapes of a diagnosis."""
 
     def __init__(self, diagnosis: Diagnosis) -> None:
         self.diagnosis = diagnosis
         self.corners = {side: diagnosis.corners(side) for side in ("ground_truth", "detections")}
 
     def drawing(self, side: str, row: int) -> Drawing:
-        """Return how a shape is drawn: as its kind says, or as its box where that says nothing."""
+        """Return the drawing of a shape by its kind, or else its box."""
         kind = self.diagnosis.protocol.iou_type
         draw = find(kind).draw
         if draw is not None:
@@ -175,12 +172,12 @@ class Shapes:
         return Drawing([np.array([[x, y], [right, y], [right, bottom], [x, bottom]])], np.empty((0, 2)))
 
     def points(self, side: str, row: int) -> NDArray[np.float64]:
-        """Return all points that a shape is drawn through, shape (n, 2)."""
+        """Return all points of a shape's drawing, shape (n, 2)."""
         made = self.drawing(side, row)
         return np.concatenate([*made.outlines, made.points])
 
     def mark(self, side: str, row: int, style: str, label: str, grain: float, **facts: Any) -> dict[str, Any]:
-        """Return a shape as a path of SVG, with `facts` that filters ask for; `grain` pixels are one of the picture's."""
+        """Return a shape as an SVG path, with `facts` for filters; `grain` image pixels are one of the picture's."""
         made, parts = self.drawing(side, row), []
         for outline in made.outlines:
             corners = "L".join(f"{x:g} {y:g}" for x, y in np.round(_simpler(outline, grain), 1).tolist())
@@ -193,7 +190,7 @@ class Shapes:
 
 
 def _simpler(corners: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
-    """Return a closed line without corners that lie within a distance of what is left (Douglas and Peucker's rule)."""
+    """Return a closed line simplified by Douglas and Peucker's rule with a tolerance."""
     if len(corners) < 5:
         return corners
     away = ((corners - corners[0]) ** 2).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Curves of a report on rankings: how much is found by which rank, with intervals over queries."""
+"""Curves of a report on rankings: recall and precision by rank, with intervals over queries."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 
-#: Mean curves are drawn at these recalls; curves by rank end at this rank.
+#: Recalls of mean curves, and last rank of curves by rank.
 _RECALLS = np.linspace(0, 1, 51)
 _DEEPEST = 1000
 
-#: Ranks that a logarithmic axis names.
+#: Ranks labelled on a logarithmic axis.
 _NAMED = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
-#: What stands in the place of curves that cannot be drawn.
+#: Text in place of curves that cannot be drawn.
 _UNKEPT = f"Curves are drawn where all ranks are scored, of up to {KEPT_HITS:,} hits."
 
-#: A curve takes so many queries for an interval.
+#: Minimum number of queries for the interval of a curve.
 FEWEST = 10
 
 
 def curves(models: Sequence[Model], level: float) -> Section:
-    """Return the curves of all models in the same drawings: CMC, precision and recall by rank, precision by recall."""
+    """Return the curves of all models in shared plots: CMC, precision and recall by rank, precision by recall."""
     given = [Curves.of(model.result) for model in models]
     kept = [one for one in given if one is not None]
     deepest = max((one.deepest for one in kept), default=1)
@@ -76,7 +76,7 @@ _Ranked = tuple[str, str, NDArray[np.int64], Values]
 
 
 def _found_by_rank(drawn: _Drawn, deepest: int, level: float) -> Plot | Text:
-    """Return CMC: the share of queries that have found something by each rank."""
+    """Return CMC: the share of queries with a hit by each rank."""
     plain = [
         (name, style, one.ranks, one.first) for name, style, one, model in drawn if one is not None and _is_plain(model)
     ]
@@ -97,14 +97,14 @@ def _found_by_rank(drawn: _Drawn, deepest: int, level: float) -> Plot | Text:
 
 
 def _is_plain(model: Model) -> bool:
-    """Return whether CMC counts the queries with a first relevant item by each rank."""
+    """Return whether CMC counts queries by the rank of their first relevant item."""
     convention = model.result.convention
     return convention.cmc in (None, "market") and convention.ties != "expected"
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Of each query with relevant items what is found by each of `ranks`, and the precision by recall, shape (q, …)."""
+    """For each query with relevant items, the counts of hits by each of `ranks`, and precision by recall, shape (q, …)."""
 
     ranks: NDArray[np.int64]
     first: Values
@@ -115,7 +115,7 @@ class Curves:
 
     @classmethod
     def of(cls, result: RankingResult) -> Curves | None:
-        """Return the curves of a result; None where its hits were not kept."""
+        """Return the curves of a result; None if its hits were not kept."""
         if result.hits is None:
             return None
         hits = result.hits.break_ties(result.convention.ties)
@@ -129,14 +129,14 @@ class Curves:
 
 
 def ranks_drawn(deepest: int) -> NDArray[np.int64]:
-    """Return the ranks at which curves are drawn: all up to 20, then as many to each tenfold."""
+    """Return the ranks at which curves are drawn: all up to 20, then equally many per decade."""
     return np.unique(np.rint(np.concatenate((np.arange(1, 21), np.geomspace(1, 1000, 73)))).clip(1, deepest)).astype(
         np.int64
     )
 
 
 def _place(ranks: NDArray[Any], deepest: int) -> Values:
-    """Return where ranks lie on a logarithmic axis from 0 to 1."""
+    """Return the positions of ranks on a logarithmic axis from 0 to 1."""
     return np.asarray(np.log(ranks) / math.log(deepest))
 
 
@@ -146,7 +146,7 @@ def _rank_ticks(deepest: int) -> list[tuple[str, str]]:
 
 
 def band(values: Values, level: float) -> tuple[Values, Values, Values]:
-    """Return the means of columns over queries, and the ends of their intervals by Student's t, NaN where there are few."""
+    """Return the means of columns over queries, and their intervals by Student's t, NaN if there are few queries."""
     count = len(values)
     mean = values.mean(axis=0) if count else np.full(values.shape[1], np.nan)
     if count < FEWEST:
@@ -157,7 +157,7 @@ def band(values: Values, level: float) -> tuple[Values, Values, Values]:
 
 
 def _ranked_plot(title: str, y: str, says: str, drawn: Sequence[_Ranked], deepest: int, level: float) -> Plot:
-    """Return curves by rank, each with its ranks and a value of every query at each of them."""
+    """Return curves by rank from each one's ranks and values per query."""
     lines, bands = [], []
     for name, style, ranks, values in drawn:
         mean, low, high = band(values, level)

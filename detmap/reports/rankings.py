@@ -1,4 +1,4 @@
-"""The report on one ranking system or several: how much is found by which rank, by which queries, and what ties decide."""
+"""The report on one ranking system or several: curves, worst queries, and the effect of ties."""
 
 from __future__ import annotations
 
@@ -50,23 +50,23 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 
-#: How names begin of metrics that stand beside the first.
+#: Prefixes of the metrics shown beside the first.
 _FIRST = ("nDCG@10", "CMC@1", "MRR", "P@10", "R@", "mAP")
 
 #: Maximum number of metrics on the first screen.
 _METRICS = 16
 
-#: How many bars show the distribution of a metric, and how many queries are listed.
+#: Number of bars of a distribution, and maximum number of queries listed.
 _BARS, _WORST = 10, 100
 
 #: Number of the worst queries whose documents are listed.
 _SHOWN = 50
 
-#: Queries are taken together by their number of relevant items, up to these.
+#: Upper bounds of the groups of queries by number of relevant items.
 _SIZES = (1, 3, 10, 30, 100)
 
 
-#: Maximum number of ranked items of a run that is scored under every convention.
+#: Maximum number of ranked items of a run scored under every convention.
 ITEMS = 1_000_000
 
 
@@ -77,17 +77,17 @@ class Model:
     Attributes
     ----------
     name : str
-        What the page calls it.
+        Name on the page.
     result : RankingResult
         Its metrics.
     bootstrap : Bootstrap, optional
-        Intervals of the values per query, as `intervals` makes them.
+        Intervals of the values per query, as computed by `intervals`.
     checked : Report or str, optional
-        What a check found, or why there is none.
+        Report of a check, or why there is none.
     under : mapping of str to float
         Mean AP under every named convention that applies.
     documents : callable, optional
-        Returns of each of some queries its `detmap.reports.documents.Documents`.
+        Returns the `detmap.reports.documents.Documents` of some queries.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Model:
 
     @cached_property
     def metrics(self) -> dict[str, str]:
-        """The metrics that are means over queries, and what their values per query are called."""
+        """The metrics that are means over queries, with the names of their per-query values."""
         found = {}
         for name, key in zip(self.result, self.result.per_query, strict=False):
             values = self.result.per_query[key]
@@ -112,12 +112,12 @@ class Model:
 
     @cached_property
     def metric(self) -> str:
-        """What stands on the first screen: mean AP where it was evaluated, else the first mean over queries."""
+        """The metric of the first screen: mean AP if evaluated, else the first mean over queries."""
         return next((name for name, key in self.metrics.items() if key.startswith("AP")), next(iter(self.metrics)))
 
     @property
     def depth(self) -> int | None:
-        """The depth of `metric` where it is AP at one, else None."""
+        """The depth of `metric` if it is AP at one, else None."""
         found = parse(self.metrics[self.metric])
         return found.cut if found.metric.name == "AP" and found.depth is not None else None
 
@@ -128,7 +128,7 @@ class Model:
 
 
 def under_conventions(qrels: Any, run: Any, result: RankingResult, rules: dict[str, Any]) -> dict[str, float]:
-    """Return mean AP of a run under every named convention that applies; of nothing where there are too many items."""
+    """Return mean AP of a run under every named convention that applies; empty for too many items."""
     if result.hits is None or int(result.hits.items.sum()) > ITEMS:
         return {}
     tables, found = read_tables(qrels, run), {}
@@ -136,7 +136,7 @@ def under_conventions(qrels: Any, run: Any, result: RankingResult, rules: dict[s
     for name, convention in CONVENTIONS.items():
         try:
             found[name] = evaluate_run(*tables, ["mAP"], convention, **given)["mAP"]
-        except DetmapError:  # it asks for what a run does not have
+        except DetmapError:  # the convention needs what a run does not have
             continue
     return found
 
@@ -167,13 +167,13 @@ def html(
     models : sequence of Model
         One or more, scored under the same convention. Each must have a metric that is a mean over queries.
     inputs : sequence of mapping
-        Of each file ``role``, ``name`` and ``sha256``.
+        ``role``, ``name`` and ``sha256`` of each file.
     made : datetime
-        When.
+        Time of the report.
     replicates, seed : int
-        Several models are compared query by query with so many resamplings; 0 leaves that out.
+        Number of resamplings for the paired comparison of models (0: none), and their seed.
     level : float
-        The level of the intervals; a pair differs by more than chance where its corrected p-value is ``1 - level`` or less.
+        The level of the intervals; a pair differs significantly if its corrected p-value is at most ``1 - level``.
 
     Raises
     ------
@@ -221,7 +221,7 @@ def _counts(result: RankingResult) -> str:
 
 
 def _lacking(models: Sequence[Model]) -> list[tuple[int, int]]:
-    """Return of each model how many queries it lacks that others have values of, and how many there are in all."""
+    """Return for each model the number of queries that only other models have values for, and the total number."""
     key = models[0].metrics[models[0].metric]
     if any(key not in model.result.per_query for model in models):
         return [(0, 0)] * len(models)
@@ -247,7 +247,7 @@ def _summary(model: Model, level: float, lacks: int, total: int) -> dict[str, An
 
 
 def _first_metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]]:
-    """Return the means over queries of all models for the first screen, what it leads with first."""
+    """Return the means over queries of all models for the first screen, the leading metric first."""
     first = models[0]
     names = [first.metric, *(name for name in first.metrics if name != first.metric)]
     names.sort(key=lambda name: (name != first.metric, *(not name.startswith(begins) for begins in _FIRST)))
@@ -265,7 +265,7 @@ def _first_metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]
 
 
 def _ends(model: Model, level: float) -> dict[str, tuple[float, float]]:
-    """Return the interval of every metric, NaN where there is none."""
+    """Return the interval of every metric, NaN if undefined."""
     if model.bootstrap is None:
         return dict.fromkeys(model.metrics, (math.nan, math.nan))
     ends = model.bootstrap.interval(level)
@@ -273,7 +273,7 @@ def _ends(model: Model, level: float) -> dict[str, tuple[float, float]]:
 
 
 def _worst_card(model: Model) -> Card:
-    """Return how much of the loss lies with the worst queries."""
+    """Return the share of the loss due to the worst queries."""
     values, key = model.values, model.metrics[model.metric]
     known = np.sort(values[~np.isnan(values)])
     lost = 1 - known
@@ -294,7 +294,7 @@ def _worst_card(model: Model) -> Card:
 
 
 def _ties_card(model: Model) -> Card:
-    """Return what the order of tied items decides."""
+    """Return the effect of the order of tied items."""
     title = "What ties could change"
     try:
         low, high = model.result.tie_band_at(model.depth)
@@ -334,7 +334,7 @@ def _metrics(models: Sequence[Model], level: float) -> Section:
     bars = {f"{model.name}: value" if several else "value": 1.0 for model in models}
     if any(lacks for lacks, _ in _lacking(models)):
         note = "Means are of each model's own queries, which are not the same for all" + (f"; {note}" if note else "")
-    all_above = len(means) <= _METRICS  # on the first screen
+    all_above = len(means) <= _METRICS  # already on the first screen
     blocks: list[Any] = (
         [Text(sentence(note))] if all_above else [table("Means over queries", means, bars=bars, note=note)]
     )
@@ -343,7 +343,7 @@ def _metrics(models: Sequence[Model], level: float) -> Section:
 
 
 def _apart(one: QueryComparison, columns: Mapping[str, Values]) -> Apart:
-    """Return a comparison as it is told; where one model lacks queries of the other, of which queries it is."""
+    """Return a comparison for display; if one model lacks queries of the other, with the shared ones."""
     known = [~np.isnan(columns[name]) for name in (one.first, one.second)]
     both = known[0] & known[1]
     means = float(columns[one.first][both].mean()), float(columns[one.second][both].mean())
@@ -353,7 +353,7 @@ def _apart(one: QueryComparison, columns: Mapping[str, Values]) -> Apart:
 
 
 def _compared(models: Sequence[Model], replicates: int, seed: int, level: float) -> Section:
-    """Return the paired differences of models, and the queries that move most between the first two."""
+    """Return the paired differences of models, and the queries that change most between the first two."""
     metric = models[0].metric
     key = models[0].metrics[metric]
     for model in models:
@@ -385,7 +385,7 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     blocks = differences(metric, level, alpha_of(level), "queries", apart, rows)
     first, second = (columns[model.name] for model in models[:2])
     change = second - first
-    one_column, other_column = (f"{key} {model.name}" for model in models[:2])  # a model may be called "query"
+    one_column, other_column = (f"{key} {model.name}" for model in models[:2])  # a model may be named "query"
     order = [at for at in np.argsort(-np.abs(change), kind="stable").tolist() if abs(change[at]) > 0][:_WORST]
     moved = [
         {
@@ -414,7 +414,7 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
 
 
 def _conventions(models: Sequence[Model]) -> Section:
-    """Return mean AP of all models under other conventions, and where their order is another one."""
+    """Return mean AP of all models under other conventions, and those that change their order."""
     several = len(models) > 1
     own = models[0].result.convention.name
     names = [f"mAP {model.name}" if several else "mAP" for model in models]
@@ -551,7 +551,7 @@ def _worst(model: Model) -> list[Any]:
 
 
 def _documents(model: Model, rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
-    """Return which documents the worst queries found first, what stands above them, and what they lack."""
+    """Return the first documents that the worst queries found, those above them, and missed ones."""
     hits = model.result.hits
     if model.documents is None or hits is None or int(hits.items.sum()) > ITEMS:
         return []
@@ -564,7 +564,7 @@ def _documents(model: Model, rows: Sequence[Mapping[str, Any]], key: str) -> lis
 
 
 def _ties(model: Model) -> list[Any]:
-    """Return the band of mean AP over the orders of tied items, and the queries whose band is widest."""
+    """Return the band of mean AP over the orders of tied items, and the queries with the widest bands."""
     result = model.result
     try:
         bands = result.tie_bands(model.depth)

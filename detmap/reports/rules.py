@@ -1,4 +1,4 @@
-"""Sections on other rules: what AP is under other conventions, and whether the order of models survives them."""
+"""Sections on other rules: AP under other conventions, and whether the order of models survives them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from detmap.explanations.presets import Under
     from detmap.explanations.survival import Survival
 
-#: So many pairs of models are told of, and so many changes that end an order.
+#: Maximum number of pairs of models, and of changes that reverse an order, shown.
 _PAIRS, _CHANGES = 6, 20
 
 _UNDER = "What other tools and benchmarks would make of the same files."
@@ -21,7 +21,7 @@ _SURVIVES = "Whether one model stays above the other under other rules, on other
 
 
 def under_others(name: str, own: str, value: float, found: Sequence[Under]) -> Section:
-    """Return what AP is under other named protocols; `own` is the report's and `value` AP under it."""
+    """Return AP under other named protocols; `own` is the report's protocol and `value` AP under it."""
     blocks: list[Any] = [Text("No other protocol compares these shapes.")]
     if found:
         reasons = any(one.reason for one in found)

@@ -1,4 +1,4 @@
-"""The sections of a report, each a function of a diagnosis; those of several models stand side by side."""
+"""The sections of a report, each a function of a diagnosis; those of several models are side by side."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Options = Mapping[str, Mapping[str, Any]]
 #: Maximum number of classes with a curve: those with the most objects.
 _CURVES = 100
 
-#: Precision is shown at these recalls.
+#: Recalls at which precision is shown.
 _RECALLS = np.linspace(0, 1, 51)
 
 #: Maximum numbers of the worst images measured and listed, and of suspicious labels shown.
 _MEASURED, _IMAGES, _SUSPECTS = 200, 50, 12
 
-#: Number of images that are named as examples of a cell of the confusion matrix.
+#: Number of example images named for a cell of the confusion matrix.
 _NAMED = 3
 
 
@@ -50,8 +50,8 @@ def part(diagnosis: Diagnosis, name: str, options: Options) -> Finding:
 
 @dataclass
 class Given:
-    """What sections are made with: options of parts, the metrics, where the images are, the largest gain in AP of all
-    models, and how many models the page is about.
+    """Inputs of sections: options of parts, metrics, images, the largest gain in AP of all models, and the number of
+    models on the page.
     """
 
     options: Options
@@ -62,11 +62,11 @@ class Given:
     _gallery: Gallery | None = None
 
     def worst(self, diagnosis: Diagnosis) -> Finding:
-        """Return the worst images, as many as there may be pictures."""
+        """Return the worst images, up to the maximum number of pictures."""
         return part(diagnosis, "images", {"images": {"most": _MEASURED, **self.options.get("images", {})}})
 
     def gallery(self, diagnosis: Diagnosis) -> Gallery:
-        """Return the pictures of the model, which are made once."""
+        """Return the pictures of the model, computed once."""
         if self._gallery is None:
             tide, confusion = (part(diagnosis, name, self.options) for name in ("tide", "confusion"))
             assert isinstance(tide, Tide)
@@ -77,19 +77,19 @@ class Given:
 
 
 def most_gained(diagnosis: Diagnosis, options: Options) -> float:
-    """Return what AP gains most by if errors are mended, so that bars of several models are alike."""
+    """Return the largest gain in AP from fixing errors, so that bars of several models share a scale."""
     gains = (value for name, value in part(diagnosis, "tide", options).items() if name.startswith("dAP_"))
     return max((value for value in gains if value == value), default=0.0)
 
 
 def of(name: str, diagnosis: Diagnosis, given: Given, checked: Report | None) -> list[Section]:
-    """Return the sections of one model. What cannot be told of it is a sentence."""
+    """Return the sections of one model; a part that cannot be computed becomes a sentence."""
     made = []
     for anchor, (title, lead, fill) in _sections().items():
         try:
             blocks = fill(diagnosis, given)
         except OptionError as error:
-            if given.options.get(anchor):  # what was asked for by name
+            if given.options.get(anchor):  # the part was requested by name
                 raise
             blocks = [Text(printable(f"This cannot be told: {error}."))]
         filters = next((block.filters for block in blocks if isinstance(block, Gallery)), None)
@@ -136,7 +136,7 @@ def compared(comparison: Comparison) -> Section:
 
 
 def _plain(own: str, diagnosis: Diagnosis, given: Given) -> list[Any]:
-    """Return a part that nothing here knows: its numbers, tables and notes."""
+    """Return the section of an unknown part: its numbers, tables and notes."""
     found = part(diagnosis, own, given.options)
     numbers = ", ".join(f"{name} {cell(value)}" for name, value in list(found.items())[:12])
     blocks: list[Any] = [Text(printable(numbers))] if numbers else []
@@ -169,14 +169,14 @@ def _errors(diagnosis: Diagnosis, given: Given) -> list[Any]:
 
 
 def of_classes(diagnosis: Diagnosis) -> dict[str, dict[str, str]]:
-    """Return which pictures the names of classes lead to."""
+    """Return the queries of pictures that class names link to."""
     return {"category": {name: f"class={k}" for k, name in enumerate(diagnosis.categories)}}
 
 
 def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
     ranking = diagnosis.ranking
     values = ranking.precision_at(_RECALLS)
-    averaged = ~np.isnan(ranking.ap)  # under some protocols also classes without objects, whose precision is 0
+    averaged = ~np.isnan(ranking.ap)  # some protocols also average classes without objects, whose precision is 0
     with_objects = np.flatnonzero(averaged & (ranking.positives > 0))
     if not with_objects.size:
         return [Text("There are no objects to find.")]
@@ -203,7 +203,7 @@ def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
 def _by_threshold(
     diagnosis: Diagnosis, given: Given, lines: list[dict[str, str]], chosen: list[int], averaged: NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Add to lines of classes, and of their mean, what they are at each other threshold; nothing where there is but one."""
+    """Add the curves at other thresholds to lines of classes and their mean; nothing if there is only one threshold."""
     result = given.result
     if result is None or len(result.protocol.iou_thresholds) < 2:
         return {}
@@ -333,7 +333,7 @@ def _images(diagnosis: Diagnosis, given: Given) -> list[Any]:
 
 _Fill = Callable[["Diagnosis", Given], list[Any]]
 
-#: Title, what to look for, and what fills it.
+#: Title, hint for readers, and function that fills each section.
 _SECTIONS: dict[str, tuple[str, str, _Fill]] = {
     "errors": ("Errors", "What kinds of errors there are, and what each of them costs.", _errors),
     "images": ("Worst images", "What is found, wrong and missed, where it costs most.", _images),
@@ -349,14 +349,14 @@ _SECTIONS: dict[str, tuple[str, str, _Fill]] = {
     "suspects": ("Suspicious labels", "Labels that may well be wrong: look at them first.", _suspects),
 }
 
-#: The parts that these sections show.
+#: Parts shown by these sections.
 _USED = frozenset(
     ["tide", "confusion", "calibration", "lrp", "operating_points", "slices", "images", "suspects", "cuts"]
 )
 
 
 def _sections() -> dict[str, tuple[str, str, _Fill]]:
-    """Return all sections, those of plug-ins' parts behind the others."""
+    """Return all sections, with those of plug-ins' parts at the end."""
     own = [name for name in PARTS if name not in _USED]
     return _SECTIONS | {
         f"part-{name}": (printable(PARTS[name].says[:1].upper() + PARTS[name].says[1:]), "", partial(_plain, name))

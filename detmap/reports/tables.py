@@ -1,4 +1,4 @@
-"""Tables of a page: rows become cells with what is shown, what they are sorted by, and a bar where that helps."""
+"""Tables of a page, whose cells have text, a sort key, and optionally a bar."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from detmap.results import cell, is_words, p_value, printable, without_nan
 #: Default maximum number of rows shown.
 MOST = 500
 
-#: A table with lines of more characters has a page's width, and one with still longer lines that of a wide screen too.
+#: Maximum line length in characters of a table on half of a page, and on half of a wide screen.
 _HALF, _WHOLE = 66, 96
 
-#: Columns of longer texts do not become narrow.
+#: Minimum width of a column of longer texts, in characters.
 _PROSE = 24
 
-#: Columns of p-values, of which none is 0.
+#: Columns of p-values, which are never shown as 0.
 _CHANCE = ("p", "p corrected", "p (Holm)")
 
-#: Longer words are cut off on the page; their title has all of them.
+#: Maximum length of a word before it is cut off; its tooltip has the full text.
 _LONG = 60
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table that sorts."""
+    """A sortable table."""
 
-    #: What it shows, for its caption.
+    #: Caption of the table.
     title: str
-    #: Of each column ``name`` and ``style``, the classes of its cells.
+    #: ``name`` and ``style`` (CSS classes of its cells) of each column.
     columns: list[dict[str, Any]]
-    #: Of each cell ``shown``, ``value`` (what it is sorted by), ``title`` (all of a long text), ``bar`` (the length of its
-    #: bar from 0 to 100, None where it has none), and ``query``: which pictures it leads to, "" for none.
+    #: For each cell ``shown``, ``value`` (sort key), ``title`` (the full text), ``bar`` (length from 0 to 100, None for
+    #: no bar), and ``query`` of the pictures it links to, "" for none.
     rows: list[list[dict[str, Any]]]
-    #: How many rows were left out.
+    #: Number of rows left out.
     more: int = 0
     #: A sentence below it.
     note: str = ""
-    #: `broad` and `vast`: whether it is too wide for half of a page, and for half of a wide screen.
+    #: Whether it is too wide for half of a page, and for half of a wide screen.
     broad: bool = False
     vast: bool = False
-    #: Whether the rows come worst first.
+    #: Whether rows are sorted worst first.
     worst: bool = False
     kind: str = "table"
 
@@ -60,9 +60,9 @@ def table(
 ) -> Table:
     """Return the first `most` of some rows, all with the same columns, as a table with a note below it.
 
-    `bars` are the columns that have bars, each with the value of a full one; None is the largest value of the column.
-    Rows stand by ascending values of the column `worst`, if one is named. `queries` are of some columns the pictures that
-    their values lead to. Undefined numbers are NaN.
+    `bars` are the columns with bars, each with the value of a full bar; None is the column's maximum. Rows are sorted
+    by ascending values of the column `worst`, if given. `queries` maps columns to the pictures that their values link
+    to. Undefined numbers are NaN.
     """
     if worst:
         rows = sorted(rows, key=lambda row: (math.isnan(row[worst]), row[worst]))
@@ -98,12 +98,12 @@ def table(
 
 
 def _style(words: bool, width: int) -> str:
-    """Return the classes of a column's cells."""
+    """Return the CSS classes of a column's cells."""
     return "" if not words else "text long" if width >= _PROSE else "text"
 
 
 def sentence(text: str) -> str:
-    """Return a note as a sentence that stands alone; a name, as in "dAP: …", begins as it is."""
+    """Return a note as a complete sentence; a name, as in "dAP: …", keeps its case."""
     word = text.partition(" ")[0]
     text = printable(text[:1].upper() + text[1:] if word.isalpha() and word.islower() else text)
     return text if not text or text[-1] in ".!?" else f"{text}."
@@ -114,7 +114,7 @@ def _cell(value: Any, words: bool, full: float | None, chance: bool = False) -> 
     number = not words and isinstance(exact, int | float) and not isinstance(exact, bool)
     shown = f"{exact:,}" if number and isinstance(exact, int) else printable(cell(value))
     if number and exact is not None and shown.startswith("-0") and not shown.strip("-0."):
-        shown = shown[1:]  # there is no -0.0000
+        shown = shown[1:]  # avoid -0.0000
     if chance and number and exact is not None:
         shown = cell(p_value(exact))
     bar = None

@@ -1,4 +1,4 @@
-"""Columns of boxes: how they are checked, and what becomes of invalid ones."""
+"""Columns of boxes, and checks of their validity."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ InvalidBoxes = Literal["error", "miss", "drop"]
 BOX_FORMATS = ("xywh", "xyxy", "cxcywh")
 INVALID_BOXES = ("error", "miss", "drop")
 
-#: Rows from which on threads are worth their start.
+#: Minimum number of rows for threads.
 _MANY = 100_000
 
-#: Coordinates beyond this have areas beyond what a float holds.
+#: Maximum coordinate: larger ones have areas beyond the range of floats.
 FARTHEST = 1e150
 
 
 def over_rows(task: Callable[[int, int], T], count: int) -> list[T]:
-    """Run a task over `count` rows, on threads where there are enough of them."""
+    """Run a task over `count` rows, on threads if there are enough."""
     return parallel.run(task, parallel.even(count, None if count > _MANY else 1))
 
 
 def extremes(column: NDArray[Any]) -> tuple[Any, Any]:
-    """Return the least and the largest value of a column that is not empty; NaN if it holds a NaN."""
+    """Return the minimum and maximum of a non-empty column; NaN if it holds a NaN."""
     ends = over_rows(lambda begin, end: (column[begin:end].min(), column[begin:end].max()), len(column))
     return np.min([low for low, _ in ends]), np.max([high for _, high in ends])
 
@@ -48,7 +48,7 @@ class Boxes(Frozen):
     table : ndarray of float64, shape (n, 4)
         Read-only; x, y, width, height where `sizes`, else x1, y1, x2, y2.
     sizes : bool
-        What columns 2 and 3 are.
+        Whether columns 2 and 3 are width and height.
     """
 
     table: NDArray[np.float64]
@@ -67,7 +67,7 @@ class Boxes(Frozen):
         return self
 
     def areas(self, pixel: float = 0.0) -> NDArray[np.float64]:
-        """Return width times height, 0 where one of them is negative; `pixel` is added to the distance of corners."""
+        """Return width times height, 0 if either is negative; `pixel` is added to differences of corners."""
         return areas(self.table, self.sizes, pixel)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -75,42 +75,42 @@ class Boxes(Frozen):
         return {"table": self.table}
 
     def placed(self, order: NDArray[np.int32], pixel: float) -> overlap.Boxes:
-        """Return what kernels ask of boxes: position *p* has the box ``order[p]``."""
+        """Return boxes for kernels: position *p* has the box ``order[p]``."""
         return overlap.Boxes(self.table, order, self.sizes, pixel)
 
     def notices(self) -> dict[str, int]:
-        """Return how many boxes have no width or height, and how many a negative one."""
+        """Return the numbers of boxes without width or height, and of boxes with a negative one."""
         missed = int(np.count_nonzero(negative(self.table, "xywh" if self.sizes else "xyxy")))
         return {"missed_boxes": missed, "zero_sized_boxes": _zero_sized(self.table, self.sizes)}
 
 
-#: Maximum reach beyond the image as a share of its side, minimum share of boxes within it, sample size.
+#: Maximum reach outside of the image as a share of its side, minimum share of boxes within it, sample size.
 _BEYOND, _MOST, _LOOKED_AT = 0.5, 0.9, 1024
 
 
 class Checked(NamedTuple):
-    """Boxes that were checked."""
+    """The outcome of checking boxes."""
 
-    #: As a table keeps them.
+    #: The boxes as a table's column.
     boxes: Boxes
-    #: Which of the given rows are in the table; None: all.
+    #: Which of the given rows are in the table; None for all.
     kept: NDArray[np.bool_] | None
-    #: Whether the boxes seem to be given as shares of their images; see `seem_shares`.
+    #: Whether boxes seem to be normalised; see `seem_shares`.
     within_unit: bool
-    #: What was unusual, counted.
+    #: Counts of what was unusual.
     notices: dict[str, int]
 
 
 def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: InvalidBoxes, source: str) -> Checked:
-    """Check boxes of any format, which are read-only, of shape (n, 4); raises `InputError` for boxes that are not
-    finite, unless they are dropped, and boxes of negative size where these are errors, `OptionError` for what
-    `box_format` or `invalid_boxes` cannot be.
+    """Check read-only boxes of any format, shape (n, 4); raise `InputError` for boxes that are not finite, unless
+    dropped, and for boxes of negative size if these are errors; `OptionError` for an invalid `box_format` or
+    `invalid_boxes`.
     """
     check_allowed("box_format", box_format, BOX_FORMATS)
     check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)
     notices: dict[str, int] = {}
     kept = None
-    # The extremes first: they say of most columns that all is well, and row by row numpy takes long.
+    # Extremes first: they clear most columns, and row-wise checks are slow in numpy.
     lowest, highest = extremes(given) if given.size else (0.0, 0.0)
     if not (lowest >= -FARTHEST and highest <= FARTHEST):
         good = finite(given)
@@ -144,9 +144,8 @@ def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: Inva
 
 
 def seem_shares(given: NDArray[np.float64]) -> bool:
-    """Return whether boxes in any format, shape (n, 4), seem to be shares of their images and no pixels.
-
-    Of detections some reach beyond their images. Whole numbers are pixels: a box from 0 to 1 is one.
+    """Return whether boxes in any format, shape (n, 4), seem to be normalised rather than in pixels. Some detections
+    may exceed their images. Whole numbers are pixels, for example a box from 0 to 1.
     """
     sample = given[:: 1 + len(given) // _LOOKED_AT]
     near = ((sample >= -_BEYOND) & (sample <= 1 + _BEYOND)).all(axis=1)
@@ -166,13 +165,13 @@ def negative(boxes: NDArray[np.float64], box_format: BoxFormat) -> NDArray[np.bo
 
 
 def areas(boxes: NDArray[np.float64], sizes: bool, pixel: float = 0.0) -> NDArray[np.float64]:
-    """Return width times height, 0 where one of them is negative; `pixel` is added to the distance of corners."""
+    """Return width times height, 0 if either is negative; `pixel` is added to differences of corners."""
     width, height = (boxes[:, 2:] if sizes else boxes[:, 2:] - boxes[:, :2] + pixel).T
     return np.asarray(np.maximum(width, 0.0) * np.maximum(height, 0.0))
 
 
 def infinite(box: NDArray[np.float64], **place: Any) -> InputError:
-    """Return the error about a box that is not finite; `place` is what `InputError` takes."""
+    """Return the error about a box that is not finite; `place` holds arguments of `InputError`."""
     return InputError(
         "a box must be four finite numbers" + ("" if np.isnan(box).any() else f" of at most {FARTHEST:g}"),
         **place,
@@ -186,7 +185,7 @@ def inverted(
 ) -> InputError:
     """Return the error about a box of negative size, the first of `count` among `among` boxes.
 
-    `box_format` is what the caller gave; None where the format of the file leaves no choice.
+    `box_format` is the caller's option; None if the format of the file leaves no choice.
     """
     problem = "the far corner lies before the near one"
     choice = "where the format has a choice. Otherwise "
@@ -215,13 +214,13 @@ def _zero_sized(boxes: NDArray[np.float64], sizes: bool) -> int:
 
 
 def _measured(boxes: Boxes, order: NDArray[np.int32], pixel: float, begin: int, end: int) -> NDArray[np.float64]:
-    """Return areas with their sign, as pycocotools compares them with area ranges."""
+    """Return signed areas, as pycocotools compares them with area ranges."""
     out = np.empty(end - begin)
     overlap.box_areas(boxes.placed(order, pixel), begin, end, out)
     return out
 
 
-#: Boxes overlap as their bounds do, so that nothing is to be refined.
+#: Boxes overlap as their bounds do, so nothing is refined.
 def _sample() -> list[dict[str, Any]]:
     """Return some boxes."""
     return [{"bbox": [1.0, 1.0, 3.0, 4.0]}] * 3

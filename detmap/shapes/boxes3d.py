@@ -1,4 +1,4 @@
-"""Columns of boxes in space, as KITTI has them, and how much two of them overlap: seen from above, or in space.
+"""Columns of boxes in space, as in KITTI, and their overlap as seen from above, or in space.
 
 The camera looks along z, x points to the right and y down. A box stands upright: its height lies along y, and it is turned
 about y alone. Intersections are those of rotated boxes (`detmap.kernels.rotated`), taken relative to one of the two: equal
@@ -23,13 +23,13 @@ from detmap.shapes.kinds import BEV, BOX3D, BOXES, Drawing, Kind, Pairs
 from detmap.shapes.rotated import Rotated
 from detmap.system import parallel
 
-#: Pairs compared between two looks at whether to stop.
+#: Number of pairs compared between two checks for cancellation.
 _PAIRS = 1 << 13
 
-#: How tables call what users give them.
+#: Name of the argument of tables.
 _ARGUMENT = "boxes3d"
 
-#: Where the corners lie along length and width, in the order in which KITTI's program takes them.
+#: Signs of the corners along length and width, in the order of KITTI's program.
 _CORNERS = ((1, 1), (1, -1), (-1, -1), (-1, 1))
 
 
@@ -41,8 +41,8 @@ class Boxes3D(Frozen):
     ----------
     table : ndarray of float64, shape (n, 8)
         Height, width and length in metres; x, y, z of the centre of the bottom in metres; rotation about y in radians, 0
-        where the length lies along x; and the angle at which the camera sees it (alpha) in radians, NaN where it is not
-        known. Both width and length may be negative, which is the same box turned by half a circle.
+        where the length lies along x; and the observation angle (alpha) in radians, NaN if unknown. Both width and
+        length may be negative, which is the same box turned by half a circle.
     ground : Rotated
         The boxes as seen from above, in x and z.
     """
@@ -59,12 +59,13 @@ class Boxes3D(Frozen):
         boxes : array_like of float, shape (n, 7) or (n, 8)
             As in `table`; the last number may be left out, of all rows.
         source : str
-            Where they come from, for messages.
+            Name of the source for messages.
 
         Raises
         ------
         InputError
-            For another shape, a number that is not finite or beyond 1e150, or one of width and length alone negative.
+            For another shape, a number that is not finite or beyond 1e150, or if only one of width and length is
+            negative.
         """
         numbers = columns.numbers(boxes, source=source, field=_ARGUMENT)
         if not numbers.size and numbers.ndim:
@@ -109,7 +110,7 @@ class Boxes3D(Frozen):
         return {"table": self.table}
 
     def angles(self, kind: str) -> NDArray[np.float64]:
-        """Return the angles whose agreement is the similarity of orientation: alpha for boxes on the image, else about y."""
+        """Return the angles for the similarity of orientation: alpha for boxes on the image, else about y."""
         return np.asarray(self.table[:, 7 if kind == BOXES else 6])
 
 
@@ -125,12 +126,12 @@ def _corners(table: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _given(values: Any, source: str) -> Boxes3D:
-    """Return a column of what a user gives."""
+    """Return a column from a user's argument."""
     return values if isinstance(values, Boxes3D) else Boxes3D.of(values, source)
 
 
 def _join(given: Sequence[Boxes3D]) -> Boxes3D:
-    """Return one column of the boxes of several."""
+    """Return the concatenation of several columns."""
     return Boxes3D.of(np.concatenate([*(column.table for column in given), np.empty((0, 8))]))
 
 
@@ -145,10 +146,8 @@ def _ground(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
 
 
 def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write intersections over unions in space; over a crowd, of the detection's volume.
-
-    The shared area is that share of the detection's area which kernels give for a crowd, so that it is whole where boxes
-    coincide.
+    """Write intersections over unions in space; for a crowd, over the detection's volume. The shared area is the
+    detection's area times the share that kernels return for crowds, so that it is exact for equal boxes.
     """
     every = pairs._replace(crowd=np.ones(len(out), np.bool_), lowest=0.0)
     _ground(detections, ground_truth, every, out)
@@ -157,7 +156,7 @@ def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
     high = np.minimum(left[:, 4], right[:, 4]) - np.maximum(top, other_top)
     area = detections.areas()[pairs.detections]
     shared = out * area * np.maximum(high, 0.0)
-    # Heights are rounded as the shared one is, so that equal boxes overlap by 1.
+    # Heights are rounded like the shared one, so that equal boxes overlap by 1.
     volume = area * (left[:, 4] - top)
     other = ground_truth.areas()[pairs.ground_truth] * (right[:, 4] - other_top)
     whole = np.where(pairs.crowd, volume, volume + other - shared)
@@ -171,7 +170,7 @@ def _draw(column: Boxes3D) -> list[Drawing]:
 
 
 def _absent(column: Boxes3D) -> tuple[NDArray[np.bool_], None]:
-    """Return which objects have no box in space: KITTI's files say -1 for the sides of these."""
+    """Return which objects have no box in space: KITTI's files have -1 for their sides."""
     return np.asarray(~(column.table[:, :3] > 0).any(axis=1)), None
 
 

@@ -1,7 +1,7 @@
 """Fused multiply-adds of arrays: ``a * b + c`` rounded once, as linear algebra libraries compute sums of products.
 
-Programs whose distances come from such a library differ in the last bit from those that round every product. numpy has no
-such operation, so the exact result is put together from sums and products without error, and rounded to odd before the last
+Programs whose distances come from such a library differ in the last bit from those that round every product. numpy has
+no such operation, so the exact result is composed of error-free sums and products, and rounded to odd before the last
 sum (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). Products must not overflow or underflow.
 """
 
@@ -40,7 +40,7 @@ def _sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def _sum_to_odd(a: Floats, b: Floats) -> Floats:
-    """Return sums rounded to the neighbour with an odd last bit, where they are not exact."""
+    """Return sums rounded to the neighbour with an odd last bit, if inexact."""
     total, error = _sum(a, b)
     even = (total.view(np.int64) & 1) == 0
     towards = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
@@ -48,7 +48,7 @@ def _sum_to_odd(a: Floats, b: Floats) -> Floats:
 
 
 def multiply_add(a: Floats, b: Floats, c: Floats) -> Floats:
-    """Return ``a * b + c`` rounded once, shape (n,); NaN where one of them is."""
+    """Return ``a * b + c`` rounded once, shape (n,); NaN if any of them is."""
     high, low = _product(a, b)
     total, error = _sum(c, low)
     most, rest = _sum(high, total)
@@ -56,7 +56,7 @@ def multiply_add(a: Floats, b: Floats, c: Floats) -> Floats:
 
 
 def dot(a: Any, b: Any) -> Floats:
-    """Return sums of products of pairs of columns, added from first to last, each product fused with its addition."""
+    """Return sums of products of pairs of columns, from first to last, each product fused with its addition."""
     total = np.asarray(a[0] * b[0], np.float64)
     for left, right in zip(a[1:], b[1:], strict=True):
         total = multiply_add(np.asarray(left), np.asarray(right), total)

@@ -1,4 +1,4 @@
-"""Columns of poses, and how alike two of them are: COCO's object keypoint similarity (OKS)."""
+"""Columns of poses, and COCO's object keypoint similarity (OKS)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from detmap.data.tables import Detections, GroundTruth
     from detmap.detection.protocols import Protocol
 
-#: How far annotators of COCO's 17 points disagree on each, as a share of the object's size.
+#: Sigmas of COCO's 17 points, in thousandths of the object's size.
 _HUNDREDTHS = (26, 25, 25, 35, 35, 79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89)
 SIGMAS: NDArray[np.float64] = np.array([n / 100 for n in _HUNDREDTHS]) / 10.0
 
-#: Pairs computed at a time.
+#: Number of pairs computed at a time.
 _PAIRS = 1 << 13
 
 
@@ -35,16 +35,16 @@ _PAIRS = 1 << 13
 class Keypoints(Frozen):
     """Poses as a table keeps them, a `detmap.shapes.Column`."""
 
-    #: Read-only points x, y, v, and where each row's begin and stop.
+    #: Read-only points x, y, v, with begin and stop of each row's.
     poses: kernels.Poses
-    #: Of ground truth: how many points are labelled, as ``num_keypoints`` says; shape (n,).
+    #: Number of labelled points of each object, from ``num_keypoints``; shape (n,).
     labelled: NDArray[np.int64]
     #: x, y, width, height of the box around all points, those at (0, 0) included; shape (n, 4).
     boxes: NDArray[np.float64]
 
     @classmethod
     def of(cls, poses: kernels.Poses, labelled: Any = None) -> Keypoints:
-        """Make a column; by default those points count as labelled whose v is above 0."""
+        """Make a column; by default points with v above 0 count as labelled."""
         count = len(poses.starts)
         boxes, visible = np.empty((count, 4)), np.empty(count, np.int64)
         over_rows(lambda begin, end: kernels.extents(poses, begin, end, boxes, visible), count)
@@ -55,7 +55,7 @@ class Keypoints(Frozen):
         return len(self.labelled)
 
     def sizes(self) -> NDArray[np.int64]:
-        """Return how many numbers each pose has, three times its points, shape (n,)."""
+        """Return the number of values of each pose, three times its points, shape (n,)."""
         return self.poses.stops - self.poses.starts
 
     def take(self, rows: NDArray[Any]) -> Keypoints:
@@ -68,11 +68,11 @@ class Keypoints(Frozen):
         return Boxes(self.boxes, sizes=True)
 
     def areas(self) -> NDArray[np.float64]:
-        """Return the areas of these boxes, as pycocotools takes them of results without a box."""
+        """Return the areas of these boxes, which pycocotools uses for results without a box."""
         return self.boxes[:, 2] * self.boxes[:, 3]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything that the column holds, by name: the numbers, pose after pose, and where they begin."""
+        """Return all content by name: the concatenated numbers, and their starts."""
         sizes = self.sizes()
         starts = np.concatenate([[0], np.cumsum(sizes)])
         places = np.repeat(self.poses.starts - starts[:-1], sizes) + np.arange(int(starts[-1]))
@@ -80,7 +80,7 @@ class Keypoints(Frozen):
 
 
 def poses_of(values: Any, starts: Any, stops: Any) -> kernels.Poses:
-    """Return poses of which row *i* has the numbers ``values[starts[i]:stops[i]]``."""
+    """Return poses whose row *i* has the numbers ``values[starts[i]:stops[i]]``."""
     return kernels.Poses(readonly(values, np.float64), readonly(starts, np.int64), readonly(stops, np.int64))
 
 
@@ -91,7 +91,7 @@ def rows_of(table: NDArray[Any]) -> kernels.Poses:
 
 
 def join(given_columns: Sequence[Keypoints]) -> Keypoints:
-    """Return one column of the poses of several."""
+    """Return the concatenation of several columns."""
     held = [column.poses for column in given_columns]
     before = np.cumsum([0, *(poses.values.size for poses in held)])
     starts, stops = (
@@ -104,7 +104,7 @@ def join(given_columns: Sequence[Keypoints]) -> Keypoints:
 
 
 def extended(given_columns: Sequence[Keypoints]) -> Keypoints:
-    """Return poses with the points of the same row of several columns; labelled are those of the first."""
+    """Return poses that combine the points of each row of several columns; labelled counts are those of the first."""
     sizes = np.stack([column.sizes() for column in given_columns], axis=1)
     stops = np.cumsum(sizes).reshape(sizes.shape)
     values = np.empty(int(sizes.sum()))
@@ -122,12 +122,13 @@ def _places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.i
 
 
 def part(column: Keypoints, points: tuple[int, int] | None, counted: bool, source: str) -> Keypoints:
-    """Return poses of some points, first and stop, or all for None; where `counted`, labelled are those whose v is above 0.
+    """Return poses restricted to a range of points (None: all); with `counted`, points with v above 0 are counted as
+    labelled.
 
     Raises
     ------
     InputError
-        For a pose that has fewer points.
+        For a pose with fewer points.
     """
     labelled = None if counted else column.labelled
     if points is None:
@@ -148,14 +149,14 @@ def part(column: Keypoints, points: tuple[int, int] | None, counted: bool, sourc
 
 
 def records(column: Keypoints) -> list[dict[str, Any]]:
-    """Return the fields of COCO's record that hold each pose."""
+    """Return the fields of COCO's record for each pose."""
     values, starts, stops = column.poses  # rows between poses may be uninitialised
     rows = zip(starts.tolist(), stops.tolist(), column.labelled.tolist(), strict=True)
     return [{"keypoints": values[start:stop].tolist(), "num_keypoints": labelled} for start, stop, labelled in rows]
 
 
 def given(values: Any, source: str) -> Keypoints:
-    """Return a column of what a user gives: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility."""
+    """Return a column from a user's argument: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility."""
     if isinstance(values, Keypoints):
         return values
     points = columns.numbers(values, source=source, field="keypoints")
@@ -178,9 +179,8 @@ def given(values: Any, source: str) -> Keypoints:
 
 
 class _Part(NamedTuple):
-    """Where in a chunk the numbers of some records begin and stop (-1: they are wrong), and which records have a list.
-
-    Then what `extents` finds of them: the boxes, the numbers of visible points, and the number that is farthest from 0.
+    """Begin and stop of records' numbers in a chunk (-1: invalid), and which records have a list; then the output of
+    `extents`: boxes, numbers of visible points, and the largest absolute value.
     """
 
     starts: NDArray[np.int64]
@@ -193,15 +193,15 @@ class _Part(NamedTuple):
 
 
 class KeypointReader:
-    """Reads the field ``keypoints``, or another one of such lists, a `detmap.shapes.Reader`."""
+    """Reads the field ``keypoints``, or another list of points, a `detmap.shapes.Reader`."""
 
     def __init__(self, size: int, field: str = "keypoints") -> None:
         self._field = field
-        # A number has a digit and a comma or bracket behind it, and a list has a bracket more.
+        # A number takes at least a digit and a separator, and a list one more bracket.
         self._values = Regions(np.uint64, size // 2 + 1)
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part:
-        """Read values of JSON."""
+        """Read JSON values."""
         count = len(spans)
         most = int((spans[:, 1] - spans[:, 0]).sum()) // 2 + count
         values, begin, chunk = self._values.take(most)
@@ -211,12 +211,12 @@ class KeypointReader:
         state[segmentations.POINTS] = begin
         resolved(number_lists.read_numbers, data, spans, state, (starts, stops, values[: begin + most]), values)
         self._values.keep(int(state[segmentations.POINTS]))
-        # Now, as they are still in the processor's cache.
+        # Now, while they are still in the processor's cache.
         farthest = kernels.extents(poses_of(values.view(np.float64), starts, stops), 0, count, boxes, visible)
         return _Part(starts, stops, spans[:, 0] >= 0, boxes, visible, chunk, float(farthest))
 
     def column(self, parts: Sequence[_Part], place: Place) -> tuple[Keypoints, dict[str, int]]:
-        """Put the parts together."""
+        """Combine the parts."""
         words, bases = self._values.whole()
         for part in parts:
             if bases[part.chunk]:
@@ -251,7 +251,7 @@ class KeypointReader:
         labelled = place.fields.get("num_keypoints")
         if labelled is None and place.kind:
             notices["missing_num_keypoints"] = len(sizes)
-        if place.kind:  # areas of objects, and similarity to those without labelled points, may go by their boxes
+        if place.kind:  # areas of objects, and similarity to objects without labelled points, may use their boxes
             missing = len(sizes) if place.boxes is None else int(np.count_nonzero(np.isnan(place.boxes[:, 0])))
             notices["missing_bbox"] = missing
         counted = visible if labelled is None else labelled
@@ -268,7 +268,7 @@ class _Truth(NamedTuple):
 
 
 def _areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64] | None:
-    """Return areas of boxes times a factor, where the protocol says so."""
+    """Return areas of boxes times a factor, if the protocol says so."""
     if protocol.oks_area == "area":
         if ground_truth.notices.get("missing_area"):
             raise InputError(
@@ -283,7 +283,7 @@ def _areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64]
 
 
 def _range_areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64] | None:
-    """Return what `_areas` does, unless area ranges look at the areas of the annotations."""
+    """Return what `_areas` does, unless area ranges use the areas of annotations."""
     return None if protocol.oks_area == "bbox*0.53, ranges by area" else _areas(ground_truth, protocol)
 
 
@@ -296,12 +296,12 @@ def _boxes(ground_truth: GroundTruth) -> NDArray[np.float64]:
     return readonly(np.concatenate([boxes.table[:, :2], boxes.table[:, 2:] - boxes.table[:, :2]], axis=1), np.float64)
 
 
-#: The named protocols for poses of other numbers of points than COCO's.
+#: Named protocols for poses with other numbers of points than COCO's.
 PROTOCOLS = {14: "crowdpose", 133: "wholebody"}
 
 
 def _sigmas(ground_truth: GroundTruth, protocol: Protocol) -> tuple[list[NDArray[np.float64]], NDArray[np.int64]]:
-    """Return the sigmas there are, and which of them each category has, -1 for none."""
+    """Return the distinct sigmas, and the index of each category's, -1 for none."""
     codes = ground_truth.categories.values
     if protocol.sigmas is None:
         return [SIGMAS], np.zeros(codes.size, np.int64)
@@ -316,12 +316,12 @@ def _sigmas(ground_truth: GroundTruth, protocol: Protocol) -> tuple[list[NDArray
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[Keypoints, _Truth, dict[str, int]]:
-    """Check that points and sigmas fit, and give each object its variances; raises `InputError` where they do not."""
+    """Check that points and sigmas match, and give each object its variances; raise `InputError` if not."""
     found, truth = detections.shape("keypoints"), ground_truth.shape("keypoints")
     assert isinstance(found, Keypoints)
     assert isinstance(truth, Keypoints)
     sigmas, of_category = _sigmas(ground_truth, protocol)
-    numbers = np.array([0, *map(len, sigmas)])  # the first stands for none
+    numbers = np.array([0, *map(len, sigmas)])  # the first element stands for none
     own = of_category[ground_truth.categories.codes]
     wrong = truth.sizes() != 3 * numbers[own + 1]
     if wrong.any():
@@ -338,7 +338,7 @@ def _prepare(
             remedy=(f"--protocol {PROTOCOLS[points]} has those of {points}; " if points in PROTOCOLS else "")
             + "give as many sigmas as there are points: sigmas=[...] (--sigmas FILE), or of each category its own",
         )
-    # Detections of a category that the ground truth does not have are not compared.
+    # Detections of a category that the ground truth lacks are not compared.
     known = {code: i for i, code in enumerate(ground_truth.categories.values.tolist())}
     place = np.array([known.get(code, -1) for code in detections.categories.values.tolist()] or [0], np.int64)
     category = place[detections.categories.codes]
@@ -361,10 +361,9 @@ def _prepare(
 
 
 def _reach(detections: Keypoints, ground_truth: _Truth, lowest: float) -> tuple[Boxes, Boxes] | None:
-    """Return boxes around poses, and around objects as far as a point of a pose can be from them.
-
-    A mean of `lowest` needs a point whose exponential is as large. None where every pair may be as like: with a box of
-    negative width or height an area, and so an exponent, has the other sign.
+    """Return boxes around poses, and around objects as far as a point of a pose may be from them, because a mean of
+    `lowest` needs a point whose exponential is as large. None if every pair may reach `lowest`: a negative width or
+    height changes the sign of an area, and so of the exponent.
     """
     if lowest <= 0:
         return None
@@ -395,10 +394,10 @@ def _refine(detections: Keypoints, ground_truth: _Truth, pairs: Pairs, out: NDAr
         kernels.exponents(detections.poses, poses, objects, likely, begin, end, kernels.Terms(terms, stops))
         ours = stops[: end - begin]
         used = terms[: ours[-1]]
-        with np.errstate(over="ignore"):  # where an area is negative, farther is more alike
+        with np.errstate(over="ignore"):  # negative areas make more distant points more similar
             np.exp(used, out=used)
         kernels.means(used, ours, out[begin:end])
-        if longest > 128:  # numpy halves such sums, as often as needed
+        if longest > 128:  # numpy halves such sums recursively
             edges = [0, *ours.tolist()]
             for i in np.flatnonzero(np.isnan(out[begin:end])).tolist():
                 own = used[edges[i] : edges[i + 1]]
@@ -411,7 +410,7 @@ def _ignored(column: Keypoints) -> NDArray[np.bool_]:
 
 
 def _draw(column: Keypoints) -> list[Drawing]:
-    """Return the points of poses whose v is above 0; of a pose that has none, as detections may, all of them."""
+    """Return the points of poses with v above 0, or all points of a pose without any, which detections may be."""
     values, starts, stops = column.poses
     rows = [values[start:stop].reshape(-1, 3) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
     return [Drawing([], row[(row[:, 2] > 0) | ~(row[:, 2] > 0).any(), :2]) for row in rows]
@@ -453,7 +452,7 @@ KIND = Kind(
     sample=_sample,
     draw=_draw,
     points=_points,
-    same_bits=False,  # similarities go through numpy's exp, which processors round differently
+    same_bits=False,  # similarities use numpy's exp, which differs between processors
     decisions={
         "area_ranges": (("all", 0.0, 1e10), ("medium", 1024.0, 9216.0), ("large", 9216.0, 1e10)),
         "max_dets": (20,),
@@ -467,7 +466,7 @@ LISTS = dict(zip(("keypoints", *SHIPPED_LISTS[WHOLE_BODIES]), (17, 6, 68, 21, 21
 
 
 def whole_body_records(column: Keypoints) -> list[dict[str, Any]]:
-    """Return COCO-WholeBody's fields of poses; poses of another number of points have all in ``keypoints``."""
+    """Return COCO-WholeBody's fields of poses; poses with other numbers of points have all of them in ``keypoints``."""
     made = records(column)
     ends = np.cumsum([*LISTS.values()]).tolist()
     for record in made:

@@ -1,7 +1,5 @@
-"""What detmap asks of a kind of shape, and the registry of kinds.
-
-A new kind is one file: a column class, and a `Kind` that is given to `detmap.register`. Its kernel, if it needs one, is
-another.
+"""The interface of kinds of shape, and their registry. A new kind is one file: a column class, and a `Kind` passed to
+`detmap.register`. A kernel, if needed, is another file.
 """
 
 from __future__ import annotations
@@ -28,10 +26,10 @@ class Column(Protocol):
         """Return the number of shapes."""
 
     def take(self, rows: NDArray[Any]) -> Column:
-        """Return some of the shapes, without checking them again; `rows` are indices or flags."""
+        """Return some of the shapes, without checking them again; `rows` are indices or a boolean mask."""
 
     def bounds(self) -> Boxes:
-        """Return a box around each shape, its sides along the axes; must not be smaller than the shape."""
+        """Return an upright box around each shape; it must contain the shape."""
 
     def areas(self) -> NDArray[np.float64]:
         """Return the areas in square pixels, shape (n,)."""
@@ -41,16 +39,16 @@ class Column(Protocol):
 
 
 class Pairs(NamedTuple):
-    """Pairs of shapes whose overlap is to be found.
+    """Pairs of shapes whose overlap is to be computed.
 
     Attributes
     ----------
     detections, ground_truth : ndarray of int64, shape (p,)
         Rows in the two columns; pairs of one detection follow each other.
     crowd : ndarray of bool, shape (p,)
-        Whether the overlap is to be taken over the detection's own area, as the ground truth is a crowd.
+        Whether the overlap is relative to the detection's own area, because the ground truth is a crowd.
     lowest : float
-        Overlaps below it need not be exact: any number below it will do.
+        Overlaps below it may be replaced by any number below it.
     """
 
     detections: NDArray[np.int64]
@@ -60,20 +58,20 @@ class Pairs(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where records that are read come from, for messages and for what is drawn on images.
+    """The source of records, for messages and for drawing on images.
 
     Attributes
     ----------
     source : str
-        The file, or what the caller calls the data.
+        Name of the file or data.
     kind : str
-        What a record is called ahead of its number: "annotation ", or nothing.
+        Name of a record before its number: "annotation ", or "".
     sizes : ndarray of int64, shape (n, 2), or None
-        Height and width of each record's image, 0 where it is not known; None: of no image.
+        Height and width of each record's image, 0 if unknown; None if all are.
     boxes : ndarray of float64, shape (n, 4), or None
-        Each record's own box x, y, width, height, NaN where it has none; None: none has.
+        Each record's own box x, y, width, height, NaN if missing; None if all are.
     fields : mapping of str to ndarray or None
-        Other fields of the records that were asked for, by name; None where not all have one.
+        Other requested fields of the records, by name; None unless all records have it.
     """
 
     source: str
@@ -83,34 +81,33 @@ class Place(NamedTuple):
     fields: Mapping[str, NDArray[Any] | None]
 
     def record(self, row: int) -> int | str:
-        """Return what messages call a record."""
+        """Return the name of a record for messages."""
         return f"{self.kind}{row}" if self.kind else row
 
 
 class Reader(Protocol):
-    """How the shapes of COCO's records are read: bytes to parts, on several threads, and parts to a column.
-
-    Nothing else looks inside a part.
+    """Reader of the shapes of COCO's records: from bytes to parts, on several threads, and from parts to a column.
+    Parts are opaque to others.
     """
 
     def __init__(self, size: int) -> None:
         """Begin with a document of `size` bytes."""
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> Any:
-        """Read values of JSON; None where one is invalid; what stands between brackets and braces is unchecked.
+        """Read JSON values, whose content between brackets and braces is unchecked; None if one is invalid.
 
         Parameters
         ----------
         data : ndarray of uint8, shape (k,)
             Bytes of the document, at least eight.
         base : int
-            Where in the document they lie.
+            Position of these bytes in the document.
         spans : ndarray of int64, shape (n, 2)
-            Where in them each record's value begins and ends; -1 where it has none.
+            The range of each record's value in them; -1 if it has none.
         """
 
     def column(self, parts: Sequence[Any], place: Place) -> tuple[Column, dict[str, int]]:
-        """Put the parts together, in the order of the records, and count what is unusual.
+        """Combine the parts in the order of the records, and count what is unusual.
 
         Raises
         ------
@@ -135,18 +132,18 @@ class Drawing(NamedTuple):
 
 
 class Points(NamedTuple):
-    """The points of shapes that are made of points, p of them in all.
+    """The points of shapes made of points, p in total.
 
     Attributes
     ----------
     counts : ndarray of int64, shape (n,)
-        How many points each shape has; its points follow each other.
+        Number of points of each shape; they are consecutive.
     places : ndarray of float64, shape (p, 2)
         x and y of each point.
     flags : ndarray of float64, shape (p,)
         Each point's visibility: above 0 it is labelled.
     labelled : ndarray of int64, shape (n,)
-        How many labelled points each record says to have.
+        Number of labelled points according to each record.
     """
 
     counts: NDArray[np.int64]
@@ -157,12 +154,12 @@ class Points(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Surroundings(Frozen):
-    """Where the car was that recorded each image, and the bicycle racks around it.
+    """Position of the recording car at each image, and the bicycle racks around it.
 
     Attributes
     ----------
     places : ndarray of float64, shape (i, 2)
-        x and y of the car in metres, by image in ascending order of the ids; NaN where it is not known.
+        x and y of the car in metres, by image in ascending order of the ids; NaN if unknown.
     rack_images : ndarray of int64, shape (r,)
         The image of each rack.
     rack_centres, rack_sizes, rack_rotations : ndarray of float64, shapes (r, 3), (r, 3), (r, 4)
@@ -178,105 +175,105 @@ class Surroundings(Frozen):
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A kind of shape, and how two of them overlap.
+    """A kind of shape, with its overlap.
 
     Attributes
     ----------
     name : str
-        Its name as an ``iou_type``, as "bbox".
+        Its name as an ``iou_type``, such as "bbox".
     column : type
         The class of its columns, a `Column`.
     field : str
         The field of COCO's records that holds it.
     propose : {"threshold", "touch", "all"}
-        The pairs in an image and category whose overlap is found: those whose boxes overlap by the lowest threshold,
+        The pairs in an image and category whose overlap is computed: those whose boxes overlap by the lowest threshold,
         those whose boxes touch, or all. With a threshold of 0 or less it is always all.
     covered : callable or None
-        With ``propose="threshold"``: ``covered(column)`` returns the area of each shape within its box, shape (n,),
-        NaN where it is not to be relied on. Two shapes are then known to share no more than the smaller one has. None:
-        shapes fill their boxes.
+        With ``propose="threshold"``: ``covered(column)`` returns the area of each shape within its box, shape (n,), NaN
+        if unreliable; an upper bound of shared areas. None: shapes fill their boxes.
     refine : callable, or None
         ``refine(detections, ground_truth, pairs, out)`` writes the overlap of each of the `Pairs` of rows of two columns
         into ``out``, float64, never NaN. It is called in several threads at a time. None: the overlap of the bounds.
     prepare : callable, or None
-        ``prepare(detections, ground_truth, protocol)``, of two tables, is called once ahead of all others and returns what
-        `refine` is called with in place of the two columns, and notices. None: the columns, and none.
+        ``prepare(detections, ground_truth, protocol)``, of two tables, is called first, and returns two values that
+        replace the columns in calls of `refine`, and notices. None: the columns, without notices.
     reach : callable, or None
-        ``reach(detections, ground_truth, lowest)``, of what `refine` is called with, returns `Boxes` of both sides: pairs
-        whose boxes do not touch overlap by less than `lowest`, so that only those that touch are proposed. Or None, where it
-        knows none. None: it never knows any.
+        ``reach(detections, ground_truth, lowest)``, of the arguments of `refine`, returns `Boxes` of both sides such
+        that pairs whose boxes do not touch overlap by less than `lowest` and need not be proposed; or None if there are
+        no such boxes.
     ignored : callable, or None
-        Of a column of ground truth, which rows neither have to be found nor are wrong to find whatever their flags, as poses
-        without a visible keypoint; an array of bool, shape (n,). None: none.
+        Of a column of ground truth, returns which rows are ignored whatever their flags, such as poses without a
+        visible keypoint; an array of bool, shape (n,). None: none.
     absent : callable, or None
-        Of a column of ground truth: which rows have no shape, bool, shape (n,), and the corners of their boxes as shares of
-        the image, shape (n, 4), where the file had such, else None; for `Protocol.without_shape`. None: every row has one.
+        Of a column of ground truth, returns which rows have no shape, bool, shape (n,), and the normalised corners of
+        their boxes, shape (n, 4), if the file had such, else None; for `Protocol.without_shape`. None: every row has
+        one.
     measure : callable, or None
-        ``measure(column, order, pixel, begin, end)`` returns areas of detections ``order[begin:end]`` as area ranges look
-        at them. None: ``column.take(order[begin:end]).areas()``.
+        ``measure(column, order, pixel, begin, end)`` returns areas of detections ``order[begin:end]`` for area ranges.
+        None: ``column.take(order[begin:end]).areas()``.
     areas : callable, or None
-        ``areas(ground_truth, protocol)``, of a table, returns the areas of its objects as area ranges look at them, or None
-        for those of the table.
+        ``areas(ground_truth, protocol)``, of a table, returns the areas of its objects for area ranges, or None for
+        those of the table.
     stored : str
-        The name under which tables keep the column, where two kinds compare the same shapes; its own name by default.
+        The name of the column in tables, if two kinds share shapes; its own name by default.
     reader : type, or None
         The `Reader` of the field of COCO's records. None: they are the boxes, or cannot be read.
     sized : bool
-        Whether `reader` asks for the sizes of records' images.
+        Whether `reader` needs the sizes of records' images.
     counts : tuple of str
-        Fields of integers that `reader` takes from `Place.fields`.
+        Integer fields that `reader` takes from `Place.fields`.
     lists : mapping of str to int
-        Of a shape whose points lie in several fields of COCO's records: these in their order, `field` first, each with its
-        number of points. Where no record has any other than `field`, that holds all.
+        For a shape whose points are in several fields of COCO's records: these fields in order, `field` first, each
+        with its number of points. If no record has another field, `field` holds all points.
     scores : tuple of str
         Fields of COCO's results that hold scores of parts of a shape, for `Protocol.score_field`.
     flags : tuple of str
         Fields of COCO's annotations that say whether a part of a shape is valid, for `Protocol.valid_flag`.
     extended : callable, or None
-        ``extended(columns)`` returns the column whose rows have the points of the same row of several columns.
+        ``extended(columns)`` returns a column that combines the points of each row of several columns.
     part : callable, or None
-        ``part(column, points, counted, source)`` returns the column of some points, first and stop, or all for None; where
-        `counted`, labelled are those points whose v is above 0. None: shapes have no parts.
+        ``part(column, points, counted, source)`` returns the column restricted to a range of points (None: all); with
+        `counted`, points with v above 0 are counted as labelled. None: shapes have no parts.
     refused : mapping of str to str
-        The finding of `detmap.checks.CODES` that a record is whose shape `reader` refuses, by what is wrong with it; ""
-        stands for any other problem.
+        The code of `detmap.checks.CODES` for a record whose shape `reader` refuses, by the problem; "" for any other
+        problem.
     argument, given : str, callable or None
-        How tables and the evaluator call what users give them, "masks", and ``given(value, source)``, which makes a column
-        of it.
+        The argument of tables and the evaluator, such as "masks", and ``given(value, source)``, which makes a column of
+        its value.
     join : callable, or None
-        Makes one column of several.
+        Concatenates several columns.
     records : callable, or None
-        ``records(column)`` returns for each row the fields of COCO's record that hold its shape, as `reader` reads them.
+        ``records(column)`` returns for each row the fields of COCO's record with its shape, as `reader` reads them.
     sample : callable, or None
-        ``sample()`` returns the fields of COCO's records that hold some shapes on an image of height 6 and width 7, for
-        ``detmap warm``. None: nothing is compiled for this kind ahead of its use.
+        ``sample()`` returns fields of COCO's records with some shapes on an image of height 6 and width 7, for ``detmap
+        warm``. None: nothing is compiled in advance for this kind.
     draw : callable, or None
         ``draw(column)`` returns a `Drawing` for each row of a short column. None: the bounds.
     image_sizes : callable, or None
-        Of a column of shapes that are made of an image's pixels, as masks: height and width of each one's image, shape
-        (n, 2). ``detmap check`` compares such shapes with their boxes, areas and images. None: of no pixels.
+        Of a column of shapes made of an image's pixels, such as masks, returns height and width of each one's image,
+        shape (n, 2). ``detmap check`` compares such shapes with their boxes, areas and images. None: other shapes.
     points : callable, or None
-        Of a column of shapes that are made of points: the `Points`, for ``detmap check``. A box around them may reach beyond
-        its image. None: of no points.
+        Of a column of shapes made of points, returns the `Points`, for ``detmap check``. A box around them may exceed
+        its image. None: other shapes.
     falls : bool
-        Whether a measure falls as shapes come nearer, as a distance does: `refine` writes it negated, and thresholds are
-        the largest distances of a match. With it `propose` is "all", and `reach` says which pairs are near enough.
+        Whether the measure is a distance, which falls as shapes come nearer: `refine` writes it negated, and thresholds
+        are maximum distances of a match. `propose` is then "all", and `reach` decides which pairs are near enough.
     errors : tuple of str
         The errors of a true positive, for `Protocol.error_threshold`: the names of their metrics.
     deviations : callable, or None
-        ``deviations(detections, ground_truth, rows, others, half_turns)`` returns the `errors` of pairs of rows of what
-        `refine` is called with, shape (p, errors), NaN where one is not known. Where `half_turns`, shape (p,), front and
-        back of an object are the same.
+        ``deviations(detections, ground_truth, rows, others, half_turns)`` returns the `errors` of pairs of rows of the
+        arguments of `refine`, shape (p, errors), NaN if unknown. Where `half_turns`, shape (p,), is set, front and back
+        of an object are the same.
     left_out : callable, or None
         ``left_out(column, images, classes, surroundings, protocol)`` returns which rows are not scored by the decisions
-        about surroundings: of each row its image among those of the ground truth and the name of its class, shape (n,), and
-        the `Surroundings` of the images, or None.
+        about surroundings, given each row's index of its image and name of its class, shape (n,), and the
+        `Surroundings` of the images, or None.
     same_bits : bool
-        Whether an overlap has the same bits on every machine: cards then hold hashes of arrays.
+        Whether overlaps have the same bits on every machine; cards then hold hashes of arrays.
     decisions : mapping
-        The decisions of a named protocol that are different for this kind: area ranges, caps.
+        The decisions of named protocols that differ for this kind: area ranges, caps.
     recalls : tuple of float
-        IoU thresholds at which recall is a metric of its own, as AR50.
+        IoU thresholds at which recall is a metric of its own, such as AR50.
     """
 
     name: str
@@ -319,17 +316,17 @@ class Kind:
 
     @property
     def column_name(self) -> str:
-        """Under which name a table keeps its column."""
+        """The name of the column in tables."""
         return self.stored or self.name
 
 
 #: Every kind by name.
 KINDS = Registry(Kind, "iou_type")
 
-#: The kind of the boxes that every table has: the default of ``iou_type``.
+#: The kind of the boxes in every table, the default of ``iou_type``.
 BOXES: Final = "bbox"
 
-#: The kinds that ship besides, for formats that hold some of them.
+#: Further built-in kinds, for formats that hold some of them.
 MASKS, BOUNDARIES, PROBIOU = "segm", "boundary", "probiou"
 KEYPOINTS: Final = "keypoints"
 WHOLE_BODIES: Final = "keypoints_wholebody"
@@ -341,7 +338,7 @@ TEMPORAL_SPAN: Final = "temporal_span"
 TRACKS: Final = "tracks"
 DISTANCE: Final = "centre-distance"
 
-#: The names of kinds, for type checkers, which then find a typo.
+#: Names of kinds, so that type checkers find typos.
 IouType = (
     Literal[
         "bbox",
@@ -361,21 +358,21 @@ IouType = (
     | PluginName
 )
 
-#: The field of COCO's records that holds the box, x, y, width, height.
+#: The field of COCO's records with the box, x, y, width, height.
 BOX_FIELD = "bbox"
 
-#: The fields of shipped kinds in COCO's records, so that files are searched for them before a kind is loaded.
+#: Fields of built-in kinds in COCO's records, so that files are searched for them before a kind is loaded.
 SHIPPED_FIELDS = {MASKS: "segmentation", KEYPOINTS: "keypoints"}
 
-#: The fields besides these in which shipped kinds continue their shapes, `Kind.lists`.
+#: Further fields with points of built-in kinds, see `Kind.lists`.
 SHIPPED_LISTS = {WHOLE_BODIES: ("foot_kpts", "face_kpts", "lefthand_kpts", "righthand_kpts")}
 
-#: The fields of integers that readers of shipped kinds take besides, `Kind.counts`.
+#: Further integer fields that readers of built-in kinds take, see `Kind.counts`.
 SHIPPED_COUNTS = ("num_keypoints",)
 
 
 def fields() -> dict[str, str]:
-    """Return the kinds that records hold besides boxes, by the names of their fields."""
+    """Return the kinds in records besides boxes, by field name."""
     named = {k: SHIPPED_FIELDS.get(k, "") if KINDS.is_shipped(k) else _field_of(KINDS[k]) for k in KINDS}
     return {name: kind for kind, name in named.items() if name}
 

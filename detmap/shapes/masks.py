@@ -1,4 +1,4 @@
-"""Columns of masks, and how two of them overlap: as regions ("segm"), or along their contours too ("boundary")."""
+"""Columns of masks, and their overlap as regions ("segm"), or also along their contours ("boundary")."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ if TYPE_CHECKING:
     from detmap.data.tables import Detections, GroundTruth
     from detmap.detection.protocols import Protocol
 
-#: Polygons drawn at a time, which bounds the memory for drawing.
+#: Maximum number of polygons drawn at a time, which bounds memory.
 _POLYGONS = 1 << 11
 
 
 @dataclass(frozen=True, eq=False)
 class MaskColumn(Frozen):
-    """Masks as a table keeps them, a `detmap.shapes.Column`: runs, or compressed strings that are unpacked when needed."""
+    """Masks as a table keeps them, a `detmap.shapes.Column`: runs, or compressed strings that are unpacked lazily."""
 
-    #: Read-only arrays.
+    #: The masks as read-only arrays.
     held: mask_pairs.Masks
-    #: Corners of boxes as shares of the image, shape (n, 4), of objects that have a box and no mask, NaN for others; None:
-    #: none is known to be of that kind.
+    #: Normalised corners of boxes, shape (n, 4), of objects with a box but without a mask, NaN for others; None if
+    #: there are none.
     shares: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, masks: library.Masks) -> MaskColumn:
-        """Take the masks of `detmap.masks.Masks`."""
+        """Return a column of `detmap.masks.Masks`."""
         runs = masks.arrays()
         return cls.of_runs(library.Runs(runs["ends"], runs["spans"]))
 
     @classmethod
     def of_runs(cls, runs: library.Runs, threads: int | None = None) -> MaskColumn:
-        """Take masks that are known to be good."""
+        """Return a column of valid runs."""
         areas, boxes, regular = library.measure(runs, threads)
         boxes = np.where(areas[:, None] > 0, boxes, 0.0)
         return cls.made(np.empty(0, np.uint8), runs.ends, runs.spans, areas, boxes, regular)
 
     @classmethod
     def made(cls, text: Any, ends: Any, spans: Any, areas: Any, boxes: Any, regular: Any) -> MaskColumn:
-        """Make a column of the arrays of `detmap.kernels.mask_pairs.Masks`."""
+        """Return a column from the arrays of `detmap.kernels.mask_pairs.Masks`."""
         return cls(
             mask_pairs.Masks(
                 readonly(text, np.uint8),
@@ -76,7 +76,7 @@ class MaskColumn(Frozen):
         return made if self.shares is None else replace(made, shares=readonly(self.shares[rows], np.float64))
 
     def bounds(self) -> Boxes:
-        """Return the box around each mask; zeros where a mask has no pixel."""
+        """Return the box around each mask; zeros for empty masks."""
         return Boxes(self.held.boxes, sizes=True)
 
     def areas(self) -> NDArray[np.float64]:
@@ -88,7 +88,7 @@ class MaskColumn(Frozen):
         return self.held.spans[:, 2:]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything that the column holds, by name: the runs of one mask after the other, and where they begin."""
+        """Return all content by name: the concatenated runs of the masks, and their starts."""
         held = self.unpacked().held
         counts = held.spans[:, 1] - held.spans[:, 0]
         stops = np.cumsum(counts)
@@ -97,7 +97,7 @@ class MaskColumn(Frozen):
         return {"ends": held.ends[places], "stops": stops, "sizes": held.spans[:, 2:], **shares}
 
     def masks(self) -> library.Masks:
-        """Return the masks as users work with them."""
+        """Return the masks as `detmap.masks.Masks`."""
         held = self.unpacked().held
         return library.Masks(library.Runs(held.ends, held.spans))
 
@@ -125,7 +125,7 @@ class MaskColumn(Frozen):
 
 
 def join(columns: Sequence[MaskColumn]) -> MaskColumn:
-    """Return one column of the masks of several."""
+    """Return the concatenation of several columns."""
     held = [column.unpacked().held for column in columns]
     before = np.cumsum([0, *(one.ends.size for one in held)])
     spans = [one.spans + np.array([start, start, 0, 0]) for one, start in zip(held, before, strict=False)]
@@ -149,12 +149,12 @@ def join(columns: Sequence[MaskColumn]) -> MaskColumn:
 
 
 def records(column: MaskColumn) -> list[dict[str, Any]]:
-    """Return the field of COCO's record that holds each mask: a compressed string, and its size."""
+    """Return the field of COCO's record for each mask: a compressed string, and its size."""
     return [{"segmentation": code} for code in column.masks().to_rle()]
 
 
 def given(values: Any, source: str) -> MaskColumn:
-    """Return a column of what a user gives: `Masks`, bitmaps (n, height, width), or run-length codes."""
+    """Return a column from a user's argument: `Masks`, bitmaps (n, height, width), or run-length codes."""
     if isinstance(values, MaskColumn):
         return values
     if isinstance(values, library.Masks):
@@ -169,7 +169,7 @@ def given(values: Any, source: str) -> MaskColumn:
 
 # --------------------------------------------------------------------------------------------------------- COCO's records
 
-#: What is wrong with a segmentation, and what to do about it.
+#: Problems of segmentations, with remedies.
 PROBLEMS = {
     kernels.NEITHER: ("must be polygons, or an object with size and counts", None),
     kernels.INCOMPLETE: ("a mask must be an object with size and counts", None),
@@ -185,7 +185,7 @@ PROBLEMS = {
 }
 
 
-#: The columns of `detmap.kernels.segmentations.Segments` that have a row for each record.
+#: The columns of `detmap.kernels.segmentations.Segments` with a row per record.
 _BY_ROW: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
     "kinds": ((), np.int8),
     "spans": ((4,), np.int64),
@@ -210,9 +210,9 @@ class _Part(NamedTuple):
     row: int
 
 
-#: Minimum number of records for the notice that polygons seem to be shares of their images.
+#: Minimum number of records for the notice that polygons seem to be normalised.
 _FEWEST_SHARES = 3
-#: Maximum number of polygons looked at for it, within a factor of two.
+#: Maximum number of polygons sampled for it, within a factor of two.
 _LOOKED_AT = 1024
 
 
@@ -227,14 +227,14 @@ class MaskReader:
         self._rows = _rows(0)
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part | None:
-        """Read values of JSON, or find that one is none."""
+        """Read JSON values; return None for an invalid one."""
         return self._read(data, spans, _rows(len(spans)), -1)
 
     def read_at(self, data: NDArray[np.uint8], spans: NDArray[np.int64], row: int, capacity: int) -> _Part | None:
-        """Do as `read`, with the records from `row` on among at most `capacity`: they are written where they stay."""
+        """Do as `read` for the records from `row` on among at most `capacity`, writing them into the final columns."""
         with self._lock:
             if len(self._rows["kinds"]) != capacity:
-                self._rows = _rows(capacity)  # what is never written to takes no memory
+                self._rows = _rows(capacity)  # unwritten memory costs nothing
             own = {name: column[row : row + len(spans)] for name, column in self._rows.items()}
         return self._read(data, spans, own, row)
 
@@ -269,7 +269,7 @@ class MaskReader:
         return _Part(out._replace(**trimmed), int(state[kernels.ODD]), chunk, drawing, start, row)
 
     def column(self, parts: Sequence[_Part], place: Place) -> tuple[MaskColumn, dict[str, int]]:
-        """Put the parts together."""
+        """Combine the parts."""
         text, bases = self._text.whole()
         for part in parts:
             if bases[part.chunk]:  # the end of a string is inverted
@@ -279,7 +279,7 @@ class MaskReader:
         odd = sum(part.odd for part in parts)
         sizes_of = [(len(one.kinds), one.ends.size, one.vertices.size) for one in segments]
         total = sum(count for count, _, _ in sizes_of)
-        # Most rows are where they belong: those of one part behind those of another.
+        # Most rows are already in place, with those of one part after those of another.
         starts = np.cumsum([0, *(count for count, _, _ in sizes_of)])
         placed = all(part.row == start for part, start in zip(parts, starts.tolist(), strict=False))
         empty = {"ends": np.empty(0, np.uint32), "vertices": np.empty(0, np.int64)}
@@ -306,7 +306,7 @@ class MaskReader:
         segments.clear()
         first = 0
         before = {kernels.LISTED: 0, kernels.OUTLINES: 0}
-        for count, ends, outlines in sizes_of:  # from the place within the part to that among all
+        for count, ends, outlines in sizes_of:  # convert positions within a part to positions in the whole
             rows = slice(first, first + count)
             first = rows.stop
             for kind, start in before.items():
@@ -335,7 +335,7 @@ class MaskReader:
 
 
 def _seem_shares(points: NDArray[np.float64], starts: NDArray[np.int64], vertices: NDArray[np.int64]) -> bool:
-    """Return whether polygons seem to be shares of their images, by two points of each of some."""
+    """Return whether polygons seem to be normalised, by two points of each polygon of a sample."""
     some = slice(None, None, 1 + len(starts) // _LOOKED_AT)
     first = starts[some]
     across = np.minimum(first + vertices[some] // 2, len(points) - 1)
@@ -343,13 +343,13 @@ def _seem_shares(points: NDArray[np.float64], starts: NDArray[np.int64], vertice
 
 
 def _rows(count: int) -> dict[str, NDArray[Any]]:
-    """Return the columns of `count` records, in one piece of memory."""
+    """Return the columns of `count` records in one block of memory."""
     made = allocate(*(((count, *width), kind) for width, kind in _BY_ROW.values()))
     return dict(zip(_BY_ROW, made, strict=True))
 
 
 def _check(whole: kernels.Segments, place: Place) -> NDArray[np.int64]:
-    """Return the records without a segmentation, whose boxes stand for it."""
+    """Return the records without a segmentation, which use their boxes instead."""
     kinds = whole.kinds
     if (kinds < 0).any():
         row = int(np.argmax(kinds < 0))
@@ -373,7 +373,7 @@ def _check(whole: kernels.Segments, place: Place) -> NDArray[np.int64]:
 
 
 def _differing(given: NDArray[np.int64], own: NDArray[np.int64]) -> int:
-    """Return how many masks have another size than their image, where that is known."""
+    """Return the number of masks whose size differs from their image's, if known."""
 
     def count(begin: int, end: int) -> int:
         (height, width), (tall, wide) = given[begin:end].T, own[begin:end].T
@@ -384,14 +384,14 @@ def _differing(given: NDArray[np.int64], own: NDArray[np.int64]) -> int:
 
 
 def _corners(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the polygons that pycocotools draws for boxes, four points each."""
+    """Return the polygons of four points that pycocotools draws for boxes."""
     x, y, width, height = boxes.T
     right, bottom = x + width, y + height
     return np.stack([x, y, x, bottom, right, bottom, right, y], axis=1).reshape(-1, 2)
 
 
 class _Polygons(NamedTuple):
-    """Polygons: all points (x, y); where each one's begin, and how many it has."""
+    """Polygons: concatenated points (x, y), with the start and number of each polygon's."""
 
     points: NDArray[np.float64]
     starts: NDArray[np.int64]
@@ -399,7 +399,7 @@ class _Polygons(NamedTuple):
 
 
 def _assembled(whole: kernels.Segments, polygons: _Polygons, place: Place) -> MaskColumn:
-    """Return the column: strings as they are, lists as runs, polygons drawn."""
+    """Return the column from strings, lists of runs, and polygons, which are drawn."""
     spans, areas, boxes, regular = whole.spans, whole.areas, whole.boxes, whole.regular
     rows = np.flatnonzero(whole.kinds == kernels.OUTLINES)
     rows = rows[np.argsort(whole.spans[rows, 0], kind="stable")]  # in the order of their polygons
@@ -431,9 +431,8 @@ def _drawn(
     before: NDArray[np.uint32],
 ) -> library.Runs:
     """Return masks of polygons; mask *i*, of record ``rows[i]``, has those from ``groups[i, 0]`` to ``groups[i, 1]``.
-    Raises `InputError` for a polygon that cannot be drawn, or whose image's size is not known.
-
-    Their ends stand behind those of `before`.
+    Their ends are appended to those of `before`. Raises `InputError` for a polygon that cannot be drawn, or for an
+    image of unknown size.
     """
     points, starts, vertices = polygons
     sizes = np.zeros((rows.size, 2), np.int64) if place.sizes is None else place.sizes[rows]
@@ -450,7 +449,7 @@ def _drawn(
             else "read the ground truth first, and give it to the reader of results",
         )
     number = groups[:, 1] - groups[:, 0]
-    if rows.size == vertices.size:  # nothing to unite: all at once, where they stay
+    if rows.size == vertices.size:  # no unions: draw all at once into their final place
         runs, _, problem = library.runs_of_polygons(points, vertices, sizes, None, starts=starts, before=before)
         if not problem:
             return runs
@@ -488,7 +487,7 @@ def _drawn(
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[MaskColumn, MaskColumn, dict[str, int]]:
-    """Unpack the masks of the ground truth, with which most others are compared."""
+    """Unpack the masks of the ground truth, which are compared most often."""
     found, truth = detections.shape("segm"), ground_truth.shape("segm")
     assert isinstance(found, MaskColumn)
     assert isinstance(truth, MaskColumn)
@@ -496,13 +495,13 @@ def _prepare(
 
 
 def _covered(column: MaskColumn) -> NDArray[np.float64]:
-    """Return areas; NaN for those of masks whose overlap does not follow from them."""
+    """Return areas; NaN for masks whose overlap they do not bound."""
     areas, regular = column.held.areas, column.held.regular
     return areas if regular.all() else np.where(regular, areas, np.nan)
 
 
 def _absent(column: MaskColumn) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None]:
-    """Return which masks have no pixel, and the boxes that stand for them."""
+    """Return which masks are empty, and the boxes that replace them."""
     return column.held.areas == 0, column.shares
 
 
@@ -514,7 +513,7 @@ def _refine(detections: MaskColumn, ground_truth: MaskColumn, pairs: Pairs, out:
 
 @dataclass(frozen=True)
 class _Contours:
-    """Masks, and how far from the contour their boundary reaches, as a share of the image's diagonal."""
+    """Masks, and the distance of boundaries from the contour as a share of the image's diagonal."""
 
     column: MaskColumn
     dilation: float
@@ -529,15 +528,14 @@ class _Contours:
 def _prepare_boundary(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[_Contours, _Contours, dict[str, int]]:
-    """Take the distance along."""
+    """Add the distance of boundaries to the masks."""
     found, truth, notices = _prepare(detections, ground_truth, protocol)
     return _Contours(found, protocol.dilation), _Contours(truth, protocol.dilation), notices
 
 
 def _refine_boundary(detections: _Contours, ground_truth: _Contours, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write the lesser of the overlap of masks and that of their boundaries; of crowds the overlap of masks.
-
-    Boundaries are made where the masks overlap enough: only there they can matter.
+    """Write the minimum of the overlaps of masks and of their boundaries; for crowds the overlap of masks. Boundaries
+    are only computed for masks that overlap enough to matter.
     """
     _refine(detections.column, ground_truth.column, pairs, out)
     enough = np.flatnonzero((out >= pairs.lowest) & (out > 0) & ~pairs.crowd)
@@ -545,7 +543,7 @@ def _refine_boundary(detections: _Contours, ground_truth: _Contours, pairs: Pair
         return
     rows, left = np.unique(pairs.detections[enough], return_inverse=True)
     objects, right = np.unique(pairs.ground_truth[enough], return_inverse=True)
-    # Pairs of one detection stay side by side.
+    # Pairs of one detection remain consecutive.
     few = Pairs(
         readonly(left.reshape(-1), np.int64),
         readonly(right.reshape(-1), np.int64),
@@ -565,13 +563,13 @@ def _draw(column: MaskColumn) -> list[Drawing]:
 
 
 def _sample() -> list[dict[str, Any]]:
-    """Return masks in each of the three ways in which COCO writes them."""
+    """Return masks in the three notations of COCO."""
     square = {"size": [6, 7], "counts": "742000a0"}
     polygons = [[1, 1, 4, 1, 4, 5, 1, 5], [0, 0, 3, 0, 3, 3]]
     return [{"segmentation": one} for one in (square, {"size": [6, 7], "counts": [8, 4, 30]}, polygons)]
 
 
-#: The findings that problems of segmentations are.
+#: Codes of findings for problems of segmentations.
 _REFUSED = {
     PROBLEMS[kind][0]: code
     for code, kinds in {
@@ -602,5 +600,5 @@ KIND = Kind(
     image_sizes=MaskColumn.sizes,
 )
 
-#: Masks again, compared by their boundaries too (Cheng et al., 2021).
+#: Masks, also compared by their boundaries (Cheng et al., 2021).
 BOUNDARY = replace(KIND, name="boundary", stored="segm", prepare=_prepare_boundary, refine=_refine_boundary)

@@ -1,7 +1,7 @@
-"""Columns of boxes in space that move, as nuScenes has them, compared by the distance of their centres on the ground.
+"""Columns of moving boxes in space, as in nuScenes, compared by the distance of their centres on the ground.
 
-z points up. A distance falls as boxes come nearer, so `refine` writes it negated. Of a pair that matches five errors are
-measured, in the arithmetic of nuScenes' development kit: sums of products are fused (`detmap.shapes.fused`).
+z points up. A distance falls as boxes come nearer, so `refine` writes it negated. Matched pairs have five errors,
+computed with the arithmetic of nuScenes' development kit: sums of products are fused (`detmap.shapes.fused`).
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from detmap.shapes.boxes import FARTHEST, Boxes
 from detmap.shapes.kinds import DISTANCE, Drawing, Kind, Pairs, Surroundings
 from detmap.system import parallel
 
-#: Pairs compared between two looks at whether to stop.
+#: Number of pairs compared between two checks for cancellation.
 _PAIRS = 1 << 16
 
-#: How tables call what users give them.
+#: Name of the argument of tables.
 _ARGUMENT = "moving"
 
-#: Numbers of a row of an array: translation, size, rotation and velocity.
+#: Number of columns of an array: translation, size, rotation and velocity.
 _WIDTH = 12
 
-#: The attribute of a box that has none.
+#: The attribute of a box without one.
 NO_ATTRIBUTE = -1
 
-#: A quaternion whose squared length differs by less from 1 is not divided by its length.
+#: Tolerance of a quaternion's squared length from 1 within which it is not normalised.
 _UNIT = 1e-14
 
 
@@ -50,7 +50,7 @@ class MovingBoxes(Frozen):
     rotations : ndarray of float64, shape (n, 4)
         Quaternions w, x, y, z; not 0.
     velocities : ndarray of float64, shape (n, 2)
-        Along x and y, in metres per second; NaN where it is not known.
+        Along x and y, in metres per second; NaN if unknown.
     attributes : ndarray of int64, shape (n,)
         A number for each attribute, `NO_ATTRIBUTE` for none.
     unseen : ndarray of bool, shape (n,)
@@ -84,13 +84,13 @@ class MovingBoxes(Frozen):
         rotations : array_like of float, shape (n, 4)
             Quaternions w, x, y, z of any length but 0.
         velocities : array_like of float, shape (n, 2), optional
-            In metres per second; NaN where it is not known.
+            In metres per second; NaN if unknown.
         attributes : array_like of int, shape (n,), optional
             A number for each attribute, -1 for none.
         unseen : array_like of bool, shape (n,), optional
             Whether no lidar or radar point lies in the box of an object.
         source : str
-            Where they come from, for messages.
+            Name of the source for messages.
 
         Raises
         ------
@@ -145,24 +145,22 @@ class MovingBoxes(Frozen):
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def yaws(self) -> NDArray[np.float64]:
-        """Return the angles from x to where each box points on the ground, in radians, shape (n,)."""
+        """Return the angles from x to each box's heading on the ground, in radians, shape (n,)."""
         w, x, y, z = _units(self.rotations)
         along = fused.dot((x, w, -z, y), (x, w, z, -y))
         across = fused.dot((y, z, w, -x), (x, w, z, -y))
-        return np.asarray(
-            np.arctan2(across + 0.0, along + 0.0)
-        )  # adding 0 makes 0 of -0, as a product of matrices does
+        return np.asarray(np.arctan2(across + 0.0, along + 0.0))  # adding 0 turns -0 into 0, as a matrix product does
 
 
 def _units(rotations: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the columns of quaternions of length 1, shape (4, n)."""
+    """Return the columns of normalised quaternions, shape (4, n)."""
     squares = fused.dot(rotations.T, rotations.T)
     unit = np.abs(1.0 - squares) < _UNIT
     return np.asarray(np.where(unit[:, None], rotations, rotations / np.sqrt(squares)[:, None]).T)
 
 
 def _numbers(values: Any, width: int, source: str, field: str, unknown: bool = False) -> NDArray[np.float64]:
-    """Return rows of numbers, finite unless they may be unknown."""
+    """Return rows of numbers, which must be finite unless `unknown` is allowed."""
     table = columns.numbers(values, source=source, field=field)
     if not table.size:
         return np.empty((0, width))
@@ -178,7 +176,7 @@ def _numbers(values: Any, width: int, source: str, field: str, unknown: bool = F
 
 
 def _given(values: Any, source: str) -> MovingBoxes:
-    """Return a column of what a user gives: rows of translation, size, rotation and velocity."""
+    """Return a column from a user's argument: rows of translation, size, rotation and velocity."""
     if isinstance(values, MovingBoxes):
         return values
     table = columns.numbers(values, source=source, field=_ARGUMENT)
@@ -191,7 +189,7 @@ def _given(values: Any, source: str) -> MovingBoxes:
 
 
 def _join(given_columns: Sequence[MovingBoxes]) -> MovingBoxes:
-    """Return one column of the boxes of several."""
+    """Return the concatenation of several columns."""
     every = [*given_columns, MovingBoxes.from_arrays([], [], [])]
     arrays = [column.arrays() for column in every]
     return MovingBoxes(*(readonly(np.concatenate([one[n] for one in arrays]), arrays[-1][n].dtype) for n in arrays[-1]))
@@ -210,13 +208,13 @@ def _refine(detections: MovingBoxes, ground_truth: MovingBoxes, pairs: Pairs, ou
 def _lengths(
     found: NDArray[np.float64], truth: NDArray[np.float64], rows: NDArray[Any], others: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return the lengths of the differences of rows of two tables, in their first two columns."""
+    """Return the lengths of differences between rows of two tables, in their first two columns."""
     x, y = (found[rows, axis] - truth[others, axis] for axis in (0, 1))
     return fused.length((x, y))
 
 
 def _reach(detections: MovingBoxes, ground_truth: MovingBoxes, lowest: float) -> tuple[Boxes, Boxes]:
-    """Return squares that touch where centres are at most `-lowest` apart."""
+    """Return squares that touch if centres are at most `-lowest` apart."""
     return _around(detections, -lowest), _around(ground_truth, -lowest)
 
 
@@ -239,8 +237,8 @@ def _draw(column: MovingBoxes) -> list[Drawing]:
 
 # ------------------------------------------------------------------------------------------------------------------ errors
 
-#: Of translation (metres), scale (1 - IoU of boxes that share centre and heading), orientation (radians), velocity (metres
-#: per second), attribute (0 or 1).
+#: Errors of translation (metres), scale (1 - IoU of boxes with shared centre and heading), orientation (radians),
+#: velocity (metres per second), attribute (0 or 1).
 ERRORS = ("ATE", "ASE", "AOE", "AVE", "AAE")
 
 
@@ -251,9 +249,8 @@ def _errors(
     others: NDArray[Any],
     half_turns: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """Return the errors of pairs that matched, shape (p, 5); NaN where one is not known.
-
-    Where `half_turns`, front and back of the object are the same.
+    """Return the errors of matched pairs, shape (p, 5), NaN if unknown; with `half_turns` front and back of the object
+    are the same.
     """
     out = np.empty((len(rows), len(ERRORS)))
     out[:, 0] = _lengths(detections.centres, ground_truth.centres, rows, others)
@@ -292,7 +289,7 @@ def _left_out(
         for name, metres in protocol.class_ranges:
             most[classes == name] = metres
         x, y = (column.centres[:, :2] - surroundings.places[images, :2]).T
-        out |= np.sqrt(x * x + y * y) >= most  # False of NaN: where the car is is not known
+        out |= np.sqrt(x * x + y * y) >= most  # False for NaN: the position of the car is unknown
     if "racked" in protocol.left_out:
         parked = ~out & np.isin(classes, _PARKED)
         rows = np.flatnonzero(parked & np.isin(images, surroundings.rack_images))
@@ -306,7 +303,7 @@ _PARKED = ("bicycle", "motorcycle")
 
 
 def _in_rack(point: NDArray[np.float64], surroundings: Surroundings, image: int) -> bool:
-    """Return whether a point is in one of the racks of an image, or on its surface."""
+    """Return whether a point is inside or on the surface of one of an image's racks."""
     own = surroundings.rack_images == image
     centres, sizes, rotations = (
         getattr(surroundings, name)[own] for name in ("rack_centres", "rack_sizes", "rack_rotations")

@@ -1,4 +1,4 @@
-"""What readers of shapes share: the memory that they read into, powers of ten, and numbers that only ``float()`` decides."""
+"""Helpers of readers of shapes: memory, powers of ten, and numbers that need ``float()``."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _DOUBTS = 1 << 10
 #: Spare elements after those taken: reading points by three may touch two more.
 _BEHIND = 64
 
-#: Elements that a thread reserves at a time: at most its share of all, and at least an eighth of that.
+#: Maximum number of elements that a thread reserves at a time, and minimum as a fraction of its share.
 _REGION, _SHARES = 1 << 22, 8
 
-# What float() reads beyond decimal numbers (inf, nan, 1_000) is not plain.
+# Decimal numbers only: float() also accepts inf, nan and 1_000.
 _DECIMAL = rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 
 
 @functools.cache
 def powers() -> NDArray[np.uint64]:
-    """The powers that the kernels look up: 10**0 ... 10**19, then the leading 128 bits of every 5**q as two words."""
+    """Return the powers that kernels look up: 10**0 ... 10**19, then the leading 128 bits of every 5**q as two words."""
     words = [10**n for n in range(POWERS_OF_FIVE)]
     for q in range(LOWEST_POWER, HIGHEST_POWER + 1):
         power = 5 ** abs(q)
-        if q < 0:  # the reciprocal; rounded up as long as the power itself has fewer than 64 bits
+        if q < 0:  # the reciprocal; rounded up while the power itself has fewer than 64 bits
             power = (1 << (127 + power.bit_length())) // power + (q >= -27)
         power = power << 128 >> power.bit_length()
         words += [power >> 64, power & (1 << 64) - 1]
@@ -43,13 +43,13 @@ def powers() -> NDArray[np.uint64]:
 
 
 class Scratch:
-    """Memory that each thread uses again: that of one window stays in the processor's cache."""
+    """Reusable memory of each thread, so that a window's stays in the processor's cache."""
 
     def __init__(self) -> None:
         self._own = threading.local()
 
     def take(self, size: int, kind: type[Any]) -> NDArray[Any]:
-        """Return `size` elements of this thread's memory; what was returned before is overwritten."""
+        """Return `size` elements of this thread's memory, overwriting what was returned before."""
         own: NDArray[Any] | None = getattr(self._own, kind.__name__, None)
         if own is None or own.size < size:
             own = np.empty(size, kind)
@@ -58,10 +58,8 @@ class Scratch:
 
 
 class Store:
-    """What several threads read of a document, one behind the other in memory that is taken once.
-
-    How much memory is taken follows from what came of the first bytes, of a document of `size` bytes; where that turns
-    out to be too little, more is taken and all is copied in the end.
+    """Memory for what several threads read of a document. Its size is estimated from the first bytes of a document of
+    `size` bytes; if it is too small, more chunks are allocated, and all are copied in the end.
     """
 
     def __init__(self, kind: type[Any], size: int) -> None:
@@ -72,11 +70,11 @@ class Store:
         self._lock = threading.Lock()
 
     def take(self, count: int, read: int) -> tuple[NDArray[Any], int, int]:
-        """Return memory for `count` elements, that come of `read` bytes: a chunk, where they begin, and its number."""
+        """Return memory for `count` elements from `read` bytes: a chunk, the start in it, and its number."""
         with self._lock:
             self._read += read
             if not self._chunks or self._used[-1] + count > self._chunks[-1].size - _BEHIND:
-                # As much as it will be if the rest is like the first. What is never written to takes no memory.
+                # The estimated total if the rest is like the beginning. Unwritten memory costs nothing.
                 expected = 1.1 * count / max(read, 1) * max(self._size - self._read, 0)
                 self._chunks.append(np.empty(count + int(expected) + _BEHIND, self._kind))
                 self._used.append(0)
@@ -85,12 +83,12 @@ class Store:
             return self._chunks[-1], begin, len(self._chunks) - 1
 
     def whole(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return all that was taken, and where in it each chunk begins."""
+        """Return all elements, and the start of each chunk."""
         return _together(self._chunks, self._used, self._kind)
 
 
 def _together(chunks: list[NDArray[Any]], used: list[int], kind: type[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return what is used of chunks, without a copy where there is one, and where in it each chunk begins."""
+    """Return the used parts of chunks, without a copy if there is only one, and the start of each chunk."""
     parts = [chunk[:end] for chunk, end in zip(chunks, used, strict=True)]
     return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, kind)]), np.cumsum([0, *used])
 
@@ -103,23 +101,23 @@ class Regions:
     def __init__(self, kind: type[Any], size: int) -> None:
         self._kind, self._size = kind, size
         self._chunks: list[NDArray[Any]] = []
-        self._used: list[int] = []  # of each chunk
+        self._used: list[int] = []  # per chunk
         self._lock = threading.Lock()
         self._own = threading.local()
 
     def take(self, most: int) -> tuple[NDArray[Any], int, int]:
-        """Return a chunk of memory, where in it this thread may write `most` elements, and which chunk it is."""
+        """Return a chunk of memory, the place at which this thread may write `most` elements, and the chunk's number."""
         chunk, begin, end = getattr(self._own, "region", (0, 0, -1))  # -1: too small even for nothing
         if begin + most > end:
             with self._lock:
-                # What is never written to takes no memory. A region is much larger than what is read at a time: what is left
-                # of it then is too small for more, and lies on pages that were written to.
+                # Unwritten memory costs nothing. Regions are much larger than what is read at a time, so their unused
+                # ends are small, and on pages that were written to.
                 cores = parallel.cores()
                 share = self._size // cores
                 length = max(2 * most, min(_REGION, share), share // _SHARES)
                 if not self._chunks or self._used[-1] + length > self._chunks[-1].size:
-                    room = self._size + (cores + 1) * length  # each thread may leave a part of a region unused
-                    # Large memory comes empty. Of what is left out of it in between nothing else is to be seen.
+                    room = self._size + (cores + 1) * length  # each thread may leave the end of a region unused
+                    # Large memory is zeroed by the system. Unused parts in between must not hold other data.
                     self._chunks.append((np.zeros if room < _REGION else np.empty)(room, self._kind))
                     self._used.append(0)
                 chunk, begin = len(self._chunks) - 1, self._used[-1]
@@ -128,17 +126,17 @@ class Regions:
         return self._chunks[chunk], begin, chunk
 
     def keep(self, end: int) -> None:
-        """Say where in its chunk this thread stopped writing."""
+        """Record where in its chunk this thread stopped writing."""
         chunk, _, stop = self._own.region
         self._own.region = chunk, end, stop
 
     def whole(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return all memory that was given away, and where in it each chunk begins."""
+        """Return all used memory, and the start of each chunk."""
         return _together(self._chunks, self._used, self._kind)
 
 
 def decimal(text: bytes) -> float:
-    """Return the number that a text spells; infinity where it is not a number."""
+    """Return the number spelled by a text; infinity if it is not a number."""
     return float(text) if re.fullmatch(_DECIMAL, text) else math.inf
 
 
@@ -150,13 +148,13 @@ def resolved(
     out: tuple[Any, ...],
     numbers: NDArray[np.uint64],
 ) -> None:
-    """Call a kernel that reads records until it has read all, and let ``float()`` read the `numbers` that it left."""
+    """Call a kernel until it has read all records, parsing the numbers that it leaves with ``float()``."""
     from detmap.kernels.segmentations import DOUBTS, ROW
 
     doubts = np.empty((_DOUBTS, 3), np.int64)
     floats = numbers.view(np.float64)
     data, spans = readonly(data, np.uint8), readonly(spans, np.int64)
-    with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
+    with np.errstate(over="ignore"):  # without compilation, words that wrap around warn
         while True:
             state[DOUBTS], row = 0, int(state[ROW])
             kernel(data, spans, powers(), doubts, state, *out)
@@ -164,5 +162,5 @@ def resolved(
                 floats[at] = decimal(data[begin:end].tobytes())
             if state[ROW] == len(spans):
                 return
-            if state[ROW] == row:  # one record has more of them than there is room for
+            if state[ROW] == row:  # a single record has more doubts than there is room for
                 doubts = np.empty((2 * len(doubts), 3), np.int64)

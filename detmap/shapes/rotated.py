@@ -1,4 +1,4 @@
-"""Columns of rotated boxes, as quadrilaterals, and how much two of them overlap: exactly, or as Gaussians (probIoU)."""
+"""Columns of rotated boxes, as quadrilaterals, and their overlap: exact, or as Gaussians (probIoU)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from detmap.data.tables import Detections, GroundTruth
     from detmap.detection.protocols import Protocol
 
-#: Pairs compared between two looks at whether to stop.
+#: Number of pairs compared between two checks for cancellation.
 _PAIRS = 1 << 13
 
-#: How tables call what users give them.
+#: Name of the argument of tables.
 _ARGUMENT = "rotated"
 
 
@@ -51,11 +51,11 @@ class Rotated(Frozen):
         Parameters
         ----------
         corners : array_like of float, shape (n, 4, 2) or (n, 8)
-            x and y of the corners in pixels, in the order of the outline; where it begins and which way it turns does not
-            matter. Concave ones are as good as others. Of an outline that crosses itself the two parts count with opposite
-            signs, as in DOTA's development kit.
+            x and y of the corners in pixels, in the order of the outline; its start and direction do not matter. It may
+            be concave. The two parts of a self-intersecting outline count with opposite signs, as in DOTA's development
+            kit.
         source : str
-            Where they come from, for messages.
+            Name of the source for messages.
 
         Raises
         ------
@@ -79,10 +79,10 @@ class Rotated(Frozen):
         degrees : bool
             Whether angles are in degrees; radians by default.
         clockwise : bool
-            Whether positive angles turn clockwise on the screen, from x to y with y pointing down, as those of OpenCV from
-            4.5.1 on, MMRotate and Ultralytics do. Those of Detectron2 do not.
+            Whether positive angles turn clockwise on the screen, from x to y with y pointing down, as in OpenCV since
+            4.5.1, MMRotate and Ultralytics, but not in Detectron2.
         source : str
-            Where they come from, for messages.
+            Name of the source for messages.
 
         Raises
         ------
@@ -129,7 +129,7 @@ class Rotated(Frozen):
         return Boxes(self.boxes, sizes=False)
 
     def areas(self) -> NDArray[np.float64]:
-        """Return the areas in square pixels; of outlines that cross themselves, the difference of the two parts."""
+        """Return the areas in square pixels; for self-intersecting outlines the difference of the two parts."""
         return self.quads.areas
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -138,7 +138,7 @@ class Rotated(Frozen):
 
 
 def _table(values: Any, source: str, widths: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return numbers as rows of one of some widths."""
+    """Return numbers as rows of one of the given widths."""
     numbers = columns.numbers(values, source=source, field=_ARGUMENT)
     if not numbers.size and numbers.ndim:
         return np.empty((0, widths[0]))
@@ -152,7 +152,7 @@ def _table(values: Any, source: str, widths: tuple[int, ...]) -> NDArray[np.floa
 
 
 def _check(table: NDArray[np.float64], good: NDArray[np.bool_], source: str) -> None:
-    """Refuse numbers that are not finite, and rows that are not good."""
+    """Refuse numbers that are not finite, and rows that are not `good`."""
     finite = np.asarray((np.abs(table) <= FARTHEST).all(axis=1))
     bad = ~(finite & good)
     if bad.any():
@@ -164,7 +164,7 @@ def _check(table: NDArray[np.float64], good: NDArray[np.bool_], source: str) -> 
 
 
 def _direction(angle: float, degrees: bool) -> tuple[float, float]:
-    """Return cosine and sine; of multiples of 90 degrees they are exact."""
+    """Return cosine and sine, exact for multiples of 90 degrees."""
     if not degrees:
         return math.cos(angle), math.sin(angle)
     quarter = round(math.fmod(angle, 360.0) / 90.0)
@@ -174,7 +174,7 @@ def _direction(angle: float, degrees: bool) -> tuple[float, float]:
 
 
 def _given(values: Any, source: str) -> Rotated:
-    """Return a column of what a user gives: rows of five numbers, with angles in radians, or corners."""
+    """Return a column from a user's argument: rows of five numbers, with angles in radians, or corners."""
     if isinstance(values, Rotated):
         return values
     table = _table(values, source, (8, 5))
@@ -183,7 +183,7 @@ def _given(values: Any, source: str) -> Rotated:
 
 
 def _join(given_columns: Sequence[Rotated]) -> Rotated:
-    """Return one column of the boxes of several."""
+    """Return the concatenation of several columns."""
     return Rotated._of(np.concatenate([*(column.corners for column in given_columns), np.empty((0, 8))]))
 
 
@@ -224,15 +224,17 @@ class _Gaussians(NamedTuple):
     units: NDArray[np.float64]
 
 
-#: What Ultralytics adds, and the distance from which on shapes do not overlap.
+#: Stabilising constant of Ultralytics, and the distance at which shapes no longer overlap.
 _EPSILON, _FARTHEST_APART = 1e-7, 100.0
 
-#: All pairs of corners; one of them is a side of the least rectangle around all four.
+#: All pairs of corners; one of them is a side of the minimum rectangle around all four.
 _PAIRED = ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3))
 
 
 def _gaussians(column: Rotated) -> _Gaussians:
-    """Return Gaussians with the variances of uniform rectangles: the least ones around the corners, as OpenCV fits them."""
+    """Return Gaussians with the variances of uniform rectangles: the minimum ones around the corners, as OpenCV fits
+    them.
+    """
     corners = column.corners.reshape(-1, 4, 2)
     points = corners - corners[:, :1]
     count = len(points)
@@ -266,9 +268,10 @@ def _prepare(
 
 
 def _probable(detections: _Gaussians, ground_truth: _Gaussians, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write 1 minus the Hellinger distances of Gaussians (Llerena et al., 2021), with what Ultralytics adds for stability.
+    """Write 1 minus the Hellinger distances of Gaussians (Llerena et al., 2021), with Ultralytics' stabilising
+    constant.
 
-    Everything is a sum of squares, so that nothing cancels where boxes are thin.
+    All terms are sums of squares, so that nothing cancels for thin boxes.
     """
     left, right = (
         [column[rows] for column in side]
@@ -287,16 +290,18 @@ def _probable(detections: _Gaussians, ground_truth: _Gaussians, pairs: Pairs, ou
 
 
 def _reach(detections: _Gaussians, ground_truth: _Gaussians, lowest: float) -> tuple[Boxes, Boxes] | None:
-    """Return boxes that touch where two Gaussians may overlap by `lowest`."""
+    """Return boxes that touch if two Gaussians may overlap by `lowest`."""
     if lowest <= 0:
         return None
-    # The squared distance of the centres, in units of both variances together, is at most four times that of Bhattacharyya.
+    # The squared distance of the centres, in units of both variances together, is at most four times Bhattacharyya's.
     limit = -math.log(1 - (1 - lowest) ** 2) if lowest < 1 else 0.0
     return _around(detections, limit), _around(ground_truth, limit)
 
 
 def _around(gaussians: _Gaussians, limit: float) -> Boxes:
-    """Return boxes as large as the distance allows; without an end for shapes so small that what is added decides."""
+    """Return boxes as large as the distance allows; unbounded for shapes so small that the stabilising constant
+    dominates.
+    """
     centres, (p, q), (x, y) = gaussians.centres, gaussians.variances.T, gaussians.units.T**2
     variances = np.stack([p * x + q * y, p * y + q * x], axis=1)
     reach = 2 * np.sqrt((limit + 1e-5) * variances) * (1 + 1e-6) + 1e-6 * (1 + np.abs(centres))

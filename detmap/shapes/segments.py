@@ -1,4 +1,4 @@
-"""Columns of segments of time, and how much two of them overlap: over their union, or over what they span together."""
+"""Columns of segments of time, and their overlap relative to their union, or to their joint span."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from detmap.kernels import Frozen, readonly
 from detmap.shapes.boxes import FARTHEST, Boxes
 from detmap.shapes.kinds import TEMPORAL, TEMPORAL_SPAN, Kind, Pairs
 
-#: How tables call what users give them.
+#: Name of the argument of tables.
 _ARGUMENT = "segments"
 
 
@@ -40,7 +40,7 @@ class Segments(Frozen):
         ends : array_like of float, shape (n, 2)
             Start and end in seconds, or in any other unit of time. A segment may have no length.
         source : str
-            Where they come from, for messages.
+            Name of the source for messages.
 
         Raises
         ------
@@ -87,27 +87,25 @@ class Segments(Frozen):
 
 
 def _given(values: Any, source: str) -> Segments:
-    """Return a column of what a user gives."""
+    """Return a column from a user's argument."""
     return values if isinstance(values, Segments) else Segments.of(values, source)
 
 
 def _join(given_columns: Sequence[Segments]) -> Segments:
-    """Return one column of the segments of several."""
+    """Return the concatenation of several columns."""
     return Segments(readonly(np.concatenate([*(one.ends for one in given_columns), np.empty((0, 2))]), np.float64))
 
 
 def _shared(detections: Segments, ground_truth: Segments, pairs: Pairs) -> tuple[NDArray[np.float64], ...]:
-    """Return the time that pairs share, and start and end of both sides."""
+    """Return the shared time of pairs, and start and end of both sides."""
     a, b = detections.ends[pairs.detections].T
     x, y = ground_truth.ends[pairs.ground_truth].T
     return np.maximum(np.minimum(b, y) - np.maximum(a, x), 0.0), a, b, x, y
 
 
 def _refine(detections: Segments, ground_truth: Segments, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write intersections over unions; of a crowd, over the detection's own length.
-
-    Two segments without length overlap by 1 wherever they lie: ActivityNet's program takes 0/0, which is below no
-    threshold, as a match.
+    """Write intersections over unions; for a crowd, over the detection's own length. Two segments without length
+    overlap by 1 at any distance, because ActivityNet's program takes 0/0, which is below no threshold, as a match.
     """
     shared, a, b, x, y = _shared(detections, ground_truth, pairs)
     whole = np.where(pairs.crowd, b - a, (y - x) + (b - a) - shared)
@@ -115,7 +113,7 @@ def _refine(detections: Segments, ground_truth: Segments, pairs: Pairs, out: NDA
 
 
 def _refine_span(detections: Segments, ground_truth: Segments, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write intersections over the time from the first start to the last end; 0 where nothing is shared."""
+    """Write intersections over the time from the first start to the last end; 0 if nothing is shared."""
     shared, a, b, x, y = _shared(detections, ground_truth, pairs)
     whole = np.where(pairs.crowd, b - a, np.maximum(b, y) - np.minimum(a, x))
     out[:] = np.divide(shared, whole, out=np.zeros_like(shared), where=shared > 0)
@@ -125,12 +123,12 @@ KIND = Kind(
     name=TEMPORAL,
     column=Segments,
     field=_ARGUMENT,
-    propose="all",  # segments without length touch nothing, and yet match each other
+    propose="all",  # segments without length touch nothing, but match each other
     refine=_refine,
     argument=_ARGUMENT,
     given=_given,
     join=_join,
 )
 
-#: Segments again, as THUMOS14's programs compare them. The same overlap where two share time, but for the last bit.
+#: Segments as compared by THUMOS14's programs; the overlap of segments that share time only differs in the last bit.
 SPAN = replace(KIND, name=TEMPORAL_SPAN, stored=TEMPORAL, propose="touch", refine=_refine_span)

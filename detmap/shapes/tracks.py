@@ -1,4 +1,4 @@
-"""Columns of tracks, a mask for each frame of a video, and how much two of them overlap over all frames."""
+"""Columns of tracks, with a mask for each frame of a video, and their overlap over all frames."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from detmap.data.tables import Detections, GroundTruth
     from detmap.detection.protocols import Protocol
 
-#: How tables call what users give them.
+#: Name of the argument of tables.
 _ARGUMENT = "tracks"
 
-#: Pairs of masks compared between two looks at whether to stop.
+#: Number of pairs of masks compared between two checks for cancellation.
 _PAIRS = 1 << 18
 
 
@@ -36,13 +36,13 @@ class Tracks(Frozen):
     Attributes
     ----------
     masks : MaskColumn
-        The masks of all tracks, m of them; a track has none in frames in which it is absent.
+        The masks of all tracks, m of them; a track has none in frames where it is absent.
     frames : ndarray of int64, shape (m,)
         The frame of each mask, from 0; ascending within a track.
     spans : ndarray of int64, shape (n, 2)
         The masks of track *i* are those from ``spans[i, 0]`` to ``spans[i, 1]``.
     lengths : ndarray of int64, shape (n,)
-        The number of frames that each track is given for, those in which it is absent included.
+        The number of frames of each track, including those where it is absent.
     """
 
     masks: MaskColumn
@@ -52,7 +52,7 @@ class Tracks(Frozen):
 
     @classmethod
     def of(cls, masks: MaskColumn, present: NDArray[np.bool_], lengths: Sequence[int] | NDArray[np.int64]) -> Tracks:
-        """Return a column of masks that stand track by track, and of whether each frame of each track has one."""
+        """Return a column from masks track by track, and flags of the frames of each track with a mask."""
         frames = np.asarray(lengths, np.int64)
         stops = np.cumsum(frames)
         before = np.concatenate([[0], np.cumsum(present)])
@@ -70,7 +70,7 @@ class Tracks(Frozen):
         return replace(self, spans=spans, lengths=lengths)
 
     def bounds(self) -> Boxes:
-        """Return the box around all masks of each track; zeros where there is no pixel."""
+        """Return the box around all masks of each track; zeros for empty ones."""
         return self._bounds
 
     @cached_property
@@ -81,7 +81,7 @@ class Tracks(Frozen):
             number = np.bincount(np.repeat(np.arange(len(self)), number), seen, len(self)).astype(np.int64)
             boxes = boxes[seen]
         around = np.zeros((len(self), 4))
-        if len(boxes):  # which stand track by track
+        if len(boxes):  # boxes are grouped by track
             first = (np.cumsum(number) - number)[number > 0]
             low = np.minimum.reduceat(boxes[:, :2], first)
             around[number > 0, :2] = low
@@ -90,23 +90,23 @@ class Tracks(Frozen):
 
     @property
     def _measures(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-        """Area and box of each mask, track by track, and how many masks each track has."""
+        """Area and box of each mask, track by track, and the number of masks of each track."""
         held, number = self.masks.held, self.spans[:, 1] - self.spans[:, 0]
-        if (self.spans[:, 0] == np.cumsum(number) - number).all():  # as files are read
+        if (self.spans[:, 0] == np.cumsum(number) - number).all():  # the usual order of files
             stop = int(number.sum())
             return held.areas[:stop], held.boxes[:stop], number
         _, mask = _expanded(self, np.arange(len(self)))
         return held.areas[mask], held.boxes[mask], number
 
     def areas(self) -> NDArray[np.float64]:
-        """Return the mean number of pixels of the masks that have any, shape (n,); 0 where none has."""
+        """Return the mean number of pixels of non-empty masks, shape (n,); 0 without any."""
         areas, _, number = self._measures
         track = np.repeat(np.arange(len(self)), number)
         total = np.bincount(track, areas, len(self))
         return np.asarray(total / np.maximum(np.bincount(track, areas > 0, len(self)), 1))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything that the column holds, by name: the masks of one track after the other, and their frames."""
+        """Return all content by name: the masks of one track after the other, and their frames."""
         _, mask = _expanded(self, np.arange(len(self)))
         counts = self.spans[:, 1] - self.spans[:, 0]
         held = self.masks.take(mask).arrays()
@@ -114,7 +114,7 @@ class Tracks(Frozen):
 
 
 def _expanded(tracks: Tracks, rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return for each mask of some tracks, one track after the other, the place of its track among these and the mask."""
+    """Return for each mask of some tracks the index of its track among these, and the mask."""
     starts, stops = tracks.spans[rows].T
     counts = stops - starts
     place = np.repeat(np.arange(len(counts)), counts)
@@ -123,7 +123,7 @@ def _expanded(tracks: Tracks, rows: NDArray[Any]) -> tuple[NDArray[np.int64], ND
 
 
 def _join(given_columns: Sequence[Tracks]) -> Tracks:
-    """Return one column of the tracks of several."""
+    """Return the concatenation of several columns."""
     before = np.cumsum([0, *(len(one.masks) for one in given_columns)])
     none = np.empty((0, 2), np.int64)
     spans = [one.spans + start for one, start in zip(given_columns, before, strict=False)]
@@ -136,7 +136,7 @@ def _join(given_columns: Sequence[Tracks]) -> Tracks:
 
 
 def _given(values: Any, source: str) -> Tracks:
-    """Return a column of what a user gives: for each track a list with a run-length code, or None, for each frame."""
+    """Return a column from a user's argument: for each track a list with a run-length code, or None, for each frame."""
     if isinstance(values, Tracks):
         return values
     rows = list(values)
@@ -152,20 +152,20 @@ def _given(values: Any, source: str) -> Tracks:
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[Tracks, Tracks, dict[str, int]]:
-    """Unpack the masks of the ground truth, and count detections that have another number of frames than objects."""
+    """Unpack the masks of the ground truth, and count detections whose number of frames differs from the objects'."""
     found, truth = detections.shape(TRACKS), ground_truth.shape(TRACKS)
     assert isinstance(found, Tracks)
     assert isinstance(truth, Tracks)
     longest = np.zeros(ground_truth.images.ids.size + 1, np.int64)
     np.maximum.at(longest, ground_truth.images.codes, truth.lengths)
-    place = np.searchsorted(ground_truth.images.ids, detections.images.ids)  # those in use are there
+    place = np.searchsorted(ground_truth.images.ids, detections.images.ids)  # only ids in use
     expected = longest[place][detections.images.codes]
     odd = int(np.count_nonzero((expected > 0) & (found.lengths != expected)))
     return found, replace(truth, masks=truth.masks.unpacked()), {"track_lengths": odd} if odd else {}
 
 
 def _refine(detections: Tracks, ground_truth: Tracks, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write the pixels shared in all frames over those of either; a crowd's too, as YouTube-VIS has it."""
+    """Write the pixels shared in all frames over those of either; also for crowds, as in YouTube-VIS."""
     spans = detections.spans[pairs.detections]
     masks = np.cumsum(spans[:, 1] - spans[:, 0])
     cuts = np.searchsorted(masks, np.arange(_PAIRS, int(masks[-1]) if masks.size else 0, _PAIRS)) + 1
@@ -180,10 +180,9 @@ def _refine(detections: Tracks, ground_truth: Tracks, pairs: Pairs, out: NDArray
 def _overlaps(
     detections: Tracks, ground_truth: Tracks, left: NDArray[np.int64], right: NDArray[np.int64], lowest: float
 ) -> NDArray[np.float64]:
-    """Return overlaps of pairs of tracks over the frames that both are given for; where masks of a frame have different
-    sizes it counts nothing. Pairs whose areas and boxes alone put them below `lowest` get 0.
-
-    All areas are whole numbers, which floats hold: only the quotient is rounded.
+    """Return overlaps of pairs of tracks over their common frames, without frames whose masks have different sizes.
+    Pairs whose areas and boxes already imply less than `lowest` get 0. Areas are whole numbers, exact as floats: only
+    the quotient is rounded.
     """
     count = len(left)
     # YouTube-VIS' program stops at the end of the shorter list.
@@ -211,12 +210,13 @@ def _overlaps(
     with np.errstate(invalid="ignore"):
         hopeless = most_shared / (either - most_shared) < lowest
     same = same[~hopeless[pair[both][same]]]
-    same = same[np.argsort(own[same], kind="stable")]  # a mask is unpacked once for all that it is compared with
+    same = same[np.argsort(own[same], kind="stable")]  # unpack a mask once for all that it is compared with
     shares = np.zeros(same.size)
     crowd = readonly(np.ones(same.size, np.bool_), np.bool_)
     mine, others = readonly(own[same], np.int64), readonly(theirs[same], np.int64)
     mask_pairs.mask_overlaps(*held, mine, others, crowd, parallel.stop_flag(), shares)
-    # As of a crowd, the kernel gives the share of the detection's area: times that area it is off by less than a pixel.
+    # For crowds the kernel returns the share of the detection's area; times that area it is exact up to less than a
+    # pixel.
     shared = np.bincount(pair[both][same], np.rint(shares * areas[both][same]), count)
     either -= shared
     return np.asarray(np.divide(shared, either, out=np.zeros(count), where=either > 0))
@@ -225,7 +225,7 @@ def _overlaps(
 def _most_shared(
     detections: mask_pairs.Masks, ground_truth: mask_pairs.Masks, left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return how many pixels pairs of masks can share by their areas and boxes; infinity where these do not tell."""
+    """Return upper bounds of the shared pixels of pairs of masks by areas and boxes; infinity if unknown."""
     most = np.minimum(detections.areas[left], ground_truth.areas[right])
     boxes, others = detections.boxes[left].T, ground_truth.boxes[right].T
     width, height = (

@@ -1,7 +1,8 @@
-"""How sure a score is: intervals, paired tests, corrections, groups. Tallies are reweighted; nothing is matched again.
+"""Uncertainty of scores: intervals, paired tests, corrections, groups. Tallies are reweighted; nothing is matched
+again.
 
-* `bootstrap` resamples the images: how much would a metric vary on other data sets of this size?
-* `permute` exchanges the detections of two models: could chance explain that they differ?
+* `bootstrap` resamples the images: the variation of a metric on other data sets of this size.
+* `permute` exchanges the detections of two models: the probability of their difference by chance.
 * `compare` does both for two or more models, and corrects for the number of hypotheses.
 * `bootstrap_queries` and `compare_queries` are the same for rankings, query by query.
 """

@@ -1,4 +1,4 @@
-"""How sure a metric is: intervals from data sets drawn with replacement, and from data sets without some images."""
+"""Confidence intervals of metrics from data sets drawn with replacement, and from data sets without some images."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from detmap.statistics.resampled import AnyTally, Copies, Resampled, ResampledDe
 from detmap.statistics.segments import ResampledSegments
 from detmap.system import progress
 
-#: What the column of the bias says.
+#: Explanation of the column of the bias.
 BIAS = "bias: by how much the value is expected to exceed that of a data set without end, estimated; not taken off"
 
-#: Maximum number of groups of images that a jackknife leaves out in turn; up to this number, a group is an image.
+#: Maximum number of groups of images that a jackknife leaves out in turn; up to this number, each image is a group.
 GROUPS = 200
 
 
 class HasTally(Protocol):
-    """Anything with a tally, as a `detmap.DetectionResult` or a `detmap.panoptic.PanopticResult` has."""
+    """Anything with a tally, such as a `detmap.DetectionResult` or a `detmap.panoptic.PanopticResult`."""
 
     @property
     def tally(self) -> AnyTally:
-        """What was found."""
+        """The outcome of matching."""
 
 
 def tally_of(scored: AnyTally | HasTally) -> AnyTally:
@@ -48,38 +48,38 @@ class Bootstrap:
     Attributes
     ----------
     metrics : tuple of str
-        The first of the m columns.
+        The metrics of the first of the m columns.
     by_category : tuple of str
-        The others: for each of these metrics a column per category.
+        Metrics of the other columns: a column per category for each.
     categories : tuple of (id, name)
         The K categories.
     columns : dict of str to int
-        The column of every metric that a result names.
+        The column of every named metric of a result.
     estimate : ndarray of float64, shape (m,)
         The metrics of the data itself.
     replicates : ndarray of float64, shape (B, m)
-        Row *r* holds the metrics of replicate *r*; NaN where one is undefined there, as the AP of a category none of whose
+        Row *r* holds the metrics of replicate *r*; NaN where undefined, such as the AP of a category none of whose
         images was drawn.
     jackknife : ndarray of float64, shape (g, m)
         Row *i* holds the metrics without image *i*, or without group *i* of them.
     support : ndarray of int64, shape (m,)
-        How many images (clusters, queries) say something about each column: those that hold positives of it.
+        Number of images (clusters, queries) with positives of each column.
     near : ndarray of float64, shape (m, 2), optional
-        How far from 0 and from 1 each column must be to have an interval; by default nothing is too near.
+        Minimum distances from 0 and from 1 for each column to have an interval; none by default.
     balance : ndarray of float64, shape (m,), optional
-        Of clusters: how many of one size those behind each column are worth, see `detmap.statistics.clusters.balanced`.
+        For clusters: the effective number of clusters of each column, see `detmap.statistics.clusters.balanced`.
     most : ndarray of float64, shape (m,), optional
-        The largest value that each column can have, 100 for percent; by default 1.
+        The maximum value of each column, 100 for percent; by default 1.
     seed : int
         The seed of the draws.
     method : {"t", "bca", "percentile"}
-        How intervals are made, see `interval`.
+        How intervals are computed, see `interval`.
     bounded : bool
         Whether the columns lie between 0 and 1, as metrics do and differences do not.
     unlimited : ndarray of bool, shape (m,), optional
-        Which columns do not, all the same, as errors in metres; by default none.
+        Which columns are exceptions to `bounded`, such as errors in metres; by default none.
     unit : {"images", "clusters", "queries"}
-        What is drawn.
+        The unit of the draws.
     """
 
     metrics: tuple[str, ...]
@@ -101,27 +101,27 @@ class Bootstrap:
 
     @property
     def main(self) -> str:
-        """The first metric that categories have of their own, ``AP`` or ``PQ``; empty where they have none."""
+        """The first metric per category, ``AP`` or ``PQ``; "" if there is none."""
         return self.by_category[0] if self.by_category else ""
 
     def category_columns(self, metric: str) -> NDArray[np.int64]:
-        """Return the column of every category, of a metric that each has of its own."""
+        """Return the columns of a per-category metric, one for every category."""
         start = len(self.metrics) + self.by_category.index(metric) * len(self.categories)
         return np.arange(start, start + len(self.categories))
 
     def interval(self, level: float = 0.95) -> NDArray[np.float64]:
-        """Return the confidence intervals, shape (m, 2); NaN where the data are too few for one, see `reasons`.
+        """Return the confidence intervals, shape (m, 2); NaN if the data are too few, see `reasons`.
 
-        They are intervals of the expected value on data sets of this size, drawn as this one was. The value of the data is
-        an unbiased estimate of that. Replicates are not: they are off by the bias of a data set of this size against an
-        infinitely large one.
+        They are intervals of the expected value on data sets of this size, sampled like this one, of which the value of
+        the data is an unbiased estimate. Replicates are biased, by the bias of a data set of this size relative to an
+        infinite one.
 
         * ``"t"``: the value plus and minus Student's t times the standard error, on a logit scale, so that an interval stays
-          between 0 and 1 and reaches further towards the middle. Differences of metrics are not transformed. An end at
-          which there would be no interval, were it the value, is opened to 0 or 1.
-        * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, of replicates shifted to the value.
-        * ``"percentile"``: quantiles of the replicates. These intervals are off by the bias; as intervals of the value on an
-          infinitely large data set they would be off by twice as much.
+          between 0 and 1 and reaches further towards the middle. Differences of metrics are not transformed. An end
+          that, as an estimate, would have no interval is extended to 0 or 1.
+        * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, with replicates shifted to the value.
+        * ``"percentile"``: quantiles of the replicates. These intervals are off by the bias, and by twice the bias as
+          intervals of the value on an infinite data set.
 
         Notes
         -----
@@ -147,11 +147,11 @@ class Bootstrap:
         return out
 
     def _most(self, column: int) -> float:
-        """Return the largest value that a column can have."""
+        """Return the maximum value of a column."""
         return 1.0 if self.most is None else float(self.most[column])
 
     def balance_of(self, column: int) -> float | None:
-        """Return how many clusters of one size those behind a column are worth; None where images are drawn."""
+        """Return the effective number of clusters of a column; None if images are drawn."""
         return None if self.balance is None else float(self.balance[column])
 
     def _is_bounded(self, column: int) -> bool:
@@ -159,14 +159,14 @@ class Bootstrap:
         return self.bounded and not (self.unlimited is not None and self.unlimited[column])
 
     def _near(self, column: int) -> tuple[float, float]:
-        """Return how far from 0 and from 1 a value must be to have an interval."""
+        """Return the minimum distances from 0 and from 1 for a value to have an interval."""
         if self.near is None:
             return 0.0, 0.0
         low, high = self.near[column].tolist()
         return low, high
 
     def reason(self, column: int) -> str:
-        """Return why a column has no interval, in a few words; empty where it has one."""
+        """Return why a column has no interval, in a few words; "" if it has one."""
         most = self._most(column)
         return intervals.reason(
             float(self.estimate[column]) / most,
@@ -179,14 +179,13 @@ class Bootstrap:
         )
 
     def reasons(self) -> list[str]:
-        """Return for every column why there is no interval, in a few words; empty where there is one."""
+        """Return for every column why there is no interval, in a few words; "" if there is one."""
         return [self.reason(column) for column in range(self.estimate.size)]
 
     def bias(self) -> NDArray[np.float64]:
-        """Estimate by how much each metric is expected to exceed its value on an infinitely large data set, shape (m,).
-
-        This is the mean of the replicates minus the estimate: a replicate is to the data what the data are to the population
-        that they come from. AP of few images is mostly too high, because the envelope lies above a precision that varies.
+        """Return the estimated bias of each metric relative to an infinite data set, shape (m,): the mean of the
+        replicates minus the estimate, because replicates relate to the data as the data to the population. AP of few
+        images is mostly too high, because the envelope lies above a noisy precision.
         """
         defined = ~np.isnan(self.replicates)
         count = defined.sum(axis=0)
@@ -197,18 +196,18 @@ class Bootstrap:
         """Return the standard error of each metric, shape (m,), from bootstrap and jackknife.
 
         Its square is the mean of the bootstrap's variance and the larger one of bootstrap and jackknife; NaN with fewer than
-        two images. An interval on a logit scale takes the same of the values on that scale.
+        two images. Intervals on a logit scale use the same formula with values on that scale.
         """
         columns = zip(self.replicates.T, self.jackknife.T, self.support.tolist(), strict=True)
         return np.array([intervals.standard_error(*column) for column in columns])
 
     def __sub__(self, other: Bootstrap) -> Bootstrap:
-        """Return the bootstrap of the differences: the same draws give both sides.
+        """Return the bootstrap of the differences, where both sides have the same draws.
 
         Raises
         ------
         OptionError
-            Where the two do not have columns, draws and images in common.
+            If columns, draws or images differ.
         """
         same = (
             self.metrics == other.metrics
@@ -230,7 +229,7 @@ class Bootstrap:
         )
 
     def sentence(self, whose: str = "", level: float = 0.95) -> str:
-        """Return in words what intervals of a level estimate, and how they are made; `whose` they are may be said."""
+        """Return a sentence on what intervals of a level estimate, and how they are computed; `whose` names their owner."""
         made = intervals.METHODS[self.method]
         made = made if self.bounded else made.replace(" on a logit scale", "")
         tell = f"none where too few {self.unit} could tell"
@@ -242,7 +241,7 @@ class Bootstrap:
         )
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Return the intervals as plain values: ``[low, high]`` by metric, and for every category in their order."""
+        """Return the intervals as plain values: ``[low, high]`` by metric, and for every category in order."""
         ends, bias, images = self.interval(level).tolist(), self.bias().tolist(), self.support.tolist()
         reasons = self.reasons()
         own = {name: self.category_columns(name).tolist() for name in self.by_category}
@@ -270,7 +269,7 @@ class Bootstrap:
 
 
 def check_draws(replicates: int, seed: int, level: float) -> None:
-    """Refuse draws of which no interval can be made, ahead of what takes long."""
+    """Refuse options for which no interval can be computed, before anything takes long."""
     check_replicates(replicates)
     check_seed(seed)
     check_level(level)
@@ -283,10 +282,8 @@ def check_level(level: float) -> None:
 
 
 def alpha_of(level: float) -> float:
-    """Return the level of the tests that belongs to a level of confidence.
-
-    1 - 0.9 is less than 0.1 in floating point, and a p-value of 0.1 is to be significant at 0.1. So the subtraction is a
-    decimal one, and what exceeds the level by rounding alone, as a corrected p-value may, counts as equal.
+    """Return the level of tests for a confidence level, rounded up by decimal subtraction: 1 - 0.9 is less than 0.1 in
+    floating point, but a p-value of 0.1, also with rounding errors of a correction, is significant at 0.1.
     """
     return float(1 - Decimal(repr(float(level)))) * (1 + 1e-12)
 
@@ -300,24 +297,23 @@ def bootstrap(
     clusters: Clusters | None = None,
     threads: int | None = None,
 ) -> Bootstrap:
-    """Draw the images with replacement and score every draw. An image that is drawn twice counts twice, with its positives.
+    """Draw the images with replacement and score every draw. An image that is drawn twice counts twice, with its
+    positives. Images in clusters, such as frames of a video, are not independent: then whole clusters are drawn.
 
-    Images in clusters, as the frames of a video, are not independent: then whole clusters are drawn.
-
-    Every replicate is, bit for bit, what scoring a data set with those copies would give, the copies of an image being
-    neighbours in the order of ties (where ties go by position in the file: the copies of a line). The same holds for the
-    data without some images. Nothing is matched again.
+    Every replicate has the bits of scoring a data set with those copies, with copies of an image adjacent in the order
+    of ties (or copies of a line, if ties are broken by position in the file). The same holds for the data without some
+    images. Nothing is matched again.
 
     Parameters
     ----------
     scored : Tally, DetectionResult, PanopticTally or PanopticResult
-        What was found.
+        The outcome of matching, or a result.
     replicates : int
-        How many draws, B: 200 or more.
+        Number of draws, B: 200 or more.
     seed : int
         The seed of the draws, 0 to 2**64 - 1. The same seed draws the same images for every model.
     method : {"t", "bca", "percentile"}
-        How intervals are made, see `Bootstrap.interval`.
+        How intervals are computed, see `Bootstrap.interval`.
     clusters : mapping of image id to cluster, or array_like of int or str, shape (i,), optional
         The cluster of each image, by its id or in ascending order of the ids; by default that of the ground truth
         (`GroundTruth.with_clusters`), if it has any.
@@ -327,7 +323,7 @@ def bootstrap(
     Returns
     -------
     Bootstrap
-        Of every metric of a result, and of each category's ``AP``, ``AP50`` and ``AP75``, or ``PQ``, ``SQ`` and ``RQ``.
+        For every metric of a result, and each category's ``AP``, ``AP50`` and ``AP75``, or ``PQ``, ``SQ`` and ``RQ``.
 
     Raises
     ------
@@ -341,7 +337,7 @@ def bootstrap(
 def replicated(
     scored: AnyTally | HasTally, replicates: int, seed: int, *, method: Method = "t", threads: int | None = None
 ) -> Bootstrap:
-    """Return `bootstrap` of any number of replicates, also of too few for an interval."""
+    """Return `bootstrap` with any number of replicates, even too few for an interval."""
     check_seed(seed)
     check_choice("interval", method, intervals.METHODS)
     data = resampled(scored, threads)
@@ -368,15 +364,14 @@ def replicated(
 
 
 def resampled(scored: AnyTally | HasTally, threads: int | None = None) -> Resampled:
-    """Return a tally, or that of a result, ready to be scored under many weights of its images."""
+    """Return a tally, or that of a result, prepared for scoring under many weights of its images."""
     tally = tally_of(scored)
     return ResampledSegments(tally) if isinstance(tally, PanopticTally) else ResampledDetections(tally, threads)
 
 
 def samples(units: Units, replicates: int, seed: int) -> tuple[int, Copies]:
-    """Return how many samples of some units are scored, and what gives two times the copies of each image in one.
-
-    The first sample is the data, then come the draws, and then the data without a group of units, group by group.
+    """Return the number of samples, and a function that returns twice the copies of each image in one. The first sample
+    is the data, then come the draws, then the data without each group of units.
     """
     size = units.number
     groups = min(size, GROUPS)

@@ -1,4 +1,4 @@
-"""Which of some models differ by more than chance, and by how much."""
+"""Comparison of models: significance and size of their differences."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from detmap.statistics.permutation import Permutations, check_alike, permutation
 from detmap.statistics.resampled import AnyTally, Columns
 from detmap.statistics.tests import CORRECTIONS, Correction, adjust, enough_drawn, promise
 
-#: Maximum number of categories without a test that a sentence names.
+#: Maximum number of untested categories named in a sentence.
 _NAMED = 10
 
 
 def _counted(number: int, one: str, several: str = "") -> str:
-    """Return a number with its noun, which is plural but for 1."""
+    """Return a number with its noun in singular or plural."""
     return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def _too_few_drawn(permutations: int, size: int, family: str, correction: Correction, alpha: float) -> list[str]:
-    """Return a sentence where so few permutations are drawn that no p-value of a family could be significant."""
+    """Return a sentence if there are too few permutations for any significant p-value of a family."""
     if not size or enough_drawn(permutations, size, correction, alpha):
         return []
     return [
@@ -53,17 +53,16 @@ def _too_few_drawn(permutations: int, size: int, family: str, correction: Correc
     ]
 
 
-#: What each unit is called in a sentence about one of them.
+#: Singular names of units in sentences.
 _OF_ONE = {"images": "an image", "clusters": "a cluster of images"}
 
 
 class Difference(NamedTuple):
-    """How a metric of one model differs from another's.
-
-    ``difference`` is the value of `second` minus that of `first`; ``low`` and ``high`` its confidence interval, by itself
-    (NaN where none is given); ``p`` the two-sided p-value of the paired permutation test (NaN where too few images could
-    tell), and ``adjusted`` the same after the correction over all that were tested together; ``images`` how many images,
-    or clusters where images are in some, hold something to find. `category` is None for a metric of all.
+    """The difference of a metric between two models. ``difference`` is the value of `second` minus that of `first`;
+    ``low`` and ``high`` are its uncorrected confidence interval (NaN if there is none); ``p`` is the two-sided p-value
+    of the paired permutation test (NaN if there are too few images), and ``adjusted`` that after the correction over
+    its family; ``images`` is the number of images, or clusters, with positives. `category` is None for a metric of all
+    categories.
     """
 
     first: str
@@ -80,8 +79,7 @@ class Difference(NamedTuple):
 
 class Family(NamedTuple):
     """The hypotheses that are tested together: ``size`` of them, each with at least ``fewest`` images, or clusters.
-
-    ``untested`` names the hypotheses for which there are too few of them, whatever the models did there.
+    ``untested`` names hypotheses with too few images in the ground truth.
     """
 
     size: int
@@ -104,9 +102,9 @@ class Comparison:
     level : float
         The level of the intervals; ``1 - level`` is the level of the tests.
     correction : {"holm", "bh"}
-        The correction over the hypotheses of a family.
+        The correction for multiple tests in a family.
     notices : mapping of str to mapping of str to int
-        What was unusual in each model's input, counted; `detmap.data.notices.NOTICES` says it in words.
+        Counts of what was unusual in each model's input; `detmap.data.notices.NOTICES` has the sentences.
     iou_type : str
         The kind of shape that was compared, or "panoptic".
     """
@@ -130,12 +128,12 @@ class Comparison:
 
     @property
     def unit(self) -> str:
-        """What is drawn and changes sides as a whole: "images", or "clusters" of them."""
+        """The unit of draws and exchanges: "images", or "clusters" of them."""
         return self._any.unit
 
     @property
     def _found(self) -> str:
-        """What models find."""
+        """A noun for the output of models."""
         return "segments" if self.iou_type == "panoptic" else "detections"
 
     @cached_property
@@ -144,14 +142,14 @@ class Comparison:
 
     @property
     def _by_test(self) -> bool:
-        """Whether intervals of differences are those of the tests; other methods are there for comparison."""
+        """Whether intervals of differences come from the tests; other methods are for comparison."""
         return self._any.method == "t"
 
     @cached_property
     def families(self) -> tuple[Family, Family]:
         """The families of hypotheses: the pairs of models by the metric, and the pairs of models in every category.
 
-        Decided by the ground truth alone, see `detmap.statistics.testable`.
+        They only depend on the ground truth, see `detmap.statistics.testable`.
         """
         one, pairs = self._any, len(self.permutations)
         column = one.columns[self.metric]
@@ -175,7 +173,7 @@ class Comparison:
             if categories:
                 own, tested = one.category_columns(one.main), test.category_columns(one.main)
                 rows = [(own[k], tested[k], one.main, name) for k, (_, name) in enumerate(one.categories)]
-            elif self.metric not in one.metrics:  # of a category, as VOC names them
+            elif self.metric not in one.metrics:  # a category's metric, as VOC names them
                 rows = [(rows[0][0], test.columns[self.metric], self.metric, None)]
             for column, at, metric, category in rows:
                 images = int(one.support[column])
@@ -195,7 +193,7 @@ class Comparison:
 
     @cached_property
     def categories(self) -> list[Difference]:
-        """The difference of each pair of models in each category, corrected over all that are tested."""
+        """The difference of each pair of models in each category, corrected over all tests."""
         return self._differences(self.families[1], categories=True)
 
     @property
@@ -204,10 +202,9 @@ class Comparison:
         return [one for one in self.categories if one.adjusted <= self.alpha]
 
     def disagrees(self, one: Difference) -> bool:
-        """Return whether interval and test of a difference disagree: only one of them finds that it is not 0.
-
-        Then trust the test: it is exact under its null hypothesis, while the interval is an approximation. Intervals of the
-        test itself agree with it; those of other methods, ``"bca"`` and ``"percentile"``, need not.
+        """Return whether interval and test of a difference disagree on whether it is 0. Then trust the test, which is
+        exact under its null hypothesis, while the interval is approximate. Intervals of the test itself agree with it;
+        those of the methods ``"bca"`` and ``"percentile"`` may not.
         """
         if math.isnan(one.p) or math.isnan(one.low):
             return False
@@ -215,9 +212,9 @@ class Comparison:
 
     @cached_property
     def groups(self) -> dict[str, str]:
-        """Letters for every model: two models that cannot be told apart share one, two that can do not.
+        """Letters for every model: models share a letter exactly if they do not differ significantly.
 
-        Empty where no test could tell any two apart, see `could_tell`.
+        Empty if no test could be significant, see `could_tell`.
         """
         if not self.could_tell(self.families[0]):
             return {}
@@ -229,7 +226,7 @@ class Comparison:
     def could_tell(self, family: Family) -> bool:
         """Return whether any p-value of a family could be significant.
 
-        False where there are too few images or clusters, or too few permutations for the correction.
+        False if there are too few images or clusters, or too few permutations for the correction.
         """
         if not family.size:
             return False
@@ -237,7 +234,7 @@ class Comparison:
         return all(enough_drawn(many, family.size, self.correction, self.alpha) for many in drawn)
 
     def sentences(self) -> list[str]:
-        """Return what was tested and estimated, in words, and what was not."""
+        """Return sentences on what was tested and estimated, and what was not."""
         one, unit = self._any, self.unit
         if not self.permutations:
             return []
@@ -297,7 +294,7 @@ class Comparison:
         return f"<Comparison by {self.metric} ({self.iou_type}): {values}>"
 
     def __str__(self) -> str:
-        """Return what a person reads: the models, their differences, the categories that changed, and what that means."""
+        """Return the models, their differences, the changed categories, and explanations as text."""
         tables = [self.to_dict()["models"], *self._tables().values()]
         return "\n\n".join([repr(self), *filter(None, map(to_text, tables)), "\n".join(self.sentences())])
 
@@ -305,7 +302,7 @@ class Comparison:
         return fragment(f"Comparison by {self.metric} ({self.iou_type})", self._tables(), self.sentences())
 
     def _tables(self) -> dict[str, list[dict[str, Any]]]:
-        """Return by title the differences of all categories together, and the categories that changed."""
+        """Return the tables of differences over all categories, and of changed categories, by title."""
         names = ("first", "second", "category", "difference", "low", "high", "p", "adjusted", "images")
         tables = {
             f"{self.metric}: differences": [{name: getattr(one, name) for name in names} for one in self.differences],
@@ -362,20 +359,19 @@ class PairTests:
     Attributes
     ----------
     models : list of str
-        The better ones first.
+        The models, the better ones first.
     metric : str
         The metric that they are compared by.
     p : dict of (str, str) to float
-        The p-value of each pair; NaN where it was not tested.
+        The p-value of each pair; NaN if not tested.
     permutations : int
-        How many were drawn for each.
+        Number of permutations of each pair.
     fewest, images : int
-        How many images with something to find, or clusters of images, are needed to tell two models apart, and how many
-        there are.
+        Minimum number of images (or clusters) with positives for a significant difference, and their actual number.
     level, correction
         See `compare`.
     unit : {"images", "clusters"}
-        What changes sides as a whole.
+        The unit of exchanges.
     """
 
     models: list[str]
@@ -397,16 +393,16 @@ class PairTests:
     def could_tell(self) -> bool:
         """Whether any p-value could be significant, by the number of images, or clusters, and of permutations.
 
-        This is known before any permutation is drawn: where it is False no pair is tested.
+        This is known before any permutation is drawn; if False, no pair is tested.
         """
         enough = enough_drawn(self.permutations, max(len(self.p), 1), self.correction, alpha_of(self.level))
         return self.enough_images and enough
 
     @cached_property
     def groups(self) -> dict[str, str]:
-        """Letters for every model: two models that cannot be told apart share one, two that can do not.
+        """Letters for every model: models share a letter exactly if they do not differ significantly.
 
-        Empty where no test could tell any two apart, see `could_tell`.
+        Empty if no test could be significant, see `could_tell`.
         """
         if not self.could_tell:
             return {}
@@ -415,7 +411,7 @@ class PairTests:
         return group_letters(self.models, apart)
 
     def sentences(self, *, counted: bool = True) -> list[str]:
-        """Return what was tested, in words; with `counted` also how many images there are."""
+        """Return sentences on what was tested; with `counted` also the number of images."""
         if not self.p:
             return []
         tested = sum(not math.isnan(p) for p in self.p.values())
@@ -469,9 +465,8 @@ def pair_tests(
     level: float,
     correction: Correction,
 ) -> PairTests:
-    """Prepare the tests of every pair of models: all p-values are NaN, for the caller to fill in.
-
-    `truth` is any tally of the ground truth; `models` are in order, the best first.
+    """Return the tests of every pair of models with NaN in place of p-values, for the caller to fill in. `truth` is any
+    tally of the ground truth; `models` are sorted, the best first.
     """
     check_level(level)
     check_choice("correction", correction, CORRECTIONS)
@@ -498,7 +493,7 @@ def compare_tallies(
     clusters: Clusters | None,
     threads: int | None,
 ) -> Comparison:
-    """Return `detmap.compare` of models that are scored."""
+    """Return `detmap.compare` of scored models."""
     tallies = {name: clustered(tally_of(one), clusters) for name, one in models.items()}
     if len(tallies) < 2:
         raise OptionError("a comparison needs two models or more")
@@ -531,7 +526,7 @@ def compare_tallies(
 
 
 def find_column(data: Columns, metric: str) -> int:
-    """Return the column of a metric; raises `OptionError` where there is none."""
+    """Return the column of a metric; raise `OptionError` if there is none."""
     if metric not in data.columns:
         raise OptionError(f"no metric {shorten(metric)}; one of: {', '.join(list(data.columns)[:30])}")
     return data.columns[metric]

@@ -1,4 +1,4 @@
-"""Student's t distribution, in as much as tests need it."""
+"""Student's t distribution, as far as tests need it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 
 
 def t_test(mean: float, error: float, freedom: float) -> float:
-    """Return the two-sided p-value of ``mean / error`` under Student's t; 1 for 0 of 0."""
+    """Return the two-sided p-value of ``mean / error`` under Student's t; 1 for 0 / 0."""
     if freedom < 1:
         return math.nan
     if error == 0:
@@ -23,7 +23,7 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
     """
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
-    if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly its mirror image does not
+    if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly, use its mirror image
         return 1.0 - incomplete_beta(b, a, 1 - x)
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
     tiny = 1e-300

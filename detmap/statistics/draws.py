@@ -1,4 +1,4 @@
-"""Random numbers: a stream for every seed, replicate and use. No two streams overlap."""
+"""Random numbers: a stream for every seed, replicate and purpose. No two streams overlap."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from numpy.typing import NDArray
 
 from detmap.errors import OptionError, check_integer, is_integer
 
-#: What streams are drawn for: the same seed gives each its own.
+#: Purposes of streams, which are independent for the same seed.
 BOOTSTRAP, PERMUTATION, QUERIES = range(3)
 
-#: Fewer replicates than this make no interval: its ends would be guessed from a handful of draws.
+#: Minimum number of replicates for an interval, whose ends would otherwise depend on a handful of draws.
 FEWEST_REPLICATES = 200
 
-#: The usual number of replicates, where intervals are made without being asked for.
+#: Default number of replicates where intervals are computed without a request.
 REPLICATES = 1000
 
 
 def stream(seed: int, replicate: int, use: int) -> np.random.Generator:
-    """Return the stream of a seed, a replicate and a use.
+    """Return the stream of a seed, a replicate and a purpose.
 
     Philox, a counter-based generator (J. Salmon, M. Moraes, R. Dror and D. Shaw, Parallel random numbers: as easy as 1, 2,
     3, 2011). Seed and replicate are the two halves of its key, and the use is the highest word of the
-    counter, so that two streams are either the same or share nothing.
+    counter, so that two streams are either equal or disjoint.
     """
     key, counter = np.array([seed, replicate], np.uint64), np.array([0, 0, 0, use], np.uint64)
     return np.random.Generator(np.random.Philox(counter=counter, key=key))
 
 
 class _Streams(threading.local):
-    """A generator of each thread that is set to one stream after the other: several times as fast as making new ones."""
+    """A generator per thread that is reset for each stream, several times faster than making new ones."""
 
     def __init__(self) -> None:
         self._generator = stream(0, 0, 0)
         self._start = self._generator.bit_generator.state
 
     def __call__(self, seed: int, replicate: int, use: int) -> np.random.Generator:
-        """Return what `stream` returns, until the next call in this thread."""
+        """Return what `stream` returns, valid until the next call in this thread."""
         start = self._start["state"]
         start["key"][:] = seed, replicate
         start["counter"][3] = use
@@ -50,16 +50,16 @@ _stream = _Streams()
 
 
 def drawn(size: int, seed: int, replicate: int) -> NDArray[np.int32]:
-    """Return how often each of `size` images (or queries) is drawn in one bootstrap replicate, shape (size,).
+    """Return the number of draws of each of `size` images (or queries) in one bootstrap replicate, shape (size,).
 
-    It depends on the arguments alone, so that replicate *r* of every model and on every machine draws the same.
+    It only depends on the arguments, so that replicate *r* draws the same for every model and on every machine.
     """
     draws = _stream(seed, replicate, BOOTSTRAP).integers(0, size, size) if size else ()
     return np.bincount(np.asarray(draws, np.int64), minlength=size).astype(np.int32)
 
 
 def exchanged(size: int, seed: int, replicate: int) -> NDArray[np.uint8]:
-    """Return which of `size` images change sides in one permutation: 1 with probability one half, shape (size,)."""
+    """Return which of `size` images are exchanged in one permutation: 1 with probability one half, shape (size,)."""
     words = _stream(seed, replicate, PERMUTATION).bit_generator.random_raw(-(-size // 64))
     return np.unpackbits(np.asarray(words, "<u8").view(np.uint8), count=size)
 

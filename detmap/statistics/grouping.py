@@ -1,4 +1,4 @@
-"""Letters for groups of models: models that share one cannot be told apart."""
+"""Letters for groups of models: models that share one do not differ significantly."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return letters for every model: two that are `apart` share none, any other two share at least one.
 
-    A letter is a largest set of models none of which are apart; sets are taken until every pair is in one. (The fewest sets
-    take exponential time; of models on a line, which these nearly are, this finds them.)
+    A letter stands for a maximal set of models none of which are apart; sets are added until every pair is covered.
+    (Finding the fewest sets takes exponential time; for models on a line, as these nearly are, this finds them.)
     """
     place = {name: i for i, name in enumerate(models)}
     size = len(models)
@@ -17,11 +17,11 @@ def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> di
     for first, second in apart:
         alike[place[first]] &= ~(1 << place[second])
         alike[place[second]] &= ~(1 << place[first])
-    together = [0] * size  # who is in a set with whom already
+    together = [0] * size  # models that already share a set with each model
     groups = []
     for i in range(size):
         while missing := (alike[i] & ~together[i]) >> i << i:
-            members = 1 << i | 1 << (missing.bit_length() - 1)  # as far along the line as it goes
+            members = 1 << i | 1 << (missing.bit_length() - 1)  # as far along the line as possible
             fits = alike[i] & alike[missing.bit_length() - 1]
             for k in range(size):
                 if fits >> k & 1:

@@ -1,4 +1,4 @@
-"""Confidence intervals of one metric from its jackknife and its bootstrap, and where the data are too few for one."""
+"""Confidence intervals of one metric from its jackknife and bootstrap, and criteria for too few data."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from detmap.statistics.distributions import t_quantile
 
 Method = Literal["t", "bca", "percentile"]
 
-#: The kinds of intervals by name, in words.
+#: Descriptions of the methods of intervals.
 METHODS = {
     "t": "Student's t on a logit scale with the standard error of bootstrap and jackknife",
     "bca": "BCa bootstrap",
     "percentile": "percentile bootstrap",
 }
 
-#: Minimum number of units with something to find, by what they are called: fewer make no interval.
+#: Minimum number of units with positives for an interval, by kind of unit.
 FEWEST = {"images": 10, "queries": 10, "clusters": 5}
 #: Minimum effective number of units, so that no single one decides.
 FEWEST_EFFECTIVE = 1.2
 #: Minimum expected successes and failures, n·p and n·(1−p), for the effective sample size n.
 FEWEST_EVENTS = 2.0
-#: The AP of a class is a mean over 101 recalls. Below two of these it hangs on whether a hit comes first by chance. At one
-#: IoU threshold and less than one and a half of them from 1 it hangs on whether the last object is found; a mean over
-#: thresholds does not move in such steps. For a mean over K classes both are divided by K.
+#: AP of a class is a mean over 101 recalls. Below two hundredths it depends on whether a hit happens to come first. At
+#: a single IoU threshold, within one and a half hundredths of 1, it depends on whether the last object is found; a mean
+#: over thresholds has no such steps. For a mean over K classes both are divided by K.
 LEAST_AP, LAST_AP = 0.02, 0.015
-#: The distribution of the replicates must not be further than this from a normal one: where it is, the metric jumps.
+#: Maximum distance of the replicates' distribution from a normal one: beyond it the metric jumps.
 LARGEST_JUMP = 0.2
 
 _NORMAL = NormalDist()
 
-#: Where the distribution of the replicates is compared with the normal one.
+#: Quantiles at which the distribution of the replicates is compared with a normal one.
 _SHARES = np.arange(1, 40) / 40
 _AT = np.array([_NORMAL.inv_cdf(share) for share in _SHARES.tolist()])
 
@@ -43,7 +43,7 @@ _AT = np.array([_NORMAL.inv_cdf(share) for share in _SHARES.tolist()])
 def nearest(thresholds: int, classes: int) -> tuple[float, float]:
     """Return the minimum distances from 0 and from 1 at which a mean AP over IoU thresholds and classes has an interval.
 
-    With 0 thresholds the metric is no AP.
+    A metric that is no AP has 0 thresholds.
     """
     classes = max(classes, 1)
     return LEAST_AP / classes if thresholds else 0.0, LAST_AP / classes if thresholds == 1 else 0.0
@@ -52,10 +52,10 @@ def nearest(thresholds: int, classes: int) -> tuple[float, float]:
 def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float64], images: int) -> float:
     """Return a standard error from the variances that bootstrap and jackknife estimate; NaN with fewer than two images.
 
-    The bootstrap's variance is a little too small where few images bear all of the chance; it is multiplied by ``n / (n -
-    1)`` for n images with something to find, which makes it unbiased for a mean. The jackknife's is too large on average,
-    and where a metric moves in steps it can be far too large, or miss the steps. The variance is therefore the mean of the
-    bootstrap's and the larger of both.
+    The bootstrap's variance is slightly too small for few images; the factor ``n / (n - 1)`` for n images with
+    positives makes it unbiased for a mean. The jackknife's is too large on average, and for a metric that changes in
+    steps it can be far too large, or miss the steps. The variance is therefore the mean of the bootstrap's and the
+    larger of both.
 
     Efron, B., and C. Stein, The jackknife estimate of variance (1981).
     """
@@ -71,10 +71,10 @@ def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float6
 
 
 def trials(estimate: float, error: float) -> float:
-    """Return of how many independent trials a proportion would have this standard error.
+    """Return the number of independent trials for which a proportion has this standard error.
 
-    The effective sample size of E. Korn and B. Graubard, Confidence intervals for proportions with small expected number of
-    positive counts estimated from survey data (1998).
+    This is the effective sample size of E. Korn and B. Graubard, Confidence intervals for proportions with small
+    expected number of positive counts estimated from survey data (1998).
     """
     return estimate * (1 - estimate) / error**2
 
@@ -88,11 +88,11 @@ def _logits(values: NDArray[np.float64], count: float) -> NDArray[np.float64]:
 
 
 def jump(values: NDArray[np.float64]) -> float:
-    """Return how far the distribution of some values is from the normal one of the same mean and deviation.
+    """Return the distance of the distribution of values from a normal one with their mean and standard deviation.
 
-    The largest difference of the shares of values below some point, as of Kolmogorov and Smirnov: about 0.05 for 200 values
-    that are normal, and nearly half of the share of those that are all the same, or more. It is looked for at the quantiles
-    1/40, 2/40, ..., 39/40 of the normal distribution.
+    It is the maximum difference of the cumulative distributions (Kolmogorov-Smirnov): about 0.05 for 200 normal values,
+    and at least nearly half of the share of equal values. It is evaluated at the quantiles 1/40, 2/40, ..., 39/40 of
+    the normal distribution.
     """
     values = np.sort(values[~np.isnan(values)])
     at = values.mean() + _AT * values.std()
@@ -101,10 +101,8 @@ def jump(values: NDArray[np.float64]) -> float:
 
 
 def effective(jackknife: NDArray[np.float64]) -> float:
-    """Return the number of equally influential images that the data are worth.
-
-    ``sum(u ** 2) ** 2 / sum(u ** 4)`` of the images' influences *u*: their number where all are alike but in sign, and 1
-    where one image decides everything. 0 where none does.
+    """Return the effective number of images: ``sum(u ** 2) ** 2 / sum(u ** 4)`` of the images' influences *u*. It is
+    their number if all are equal up to sign, 1 if one image decides everything, and 0 without influences.
     """
     defined = jackknife[~np.isnan(jackknife)]
     away = defined - defined.mean() if defined.size else defined
@@ -122,7 +120,7 @@ def reason(
     bounded: bool = True,
     near: tuple[float, float] = (0.0, 0.0),
 ) -> str:
-    """Return why there is no interval, in a few words; empty where there is one.
+    """Return why there is no interval, in a few words; "" if there is one.
 
     See `interval` for the parameters.
     """
@@ -164,14 +162,10 @@ def interval(
     near: tuple[float, float] = (0.0, 0.0),
     balance: float | None = None,
 ) -> tuple[float, float]:
-    """Return the ends of the interval of one metric, from its value of the data, of draws from it, and of it without
-    some images.
-
-    There are `images` images with something to find, and `balance` says of clusters how many of one size they are
-    worth. `near` is how far from 0 and from 1 an estimate must be to have an interval. Whether there is an interval
-    depends on the data, and the data of a metric that seldom has one are then unusual ones. An end of the interval at
-    which there would be none, were it the estimate, is therefore opened, to 0 or 1: so that those few intervals hold as
-    often as others do.
+    """Return the interval of one metric from its estimate, its replicates and its jackknife. There are `images` images
+    with positives; for clusters, `balance` is their effective number. `near` are the minimum distances from 0 and from
+    1 for an estimate to have an interval. An end that would itself have no interval as an estimate is extended to 0 or
+    1, because metrics that seldom have intervals have them on unusual data, and their coverage would be too low.
     """
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "t":
@@ -185,7 +179,7 @@ def interval(
         margin = quantile * standard_error(_logits(replicates, count), _logits(jackknife, count), images)
         middle = math.log(estimate / (1 - estimate))
         low, high = _logistic(middle - margin), _logistic(middle + margin)
-        # An end of which an interval could not be given is opened.
+        # An end that would have no interval itself is extended.
         few = FEWEST_EVENTS / count
         return 0.0 if low < max(near[0], few) else low, 1.0 if 1 - high < max(near[1], few) else high
     values = replicates[~np.isnan(replicates)]
@@ -199,15 +193,14 @@ def interval(
     if at is None:
         return math.nan, math.nan
     low, high = np.quantile(values, at)
-    if bounded:  # replicates that are moved may lie beyond what the metric can be
+    if bounded:  # shifted replicates may exceed the range of the metric
         low, high = max(low, 0.0), min(high, 1.0)
     return float(low), float(high)
 
 
 def freedom(images: int, groups: int, balance: float | None = None) -> float:
-    """Return the degrees of freedom of a jackknife error of `images` units in `groups` groups.
-
-    Clusters of unequal sizes have those of as many as they are worth, but at least one.
+    """Return the degrees of freedom of a jackknife error of `images` units in `groups` groups; clusters count by their
+    effective number, at least one.
     """
     return min(images, groups) - 1 if balance is None else max(min(balance, groups) - 1, 1.0)
 
@@ -219,9 +212,8 @@ def _logistic(x: float) -> float:
 def bca_tails(
     estimate: float, values: NDArray[np.float64], jackknife: NDArray[np.float64], tails: tuple[float, float]
 ) -> list[float] | None:
-    """Return the quantiles at which a BCa interval ends; None where they are undefined.
-
-    A replicate that equals the estimate counts half on either side.
+    """Return the quantiles at which a BCa interval ends, None if undefined; replicates equal to the estimate count by
+    half.
     """
     below = (np.mean(values < estimate) + np.mean(values <= estimate)) / 2
     if not 0 < below < 1:

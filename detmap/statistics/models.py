@@ -1,4 +1,4 @@
-"""Models compared from what people have: results, tallies, tables, files, or COCO's JSON."""
+"""Compare models given as results, tallies, tables, files, or COCO's JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class How(TypedDict, total=False):
-    """How models are compared, as keywords, for type checkers."""
+    """Options of a comparison as keywords, for type checkers."""
 
     permutations: int | None
     metric: str | None
@@ -37,7 +37,7 @@ class How(TypedDict, total=False):
 
 
 class HowScored(Decisions, How, total=False):
-    """Likewise, of models that are not scored yet."""
+    """Options of a comparison of models that are not scored yet, as keywords, for type checkers."""
 
     replicates: int
     seed: int
@@ -73,26 +73,26 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
     threads: int | None = None,
     **decisions: Unpack[Decisions],
 ) -> Comparison:
-    """Test which models differ by more than chance, and estimate by how much.
+    """Test which models differ significantly, and estimate their differences.
 
-    Whether two models differ is tested by exchanging their detections of images (see `detmap.statistics.permute`). By how
-    much is told by the interval that belongs to the test (`Permutations.interval`). How sure the value of each model is by
-    itself is estimated by resampling the images (see `detmap.statistics.bootstrap`).
+    Differences are tested by exchanging the models' detections of images (see `detmap.statistics.permute`), and their
+    intervals belong to the test (`Permutations.interval`). Intervals of each model's own values come from resampling
+    the images (see `detmap.statistics.bootstrap`).
 
     Parameters
     ----------
     models : mapping of str to Tally, DetectionResult, or those of `detmap.panoptic`; or ground truth
-        By name, two or more, scored under one protocol on the same images and categories. Or what there is to find, as
-        `detmap.evaluate` takes it: a table, a path, or COCO's dictionary.
+        By name, two or more, scored under one protocol on the same images and categories. Or the ground truth, as for
+        `detmap.evaluate`: a table, a path, or COCO's dictionary.
     detections : sequence, or mapping by name, of tables, paths, or COCO's lists of results, optional
-        With ground truth: two models or more. Of files that are not named the shortest ends of their paths are the names.
+        With ground truth: two models or more. Unnamed files get the shortest distinct suffixes of their paths as names.
     protocol, iou_type, **decisions
         With ground truth: as for `detmap.evaluate`.
     replicates, seed, method, clusters, threads
         See `bootstrap`; the permutations follow from the same seed. With ``"bca"`` or ``"percentile"`` the intervals of
-        differences are made by that method too, from the same draws for all models, and not by the test.
+        differences also use that method, with the same draws for all models, instead of the test.
     permutations : int, optional
-        The number of permutations; by default 5000, or more where there are many hypotheses.
+        The number of permutations; by default 5000, or more with many hypotheses.
     metric : str, optional
         A metric of the result: ``AP`` (by default; ``mAP`` where the protocol says so), ``AR_100``, ``AP_small`` and so on.
     level : float
@@ -104,7 +104,8 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
     Returns
     -------
     Comparison
-        Differences with intervals and p-values; categories that changed; groups of models that cannot be told apart.
+        Differences with intervals and p-values; categories that changed; groups of models that do not differ
+        significantly.
 
     Raises
     ------
@@ -158,7 +159,7 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
     return compare_tallies(tallies, replicates, seed, **how)
 
 
-#: The calls that compare models.
+#: Ways to call the comparison, for messages.
 _CALLS = "compare(ground_truth, [detections, others]), or compare({'a': result, 'b': other})"
 
 

@@ -1,4 +1,4 @@
-"""Paired permutation tests: would two models differ as much if chance had dealt out their detections of every image?"""
+"""Paired permutation tests of two models, which exchange their detections of images at random."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ from detmap.statistics.resampled import MOST_CHANGING, AnyTally, Paired, PairedD
 from detmap.statistics.segments import PairedSegments
 from detmap.system import progress
 
-#: How many permutations are drawn where the number of hypotheses asks for no more.
+#: Default number of permutations, unless the number of hypotheses requires more.
 PERMUTATIONS = 5000
 
-#: Differences that are equal on paper differ in rounding: one that falls short by no more than this counts as equal.
+#: Tolerance for differences that are mathematically equal but rounded differently.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Permutations:
-    """Differences between two models whose detections of some images have changed sides.
+    """Differences between two models after exchanging their detections of some images.
 
     Attributes
     ----------
     metrics, by_category, categories
-        The columns, as of `detmap.statistics.Bootstrap`.
+        The columns, as in `detmap.statistics.Bootstrap`.
     estimate : ndarray of float64, shape (m,)
         Second model minus first, of the data itself.
     differences : ndarray of float64, shape (P, m)
-        Row *r* holds the same after permutation *r*.
+        Row *r* holds the differences after permutation *r*.
     whole : dict of int to ndarray of float64
-        Of columns that few images can change, where other columns are drawn: the differences of all of their permutations.
+        For columns that few images can change, while others are sampled: the differences of all of their permutations.
     extreme, permutations : ndarray of int64, shape (m,)
-        How many permutations differ at least as much, in either direction, and out of how many.
+        Number of permutations that differ at least as much, in either direction, and their total number.
     exact : ndarray of bool, shape (m,)
-        Whether those are all the permutations there are, and not some that were drawn.
+        Whether these are all permutations rather than a sample.
     support : ndarray of int64, shape (m,)
-        How many images, or clusters of images, hold something to find.
+        Number of images, or clusters, with positives.
     images : int
-        The number of images; of clusters, where `unit` says that these are exchanged.
+        The number of images, or of clusters, by `unit`.
     seed : int
         The seed of the draws.
     columns : dict of str to int
-        The column of every metric that a result names.
+        The column of every named metric of a result.
     unit : {"images", "clusters"}
-        What changes sides as a whole.
+        The unit of exchanges.
     """
 
     metrics: tuple[str, ...]
@@ -80,19 +80,19 @@ class Permutations:
 
     @property
     def drawn(self) -> int:
-        """How many permutations were drawn, or looked at."""
+        """The number of permutations drawn or enumerated."""
         return len(self.differences)
 
     def category_columns(self, metric: str) -> NDArray[np.int64]:
-        """Return the column of every category, of a metric that each has of its own."""
+        """Return the columns of a per-category metric, one for every category."""
         start = len(self.metrics) + self.by_category.index(metric) * len(self.categories)
         return np.arange(start, start + len(self.categories))
 
     def p_values(self) -> NDArray[np.float64]:
         """Return the two-sided p-value of each column, shape (m,); NaN where the difference is undefined.
 
-        The share of all permutations that differ at least as much as the data; where they are drawn, (1 + extreme) / (1 +
-        permutations), for the data are a permutation too: p is never less than ``1 / (1 + permutations)``.
+        It is the share of all permutations that differ at least as much as the data; if sampled, (1 + extreme) / (1 +
+        permutations), because the data are a permutation too, so p is at least ``1 / (1 + permutations)``.
         """
         p = _share(self.extreme, self.permutations, ~self.exact)
         return np.where(np.isnan(self.estimate), np.nan, p)
@@ -100,20 +100,19 @@ class Permutations:
     def interval(self, level: float = 0.95) -> NDArray[np.float64]:
         """Return the intervals of the differences that belong to the test, shape (m, 2).
 
-        They are of the expected difference on data sets of this size, drawn like this one. An interval holds 0 exactly where
-        p is above ``1 - level``: it reaches from the difference as far, on either side, as the largest difference that would
-        not be significant. If the models really differ, exchanging their detections spreads
-        the differences too far; where an interval does not hold 0 this is taken off, see the notes.
+        They estimate the expected difference on data sets of this size, sampled like this one. An interval contains 0
+        exactly if p is above ``1 - level``: its half-width is the largest difference that would not be significant. If
+        the models really differ, exchanging their detections inflates the spread; intervals that do not contain 0 are
+        corrected for this, see the notes.
 
-        NaN where fewer than 10 images, or 5 clusters, hold something to find, where no permutation could be significant
-        (fewer than six images or clusters on which the models differ, at the level 0.95), and where exchanging changes
-        nothing.
+        NaN if fewer than 10 images, or 5 clusters, have positives, if no permutation could be significant (fewer than
+        six images or clusters on which the models differ, at the level 0.95), or if exchanging changes nothing.
 
         Notes
         -----
-        Of a sum over n images to which each contributes u, exchanged signs have the variance ``sum(u ** 2)``, where the sum
-        itself has ``sum(u ** 2) - difference ** 2 / n``. The square of an interval's reach c is therefore multiplied by ``1
-        - (difference ** 2 - c ** 2) / (n * v)``, v being the variance of the permutations. This is 1 where the difference is
+        For a sum over n images with contributions u, random signs give the variance ``sum(u ** 2)``, while that of the
+        sum is ``sum(u ** 2) - difference ** 2 / n``. The square of the half-width c is therefore multiplied by ``1 -
+        (difference ** 2 - c ** 2) / (n * v)``, with the variance v of the permutations. This is 1 if the difference is
         just significant, so that interval and test agree. See P. Good, Permutation, Parametric and Bootstrap Tests of
         Hypotheses (2005), on intervals from permutations.
         """
@@ -144,18 +143,18 @@ def permute(
 ) -> Permutations:
     """Exchange the two models' detections of an image, for each image with probability one half, and score both sides.
 
-    Images in clusters, as the frames of a video, change sides together.
+    Images in clusters, such as frames of a video, are exchanged together.
 
-    Every permutation is, bit for bit, what scoring the exchanged detections would give (where ties go by position in the
-    file: that of a detection in its own file, and then the image). Nothing is matched again. Where few images can change
-    a column, all their permutations are looked at.
+    Every permutation has the bits of scoring the exchanged detections (if ties are broken by position in the file: by
+    the position in a detection's own file, and then the image). Nothing is matched again. If few images can change a
+    column, all of their permutations are enumerated.
 
     Parameters
     ----------
     first, second : Tally, or PanopticTally
-        Of the same images, categories and protocol.
+        Tallies of the same images, categories and protocol.
     permutations : int
-        How many are drawn, P. Where a column has no more than that many permutations, all of them are looked at.
+        Number of samples, P. If a column has at most that many permutations, all are enumerated.
     seed : int
         The seed of the draws, 0 to 2**64 - 1.
     metric : str, optional
@@ -201,7 +200,7 @@ def permute(
     for k in range(0 if every or not pair.by_category else len(pair.categories)):
         own = np.flatnonzero(pair.differs[k])
         count, every = _plan(own.size, permutations)
-        if every:  # few images can change this category: all of their permutations are looked at
+        if every:  # few images can change this category: enumerate all of their permutations
             few = pair.differences(count, partial(_chosen, changing=own, units=units.number), threads, category=k)
             whole[head + k] = few[:, 0]
             extreme[head + k], total[head + k], exact[head + k] = *_count(few, estimate[head + k]), count, True
@@ -224,7 +223,7 @@ def permute(
 
 
 def _paired(first: AnyTally, second: AnyTally, metric: str | None, categories: bool, threads: int | None) -> Paired:
-    """Return two tallies ready to change sides."""
+    """Return two tallies prepared for exchanges."""
     if isinstance(first, PanopticTally):
         assert isinstance(second, PanopticTally)
         return PairedSegments(first, second, metric, categories)
@@ -233,8 +232,8 @@ def _paired(first: AnyTally, second: AnyTally, metric: str | None, categories: b
 
 
 def check_alike(first: AnyTally, second: AnyTally, name: str, other: str) -> None:
-    """Make sure that two models can be compared; raises `OptionError` where they were scored under different protocols,
-    or on different categories, images or objects.
+    """Raise `OptionError` if two models were scored under different protocols, or on different categories, images or
+    objects.
     """
     kinds = isinstance(first, PanopticTally), isinstance(second, PanopticTally)
     if kinds[0] != kinds[1]:
@@ -255,12 +254,12 @@ def _rules(tally: AnyTally) -> Any:
 
 
 def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
-    """Return whether two columns, either of which may be missing, are the same."""
+    """Return whether two columns, which may be None, are equal."""
     return one is other or (one is not None and other is not None and np.array_equal(one, other))
 
 
 def _objects(tally: AnyTally) -> NDArray[np.int64]:
-    """Return what there is to find of each category on each image."""
+    """Return the numbers of objects of each category on each image."""
     if isinstance(tally, PanopticTally):
         return tally.objects()
     order = np.lexsort((tally.positive_image, tally.positive_category))
@@ -270,27 +269,29 @@ def _objects(tally: AnyTally) -> NDArray[np.int64]:
 
 
 def _plan(changing: int, permutations: int) -> tuple[int, bool]:
-    """Return how many permutations to look at, and whether those are all."""
-    # Where all images but one have chosen sides the last need not choose: the other choice is the mirror image.
+    """Return the number of permutations, and whether these are all."""
+    # The last image need not be exchanged: the other choice is the mirror image.
     every = changing < MOST_CHANGING and 2 ** max(changing - 1, 0) <= permutations
     return (2 ** max(changing - 1, 0) if every else permutations), every
 
 
 def _chosen(number: int, changing: NDArray[np.int64], units: int) -> NDArray[np.uint8]:
-    """Return the images, or clusters, that change sides in one of all permutations: its binary digits say which."""
+    """Return the images, or clusters, exchanged in one of all permutations, by its binary digits."""
     swaps = np.zeros(units, np.uint8)
     swaps[changing[1:]] = (number >> np.arange(max(changing.size - 1, 0))) & 1
     return swaps
 
 
 def _share(extreme: Any, permutations: Any, drawn: Any) -> Any:
-    """Return p-values; where permutations are drawn, the data are one more."""
+    """Return p-values; if permutations are sampled, the data are one more."""
     return (extreme + drawn) / (permutations + drawn)
 
 
 def _reach(differences: NDArray[np.float64], exact: bool, alpha: float) -> float:
-    """Return how far from 0 a difference may be without being significant; NaN where none could be, or none is made."""
-    least, total = int(exact), differences.size  # where permutations are not drawn, the data are one of them
+    """Return the largest difference from 0 that is not significant; NaN if none could be significant, or there are no
+    permutations.
+    """
+    least, total = int(exact), differences.size  # if all permutations are enumerated, the data are one of them
     allowed = int(alpha * (total + 1)) + 1
     while allowed >= least and _share(allowed, total, not exact) > alpha:
         allowed -= 1
@@ -305,17 +306,17 @@ def _count(differences: NDArray[np.float64], estimate: NDArray[np.float64]) -> N
 
 
 def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bool_], int]:
-    """Decide which hypotheses are tested, from the ground truth alone.
+    """Decide which hypotheses are tested from the ground truth alone.
 
-    With n images there are 2**n permutations, which come in mirrored pairs, so that no two-sided p-value is below 2**(1 -
-    n). A hypothesis is tested where its smallest possible p-value would survive the first, strictest step of Holm's
-    correction over all that are tested. The others could be significant at best where others of the family are rejected
-    first, and would make the correction stricter for all.
+    With n images there are 2**n permutations, which come in mirrored pairs, so that two-sided p-values are at least
+    2**(1 - n). A hypothesis is tested if its smallest possible p-value survives the first, strictest step of Holm's
+    correction over all tested ones. Other hypotheses could only become significant after others of the family are
+    rejected, and would make the correction stricter for all.
 
     Parameters
     ----------
     images : array_like of int, shape (n,)
-        The number of images with something to find, for each hypothesis.
+        The number of images with positives for each hypothesis.
     alpha : float
         The family-wise error rate.
     pairs : int

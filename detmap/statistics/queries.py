@@ -1,4 +1,4 @@
-"""Rankings compared query by query."""
+"""Bootstrap and comparison of rankings over queries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bootstrap_queries(
 ) -> Bootstrap:
     """Draw the queries with replacement and take the means.
 
-    A mean has no bias. Its interval is one of the mean over all queries that might be asked.
+    A mean has no bias. Its interval is that of the mean over the population of queries.
 
     Parameters
     ----------
@@ -85,9 +85,8 @@ class QueryComparison(NamedTuple):
     adjusted: dict[str, float]
 
     def disagrees(self, alpha: float = 0.05) -> bool:
-        """Return whether only one of interval and randomisation test finds that the difference is not 0.
-
-        Then trust the test: it is exact, while the interval is an approximation.
+        """Return whether interval and randomisation test disagree on whether the difference is 0. Then trust the test,
+        which is exact, while the interval is approximate.
         """
         p = self.p.get("randomisation", math.nan)
         if math.isnan(p) or math.isnan(self.low):
@@ -116,9 +115,9 @@ def compare_queries(
     replicates, seed, method
         See `bootstrap_queries`; the randomisation test draws from `seed` too.
     level : float
-        Of the intervals.
+        Level of the intervals.
     correction : {"holm", "bh"}
-        Over all pairs, see `compare`.
+        The correction over all pairs, see `compare`.
 
     Returns
     -------
@@ -134,7 +133,7 @@ def compare_queries(
     Notes
     -----
     The randomisation test draws as many permutations as the correction over all pairs needs (`permutations_needed`), and
-    100,000 at least. With few queries there are fewer, see `too_few_queries`.
+    100,000 at least. Few queries have fewer permutations, see `too_few_queries`.
     """
     names = list(tests)
     for name in names:
@@ -167,9 +166,8 @@ def compare_queries(
 
 
 def too_few_queries(queries: Iterable[int], correction: Correction = "holm", level: float = 0.95) -> str:
-    """Return why no p of a randomisation or Wilcoxon test can be significant after the correction; empty where one can.
-
-    Of n queries no two-sided p is below ``2 ** (1 - n)``; `queries` has the number of each pair of systems.
+    """Return why no p-value of a randomisation or Wilcoxon test can be significant after the correction; "" if one can.
+    With n queries two-sided p-values are at least ``2 ** (1 - n)``; `queries` has the number for each pair of systems.
     """
     many, alpha = np.array(list(queries), np.float64), alpha_of(level)
 

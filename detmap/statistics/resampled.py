@@ -1,6 +1,5 @@
-"""What a bootstrap and a permutation test ask of a tally: its columns, what is drawn, and scores under other weights.
-
-`ResampledDetections` and `PairedDetections` are these of detections; `detmap.statistics.segments` has those of panoptic
+"""Interface of tallies for bootstrap and permutation tests: columns, units, and scores under other weights.
+`ResampledDetections` and `PairedDetections` implement it for detections, `detmap.statistics.segments` for panoptic
 segmentation.
 """
 
@@ -34,13 +33,13 @@ from detmap.statistics.reweighting import (
 
 AnyTally: TypeAlias = Tally | PanopticTally
 
-#: Two times the copies of each image, shape (images,), by the number of a sample.
+#: Returns twice the copies of each image, shape (images,), in a sample.
 Copies: TypeAlias = Callable[[int], NDArray[np.int32]]
 
-#: The units that change sides, 0 or 1, shape (units,), by the number of a permutation.
+#: Returns which units are exchanged, 0 or 1, shape (units,), in a permutation.
 Swaps: TypeAlias = Callable[[int], NDArray[np.uint8]]
 
-#: Images beyond which all permutations are never looked at.
+#: Maximum number of images whose permutations are enumerated.
 MOST_CHANGING = 61
 
 
@@ -50,24 +49,24 @@ class Columns(Protocol):
     metrics: tuple[str, ...]
     by_category: tuple[str, ...]
     categories: tuple[tuple[Any, str], ...]
-    #: The column of every metric that a result names.
+    #: The column of every named metric of a result.
     columns: dict[str, int]
-    #: What is drawn or exchanged as a whole.
+    #: The units of draws or exchanges.
     units: Units
-    #: How many units say something about each column, shape (m,).
+    #: Number of units with positives of each column, shape (m,).
     support: NDArray[np.int64]
 
 
 class Resampled(Columns, Protocol):
     """A tally that is scored under many weights of its images."""
 
-    #: How far from 0 and from 1 each column must be to have an interval, shape (m, 2); None: nothing is too near.
+    #: Minimum distances from 0 and from 1 for each column to have an interval, shape (m, 2); None for no minimum.
     near: NDArray[np.float64] | None
-    #: How many clusters of one size the clusters behind each column are worth, shape (m,); None without clusters.
+    #: The effective number of clusters of each column, shape (m,); None without clusters.
     balance: NDArray[np.float64] | None
-    #: The largest value that each column can have, 100 for percent, shape (m,); None: 1 for all.
+    #: The maximum value of each column, 100 for percent, shape (m,); None: 1 for all.
     most: NDArray[np.float64] | None
-    #: Which columns do not lie between 0 and 1, shape (m,); None: all do.
+    #: Which columns do not lie between 0 and 1, shape (m,); None if all do.
     unlimited: NDArray[np.bool_] | None
 
     def score(self, count: int, copies: Copies, threads: int | None) -> NDArray[np.float64]:
@@ -75,7 +74,7 @@ class Resampled(Columns, Protocol):
 
 
 class Paired(Columns, Protocol):
-    """Two tallies of the same images, which can change sides."""
+    """Two tallies of the same images, whose images can be exchanged."""
 
     #: Whether the tallies differ by category and unit, shape (K, units).
     differs: NDArray[np.bool_]
@@ -83,8 +82,8 @@ class Paired(Columns, Protocol):
     def differences(
         self, count: int, swaps: Swaps, threads: int | None, category: int | None = None
     ) -> NDArray[np.float64]:
-        """Return second minus first after many permutations, shape (count, m); of one category alone the first of its
-        columns, shape (count, 1).
+        """Return second minus first after many permutations, shape (count, m); for a single category its first column,
+        shape (count, 1).
         """
 
 
@@ -120,7 +119,7 @@ class ResampledDetections:
 
 
 class PairedDetections:
-    """Two tallies of detections, see `Paired`; `metric` is the one that is tested, and with `categories` AP of each."""
+    """Two tallies of detections, see `Paired`; `metric` is tested, and with `categories` AP of each."""
 
     def __init__(self, first: Tally, second: Tally, metric: str | None, categories: bool, threads: int | None) -> None:
         protocol = first.protocol
@@ -128,7 +127,7 @@ class PairedDetections:
         self.categories = first.categories
         chosen = metric or metric_names(protocol)[0]
         find_column(protocol, self.categories, chosen)
-        # Else it is of a category, as VOC names them.
+        # Otherwise it is a category's metric, as VOC names them.
         self.metrics: tuple[str, ...] = (chosen,) if chosen in metric_names(protocol) else ()
         of_category = ("AP",) if categories else ()
         self.by_category: tuple[str, ...] = of_category if self.metrics else category_metrics(protocol)
@@ -161,7 +160,7 @@ class PairedDetections:
 def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:
     """Return both tallies as one, in which image *i* is image ``2 i`` of the first model and ``2 i + 1`` of the second.
 
-    So ties between images are broken as they would be with either model's detections.
+    So ties between images are broken as with either model's detections.
     """
     even = np.arange(0, 2 * first.image_ids.size, 2)
     ids = readonly(np.arange(2 * first.image_ids.size), np.int64)
@@ -184,9 +183,9 @@ def _only(tally: Tally, category: int) -> Tally:
 
 
 def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
-    """Return whether the two models' detections of a category on an image differ in score or outcome, shape (K, images).
-
-    Where as many as `enough` images of each category hold unequal numbers of detections, those are enough.
+    """Return whether the two models' detections of a category on an image differ in score or outcome, shape (K,
+    images). If at least `enough` images of each category have different numbers of detections, only numbers are
+    compared.
     """
     images, categories = both.image_ids.size // 2, len(both.categories)
     cells = (both.category.astype(np.int64) * images + (both.image >> 1)) * 2 + (both.image & 1)
@@ -201,7 +200,7 @@ def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
         steps = (both.found[order], both.missed[order], both.alike[order].view(np.uint64))
         rows = np.column_stack((rows, *(column.astype(np.uint64) for column in steps)))
     out = out.reshape(-1)
-    alike = ~out[cell]  # as many on either side: then they lie in the same order, one side after the other
+    alike = ~out[cell]  # with equal numbers on both sides, detections are in the same order, one side after the other
     one, other = np.flatnonzero(alike & (side == 0)), np.flatnonzero(alike & (side == 1))
     unequal = (rows[one] != rows[other]).any(axis=1)
     if both.order.size:

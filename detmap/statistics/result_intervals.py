@@ -1,4 +1,4 @@
-"""The intervals of a result: by metric, beside its tables, and in words."""
+"""The intervals of a result: by metric, as columns of tables, and in sentences."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from detmap.statistics import intervals
 from detmap.statistics.bootstrap import BIAS, Bootstrap, bootstrap, check_draws, check_level
 from detmap.statistics.intervals import Method
 
-#: Maximum number of reasons for missing intervals that are told, and of metrics that are named for each.
+#: Maximum number of reasons for missing intervals in sentences, and of metrics named for each.
 _REASONS, _NAMES = 6, 8
 
 
 class Intervals(Mapping[str, tuple[float, float]]):
-    """Confidence intervals of the metrics of a result: ``(low, high)`` by name, NaN where there is none.
+    """Confidence intervals of the metrics of a result: ``(low, high)`` by name, NaN if there is none.
 
     Parameters
     ----------
-    bootstrap : Bootstrap
-        Of the result.
+    bootstrap : Bootstrap The bootstrap of the result.
     level : float
         The confidence level.
 
@@ -63,11 +62,11 @@ class Intervals(Mapping[str, tuple[float, float]]):
         return f"<Intervals: {100 * self.level:.6g} % of {len(self)} metrics, {len(made.replicates):,} replicates>"
 
     def of_metrics(self, names: Iterable[str]) -> list[dict[str, Any]]:
-        """Return the columns low, high, bias and the number of images of each of some metrics, a row per metric."""
+        """Return the columns low, high, bias and number of images for some metrics, a row per metric."""
         return self._rows([self.bootstrap.columns[name] for name in names])
 
     def of_categories(self) -> list[dict[str, Any]]:
-        """Return the same columns of the AP, or PQ, of each category, in their order."""
+        """Return these columns for the AP, or PQ, of each category, in order."""
         return self._rows(self.bootstrap.category_columns(self.bootstrap.main).tolist())
 
     def _rows(self, columns: list[int]) -> list[dict[str, Any]]:
@@ -79,19 +78,19 @@ class Intervals(Mapping[str, tuple[float, float]]):
         ]
 
     def sentences(self, *, categories: bool = False, more: str = "to_dict() says why") -> list[str]:
-        """Return in words what the intervals are, and which metrics have none.
+        """Return sentences on the intervals, and on metrics without one.
 
         Parameters
         ----------
         categories : bool
-            Also tell which categories have no interval of their AP or PQ.
+            Also mention categories without an interval of their AP or PQ.
         more : str
-            Where the reasons stand that are not told.
+            Where further reasons are listed.
         """
         made, why = self.bootstrap, self.bootstrap.reasons()
         without = {name: why[at] for name, at in made.columns.items()}
         if categories:
-            # By VOC's rules the AP of every category is among the metrics.
+            # Under VOC's rules the AP of every category is among the metrics.
             told = set(made.columns.values())
             own = zip(made.categories, made.category_columns(made.main).tolist(), strict=True)
             without |= {f"{name} ({made.main})": why[at] for (_, name), at in own if at not in told}
@@ -103,7 +102,7 @@ class Intervals(Mapping[str, tuple[float, float]]):
 
 
 def without_interval(reasons: Mapping[str, str], more: str) -> list[str]:
-    """Return why metrics have no interval, a sentence per reason; `reasons` are by metric, and empty where there is one."""
+    """Return a sentence per reason why metrics have no interval; `reasons` are by metric, "" if there is an interval."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(printable(name))
@@ -117,7 +116,7 @@ def without_interval(reasons: Mapping[str, str], more: str) -> list[str]:
 
 
 def check_asked(replicates: int, seed: int, method: Method, level: float) -> None:
-    """Refuse intervals that cannot be made, ahead of scoring."""
+    """Refuse intervals that cannot be computed, before scoring."""
     check_draws(replicates, seed, level)
     check_choice("interval", method, intervals.METHODS)
 
@@ -130,5 +129,5 @@ def add_intervals(
     level: float,
     threads: int | None,
 ) -> None:
-    """Give a result the intervals of its metrics."""
+    """Add intervals of its metrics to a result."""
     result.add_intervals(Intervals(bootstrap(result, replicates, seed, method=method, threads=threads), level))

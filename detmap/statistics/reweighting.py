@@ -1,4 +1,4 @@
-"""A tally is scored again under other weights of its images; nothing is matched again."""
+"""Score a tally again under other weights of its images, without matching again."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from detmap.statistics.clusters import Units, balanced, units_of
 from detmap.statistics.sampled_curves import sampled_scores
 from detmap.system import parallel, progress
 
-#: Precisions in a block of replicates, few enough for Ctrl-C to be heard soon, and hits of the classes that are worked on
-#: together, few enough for a cache. Both are large enough that calling the kernels does not count,
-#: and the former for all `resampling.LANES` of COCO's 80 classes.
+#: Number of precisions in a block of replicates, small enough to react to Ctrl-C, and of hits of classes processed
+#: together, small enough for a cache. Both are large enough that calls of kernels are negligible, and the former for
+#: all `resampling.LANES` of COCO's 80 classes.
 _BLOCK, _HITS = 2_600_000, 500_000
 
 
 def _of_category(protocol: Protocol) -> dict[str, tuple[str, float | None]]:
-    """Return the kind of each metric that categories have, and its IoU threshold; None for all of the protocol."""
+    """Return the kind of each per-category metric, and its IoU threshold; None for all of the protocol."""
     if not protocol.per_class_metrics:
         return {"AP": ("AP", None), "AP50": ("AP", 0.5), "AP75": ("AP", 0.75)}
     errors = names_of(protocol)
@@ -44,14 +44,14 @@ def metric_names(protocol: Protocol) -> tuple[str, ...]:
 
 
 def category_metrics(protocol: Protocol) -> tuple[str, ...]:
-    """Return the metrics that every category has of its own."""
+    """Return the per-category metrics."""
     return tuple(_of_category(protocol))
 
 
 def column_names(
     metrics: Sequence[str], by_category: Sequence[str], protocol: Protocol, categories: tuple[tuple[Any, str], ...]
 ) -> dict[str, int]:
-    """Return the column of every metric that a result names, including metrics named after one category."""
+    """Return the column of every named metric of a result, including metrics named after one category."""
     columns = {name: at for at, name in enumerate(metrics)}
     own = {_of_category(protocol)[name]: at for at, name in enumerate(by_category)}
     for name, (kind, iou, _, _, k) in metric_table(protocol, categories):
@@ -63,7 +63,9 @@ def column_names(
 def threshold_counts(
     protocol: Protocol, metrics: Sequence[str], by_category: Sequence[str]
 ) -> tuple[list[int], list[int]]:
-    """Return of how many IoU thresholds each of `metrics`, and each of `by_category`, is the mean AP; 0 where it is none."""
+    """Return the number of IoU thresholds that each of `metrics`, and of `by_category`, averages as AP; 0 for other
+    metrics.
+    """
     rows = dict(metric_table(protocol, ()))
 
     def count(kind: str, iou: float | None) -> int:
@@ -74,14 +76,14 @@ def threshold_counts(
 
 
 def _measured(kind: str, protocol: Protocol) -> bool:
-    """Return whether a kind of metric is one of errors of true positives."""
+    """Return whether a kind of metric is an error of true positives."""
     return kind == "score" or kind in names_of(protocol)
 
 
 def unlimited(
     protocol: Protocol, metrics: Sequence[str], by_category: Sequence[str], categories: int
 ) -> NDArray[np.bool_]:
-    """Return which columns do not lie between 0 and 1, as errors of true positives, shape (m,)."""
+    """Return which columns do not lie between 0 and 1, such as errors of true positives, shape (m,)."""
     rows, errors = dict(metric_table(protocol, ())), names_of(protocol)
     of_category = [name in errors for name in by_category for _ in range(categories)]
     return np.array([*(rows[name][0] in errors for name in metrics), *of_category], np.bool_)
@@ -94,7 +96,7 @@ def of_one_class(protocol: Protocol, metrics: Sequence[str]) -> list[bool]:
 
 
 def largest_values(tally: Tally, metrics: Sequence[str], by_category: Sequence[str]) -> NDArray[np.float64] | None:
-    """Return the largest value that each column can have; None where it is 1 for all."""
+    """Return the maximum value of each column; None if it is 1 for all."""
     percent = of_one_class(tally.protocol, metrics)
     if not any(percent):
         return None
@@ -102,7 +104,7 @@ def largest_values(tally: Tally, metrics: Sequence[str], by_category: Sequence[s
 
 
 def find_column(protocol: Protocol, categories: tuple[tuple[Any, str], ...], metric: str) -> int:
-    """Return the column of a metric among all columns; raises `OptionError` where the protocol has no such metric."""
+    """Return the column of a metric among all columns; raise `OptionError` if the protocol has no such metric."""
     columns = column_names(metric_names(protocol), category_metrics(protocol), protocol, categories)
     if metric not in columns:
         raise OptionError(f"no metric {shorten(metric)}; one of: {', '.join(list(columns)[:30])}")
@@ -112,7 +114,7 @@ def find_column(protocol: Protocol, categories: tuple[tuple[Any, str], ...], met
 def support(
     tally: Tally, metrics: Sequence[str], by_category: Sequence[str], units: Units | None = None
 ) -> NDArray[np.int64]:
-    """Return how many units say something about each column: those with something to find in its area range."""
+    """Return the number of units with positives of each column, in its area range."""
     units = units_of(tally) if units is None else units
     rows, categories = dict(metric_table(tally.protocol, ())), len(tally.categories)
     held = tally.positive_counts > 0
@@ -126,7 +128,7 @@ def support(
 def balance(
     tally: Tally, metrics: Sequence[str], by_category: Sequence[str], units: Units
 ) -> NDArray[np.float64] | None:
-    """Return for each column how many clusters of one size its clusters are worth, see `balanced`; None without clusters."""
+    """Return the effective number of clusters of each column, see `balanced`; None without clusters."""
     if units.of is None:
         return None
     rows, categories = dict(metric_table(tally.protocol, ())), len(tally.categories)
@@ -140,7 +142,7 @@ def balance(
 
 
 def _of_group(tally: Tally, row: Row) -> NDArray[np.bool_]:
-    """Return which pairs with ground truth are of categories, or images, that a metric is the mean over, shape (p,)."""
+    """Return which pairs with ground truth belong to the categories, or images, that a metric averages, shape (p,)."""
     group = row[-1]
     if row[0] in OF_IMAGES:
         return tally.of_crowd_group(str(group))[tally.positive_image]
@@ -154,7 +156,7 @@ def _of_group(tally: Tally, row: Row) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Reweighted:
-    """A tally in ranking order, made ready to be scored under many weights of its images.
+    """A tally in ranking order, prepared for scoring under many weights of its images.
 
     The columns of `metrics` come first, then for each name in `by_category` a column per category. A replicate has one
     or two rows of output, `sides`, see `detmap.kernels.resampling`.
@@ -175,7 +177,7 @@ class Reweighted:
 
     def __post_init__(self) -> None:
         protocol = self.tally.protocol
-        if protocol.interpolation in SAMPLED:  # whose curves `sampled_scores` makes
+        if protocol.interpolation in SAMPLED:  # `sampled_scores` computes their curves
             return
         rows = dict(metric_table(protocol, ()))
         chosen = [rows[name] for name in self.metrics]
@@ -215,7 +217,7 @@ class Reweighted:
     def score(
         self, count: int, codes: Callable[[int], NDArray[np.int32]], threads: int | None = None
     ) -> NDArray[np.float64]:
-        """Return the columns of many replicates, shape (count, sides, columns); ``codes(replicate)`` is each image's
+        """Return the columns of many replicates, shape (count, sides, columns); ``codes(replicate)`` are the images'
         ``2 * copies + side``, shape (i,).
         """
         out = np.empty((count, self.sides, self.columns))
@@ -226,7 +228,7 @@ class Reweighted:
         bits = len(self.areas) * len(protocol.iou_thresholds)
         size = max(1, min(256, _BLOCK // max(self.sides * len(self.tally.categories) * bits * recalls, 1)))
         size = size // resampling.LANES * resampling.LANES or size
-        spare: list[_Room] = []  # what one block has used the next can use: new memory costs as much as filling it
+        spare: list[_Room] = []  # blocks reuse memory: allocating memory costs as much as filling it
 
         def work(begin: int, end: int) -> None:
             room = spare.pop() if spare else _Room()
@@ -235,7 +237,7 @@ class Reweighted:
             progress.advance(end - begin)
 
         parallel.run(work, [(begin, min(begin + size, count)) for begin in range(0, count, size)], threads)
-        if self.pools is not None:  # whose columns come here as those of all categories, or of a group
+        if self.pools is not None:  # their columns are here those of all categories, or of a group
             with progress.counting(("pooled classes", count)):
                 made = self.pools.score(count, codes, threads)
             out[:, :, list(self.pooled)] = made[:, :, list(self.pooled.values())]
@@ -245,7 +247,7 @@ class Reweighted:
         return out
 
     def _score_block(self, codes: NDArray[np.int32], recalls: int, room: _Room, out: NDArray[np.float64]) -> None:
-        """Fill the rows of a block of replicates."""
+        """Compute the rows of a block of replicates."""
         protocol, classes = self.tally.protocol, len(self.tally.categories)
         thresholds, rows = len(protocol.iou_thresholds), len(codes) * self.sides
         # Small counts, which fit into the fastest cache: an image is practically never drawn 256 times.
@@ -269,7 +271,7 @@ class Reweighted:
                     hits = replace(hits, items=items[begin:end].ravel())
                 own = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
                 values[begin:end] = own.reshape(values[begin:end].shape)
-        if protocol.empty_classes == "zero":  # then a class without ground truth is like one that nothing finds
+        if protocol.empty_classes == "zero":  # a class without ground truth is then like one without hits
             np.nan_to_num(values, copy=False)
             positives = np.maximum(positives, 1)
         resampling.average(
@@ -282,7 +284,7 @@ class Reweighted:
             self._fill_by_class(codes, values, out.reshape(-1, self.columns))
 
     def _fill_by_class(self, codes: NDArray[np.int32], values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-        """Fill the columns of means over classes, and those of errors of true positives."""
+        """Compute the columns of means over classes, and of errors of true positives."""
         protocol, size = self.tally.protocol, len(self.tally.categories)
         table, names = dict(metric_table(protocol, ())), names_of(protocol)
         kinds = [(at, table[name]) for at, name in enumerate(self.metrics)]
@@ -311,7 +313,7 @@ class Reweighted:
     def _average_group(
         self, group: str, columns: NDArray[np.intp], made: tuple[NDArray[Any], ...], out: NDArray[np.float64]
     ) -> None:
-        """Fill the columns of the metrics of a group of categories."""
+        """Compute the columns of the metrics of a group of categories."""
         inside = self.tally.in_group(group)
         own = np.empty((len(out), columns.size))
         metrics = readonly(self.table.metrics[columns], np.int64)
@@ -333,9 +335,9 @@ class Reweighted:
         return readonly(np.ascontiguousarray(bytes_of).view("<u8")[..., 0], np.uint64)
 
     def _positives(self, codes: NDArray[np.int16]) -> NDArray[np.int64]:
-        """Return what there is to find, shape (K, rows, areas)."""
+        """Return the numbers of positives, shape (K, rows, areas)."""
         tally, areas, replicates = self.tally, len(self.areas), len(codes)
-        if self.sides == 2:  # two models of the same ground truth: the same on either side of any permutation
+        if self.sides == 2:  # two models with the same ground truth: equal on both sides of any permutation
             codes = readonly(codes[:1], np.int16)
         counted = np.zeros((len(codes), self.sides, len(tally.categories), areas), np.int64)
         counts = readonly(tally.positive_counts[:, self.areas], np.int32)
@@ -346,7 +348,7 @@ class Reweighted:
 
     @cached_property
     def _ranked(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-        """Of every category on an image: which these are, and how many detections count for every bit."""
+        """The category of each cell, and its number of detections that count for every bit."""
         tally, thresholds = self.tally, len(self.tally.protocol.iou_thresholds)
         cells, at = np.unique(tally.category.astype(np.int64) * tally.image_ids.size + tally.image, return_inverse=True)
         counts = np.zeros((cells.size, len(self.areas) * thresholds), np.int32)
@@ -357,7 +359,9 @@ class Reweighted:
         return readonly(category, np.int32), readonly(image, np.int32), readonly(counts, np.int32)
 
     def _counted_items(self, codes: NDArray[np.int16]) -> NDArray[np.int64]:
-        """Return how many detections count, shape (K, rows, areas * T): a rule may ask for those behind the last hit."""
+        """Return the number of detections that count, shape (K, rows, areas * T), because some rules use those after
+        the last hit.
+        """
         category, image, counts = self._ranked
         classes = len(self.tally.categories)
         counted = np.zeros((len(codes), self.sides, classes, counts.shape[1]), np.int64)
@@ -383,12 +387,12 @@ class Reweighted:
 
 
 def _crowds_of(rows: Sequence[Row]) -> list[str]:
-    """Return the groups of images whose metrics are among some."""
+    """Return the groups of images that some metrics are about."""
     return list(dict.fromkeys(str(row[-1]) for row in rows if row[0] in OF_IMAGES))
 
 
 class _Crowd:
-    """The metrics of a group of images, which are those of a tally of these images alone."""
+    """The metrics of a group of images, computed from a tally of only these images."""
 
     def __init__(self, tally: Tally, name: str, rows: Sequence[Row], sides: int) -> None:
         self.images = tally.of_crowd_group(name)
@@ -399,7 +403,7 @@ class _Crowd:
     def fill(
         self, out: NDArray[np.float64], count: int, codes: Callable[[int], NDArray[np.int32]], threads: int | None
     ) -> None:
-        """Write the columns of the group of many replicates."""
+        """Write the group's columns of many replicates."""
         made = self.reweighted.score(count, lambda r: codes(r)[self.images], threads)
         mean, defined = made[:, :, 0], ~np.isnan(made[:, :, 1:])
         lacking = (~defined).sum(axis=2)
@@ -411,7 +415,7 @@ class _Crowd:
 
 
 def _groups(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Split classes with `sizes` hits into groups of neighbours."""
+    """Split classes with `sizes` hits into groups of consecutive classes."""
     groups, begin, total = [], 0, 0
     for k, size in enumerate(sizes.tolist()):
         total += size
@@ -422,7 +426,7 @@ def _groups(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
 
 
 class _Room:
-    """Memory that is used again."""
+    """Reusable buffers."""
 
     def __init__(self) -> None:
         self._floats, self._integers = np.empty(0), np.empty(0, np.int64)
@@ -439,7 +443,7 @@ class _Room:
 
 
 def _thresholds(protocol: Protocol, iou: float | None) -> tuple[int, int]:
-    """Return the first threshold of a metric and the one after the last; none where it was not evaluated."""
+    """Return the range of thresholds of a metric; empty if it was not evaluated."""
     if iou is None:
         return 0, len(protocol.iou_thresholds)
     found = protocol.find_threshold(iou)
@@ -478,14 +482,14 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
     run_at = np.flatnonzero(first)
     sizes = np.stack([np.bincount(run_of[counted[rows]], minlength=run_at.size) for counted in counts], axis=1)
 
-    # The misses before each run of its category, and no others: behind the last hit of a class nothing matters any more.
+    # Only misses before some run of their category: nothing matters after the last hit of a class.
     stays = np.flatnonzero(~in_special)
     before = np.searchsorted(run_at, stays)  # the run that follows each miss
     follows = before < run_at.size
     stays, before = stays[follows], before[follows]
     own = category[stays] == category[run_at[before]]
     stays, before = stays[own], before[own]
-    order = np.lexsort((pattern[stays], before))  # those before a run by their pattern
+    order = np.lexsort((pattern[stays], before))  # sort those before a run by their pattern
     stays, before = stays[order], before[order]
     starts = np.ones(stays.size, np.bool_)
     starts[1:] = (before[1:] != before[:-1]) | (pattern[stays][1:] != pattern[stays][:-1])
@@ -513,8 +517,8 @@ def _items(
     run_of: NDArray[np.int64],
     category: NDArray[np.int32],
 ) -> tuple[NDArray[Any], ...]:
-    """Return what runs mean for every bit, see `resampling.Events`."""
-    # The detections of runs are the rows `rows` of the tally; each is of run `run_of`, and each run of a `category`.
+    """Return the items of runs for every bit, see `resampling.Events`."""
+    # The detections of runs are the rows `rows` of the tally; `run_of` is the run of each, `category` that of each run.
     thresholds, runs = len(tally.protocol.iou_thresholds), category.size
     hit, ignored = tally.hit[rows], tally.ignored[rows]
     beyond = np.minimum(np.searchsorted(np.array(tally.protocol.max_dets), tally.rank[rows], side="right"), caps)
@@ -524,7 +528,7 @@ def _items(
         counted = ~_bits(ignored, a, thresholds, every=True)
         for t in range(thresholds):
             found, skipped = (counted & tally.bit(words, a, t) for words in (hit, ignored))
-            # The places of the detections of a run that are neither ignored nor left out of the area range.
+            # The places of a run's detections that are neither ignored nor outside of the area range.
             stays = counted & ~skipped
             total = np.concatenate(([0], np.cumsum(stays)))
             means = np.flatnonzero(np.bincount(run_of[found | skipped], minlength=runs))
@@ -539,7 +543,7 @@ def _items(
     key, count, step, skip = (np.concatenate(column) for column in (keys, many, steps, skips))
     order = np.argsort(key, kind="stable")
     alone = (step == 1) & (skip == 0)
-    begins = np.cumsum(count) - count  # of each item's hits, before and after items change places
+    begins = np.cumsum(count) - count  # starts of each item's hits, before and after items are reordered
     count = count[order]
     moved = np.repeat(begins[order] - (np.cumsum(count) - count), count) + np.arange(count.sum())
     bounds = np.searchsorted(key[order], np.arange(len(tally.categories) * len(areas) * thresholds + 1))
@@ -556,7 +560,7 @@ def _items(
 
 
 def _bits(words: NDArray[np.uint64], area: int, thresholds: int, *, every: bool) -> NDArray[np.bool_]:
-    """Return whether every bit, or some bit, of an area range is set in each row."""
+    """Return whether all bits, or any bit, of an area range are set in each row."""
     mask = np.zeros(words.shape[1], np.uint64)
     for bit in range(area * thresholds, (area + 1) * thresholds):
         mask[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)

@@ -1,4 +1,4 @@
-"""Replicates of protocols that read precision at some scores: which these are depends on the images that are drawn."""
+"""Replicates of protocols that read precision at sampled scores, which depend on the drawn images."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ def sampled_scores(
     out: NDArray[np.float64],
     threads: int | None,
 ) -> NDArray[np.float64]:
-    """Fill the replicates of `detmap.statistics.reweighting.Reweighted.score`, (count, sides, columns), and return them.
-
-    Raises `OptionError` for metrics of pools of categories and of groups of images.
+    """Compute the replicates of `detmap.statistics.reweighting.Reweighted.score`, (count, sides, columns), into `out`
+    and return it. Raises `OptionError` for metrics of pooled categories and of groups of images.
     """
     table = dict(metric_table(tally.protocol, ()))
     rows = [table[name] for name in metrics]
@@ -46,7 +45,7 @@ def sampled_scores(
 
 
 def _columns(tally: Tally, rows: Sequence[Row], by_category: Sequence[str], copies: NDArray[np.int64]) -> list[float]:
-    """Return the columns of one replicate, whose images count so often."""
+    """Return the columns of one replicate, in which images count `copies` times."""
     protocol = tally.protocol
     made = Sampled.of(tally, copies, threads=1).averages(protocol.interpolation)
     held = copies[tally.image] > 0
@@ -67,7 +66,7 @@ def _columns(tally: Tally, rows: Sequence[Row], by_category: Sequence[str], copi
 
 
 def _thresholds(tally: Tally, iou: float | None) -> slice:
-    """Return which thresholds a metric is of."""
+    """Return the thresholds that a metric covers."""
     if iou is None:
         return slice(None)
     found = tally.protocol.find_threshold(iou)
@@ -75,7 +74,7 @@ def _thresholds(tally: Tally, iou: float | None) -> slice:
 
 
 def _precisions(tally: Tally, made: Averages, area: int, iou: float | None) -> NDArray[np.float64]:
-    """Return the AP of classes, (T, K), NaN at thresholds that are not those of a class."""
+    """Return the AP of classes, (T, K), NaN at thresholds that do not apply to a class."""
     values = made.precision[:, area].T
     if iou is None:
         values = np.where(chosen_thresholds(tally.protocol, tally.categories), values, np.nan)
@@ -83,7 +82,7 @@ def _precisions(tally: Tally, made: Averages, area: int, iou: float | None) -> N
 
 
 def _recalls(tally: Tally, copies: NDArray[np.int64], area: int, cap: int) -> NDArray[np.float64]:
-    """Return the recall that is reached in the end, (T, K)."""
+    """Return the final recall, (T, K)."""
     positives = positives_of(tally, copies)[:, area]
     weights = copies[tally.image] * (tally.rank < tally.protocol.max_dets[cap])
     found = [

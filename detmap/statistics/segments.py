@@ -1,4 +1,4 @@
-"""Panoptic quality under other weights of the images, and of two models whose segments of images change sides."""
+"""Panoptic quality under other weights of the images, and of two models whose images are exchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from detmap.statistics.clusters import Units, balanced, units_of
 from detmap.statistics.resampled import Copies, Swaps
 from detmap.system import progress
 
-#: Samples whose scores are computed together.
+#: Number of samples whose scores are computed together.
 _BLOCK = 64
 
 
@@ -74,7 +74,7 @@ class PairedSegments:
             sides.append((counts, at[order], tally.match_iou[order]))
         (counts, at, iou), (others, other_at, other_iou) = sides
         out |= (counts != others).any(axis=1)
-        alike, other_alike = ~out[at], ~out[other_at]  # as many matches there on both sides
+        alike, other_alike = ~out[at], ~out[other_at]  # cells with equal numbers of matches on both sides
         unequal = iou[alike] != other_iou[other_alike]
         out[at[alike][unequal]] = True
         return out.reshape(len(self.categories), images)
@@ -111,7 +111,7 @@ def _stacked(sums: list[Sums]) -> Sums:
 
 
 def _support(tally: PanopticTally, units: Units) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return how many units hold segments for each column, and how many of one size the clusters are worth."""
+    """Return the number of units with segments for each column, and the effective number of clusters."""
     things, number = tally.classes.things, len(tally.classes.ids)
     objects, image, category = tally.cell_counts[:, 3], tally.cell_image, tally.cell_category
 

@@ -1,4 +1,4 @@
-"""Paired tests of two systems by their values on the same queries, and corrections for testing many hypotheses."""
+"""Paired tests of two systems by their values on the same queries, and corrections for multiple tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Test(NamedTuple):
 
 
 def paired(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
-    """Return the differences, second minus first, of the queries that have both values."""
+    """Return the differences, second minus first, for queries with both values."""
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if a.ndim != 1 or a.shape != b.shape:
         raise OptionError(
@@ -44,7 +44,7 @@ def paired_t(first: ArrayLike, second: ArrayLike) -> Test:
     Returns
     -------
     Test
-        p is 1 where all differences are 0, and NaN with fewer than two queries.
+        p is 1 if all differences are 0, and NaN with fewer than two queries.
     """
     d = paired(first, second)
     if d.size < 2:
@@ -65,8 +65,8 @@ def wilcoxon(first: ArrayLike, second: ArrayLike) -> Test:
     Returns
     -------
     Test
-        ``statistic`` is the smaller of the two rank sums. p is exact for up to 50 differences without ties, else from the
-        normal distribution with the correction for ties and none for continuity; 1 where no difference is left, and NaN
+        ``statistic`` is the smaller of the two rank sums. p is exact for up to 50 differences without ties, else from
+        the normal distribution with a correction for ties but none for continuity; 1 if no difference is left, and NaN
         without queries.
     """
     d = paired(first, second)
@@ -82,7 +82,7 @@ def wilcoxon(first: ArrayLike, second: ArrayLike) -> Test:
     total = n * (n + 1) / 2
     statistic = min(up, total - up)
     if n <= 50 and counts.max() == 1:
-        ways = np.zeros(n * (n + 1) // 2 + 1)  # how many of the 2**n sets of ranks have each sum; exact below 2**53
+        ways = np.zeros(n * (n + 1) // 2 + 1)  # the number of the 2**n sets of ranks with each sum; exact below 2**53
         ways[0] = 1
         for rank in range(1, n + 1):
             ways[rank:] += ways[:-rank].copy()
@@ -99,14 +99,15 @@ PERMUTATIONS = 100_000
 
 
 def randomisation(first: ArrayLike, second: ArrayLike, permutations: int = PERMUTATIONS, seed: int = 0) -> Test:
-    """Return Fisher's randomisation test of the mean difference: for every query the two systems change places at random.
+    """Return Fisher's randomisation test of the mean difference, which exchanges the two systems at random for every
+    query.
 
     Parameters
     ----------
     first, second : array_like of float, shape (q,)
         A metric of both systems, query by query; queries with NaN are left out.
     permutations : int
-        How many assignments are drawn. Where there are no more than that, all 2**q of them are looked at.
+        Number of sampled assignments; if there are at most that many, all 2**q are enumerated.
     seed : int
         The seed of the draws.
 
@@ -127,7 +128,7 @@ def randomisation(first: ArrayLike, second: ArrayLike, permutations: int = PERMU
     if not d.size:
         return Test(math.nan, math.nan, 0)
     observed = abs(float(d.sum()))
-    # Sums that are equal on paper differ in rounding: those within it count as equal.
+    # Tolerance for sums that are mathematically equal but rounded differently.
     least = observed - 1e-12 * float(np.abs(d).sum())
     exact = d.size < 60 and 2**d.size <= permutations
     total = 2**d.size if exact else permutations
@@ -152,8 +153,8 @@ TESTS = {"t": paired_t, "wilcoxon": wilcoxon, "randomisation": randomisation}
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """Return p-values adjusted by Holm's method.
 
-    Rejecting those of at most alpha keeps the family-wise error rate at most alpha: the probability that any true
-    hypothesis is rejected, whichever are true and however the tests depend on each other.
+    Rejecting those up to alpha bounds the family-wise error rate, the probability that any true hypothesis is rejected,
+    by alpha, under any dependence of the tests.
 
     Parameters
     ----------
@@ -170,8 +171,8 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     """Return p-values adjusted by Benjamini and Hochberg's method.
 
-    Rejecting those of at most alpha keeps the false discovery rate at most alpha, where the tests are independent or
-    positively dependent. That is the expected share of true hypotheses among those rejected, 0 where none is.
+    Rejecting those up to alpha bounds the false discovery rate, the expected share of true hypotheses among those
+    rejected (0 if none is), by alpha, for independent or positively dependent tests.
 
     Parameters
     ----------
@@ -197,7 +198,7 @@ def _adjusted(p_values: ArrayLike, rule: Callable[[NDArray[np.float64]], NDArray
 
 Correction = Literal["holm", "bh"]
 
-#: Corrections for many hypotheses by name, and what they promise.
+#: Corrections for multiple tests by name, with their guarantees.
 CORRECTIONS: dict[str, tuple[Callable[[ArrayLike], NDArray[np.float64]], str]] = {
     "holm": (holm, "Holm's correction: the probability of any false claim in a family is at most {alpha}"),
     "bh": (
@@ -209,12 +210,12 @@ CORRECTIONS: dict[str, tuple[Callable[[ArrayLike], NDArray[np.float64]], str]] =
 
 
 def promise(correction: Correction, alpha: float) -> str:
-    """Return in words what a correction promises."""
+    """Return the guarantee of a correction in words."""
     return CORRECTIONS[correction][1].format(alpha=f"{100 * alpha:.3g} %")
 
 
 def enough_drawn(permutations: int, hypotheses: int, correction: Correction, alpha: float) -> bool:
-    """Return whether p-values that are at least ``1 / (1 + permutations)`` could be significant after the correction."""
+    """Return whether p-values of at least ``1 / (1 + permutations)`` could be significant after the correction."""
     least = np.full(hypotheses, 1 / (1 + permutations))
     return bool(adjust(least, correction)[0] <= alpha)
 

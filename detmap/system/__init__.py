@@ -1,1 +1,1 @@
-"""The process and its machine: threads, interrupts, forks, whole files, limits, saved states."""
+"""Operating system and process: threads, interrupts, forks, atomic files, limits, saved states."""

@@ -1,12 +1,11 @@
-"""A forked process inherits every lock in its state, held ones included: none of detmap's is held across a fork.
-
-A fork waits until no other thread compiles or loads a kernel, or imports one of the modules that this needs.
+"""Keep locks from being held across a fork, because a forked process inherits them in that state. A fork waits until no
+other thread compiles or loads a kernel, or imports a module needed for that.
 """
 
 from __future__ import annotations
 
-# Both have locks that a fork takes. What is registered later is called earlier: we wait before these are taken, since the
-# thread that we wait for may need them.
+# Both register locks that a fork takes. Handlers registered later run earlier, so we wait before these locks are taken,
+# which the thread that we wait for may need.
 import concurrent.futures.thread
 import importlib
 import logging
@@ -20,11 +19,11 @@ from typing import Any
 
 _PACKAGES = ("detmap", "llvmlite", "msgspec", "numba", "numpy")
 _EARLIER = (concurrent.futures.thread, logging)
-_held: list[Callable[[], None]] = []  # what releases the locks that a fork holds
+_held: list[Callable[[], None]] = []  # callbacks that release the locks held during a fork
 
 
 def _imported_elsewhere() -> list[str]:
-    """Return the modules that other threads import at the moment; none where Python keeps them under another name."""
+    """Return the modules that other threads are importing; empty if Python's internals differ."""
     locks: dict[str, Any] = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
     names = []
     for name, reference in list(locks.items()):
@@ -54,16 +53,16 @@ def _before() -> None:
         names = _imported_elsewhere()
         if not names:
             return
-        _release()  # the import may need them
+        _release()  # the import may need these locks
         for name in names:
             with suppress(ImportError):
-                importlib.import_module(name)  # ends when the other thread has imported it
+                importlib.import_module(name)  # waits until the other thread has imported it
     _take_locks()
 
 
 def _in_child() -> None:
     _release()
-    if sys.version_info < (3, 12):  # where a cached property has a lock
+    if sys.version_info < (3, 12):  # cached properties have a lock before Python 3.12
         names = [name for name in sys.modules if name.partition(".")[0] == "detmap"]
         kinds = [kind for name in names for kind in vars(sys.modules[name]).values() if isinstance(kind, type)]
         for value in [value for kind in kinds for value in vars(kind).values()]:

@@ -1,8 +1,8 @@
-"""Ctrl-C ends a command at once, whatever is being computed, and leaves no half-written file.
+"""End a command at once on Ctrl-C, even within a kernel, without leaving unfinished files.
 
-Python runs signal handlers in the main thread, between two steps of Python: not while a kernel runs. Here the system's
-handler writes to a pipe, and a thread that does nothing else waits on it. Only the command line does this: a program that
-uses the library keeps its handlers, and gets a KeyboardInterrupt as usual.
+Python runs signal handlers in the main thread, between two bytecodes, so not while a kernel runs. Here the system's
+handler writes to a pipe, on which a dedicated thread waits. Only the command line does this: programs that use the
+library keep their handlers, and get a KeyboardInterrupt as usual.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import NoReturn
 
 from detmap.system import whole_files
 
-CODE = 130  # what a shell returns for a program that SIGINT ended
-_PATIENCE = 0.2  # seconds that what is to be done before the end may take
+CODE = 130  # exit code of shells for a program ended by SIGINT
+_PATIENCE = 0.2  # maximum number of seconds for cleaning up
 _before_end: list[Callable[[], object]] = []
 _ending: list[bool] = []
 
@@ -26,12 +26,12 @@ _ending: list[bool] = []
 def watch() -> None:
     """End this process on SIGINT from now on, with exit code 130 and one line on stderr.
 
-    Nothing is done where the process was started with SIGINT ignored (in the background), or has another handler for it.
+    Nothing is done if the process was started with SIGINT ignored (in the background), or has another handler for it.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
     reader, writer = os.pipe()
-    if os.name == "posix":  # elsewhere it need not be
+    if os.name == "posix":  # not needed elsewhere
         os.set_blocking(writer, False)
     threading.Thread(target=_wait, args=(reader,), name="detmap-interrupts", daemon=True).start()
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -39,7 +39,7 @@ def watch() -> None:
 
 
 def unwatch() -> None:
-    """Give SIGINT back to Python: the main thread gets a KeyboardInterrupt and can end its child processes."""
+    """Restore Python's handling of SIGINT: the main thread gets a KeyboardInterrupt and can end its child processes."""
     if threading.current_thread() is threading.main_thread() and signal.set_wakeup_fd(-1) >= 0:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -56,7 +56,7 @@ def end() -> NoReturn:
     last = threading.Thread(target=_tidy, daemon=True)
     last.start()
     last.join(_PATIENCE)
-    sys.stderr = None  # what else is said now is of no interest
+    sys.stderr = None  # suppress further output
     whole_files.abandon()
     with contextlib.suppress(OSError):
         os.write(2, b"detmap: interrupted\n")
@@ -76,7 +76,7 @@ def ending() -> bool:
 
 @contextlib.contextmanager
 def before_end(task: Callable[[], object]) -> Iterator[None]:
-    """Within this context an interrupt calls `task`, from another thread, before the process ends."""
+    """Within this context, an interrupt calls `task` from another thread before the process ends."""
     _before_end.append(task)
     try:
         yield
@@ -85,7 +85,7 @@ def before_end(task: Callable[[], object]) -> Iterator[None]:
 
 
 def leave() -> None:
-    """Ignore SIGINT from now on, since all is done. If one has arrived already, wait for the end of the process."""
+    """Ignore SIGINT from now on, because all work is done; if one has already arrived, wait for the end of the process."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     if _ending:

@@ -1,7 +1,7 @@
-"""Runs a task over blocks on a thread pool. This is the only file that starts threads; nested calls start none.
+"""Run tasks over blocks on a thread pool. No other file starts threads; nested calls start none.
 
-A caller that waits can be interrupted (Ctrl-C, a signal handler that raises): blocks that have not begun are cancelled, and
-a flag tells running ones to stop. Long kernels check the flag; blocks of other kernels are short.
+A caller that waits can be interrupted (Ctrl-C, a signal handler that raises): pending blocks are cancelled, and a flag
+tells running ones to stop. Long kernels check the flag; blocks of other kernels are short.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from detmap.kernels import NEVER, readonly
 
 T = TypeVar("T")
 _inside = threading.local()
-_PATIENCE = 0.2  # seconds that an interrupt waits for running blocks, of which one may be compiling
+_PATIENCE = 0.2  # seconds that an interrupt waits for running blocks, one of which may be compiling
 _pools: dict[int, ThreadPoolExecutor] = {}
 _lock = threading.Lock()
 
@@ -33,11 +33,11 @@ def cores() -> int:
 
 
 def thread_count(threads: int | None) -> int:
-    """Return the number of threads to use: `threads`, or one per processor; inside a worker at most its share."""
+    """Return the number of threads to use: `threads`, or one per processor; within a worker at most its share."""
     if threads is not None and (not is_integer(threads) or threads < 1):
         raise OptionError(f"threads must be a positive integer or None, not {threads!r}")
     limit: int | None = getattr(_inside, "limit", None)
-    # More threads than a few per processor only cost their making.
+    # More than a few threads per processor only cost their creation.
     return min(int(threads or limit or cores()), limit or 8 * cores())
 
 
@@ -46,7 +46,7 @@ class Stopped(BaseException):
 
 
 class _Flag:
-    """Says to tasks and their kernels that they are to stop; `seen` is what they look at."""
+    """Tells tasks and their kernels to stop; kernels read `seen`."""
 
     def __init__(self) -> None:
         self._word = np.zeros(1, np.uint8)
@@ -57,19 +57,19 @@ class _Flag:
 
 
 def stop_flag() -> NDArray[np.uint8]:
-    """Return the flag that long kernels of this thread check now and then: not 0 once they must stop; uint8, shape (1,)."""
+    """Return the flag that long kernels of this thread check: not 0 once they must stop; uint8, shape (1,)."""
     flag: _Flag | None = getattr(_inside, "flag", None)
     return NEVER if flag is None else flag.seen
 
 
 def _check() -> None:
-    """Raise `Stopped` where this thread's work was called off."""
+    """Raise `Stopped` if this thread's work was cancelled."""
     if stop_flag()[0]:
         raise Stopped
 
 
 def steps(begin: int, end: int, cost: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Cut a block, of `cost` per item, into parts of about `limit`; between two parts the work can be cancelled."""
+    """Cut a block with `cost` per item into parts of about `limit`, between which work can be cancelled."""
     step = max(1, limit // max(1, cost))
     for low in range(begin, end, step):
         _check()
@@ -83,7 +83,7 @@ def _enter_worker(limit: int = 1, flag: _Flag | None = None) -> None:
 
 @contextmanager
 def limited(threads: int) -> Iterator[None]:
-    """Within this context, use at most `threads` threads: the process shares the machine with others."""
+    """Within this context, use at most `threads` threads, because the process shares the machine."""
     before = getattr(_inside, "limit", None)
     _inside.limit = threads
     try:
@@ -103,7 +103,7 @@ def run(
 
     A task must release the GIL (a kernel, or numpy on large arrays) and write only the output of its block. A call from
     within a task runs in its caller's thread. With `apart`, blocks may take long (and check `stop_flag`): none runs in
-    the main thread, which alone handles signals.
+    the main thread, because only that one handles signals.
     """
     workers = min(thread_count(threads), len(blocks))
     if workers <= 1 and not (apart and blocks and threading.current_thread() is threading.main_thread()):
@@ -125,16 +125,16 @@ def run(
         pool = _pool(workers)
         for begin, end in blocks:
             futures.append(pool.submit(work, begin, end))
-        wait(futures, return_when=FIRST_EXCEPTION)  # wakes this thread once, not for every block
+        wait(futures, return_when=FIRST_EXCEPTION)  # wakes this thread once instead of for every block
         results = [future.result() for future in futures]
-    except BaseException as error:  # nothing goes on behind the caller's back
+    except BaseException as error:  # no block must keep running after this returns
         if above is None:
             flag.set()
         for future in futures:
             future.cancel()
         own = any(future.done() and not future.cancelled() and future.exception() is error for future in futures)
         if wait(futures, None if own else _PATIENCE).not_done:
-            _pools.pop(workers, None)  # its threads have not ended yet: the next call gets others
+            _pools.pop(workers, None)  # its threads are still running: the next call needs new ones
         raise
     _check()
     return results
@@ -149,7 +149,7 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 
 def _forget_pools() -> None:
-    """Replace pools and lock in a forked process, which has none of its parent's threads."""
+    """Replace pools and lock in a forked process, which does not have its parent's threads."""
     global _lock
     _pools.clear()
     _lock = threading.Lock()
@@ -160,7 +160,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Workers(ThreadPoolExecutor):
-    """A pool for large tasks that can be cancelled while they run."""
+    """A pool for large tasks that can be cancelled while running."""
 
     def __init__(self, workers: int, threads: int) -> None:
         self._flag = _Flag()
@@ -168,14 +168,16 @@ class Workers(ThreadPoolExecutor):
         super().__init__(workers, "detmap", _enter_worker, (threads, self._flag))
 
     def submit(self, *arguments: Any, **keywords: Any) -> Future[Any]:
-        """As `ThreadPoolExecutor.submit`."""
+        """Submit a task, like `ThreadPoolExecutor.submit`."""
         future = super().submit(*arguments, **keywords)
         self._futures.add(future)
         future.add_done_callback(self._futures.discard)
         return future
 
     def stop(self, patience: float | None) -> None:
-        """Cancel pending tasks, tell running ones to stop, and wait `patience` seconds for them (None: until they have)."""
+        """Cancel pending tasks, tell running ones to stop, and wait up to `patience` seconds for them (None: without
+        limit).
+        """
         self._flag.set()
         self.shutdown(wait=False, cancel_futures=True)
         wait(list(self._futures), patience)
@@ -183,7 +185,7 @@ class Workers(ThreadPoolExecutor):
 
 @contextmanager
 def executor(tasks: int, threads: int | None = None) -> Iterator[Workers]:
-    """Give a pool for a number of large tasks, which share `threads` threads.
+    """Yield a pool for a number of large tasks, which share `threads` threads.
 
     Leaving early cancels all tasks and waits for them; after an interrupt it waits only briefly.
     """
@@ -199,8 +201,8 @@ def executor(tasks: int, threads: int | None = None) -> Iterator[Workers]:
 
 
 def split(costs: ArrayLike, limit: float) -> list[tuple[int, int]]:
-    """Cut a sequence of `costs` into half-open ranges that add up to about `limit`: one ends with the item that reaches
-    it.
+    """Cut a sequence of `costs` into half-open ranges with sums of about `limit`; a range ends with the item that
+    reaches it.
     """
     total: NDArray[Any] = np.cumsum(np.asarray(costs, dtype=np.float64))
     if not total.size:
@@ -211,9 +213,8 @@ def split(costs: ArrayLike, limit: float) -> list[tuple[int, int]]:
 
 
 def cut(starts: NDArray[np.int64], threads: int | None) -> list[tuple[int, int]]:
-    """Cut groups, of which group *g* has the items ``starts[g]:starts[g + 1]``, into runs of about equally many items.
-
-    As in `even` a few runs per thread; a group is never cut.
+    """Cut groups, where group *g* has the items ``starts[g]:starts[g + 1]``, into a few runs per thread with about
+    equally many items; a group is never split.
     """
     groups = starts.size - 1
     ends = [end for _, end in even(int(starts[-1]), threads)]
@@ -222,7 +223,7 @@ def cut(starts: NDArray[np.int64], threads: int | None) -> list[tuple[int, int]]
 
 
 def even(count: int, threads: int | None) -> list[tuple[int, int]]:
-    """Cut ``[0, count)`` into a few equal runs per thread, so that a slow core does not hold up the others."""
+    """Cut ``[0, count)`` into a few equal runs per thread, so that a slow core does not delay the others."""
     if not count:
         return []
     workers = thread_count(threads)
@@ -231,7 +232,7 @@ def even(count: int, threads: int | None) -> list[tuple[int, int]]:
 
 
 def together(count: int, size: int) -> list[tuple[int, int]]:
-    """Cut ``[0, count)`` into equal runs of at most `size`, as many for every thread where there are enough."""
+    """Cut ``[0, count)`` into equal runs of at most `size`, equally many for each thread if there are enough."""
     workers = thread_count(None)
     pieces = min(count, workers * -(-count // (workers * size)))
     return [(count * i // pieces, count * (i + 1) // pieces) for i in range(pieces)]

@@ -1,4 +1,4 @@
-"""Puts objects where other code looks for those of another package, and takes them away again."""
+"""Replace objects of other packages, reversibly."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from typing import Any
 
 
 class Patch:
-    """What a function as `detmap.patch_pycocotools` replaced; undone by `undo`, or at the end of a ``with`` block.
+    """The replacements by a function such as `detmap.patch_pycocotools`; undone by `undo`, or at the end of a ``with``
+    block.
 
     Parameters
     ----------
     instead : mapping of (str, str) to object
-        Module and name to what is to stand there. Packages that are not installed are passed over.
+        Replacements by module and name. Packages that are not installed are skipped.
     stand_ins : mapping of str to module
-        By full names, modules for a package that is not installed, which comes first; it is made where it is None.
+        Modules by full name for a package that is not installed, the package first; it is created if None.
 
     Attributes
     ----------
@@ -46,7 +47,7 @@ class Patch:
         self.replaced = tuple(sorted(replaced))
 
     def _stand_in(self, stand_ins: Mapping[str, ModuleType | None]) -> list[str]:
-        """Make modules by the name of a package that is not installed."""
+        """Add modules under the name of a package that is not installed."""
         for full, module in stand_ins.items():
             made = ModuleType(full, "detmap's modules under another name") if module is None else module
             self._added[full] = made
@@ -57,12 +58,12 @@ class Patch:
         return list(self._added)
 
     def undo(self) -> None:
-        """Put everything back."""
+        """Restore all replaced objects."""
         while self._old:
             module, name, value = self._old.pop()
             setattr(module, name, value)
         for name, module in self._added.items():
-            if sys.modules.get(name) is module:  # else another one was put there since
+            if sys.modules.get(name) is module:  # otherwise something else has been put there since
                 del sys.modules[name]
         self._added = {}
 
@@ -83,7 +84,7 @@ def _there(package: str) -> bool:
 
 
 def _theirs(instead: Mapping[tuple[str, str], Any], ours: Collection[Any]) -> dict[int, Any]:
-    """Return what is to stand instead of the objects that are there, by their identities."""
+    """Return the replacements by identity of the present objects."""
     found: dict[int, Any] = {}
     for (module_name, name), own in instead.items():
         if not _there(module_name.partition(".")[0]):

@@ -1,4 +1,4 @@
-"""How far a long computation is: computations count their steps, and commands show the count."""
+"""Progress of long computations, which count their steps; commands show the count."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: What is called with a text such as "bootstrap 120 of 200 (60 %)", and with "" once nothing is counted any more.
+#: Called with text such as "bootstrap 120 of 200 (60 %)", and with "" at the end.
 Listener = Callable[[str], None]
 
 _listeners: list[Listener] = []
@@ -18,13 +18,13 @@ _lock = threading.Lock()
 
 
 class _Counted:
-    """A computation of parts that follow each other, each with a name and a number of steps."""
+    """A computation of consecutive parts, each with a name and a number of steps."""
 
     def __init__(self, parts: tuple[tuple[str, int], ...]) -> None:
         self.parts, self.done = parts, 0
 
     def text(self) -> str:
-        """Return how much of the present part is done."""
+        """Return the progress of the current part."""
         before = 0
         for name, total in self.parts:
             if total and self.done < before + total:
@@ -36,7 +36,7 @@ class _Counted:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Within this context, tell a listener how far computations are."""
+    """Within this context, report the progress of computations to a listener."""
     _listeners.append(listener)
     try:
         yield
@@ -46,7 +46,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def counting(*parts: tuple[str, int]) -> Iterator[None]:
-    """Within this context `advance` counts the steps of these parts, each a name and its number of steps."""
+    """Within this context, `advance` counts the steps of these parts, given as names with numbers of steps."""
     if not _listeners:
         yield
         return
@@ -60,7 +60,7 @@ def counting(*parts: tuple[str, int]) -> Iterator[None]:
 
 
 def counted(name: str, items: Sequence[T]) -> Iterator[T]:
-    """Yield the items of a sequence, and count each that is done."""
+    """Yield the items of a sequence, counting each when done."""
     with counting((name, len(items))):
         for item in items:
             yield item

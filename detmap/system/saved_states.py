@@ -1,4 +1,4 @@
-"""Saved states as bytes: a header, columns, and a digest that tells them from anything else."""
+"""Saved states as bytes: a header, columns, and a digest."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ _DIGEST = 32
 
 
 def seal(kind: str, header: Mapping[str, Any], *columns: NDArray[Any] | bytes) -> bytes:
-    """Return a header and columns as bytes that `unseal` can tell from anything else.
-
-    Magic, the length of the header, the header as JSON, the columns, and the BLAKE2b digest of all of it.
+    """Return a header and columns as bytes: magic number, length of the header, header as JSON, columns, and the
+    BLAKE2b digest of everything.
     """
     text = json.dumps({"kind": kind, "version": _VERSION, **header}, separators=(",", ":"), default=int).encode()
     parts: list[Any] = [_MAGIC, struct.pack("<Q", len(text)), text]
@@ -36,8 +35,8 @@ def seal(kind: str, header: Mapping[str, Any], *columns: NDArray[Any] | bytes) -
 
 
 def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
-    """Return the header and the columns' bytes of what `seal` made; raises `StateError` where it is damaged, cut short,
-    of another version or kind, or not detmap's.
+    """Return the header and the columns' bytes from `seal`; raise `StateError` if they are damaged, truncated, of
+    another version or kind, or not detmap's.
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise StateError(f"a saved state is bytes, not {type(data).__name__}")
@@ -68,8 +67,8 @@ def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
 
 
 def gathered(state: bytes, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None) -> list[bytes]:
-    """Return the states of all processes, in the order of ranks; without a size ``torch.distributed`` is asked for it.
-    Raises `OptionError` if the number of processes is unknown.
+    """Return the states of all processes, in the order of ranks; the default number of processes comes from
+    ``torch.distributed``. Raises `OptionError` if it is unknown.
     """
     if world_size is None:
         distributed = sys.modules.get("torch.distributed")

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, even if the process is interrupted meanwhile."""
+"""Write files atomically, even if the process is interrupted meanwhile."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _lock = threading.Lock()
 _unfinished: list[Path] = []
 _over: list[bool] = []
 
-#: The name of a file that is being written: machine, process, and what makes it one of its own.
+#: Name of a temporary file: machine, process, and a random part.
 _NAME = r"\.detmap-([0-9a-f]{8})-([0-9]{1,9})-[0-9a-f]{16}\.tmp"
 
-#: Seconds after which an unfinished temporary file is deleted, even if its process seems alive: that may have run on another
-#: machine, or another process may have its number.
+#: Seconds after which an unfinished temporary file is deleted, even if its process seems alive: it may have run on
+#: another machine, or its number may have been reused.
 _GIVEN_UP = 86400.0
 
 
@@ -37,26 +37,26 @@ def _machine() -> str:
 
 
 def _runs(process: int) -> bool | None:
-    """Return whether a process of this machine runs; None where the system does not say."""
-    if sys.platform == "win32":  # where a signal of 0 is Ctrl-C
+    """Return whether a process of this machine is running; None if unknown."""
+    if sys.platform == "win32":  # there a signal of 0 is Ctrl-C
         return None
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it is another user's
+    except OSError:  # the process belongs to another user
         return True
     return True
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what killed processes left half written in a folder: no other file, and none that is being written."""
+    """Remove unfinished files of killed processes from a folder: no other file, and none that is being written."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             name = re.fullmatch(_NAME, entry.name)
             if name is None:
                 continue
-            with contextlib.suppress(OSError):  # another process removes it, or it belongs to another user
+            with contextlib.suppress(OSError):  # removed by another process, or owned by another user
                 runs = _runs(int(name[2])) if name[1] == _machine() else None
                 age = time.time() - entry.stat(follow_symlinks=False).st_mtime
                 if runs is False or age > _GIVEN_UP:
@@ -64,22 +64,22 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that readers find either the old one or the new one, never a part."""
+    """Write a file such that readers find either the old or the new one, never a part."""
     write_together({path: data})
 
 
 def write_together(files: Mapping[Path, bytes]) -> None:
-    """Write files so that, where one cannot be written, all of them are as they were before."""
+    """Write several files such that, if one cannot be written, all are unchanged."""
     path: Path | None = None
     with _lock:
-        while _over:  # the process is about to end
+        while _over:  # wait for the end of the process
             time.sleep(1)
         try:
             made: dict[Path, Path] = {}
             for path, data in files.items():
                 made[path] = _beside(path)
                 made[path].write_bytes(data)
-                with contextlib.suppress(OSError):  # there is none yet, or it is another user's
+                with contextlib.suppress(OSError):  # there is none yet, or it belongs to another user
                     made[path].chmod(stat.S_IMODE(path.stat().st_mode))
             with _restored() as replaced:
                 for path, beside in made.items():
@@ -102,13 +102,13 @@ def _beside(path: Path) -> Path:
 
 
 def _kept(path: Path) -> Path | None:
-    """Keep the present content of a file under another name; None where there is none."""
+    """Keep the present content of a file under another name; None if there is no such file."""
     if not path.exists():
         return None
     beside = _beside(path)
     try:
         os.link(path, beside)
-    except OSError:  # the file system has no links
+    except OSError:  # the file system has no hard links
         import shutil
 
         shutil.copy2(path, beside)
@@ -118,7 +118,7 @@ def _kept(path: Path) -> Path | None:
 @contextlib.contextmanager
 def _restored() -> Iterator[dict[Path, Path | None]]:
     """Restore replaced files if the block fails."""
-    # The block enters each file that it replaces, with the copy of its former content, or None where there was none.
+    # The block records each replaced file with the copy of its former content, or None.
     replaced: dict[Path, Path | None] = {}
     try:
         yield replaced
@@ -133,10 +133,10 @@ def _restored() -> Iterator[dict[Path, Path | None]]:
 
 
 def write(path: str, data: bytes) -> None:
-    """Write a file that an option names: whole or not at all, except for a device or a pipe."""
+    """Write a file that an option names, atomically unless it is a device or a pipe."""
     from pathlib import Path
 
-    target = Path(os.path.realpath(path))  # what a link leads to, not the link
+    target = Path(os.path.realpath(path))  # the target of a link, not the link itself
     try:
         plain = target.is_file() or not target.exists()
         if plain and os.access(target.parent, os.W_OK):
@@ -150,7 +150,7 @@ def write(path: str, data: bytes) -> None:
 
 
 def abandon() -> None:
-    """Stop writing files and remove half-written ones: the process is about to end."""
+    """Stop writing files and remove unfinished ones, because the process is about to end."""
     _over.append(True)
     if not _lock.acquire(timeout=0.05):
         for path in list(_unfinished):

@@ -1,7 +1,7 @@
-"""A drop-in for lvis-api: the same names, the same numbers, on today's numpy.
+"""A drop-in for lvis-api: the same names and numbers, with current numpy.
 
-``from detmap.lvis import LVIS, LVISEval, LVISResults`` in place of ``from lvis import …``. The classes have what the
-branch of the 2021 challenge adds: caps per category, and boundary IoU.
+``from detmap.lvis import LVIS, LVISEval, LVISResults`` in place of ``from lvis import …``. The classes include the
+additions of the 2021 challenge's branch: caps per category, and boundary IoU.
 """
 
 from detmap.lvis.eval import LVISEval, Params

@@ -31,7 +31,7 @@ _KINDS = ("bbox", "segm", "boundary")
 
 
 class Params:
-    """What is evaluated, and how.
+    """Parameters of an evaluation.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class LVISEval:
     dilation_ratio : float
         How far from the contour a boundary reaches, as a share of the image's diagonal.
     max_cpu_num : int
-        Not looked at.
+        Ignored.
 
     Attributes
     ----------
@@ -81,12 +81,12 @@ class LVISEval:
     results : OrderedDict
         The thirteen numbers of `summarize`.
     eval_imgs : list of dict or None
-        For each category, area range and image, in this order, what matched what; made when it is first read.
+        For each category, area range and image, in this order, the matches; computed lazily.
 
     Notes
     -----
-    Numbers, and every bit of ``precision`` and ``recall``, are lvis-api's, but where it evaluates twice: there the records
-    of the first time are scored again.
+    Numbers, and every bit of ``precision`` and ``recall``, are lvis-api's, except if it evaluates twice, when it scores
+    the records of the first evaluation again.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class LVISEval:
         self.__dict__.pop("eval_imgs", None)
 
     def _prepare_freq_group(self) -> list[list[int]]:
-        """Return for each group of categories their places in ``params.cat_ids``."""
+        """Return for each group of categories their indices in ``params.cat_ids``."""
         labels = self.params.img_count_lbl
         groups: list[list[int]] = [[] for _ in labels]
         for place, category in enumerate(self.lvis_gt.load_cats(self.params.cat_ids)):
@@ -165,7 +165,7 @@ class LVISEval:
 
     @cached_property
     def eval_imgs(self) -> list[Any]:
-        """What matched what, for each category, area range and image, in this order; None where there is nothing."""
+        """The matches for each category, area range and image, in this order; None for empty cells."""
         return [] if self._made is None else self._made.images()
 
     def compute_iou(self, img_id: Any, cat_id: Any) -> Any:
@@ -191,7 +191,7 @@ class LVISEval:
     def _summarize(
         self, summary_type: str, iou_thr: float | None = None, area_rng: str = "all", freq_group_idx: int | None = None
     ) -> Any:
-        """Return the mean of what is defined, -1 where nothing is."""
+        """Return the mean of defined values, -1 if there are none."""
         areas = [place for place, name in enumerate(self.params.area_rng_lbl) if name == area_rng]
         values = self.eval["precision" if summary_type == "ap" else "recall"]
         if iou_thr is not None:
@@ -226,7 +226,7 @@ class LVISEval:
             made[f"AR{area[0]}@{caps}"] = self._summarize("ar", area_rng=area)
 
     def _caps(self) -> str:
-        """Return the caps as names of metrics have them."""
+        """Return the caps as in names of metrics."""
         image, category = self.params.max_dets, self.params.max_dets_per_cat
         if category < 0:
             return str(image)
@@ -254,7 +254,7 @@ class LVISEval:
 
 
 class _Evaluation:
-    """Records as tables, and what was matched."""
+    """Records as tables, and their matches."""
 
     def __init__(self, lvis_gt: LVIS, lvis_dt: LVISResults, p: Params, dilation: float) -> None:
         self.areas = [tuple(one) for one in p.area_rng]
@@ -264,7 +264,7 @@ class _Evaluation:
         gts, dts = (data.load_anns(data.get_ann_ids(img_ids=p.img_ids, cat_ids=wanted)) for data in (lvis_gt, lvis_dt))
         for gt in gts:
             gt.setdefault("ignore", 0)
-        if not self.use_cats:  # all categories of an image, one after the other
+        if not self.use_cats:  # all categories of an image in sequence
             place = {category: k for k, category in reversed(list(enumerate(self.cat_ids)))}
             gts, dts = (sorted(records, key=lambda one: place[one["category_id"]]) for records in (gts, dts))
         self.gts, self.dts = gts, dts
@@ -294,8 +294,8 @@ class _Evaluation:
             area_ranges=tuple((f"range {a}", float(low), float(high)) for a, (low, high) in enumerate(self.areas)),
             use_categories=self.use_cats,
             id_zero="missed",
-            max_per_image=None,  # which the results were cut by
-            without_area="scored",  # those are no longer there
+            max_per_image=None,  # the results have already been cut
+            without_area="scored",  # the original records are no longer available
             groups=(),
             dilation=dilation,
         )
@@ -304,7 +304,7 @@ class _Evaluation:
         self.places = [int(np.searchsorted(categories, one)) for one in self.cat_ids] if self.use_cats else [0]
 
     def _columns(self, records: list[Any], data: LVIS) -> dict[str, Any]:
-        """Return what tables of ground truth and detections have in common."""
+        """Return the columns that tables of ground truth and detections share."""
         columns: dict[str, Any] = {
             "image_ids": [one["image_id"] for one in records],
             "category_ids": [one["category_id"] for one in records],
@@ -319,7 +319,7 @@ class _Evaluation:
         return {**columns, "shapes": shapes}
 
     def arrays(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return precision (T, R, K, A) and recall (T, K, A), -1 where there is no ground truth."""
+        """Return precision (T, R, K, A) and recall (T, K, A), -1 without ground truth."""
         curves = Curves.of(self.tally, self.protocol.max_dets, False, None)
         precision = curves.precision[..., 0][:, :, self.places]
         recall = recalls(self.tally)[..., 0][:, self.places]
@@ -339,7 +339,7 @@ class _Evaluation:
         return match_pairs(self.truth, self.found, self.protocol, iou=iou, area=name, iou_type=self.kind)
 
     def pointers(self, k: int, a: int) -> dict[str, Any]:
-        """Return the detections of a category that are ranked, by score, and which of them are true or false positives."""
+        """Return the ranked detections of a category, by score, with flags of true and false positives."""
         place, tally = self.places[k], self.tally
         if not tally.positives[place, a]:
             return {}
@@ -352,7 +352,7 @@ class _Evaluation:
         return {"dt_ids": ids, "tps": flags["hit"], "fps": ~flags["hit"] & ~flags["ignored"]}
 
     def _cells(self) -> tuple[dict[Any, list[int]], dict[Any, list[int]]]:
-        """Return the rows of objects and detections that are evaluated, in the order of matching, by image and category."""
+        """Return the rows of evaluated objects and detections in matching order, by image and category."""
         gts, dts = defaultdict(list), defaultdict(list)
         for row, gt in enumerate(self.gts):
             gts[gt["image_id"], gt["category_id"] if self.use_cats else -1].append(row)
@@ -372,7 +372,7 @@ class _Evaluation:
         return mask_utils.iou(of_dt, of_gt, [0] * len(of_gt))
 
     def images(self) -> list[Any]:
-        """Return what `LVISEval.eval_imgs` has."""
+        """Return the value of `LVISEval.eval_imgs`."""
         gts, dts = self._cells()
         cells = [(image, category) for category in (self.cat_ids if self.use_cats else [-1]) for image in self.img_ids]
         by_area = [self._of_area(a, gts, dts) for a in range(len(self.areas))]
@@ -385,7 +385,7 @@ class _Evaluation:
         ]
 
     def _of_area(self, a: int, gts: dict[Any, list[int]], dts: dict[Any, list[int]]) -> dict[Any, Any]:
-        """Return what was matched in every cell in an area range."""
+        """Return the matches of every cell in an area range."""
         (low, high), ids = self.areas[a], np.array([gt["id"] for gt in self.gts] or [0])
         found_ids = np.array([dt["id"] for dt in self.dts] or [0])
         matched = np.zeros((self.thresholds, len(self.dts)))
@@ -420,7 +420,7 @@ class _Evaluation:
 
 
 class _Pointers(Mapping[int, Any]):
-    """By place of category and then of area range what `_Evaluation.pointers` returns, made when it is asked for."""
+    """The lazily computed results of `_Evaluation.pointers`, by index of category and then of area range."""
 
     def __init__(self, made: _Evaluation) -> None:
         self._made = made

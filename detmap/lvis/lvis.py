@@ -1,4 +1,4 @@
-"""`LVIS`: a data set in memory, with the indices that lvis-api keeps."""
+"""`LVIS`: a data set in memory, with lvis-api's indices."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class LVIS:
     Attributes
     ----------
     dataset : dict
-        What the file holds.
+        Content of the file.
     anns, cats, imgs : dict
-        Records by id; of records that share an id the last.
+        Records by id; the last of those that share an id.
     img_ann_map : defaultdict of list
         Image id to annotation records.
     cat_img_map : defaultdict of list
@@ -46,7 +46,7 @@ class LVIS:
             return json.load(file)
 
     def _create_index(self) -> None:
-        """Make the indices of ``dataset`` anew."""
+        """Rebuild the indices of ``dataset``."""
         self.img_ann_map: defaultdict[Any, list[Any]] = defaultdict(list)
         self.cat_img_map: defaultdict[Any, list[Any]] = defaultdict(list)
         self.anns: dict[Any, Any] = {}
@@ -66,7 +66,7 @@ class LVIS:
         img_ids, cat_ids : sequence of ids, optional
             The images (in their order) and the categories.
         area_rng : (float, float), optional
-            Strictly between which the area must be; 0 and infinity where there are categories.
+            Exclusive bounds of the area; 0 and infinity if there are categories.
 
         Raises
         ------
@@ -95,11 +95,11 @@ class LVIS:
         return self._load_helper(self.anns, ids)
 
     def load_cats(self, ids: Any) -> list[Any]:
-        """Return the categories of these ids; None is all."""
+        """Return the categories of these ids, all by default."""
         return self._load_helper(self.cats, ids)
 
     def load_imgs(self, ids: Any) -> list[Any]:
-        """Return the images of these ids; None is all."""
+        """Return the images of these ids, all by default."""
         return self._load_helper(self.imgs, ids)
 
     def _load_helper(self, known: dict[Any, Any], ids: Any) -> list[Any]:
@@ -124,7 +124,7 @@ class LVIS:
             return mask_utils.frPyObjects(shape, image["height"], image["width"])
         return shape
 
-    #: The name by which the records of pycocotools' data sets are read too.
+    #: Alias by which records of pycocotools' data sets are read too.
     annToRLE = ann_to_rle
 
     def ann_to_mask(self, ann: Any) -> Any:

@@ -18,22 +18,22 @@ class LVISResults(LVIS):
     lvis_gt : LVIS or str
         The data set, or its file.
     results : str or list of dict
-        A JSON file of records, or the records; ``id``, ``area``, ``bbox`` and ``segmentation`` are added to them. What the
-        first record holds, boxes or masks, decides what all of them are.
+        A JSON file of records, or the records; ``id``, ``area``, ``bbox`` and ``segmentation`` are added to them. The
+        first record decides whether all hold boxes or masks.
     max_dets : int
         The cap on the detections of an image, of all categories together; -1 is none.
     max_dets_per_cat : int
         The cap on the detections of a category on all images, after that on images; -1 is none. The 2021 challenge and
         "fixed AP" have 10,000, and no cap on images.
     max_dets_per_im : int, optional
-        `max_dets` by the name that it has in the branch of the challenge.
+        Alias of `max_dets` in the challenge's branch.
 
     Raises
     ------
     IndexError
         Where there are no results.
     AssertionError
-        Where they are no list, or are on images that the data set does not have.
+        For anything but a list, or images that the data set lacks.
     """
 
     def __init__(
@@ -79,11 +79,11 @@ class LVISResults(LVIS):
         assert not strange, f"results are on {len(strange)} images that the data set does not have"
 
     def limit_dets_per_image(self, anns: Any, max_dets: int) -> list[Any]:
-        """Return the best detections of each image, image by image in the order in which these come first."""
+        """Return the best detections of each image; images are in order of first appearance."""
         return _limited(anns, "image_id", max_dets, every=False)
 
     def limit_dets_per_cat(self, anns: Any, max_dets: int) -> list[Any]:
-        """Return the best detections of each category, likewise."""
+        """Return the best detections of each category; categories are in order of first appearance."""
         return _limited(anns, "category_id", max_dets, every=True)
 
     def get_top_results(self, img_id: Any, score_thrs: float) -> list[Any]:
@@ -92,7 +92,9 @@ class LVISResults(LVIS):
 
 
 def _limited(anns: Any, field: str, most: int, *, every: bool) -> list[Any]:
-    """Return the `most` best records of each value of a field; those of a group that is cut, or of `every` one, sorted."""
+    """Return the `most` best records of each value of a field; groups that are cut, or with `every` all groups, are
+    sorted.
+    """
     groups = defaultdict(list)
     for ann in anns:
         groups[ann[field]].append(ann)

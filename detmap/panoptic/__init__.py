@@ -1,7 +1,7 @@
 """Panoptic segmentation: panoptic quality, and its parts, of things and stuff.
 
 Label maps become counts of pairs of segments, pairs become matches, and these are summed by category. A `PanopticTally`
-holds what was found in each image; tallies of disjoint images merge.
+holds the matches of each image; tallies of disjoint images can be merged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Segments of predictions are matched with those of the ground truth, image by image, on threads."""
+"""Match segments of predictions with those of the ground truth, image by image, on threads."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def match(truth: SegmentedImages, found: SegmentedImages, rules: Rules, threads:
     Raises
     ------
     InputError
-        For an image without predictions, label maps of two sizes, a predicted segment that is in the label map or in the
-        JSON alone, or whose category the ground truth does not have.
+        For an image without predictions, label maps of two sizes, a predicted segment that is only in the label map or
+        only in the JSON, or whose category the ground truth lacks.
     """
     assert truth.classes is not None
     rows = {image: at for at, image in enumerate(found.image_ids)}
@@ -66,7 +66,7 @@ def _match_image(
     of_found: NDArray[np.int32],
     odd: NDArray[np.int64],
 ) -> ImageTally:
-    """Match the segments of one image; `odd` gets the numbers of wrong areas, and of images with unlisted pixels."""
+    """Match the segments of one image; `odd` receives the numbers of wrong areas, and of images with unlisted pixels."""
     own = slice(int(truth.starts[image]), int(truth.starts[image + 1]))
     theirs = slice(int(found.starts[other]), int(found.starts[other + 1]))
     ids, other_ids = truth.ids[own], found.ids[theirs]

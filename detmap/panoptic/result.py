@@ -1,4 +1,4 @@
-"""What an evaluation of panoptic segmentation gives: metrics by name, and a row per category."""
+"""The result of an evaluation of panoptic segmentation: metrics by name, and a row per category."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ class PanopticResult(Result):
 
     Parameters
     ----------
-    tally : PanopticTally
-        What matching found.
+    tally : PanopticTally The outcome of matching.
 
     Attributes
     ----------
     tally : PanopticTally
         As given.
     qualities : ndarray of float64, shape (3, K)
-        PQ, SQ and RQ of each category; NaN for one without segments, but for those that are left out.
+        PQ, SQ and RQ of each category; NaN for one without segments other than those left out.
     counts : ndarray of int64, shape (K, 4)
         Matched pairs, false segments, missed segments, and segments of the ground truth of each category.
     """
 
-    #: The arrays whose hashes an evaluation card holds.
+    #: Arrays whose hashes an evaluation card holds.
     HASHED = ("qualities", "counts")
 
     def __init__(self, tally: PanopticTally) -> None:
@@ -46,10 +45,10 @@ class PanopticResult(Result):
 
     @property
     def rules(self) -> Rules:
-        """The decisions under which it was computed."""
+        """The decisions of the evaluation."""
         return self.tally.rules
 
-    protocol = rules  # what evaluation cards and pages read
+    protocol = rules  # the name that evaluation cards and pages read
 
     @property
     def categories(self) -> tuple[tuple[Any, str], ...]:
@@ -58,11 +57,11 @@ class PanopticResult(Result):
 
     @property
     def intervals(self) -> Intervals | None:
-        """Confidence intervals by metric, ``(low, high)``, where they were asked for; else None."""
+        """Confidence intervals by metric, ``(low, high)``, if requested; else None."""
         return self._intervals
 
     def add_intervals(self, intervals: Intervals) -> None:
-        """Add the intervals that an entry point made after the metrics were."""
+        """Add the intervals, which an entry point computes after the metrics."""
         self._intervals = intervals
 
     def __repr__(self) -> str:
@@ -77,7 +76,7 @@ class PanopticResult(Result):
 
     @cached_property
     def number_of_categories(self) -> dict[str, int]:
-        """How many categories have segments that count: ``All``, ``Things`` and ``Stuff``."""
+        """The numbers of categories with segments that count: ``All``, ``Things`` and ``Stuff``."""
         known, things = ~np.isnan(self.qualities[0]), self.tally.classes.things
         groups = {"All": known, "Things": known & things, "Stuff": known & ~things}
         return {name: int(group.sum()) for name, group in groups.items()}
@@ -95,7 +94,7 @@ class PanopticResult(Result):
         return rows if self._intervals is None else widened(rows, self._intervals.of_categories(), "PQ")
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return the rows that are shown: all categories, things and stuff; with intervals a row per metric."""
+        """Return the rows for display: all categories, things and stuff; with intervals a row per metric."""
         if self._intervals is not None:
             return self.metric_rows()
         return [
@@ -133,7 +132,7 @@ class PanopticResult(Result):
         Raises
         ------
         OptionError
-            Where things or stuff have no category that counts; panopticapi divides by zero there.
+            If things or stuff have no category that counts, where panopticapi divides by zero.
         """
         found: dict[str, Any] = {}
         for name, end in (("All", ""), ("Things", "_things"), ("Stuff", "_stuff")):

@@ -1,4 +1,4 @@
-"""What an evaluation of panoptic segmentation decides."""
+"""Decisions of an evaluation of panoptic segmentation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _wrong_parts(parts: Any) -> str | None:
 @decisions.documented
 @dataclass(frozen=True)
 class Rules:
-    """Every decision on the way from matched segments to panoptic quality. Frozen."""
+    """The decisions between matched segments and panoptic quality. Frozen."""
 
     name: str = field(default="panoptic", metadata=decision("What the rules are called."))
     parts: int = field(
@@ -43,7 +43,7 @@ class Rules:
         decisions.settle(self)
 
     def describe(self) -> str:
-        """Return the decisions in one line, to stand beside a number."""
+        """Return the decisions in one line for display with a number."""
         return decisions.describe(self)
 
     def to_dict(self) -> dict[str, Any]:

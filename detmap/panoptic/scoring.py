@@ -21,7 +21,7 @@ def match(
     parts: int = 1,
     threads: int | None = None,
 ) -> PanopticTally:
-    """Match segments; return what was found, which merges with what was found in other images.
+    """Match segments and return the tally, which can be merged with those of other images.
 
     See `evaluate` for the parameters and errors.
     """
@@ -47,14 +47,14 @@ def evaluate(
     Parameters
     ----------
     ground_truth, predictions : path, bytes, or mapping
-        COCO's panoptic JSON, or what it holds as Python objects.
+        COCO's panoptic JSON, as a file, bytes or parsed.
     gt_maps, pred_maps : path, or mapping of image id to array, optional
         Folders of PNG files (extra ``images``), by default those that are named like the JSON files without ``.json``. Or
         the label maps: ids of segments, integers of shape (H, W), or colours, uint8 of shape (H, W, 3), whose ids are R +
         256 G + 65536 B. 0 is VOID.
     parts : int
-        Number of parts into which the images are split; IoUs are summed in each, and then the parts. panopticapi takes one
-        per core of the machine. It changes the last bits alone.
+        Number of parts into which the images are split; IoUs are summed in each, and then over parts. panopticapi uses
+        one per core of the machine. It only changes the last bits.
     threads : int, optional
         One per processor by default. Changes no result.
 
@@ -67,17 +67,17 @@ def evaluate(
     Raises
     ------
     InputError
-        For files that cannot be scored, an image without predictions, label maps of two sizes, a predicted segment that is
-        in the label map or in the JSON alone, or whose category the ground truth does not have.
+        For files that cannot be scored, an image without predictions, label maps of two sizes, a predicted segment that
+        is only in the label map or only in the JSON, or whose category the ground truth lacks.
     OptionError
-        Where a folder is missing, or for a number of parts that cannot be.
+        Where a folder is missing, or for an invalid number of parts.
     MissingDependencyError
         Where PNG files are to be read without Pillow.
 
     Notes
     -----
-    Kirillov, A., K. He, R. Girshick, C. Rother and P. Dollár, Panoptic segmentation (2019). As in panopticapi a segment of
-    the ground truth has the area that the JSON says, a pair matches with an IoU above 0.5, and a prediction of which more
-    than half lies on VOID and on the last crowd region of its category is left out.
+    Kirillov, A., K. He, R. Girshick, C. Rother and P. Dollár, Panoptic segmentation (2019). As in panopticapi, the area
+    of a segment of the ground truth is taken from the JSON, a pair matches with an IoU above 0.5, and a prediction with
+    more than half of its pixels on VOID and on the last crowd region of its category is left out.
     """
     return PanopticResult(match(ground_truth, predictions, gt_maps, pred_maps, parts=parts, threads=threads))

@@ -1,4 +1,4 @@
-"""What matching found in images: the IoU of every matched pair, and counts by image and category. Tallies merge."""
+"""The mergeable outcome of matching segments: the IoU of every matched pair, and counts by image and category."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from detmap.data.segments import Classes
 from detmap.errors import OptionError, shorten
 from detmap.panoptic.rules import Rules
 
-#: Whose mean a metric is: of all categories, of things, of stuff.
+#: Groups of categories that metrics average: all, things, stuff.
 GROUPS = ("", "_things", "_stuff")
 
 #: Panoptic, segmentation and recognition quality.
@@ -24,7 +24,7 @@ METRICS = tuple(f"{quality}{group}" for group in GROUPS for quality in QUALITIES
 
 
 class Sums(NamedTuple):
-    """By category: the summed ``iou`` of matched pairs, ``tp``, ``fp`` and ``fn``; shapes (..., K)."""
+    """Per category: the summed ``iou`` of matched pairs, ``tp``, ``fp`` and ``fn``; shapes (..., K)."""
 
     iou: NDArray[np.float64]
     tp: NDArray[np.float64]
@@ -45,7 +45,7 @@ class Sums(NamedTuple):
     def means(self, things: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the means of PQ, SQ and RQ over all categories, things and stuff, shape (..., 9), as `METRICS` names them.
 
-        Sums run over the categories in their order, as panopticapi's do. NaN where a group has no category that counts.
+        Sums run over the categories in order, as in panopticapi. NaN if a group has no category that counts.
         """
         qualities = self.qualities()
         columns = []
@@ -61,7 +61,7 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PanopticTally:
-    """What matching found.
+    """The outcome of matching.
 
     Attributes
     ----------
@@ -76,7 +76,8 @@ class PanopticTally:
     cell_image, cell_category : ndarray of int32, shape (c,)
         The pairs of image and category with segments, by index, in ascending order.
     cell_counts : ndarray of int64, shape (c, 4)
-        There: matched pairs, false segments, missed segments, and segments of the ground truth that are not crowd.
+        For each of these pairs: matched pairs, false segments, missed segments, and segments of the ground truth that
+        are not crowd.
     rules : Rules
         How they are summed.
     notices : dict of str to int
@@ -106,13 +107,15 @@ class PanopticTally:
         return f"<PanopticTally: {len(self.image_ids):,} images, {self.match_iou.size:,} matched segments>"
 
     def counts(self) -> NDArray[np.int64]:
-        """Return of each category its matched pairs, false, missed, and all segments of the ground truth; shape (K, 4)."""
+        """Return for each category its numbers of matched, false, missed, and all segments of the ground truth; shape
+        (K, 4).
+        """
         out = np.zeros((len(self.classes.ids), 4), np.int64)
         np.add.at(out, self.cell_category, self.cell_counts)
         return out
 
     def sums(self) -> Sums:
-        """Return the sums of all images: those of each part in the order of images, and then of the parts in theirs."""
+        """Return the sums of all images: over the images of each part in order, then over the parts in order."""
         number, images, parts = len(self.classes.ids), len(self.image_ids), min(self.rules.parts, len(self.image_ids))
         iou = np.zeros(number)
         if parts:
@@ -120,13 +123,13 @@ class PanopticTally:
             ends = np.cumsum([least + (part < larger) for part in range(parts)])
             starts = np.searchsorted(self.match_image, [0, *ends.tolist()])
             for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-                # bincount adds in order, from 0.0.
+                # bincount adds in order, starting from 0.0
                 iou = iou + np.bincount(self.match_category[begin:end], self.match_iou[begin:end], number)
         counts = self.counts().astype(np.float64)
         return Sums(iou, counts[:, 0], counts[:, 1], counts[:, 2])
 
     def weighted(self, weights: NDArray[Any]) -> Sums:
-        """Return the sums of a data set that has image *i* ``weights[i]`` times; up to rounding those of `sums`."""
+        """Return the sums of a data set that contains image *i* ``weights[i]`` times; equal to `sums` up to rounding."""
         number, own = len(self.classes.ids), weights[self.cell_image]
 
         def total(categories: NDArray[np.int32], values: NDArray[Any]) -> NDArray[np.float64]:
@@ -141,7 +144,7 @@ class PanopticTally:
         Raises
         ------
         OptionError
-            For other categories or rules, or where an image is in two of them.
+            For different categories or rules, or an image in two of them.
         """
         parts = (self, *others)
         for one in others:
@@ -178,7 +181,7 @@ class PanopticTally:
         )
 
     def in_ranking_order(self, threads: int | None = None) -> PanopticTally:
-        """Return the tally as it is: segments have no ranking."""
+        """Return the tally unchanged: segments have no ranking."""
         return self
 
     def objects(self) -> NDArray[np.int64]:
@@ -195,7 +198,7 @@ class PanopticTally:
         rules: Rules,
         notices: dict[str, int],
     ) -> PanopticTally:
-        """Return the tally of what was found in each image."""
+        """Return the tally of the outcomes of all images."""
         number = max(len(classes.ids), 1)
         matches = np.repeat(np.arange(len(found)), [one.category.size for one in found])
         category = _joined([one.category for one in found], np.int32)
@@ -225,8 +228,8 @@ class PanopticTally:
 
 
 class ImageTally(NamedTuple):
-    """Of one image: category and ``iou`` of the matched pairs, and the categories of ``false``, ``missed`` and all
-    segments of the ground truth that are not crowd (``objects``), by index.
+    """The outcome of one image: category and ``iou`` of the matched pairs, and the categories of ``false``, ``missed``
+    and all segments of the ground truth that are not crowd (``objects``), by index.
     """
 
     category: NDArray[np.int32]

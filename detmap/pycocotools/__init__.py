@@ -1,4 +1,4 @@
-"""A drop-in for pycocotools: the same names, the same numbers, the same inside.
+"""A drop-in for pycocotools: the same names, numbers and attributes.
 
 ``from detmap.pycocotools.coco import COCO`` and ``from detmap.pycocotools.cocoeval import COCOeval``; or
 `detmap.patch_pycocotools` for code that imports pycocotools itself. `detmap.pycocotools.faster` stands in for

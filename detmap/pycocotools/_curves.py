@@ -1,4 +1,4 @@
-"""Precision and recall of cells that were evaluated one by one (`evalImgs`), as pycocotools makes them."""
+"""Precision and recall from separately evaluated cells (`evalImgs`), as in pycocotools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float64]]:
-    """Return precision, recall and scores under `p` of the cells (`evalImgs`) that were evaluated under other params."""
+    """Return precision, recall and scores under `p` from cells (`evalImgs`) evaluated under other params."""
     T, R, A, M = len(p.iouThrs), len(p.recThrs), len(p.areaRng), len(p.maxDets)
     K = len(p.catIds) if p.useCats else 1
     precision, recall = np.full((T, R, K, A, M), -1.0), np.full((T, K, A, M), -1.0)
@@ -24,7 +24,8 @@ def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float
     image_places = chosen(p.imgIds, evaluated.imgIds)
     area_places = chosen(map(tuple, p.areaRng), map(tuple, evaluated.areaRng))
     caps = [cap for cap in p.maxDets if cap in set(evaluated.maxDets)]
-    for k, category in enumerate(categories if caps else ()):  # without caps no cell is looked at, nor missed
+    # without caps no cell is used, so missing ones do not matter
+    for k, category in enumerate(categories if caps else ()):
         for a, area in enumerate(area_places):
             first = (category * areas + area) * images
             held = [cell for cell in (cells[first + i] for i in image_places) if cell is not None]
@@ -32,7 +33,7 @@ def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float
             if not positives:
                 continue
             longest = max(len(cell["dtScores"]) for cell in held)
-            made: dict[Any, Any] = {}  # one for all caps that cut nothing off
+            made: dict[Any, Any] = {}  # shared by all caps that cut nothing off
             for m, cap in enumerate(caps):
                 cut = cap if cap < longest else None
                 if cut not in made:

@@ -1,9 +1,7 @@
 """Run-length masks and the overlap of boxes, on detmap's kernels: what ``pycocotools._mask`` holds.
 
-`detmap.pycocotools.mask` is its public face.
-
-What pycocotools computes from odd input is computed alike. Where it would not end, or reads memory that is not the
-input's, this raises a `detmap.InputError`, which is a ValueError.
+`detmap.pycocotools.mask` is the public module. Odd input gives the same results as in pycocotools. Where that would not
+terminate, or would read out of bounds, this raises a `detmap.InputError`, which is a ValueError.
 """
 
 from __future__ import annotations
@@ -25,15 +23,15 @@ from detmap.kernels import masks as kernels
 from detmap.kernels.assignment import box_ious
 from detmap.run_lengths import WORD, Runs, freeze, lengths_of_runs, runs_of_polygons, runs_of_text, strings_of_runs
 
-#: So much room is made at first for the strings of masks, and for each of them.
+#: Initial size of the buffer for strings of masks, in total and for each mask.
 _ROOM, _ROOM_EACH = 1 << 12, 1 << 10
 
-#: Room for the strings of several masks of which one takes much is no more than this, if it is enough for that one.
+#: Maximum size of the buffer for strings of several masks, if it suffices for the largest one.
 _MOST_ROOM = 1 << 26
 
 
 def _siz(value: Any) -> int:
-    """Return a height, width or count as C's size_t takes it: fractions are cut off."""
+    """Return a height, width or count converted to C's size_t, truncating fractions."""
     if type(value) is int and 0 <= value < 2**63:
         return value
     if isinstance(value, str | bytes) or value is None:
@@ -47,7 +45,7 @@ def _siz(value: Any) -> int:
 
 
 def _sizes(objects: list[Any]) -> Any:
-    """Return the heights and widths of masks: a pair where all are alike, else shape (n, 2)."""
+    """Return the heights and widths of masks: a single pair if all are equal, else shape (n, 2)."""
     if len(objects) == 1:
         size = objects[0]["size"]
         return _siz(size[0]), _siz(size[1])
@@ -70,12 +68,12 @@ def _bytes(counts: Any) -> bytes:
 
 
 def _listed(objects: Any) -> list[Any]:
-    len(objects)  # an iterator is refused
+    len(objects)  # refuses an iterator
     return list(objects)
 
 
 def _text(objects: list[Any]) -> bytes:
-    """Return the strings of masks, each with a NUL behind it."""
+    """Return the concatenated NUL-terminated strings of masks."""
     if len(objects) == 1:
         return _bytes(objects[0]["counts"]) + b"\0"
     counts = [item["counts"] for item in objects]
@@ -92,7 +90,7 @@ def _truncated(record: int) -> InputError:
 
 
 def _runs(objects: list[Any]) -> Runs:
-    """Return the runs of masks that are given by strings."""
+    """Return the runs of masks given by strings."""
     text = _text(objects)
     runs, bad = runs_of_text(text, _sizes(objects), len(objects))
     if bad >= 0:
@@ -101,7 +99,7 @@ def _runs(objects: list[Any]) -> Runs:
 
 
 def _spans(objects: list[Any]) -> NDArray[np.int64]:
-    """Return room for what kernels know of masks, with heights and widths in columns 2 and 3."""
+    """Return a buffer for what kernels compute of masks, with heights and widths in columns 2 and 3."""
     spans = np.empty((len(objects), 4), np.int64)
     spans[:, 2:] = _sizes(objects)
     return spans
@@ -114,7 +112,7 @@ def _records(runs: Runs) -> list[dict[str, Any]]:
 
 
 def _written(count: int, write: Callable[[int, NDArray[np.uint8], NDArray[np.int64]], int]) -> list[bytes] | None:
-    """Return `count` strings that a kernel of `coded` writes, in as many calls as it takes; None where one cannot be."""
+    """Return `count` strings written by a kernel of `coded`, in as many calls as it takes; None on failure."""
     strings: list[bytes] = []
     stops = np.empty(count, np.int64)
     begin, room = 0, _ROOM + _ROOM_EACH * count
@@ -138,7 +136,7 @@ def _of_size(strings: list[bytes], height: int, width: int) -> list[dict[str, An
 
 
 class RLEs:
-    """Masks, read: what ``_frString`` returns and ``_toString`` takes; ``n`` is their number."""
+    """Decoded masks: the return value of ``_frString`` and argument of ``_toString``; ``n`` is their number."""
 
     def __init__(self, n: Any = 0, runs: Runs | None = None) -> None:
         self._runs = Runs.empty(_siz(n)) if runs is None else runs
@@ -146,7 +144,7 @@ class RLEs:
 
 
 class Masks:
-    """Room for `n` bitmaps of height `h` and width `w`; ``np.array`` of it has the shape (h, w, n)."""
+    """Buffer for `n` bitmaps of height `h` and width `w`; ``np.array`` of it has the shape (h, w, n)."""
 
     def __init__(self, h: Any, w: Any, n: Any) -> None:
         self._pixels = np.zeros((_siz(h), _siz(w), _siz(n)), np.uint8, order="F")
@@ -167,7 +165,7 @@ def _toString(Rs: RLEs) -> list[dict[str, Any]]:
 
 
 def _regions(objects: Any) -> Any:
-    """Return boxes as an (n, 4) array, masks as the list they are, what is empty as it is."""
+    """Return boxes as an (n, 4) array, lists of masks and empty input unchanged."""
     if len(objects) == 0:
         return objects
     if type(objects) is np.ndarray:
@@ -193,17 +191,17 @@ def iou(dt: Any, gt: Any, pyiscrowd: Any) -> Any:
     dt, gt : list or ndarray
         Boxes x, y, width, height of shape (d, 4) and (g, 4), or lists of run-length masks.
     pyiscrowd : sequence of int, shape (g,)
-        Where 1 the overlap is taken over the detection's area.
+        Where 1, the overlap is divided by the detection's area.
 
     Returns
     -------
     ndarray of float64, shape (d, g), or an empty list
-        The list where there are no detections or no ground truth. Of masks of two sizes -1, where their boxes touch.
+        An empty list without detections or ground truth. -1 for masks of different sizes whose boxes touch.
 
     Raises
     ------
     InputError
-        Where the runs of two masks do not add up to the same number of pixels.
+        If the runs of two masks have different sums.
     """
     crowd = np.array(pyiscrowd, dtype=np.uint8)
     if crowd.ndim != 1:
@@ -216,7 +214,7 @@ def iou(dt: Any, gt: Any, pyiscrowd: Any) -> Any:
     else:
         for side in (found, truth):
             if type(side) is list and side:
-                _runs(side)  # its errors come first
+                _runs(side)  # raises its errors first
     if crowd.size != len(truth) and (len(truth) == 0 or len(found) == 0 or boxes[0] == boxes[1]):
         raise AssertionError("iscrowd must have the length of gt")
     if len(found) == 0 or len(truth) == 0:
@@ -242,7 +240,7 @@ def _mask_ious(text: bytes, spans: NDArray[Any], detections: int, crowd: NDArray
 
 
 def _check(status: int) -> None:
-    """Raise what a kernel of `coded` says."""
+    """Raise the error for a status of a kernel of `coded`."""
     if status == compressed_masks.FLAT:
         raise InputError("a mask of height 0 has foreground", field="size", remedy="give the image's height and width")
     if status >= 0:
@@ -258,9 +256,9 @@ def merge(rleObjs: Any, intersect: Any = 0) -> Any:
     Parameters
     ----------
     rleObjs : sequence of dict
-        Masks of one size. Of none, and of several sizes, the outcome has size [0, 0] and no runs.
+        Masks of one size. Without masks, or for different sizes, the result has size [0, 0] and no runs.
     intersect : int
-        Where not 0: what all masks share.
+        If not 0, return the intersection.
 
     Returns
     -------
@@ -273,7 +271,7 @@ def merge(rleObjs: Any, intersect: Any = 0) -> Any:
     both = int(intersect) != 0
     text, sizes, count = _text(objects), _sizes(objects), len(objects)
     if count == 0 or (type(sizes) is not tuple and (sizes != sizes[0]).any()):
-        _runs(objects)  # its errors come first
+        _runs(objects)  # raises its errors first
         return {"size": [0, 0], "counts": b""}
     height, width = sizes if type(sizes) is tuple else sizes[0].tolist()
     out = np.empty(7 * len(text), np.uint8)
@@ -341,7 +339,7 @@ def decode(rleObjs: Any) -> NDArray[np.uint8]:
 
 
 def _draw_on(runs: Runs, out: NDArray[np.uint8]) -> None:
-    """Draw masks whose runs do not add up to the image, as the original does: one behind the other, without gaps."""
+    """Draw masks whose runs do not add up to the image as pycocotools does: consecutively, without gaps."""
     lengths, values = [], []
     for first, stop in runs.spans[:, :2].tolist():
         lengths.append(lengths_of_runs(runs, first, stop))
@@ -365,7 +363,7 @@ def frBbox(bb: Any, h: Any, w: Any) -> list[dict[str, Any]]:
     height, width = _siz(h), _siz(w)
     if len(bb) and bb.shape[1] < 4:
         raise InputError(f"a box has four numbers, not {bb.shape[1]}", field="bbox")
-    if bb.flags.forc:  # as they lie in memory, in whatever order
+    if bb.flags.forc:  # in memory order, whatever that is
         bb = bb.ravel("K")[: 4 * len(bb)].reshape(-1, 4)
     left, top = bb[:, 0], bb[:, 1]
     right, bottom = left + bb[:, 2], top + bb[:, 3]
@@ -374,7 +372,7 @@ def frBbox(bb: Any, h: Any, w: Any) -> list[dict[str, Any]]:
 
 
 def _drawn(points: NDArray[Any], vertices: NDArray[Any], height: int, width: int) -> list[dict[str, Any]]:
-    """Return masks of polygons, each of which has its number of `vertices` among the points x, y."""
+    """Return masks of polygons; `vertices` is the number of vertices of each among the points x, y."""
     if max(height, width, height * width) <= WORD:
         points, ends = readonly(points, np.float64), readonly(np.cumsum(vertices), np.int64)
         strings = _written(
@@ -392,11 +390,11 @@ def _drawn(points: NDArray[Any], vertices: NDArray[Any], height: int, width: int
 
 
 def _numbers(polygons: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the coordinates of polygons, an even number of each, one behind the other; and how many each has."""
+    """Return the concatenated coordinates of polygons, an even number of each; and their numbers."""
     if type(polygons) is list and set(map(type, polygons)) == {list}:
         counts, flat = list(map(len, polygons)), list(chain.from_iterable(polygons))
         if flat and not [count for count in counts if count & 1] and set(map(type, flat)) <= {float, int}:
-            with suppress(struct.error):  # an integer beyond all floats
+            with suppress(struct.error):  # an integer too large for a float
                 return np.frombuffer(struct.pack(f"{len(flat)}d", *flat)), np.array(counts)
     arrays = []
     for polygon in polygons:
@@ -408,14 +406,14 @@ def _numbers(polygons: Any) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def frPoly(poly: Any, h: Any, w: Any) -> list[dict[str, Any]]:
-    """Return the run-length mask of each polygon, x and y in turn; an odd last number is left out."""
+    """Return the run-length mask of each polygon of alternating x and y; an odd last number is dropped."""
     height, width = _siz(h), _siz(w)
     numbers, counts = _numbers(poly)
     return _drawn(numbers.reshape(-1, 2), counts // 2, height, width)
 
 
 def _lengths(counts: Any) -> NDArray[np.uint32]:
-    """Return run lengths as C takes them: fractions are cut off."""
+    """Return run lengths converted to C integers, truncating fractions."""
     if type(counts) is list and set(map(type, counts)) == {int}:
         return np.frombuffer(array("I", counts), np.uint32)
     lengths = np.array(counts, dtype=np.uint32)
@@ -425,7 +423,7 @@ def _lengths(counts: Any) -> NDArray[np.uint32]:
 
 
 def frUncompressedRLE(ucRles: Any, h: Any, w: Any) -> list[dict[str, Any]]:
-    """Return run-length masks, compressed, of dicts whose counts are lists; their own sizes count."""
+    """Return compressed run-length masks of dicts with lists of counts; their own sizes count."""
     _siz(h), _siz(w)
     lengths, sizes = [], []
     for i in range(len(ucRles)):
@@ -442,7 +440,7 @@ def frUncompressedRLE(ucRles: Any, h: Any, w: Any) -> list[dict[str, Any]]:
 
 
 def frPyObjects(pyobj: Any, h: Any, w: Any) -> Any:
-    """Return run-length masks of polygons, boxes or uncompressed run lengths; the first one says which they are.
+    """Return run-length masks of polygons, boxes or uncompressed run lengths; the first element decides which.
 
     Parameters
     ----------
@@ -459,7 +457,7 @@ def frPyObjects(pyobj: Any, h: Any, w: Any) -> Any:
     Raises
     ------
     InputError
-        Where a coordinate is no number or too far to be drawn.
+        For a coordinate that is NaN or too large.
     """
     if type(pyobj) is np.ndarray:
         return frBbox(pyobj, h, w)

@@ -1,4 +1,4 @@
-"""Attributes and methods by a second name."""
+"""Aliases of attributes and methods."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-#: What `Params` holds, by pycocotools' names.
+#: Attributes of `Params`, by pycocotools' names.
 PARAMS = ("iouType", "imgIds", "catIds", "iouThrs", "recThrs", "maxDets", "areaRng", "areaRngLbl", "useCats")
 
 
 def also_snake_case(owner: type, names: Iterable[str]) -> None:
-    """Let attributes of a class be read and set by their names in snake case too: ``max_dets`` for ``maxDets``."""
+    """Add snake-case aliases for attributes of a class: ``max_dets`` for ``maxDets``."""
     for name in names:
         setattr(owner, _in_snake_case(name), other_name(name))
 
 
 def also_called_in_snake_case(owner: type, names: Iterable[str], defaults: bool = True, **keywords: str) -> None:
-    """Let methods be called by their names in snake case too, and their arguments so, or as `keywords` says."""
+    """Add snake-case aliases for methods and their arguments; `keywords` names exceptions."""
     for name in names:
         setattr(owner, _in_snake_case(name), _other_method(getattr(owner, name), defaults, keywords))
 
 
 def other_name(name: str) -> property:
-    """Return a property that stands for an attribute of another name."""
+    """Return a property that is an alias of another attribute."""
     return property(
         lambda self: getattr(self, name),
         lambda self, value: setattr(self, name, value),
@@ -41,7 +41,7 @@ def _other_method(method: Callable[..., Any], defaults: bool, keywords: dict[str
     signature = own.replace(parameters=renamed)
 
     def called(self: Any, *given: Any, **named: Any) -> Any:
-        signature.bind(self, *given, **named)  # a TypeError names the arguments as they are called here
+        signature.bind(self, *given, **named)  # raises a TypeError that names the arguments of the alias
         return getattr(self, name)(*given, **{words[word]: value for word, value in named.items()})
 
     called.__doc__, called.__signature__ = f"`{name}` by its other name.", signature  # type: ignore[attr-defined]

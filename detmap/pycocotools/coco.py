@@ -1,4 +1,4 @@
-"""`COCO`: a data set or a set of results in memory, with the indices that pycocotools keeps."""
+"""`COCO`: a data set or a set of results in memory, with pycocotools' indices."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _listed(ids: Any) -> Any:
 
 
 def _members(ids: Any) -> Any:
-    """Return `ids` as something that answers ``in`` as they do, fast where they can be hashed."""
+    """Return a container that answers ``in`` like `ids`, quickly if they can be hashed."""
     if isinstance(ids, str | bytes):
         return ids
     try:
@@ -47,14 +47,14 @@ def _load_json(path: Any) -> Any:
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return json.loads(data.decode())  # takes NaN, and says what is wrong as pycocotools does
+        return json.loads(data.decode())  # json accepts NaN, and raises pycocotools' errors
 
 
 @dataclass(frozen=True)
 class Results:
     """Records given to `loadRes` whose derived fields and indices are computed lazily.
 
-    ``held`` is what the first of them holds, and thus what all are taken for: "bbox", "segm" or "keypoints".
+    ``held`` is the kind of the first record, which decides for all: "bbox", "segm" or "keypoints".
     """
 
     dataset: dict[str, Any]
@@ -77,9 +77,9 @@ class COCO:
     Attributes
     ----------
     dataset : dict
-        What the file holds.
+        Content of the file.
     anns, cats, imgs : dict
-        Records by id; of records that share an id the last.
+        Records by id; the last of those that share an id.
     imgToAnns : defaultdict of list
         Image id to annotation records.
     catToImgs : defaultdict of list
@@ -87,12 +87,12 @@ class COCO:
 
     Notes
     -----
-    `loadRes` adds ``id``, ``area``, ``iscrowd``, ``bbox`` and ``segmentation`` to the records it is given, as pycocotools
-    does. That happens when an attribute or method of the returned object first looks at its annotations, which an
-    evaluation mostly does not; a record that lacks a field, or whose box is none, is then refused too.
+    `loadRes` adds ``id``, ``area``, ``iscrowd``, ``bbox`` and ``segmentation`` to its records, as in pycocotools, but
+    lazily: when an attribute or method of the returned object first reads the annotations, which evaluations mostly do
+    not need. A record without a field, or with an invalid box, is refused then.
     """
 
-    _takes_no_results = False  # pycocotools ends in an IndexError
+    _takes_no_results = False  # pycocotools raises an IndexError
 
     dataset: dict[str, Any]
     anns: dict[Any, Any]
@@ -125,7 +125,7 @@ class COCO:
         _extend(results.held, results.records)
         del self.__dict__["_results"]
         dataset = {**results.dataset, "annotations": results.records}
-        # What was assigned in the meantime stays.
+        # Attributes assigned in the meantime are kept.
         for name, value in zip(("dataset", *_INDICES), (dataset, *_index(dataset)), strict=True):
             self.__dict__.setdefault(name, value)
 
@@ -136,7 +136,7 @@ class COCO:
         return COCO()
 
     def createIndex(self) -> None:
-        """Make the indices of ``dataset`` anew."""
+        """Rebuild the indices of ``dataset``."""
         self._say("creating index...")
         made = _index(self.dataset)
         self._say("index created!")
@@ -150,16 +150,16 @@ class COCO:
             self._say(f"{key}: {value}")
 
     def getAnnIds(self, imgIds: Any = (), catIds: Any = (), areaRng: Any = (), iscrowd: Any = None) -> list[Any]:
-        """Return the ids of the annotations on these images, of these categories; an empty filter lets all pass.
+        """Return the ids of the annotations on these images, of these categories; empty filters are ignored.
 
         Parameters
         ----------
         imgIds, catIds : id or sequence of ids
             The images (in their order) and the categories.
         areaRng : (float, float)
-            Strictly between which the area must be.
+            Exclusive bounds of the area.
         iscrowd : bool, optional
-            What ``iscrowd`` must be.
+            Required value of ``iscrowd``.
         """
         imgIds, catIds = _listed(imgIds), _listed(catIds)
         if len(imgIds):
@@ -177,7 +177,7 @@ class COCO:
         return [ann["id"] for ann in anns]
 
     def getCatIds(self, catNms: Any = (), supNms: Any = (), catIds: Any = ()) -> list[Any]:
-        """Return the ids of the categories of these names, supercategories and ids; an empty filter lets all pass."""
+        """Return the ids of the categories of these names, supercategories and ids; empty filters are ignored."""
         cats = self.dataset["categories"]
         for field, wanted in (("name", catNms), ("supercategory", supNms), ("id", catIds)):
             listed = _listed(wanted)
@@ -186,7 +186,7 @@ class COCO:
         return [cat["id"] for cat in cats]
 
     def getImgIds(self, imgIds: Any = (), catIds: Any = ()) -> list[Any]:
-        """Return which of these images (all, if none are given) show every one of these categories."""
+        """Return which of these images (by default all) have all of these categories."""
         imgIds, catIds = _listed(imgIds), _listed(catIds)
         if len(imgIds) == len(catIds) == 0:
             return list(self.imgs.keys())
@@ -216,13 +216,13 @@ class COCO:
         Parameters
         ----------
         resFile : str, list of dict, or ndarray of shape (n, 7)
-            A JSON file, its records, or rows of image id, x, y, width, height, score, category id. What the first record
-            holds decides what all of them are: captions, boxes, masks or keypoints.
+            A JSON file, its records, or rows of image id, x, y, width, height, score, category id. The first record
+            decides what all of them hold: captions, boxes, masks or keypoints.
 
         Raises
         ------
         AssertionError
-            Where it is no list, or an image is not in this data set.
+            For anything but a list, or an image that is not in this data set.
         IndexError
             Where there are no results.
         """
@@ -316,7 +316,7 @@ class COCO:
         return maskUtils.decode(self.annToRLE(ann))
 
     def download(self, tarDir: Any = None, imgIds: Any = ()) -> Any:
-        """Fetch images (all, if none are given) from their ``coco_url`` into a folder, leaving those that are there."""
+        """Fetch images (by default all) from their ``coco_url`` into a folder, keeping existing files."""
         from urllib.request import urlretrieve
 
         if tarDir is None:
@@ -386,7 +386,7 @@ _INDICES = ("anns", "imgToAnns", "catToImgs", "imgs", "cats")
 
 
 def with_lists(dataset: dict[str, Any]) -> dict[str, Any]:
-    """Return a data set with lists for iterators and empty lists for missing keys."""
+    """Return a data set with iterators replaced by lists, and empty lists for missing keys."""
     lists = {name: dataset.get(name, []) for name in ("images", "annotations", "categories")}
     if all(name in dataset and hasattr(records, "__len__") for name, records in lists.items()):
         return dataset
@@ -394,12 +394,12 @@ def with_lists(dataset: dict[str, Any]) -> dict[str, Any]:
 
 
 def _once_more(values: Any) -> Any:
-    """Return a list of what an iterator gives; all else as it is."""
+    """Return a list of an iterator's items; other values unchanged."""
     return list(values) if isinstance(values, Iterator) else values
 
 
 def taking_iterators(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that takes iterators where it takes lists."""
+    """Decorate a method to accept iterators in place of lists."""
 
     @functools.wraps(method)
     def taken(self: Any, *given: Any, **named: Any) -> Any:
@@ -432,19 +432,19 @@ def _look_up(records: dict[Any, Any], ids: Any) -> Any:
 def integers(values: list[Any]) -> NDArray[np.int64]:
     """Return a list of integers as an array of int64.
 
-    Three times as fast as numpy, which has to find out what they are.
+    Three times as fast as numpy, which infers the type.
 
     Raises
     ------
     struct.error
-        Where one is no integer, or beyond 64 bits.
+        For a value that is no integer, or exceeds 64 bits.
     """
     array: NDArray[np.int64] = np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
     return array
 
 
 def _index_of(ids: list[Any]) -> Ids | None:
-    """Return the ids indexed, None where they are not all integers or all strings."""
+    """Return the ids indexed, None unless all are integers or all are strings."""
     try:
         return index_ids(integers(ids), source="results", field="image_id")
     except struct.error:
@@ -452,7 +452,7 @@ def _index_of(ids: list[Any]) -> Ids | None:
 
 
 def _extend(held: str, records: list[Any]) -> None:
-    """Write into the records of results what pycocotools' `loadRes` does."""
+    """Write into the records of results the fields that pycocotools' `loadRes` adds."""
     extend = {"bbox": _extend_box, "segm": _extend_mask, "keypoints": _extend_keypoints}[held]
     if held == "segm" and _extend_masks(records):
         return
@@ -461,12 +461,12 @@ def _extend(held: str, records: list[Any]) -> None:
 
 
 def _extend_masks(records: list[Any]) -> bool:
-    """Do as `_extend_mask` with all records at once; return whether that is possible."""
+    """Do as `_extend_mask` for all records at once; return whether that is possible."""
     try:
         masks = [ann["segmentation"] for ann in records]
         areas, boxes = maskUtils.area(masks), maskUtils.toBbox(masks)
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError):
-        return False  # one of them is no such mask
+        return False  # some record has no such mask
     for number, (ann, area, box) in enumerate(zip(records, areas, boxes, strict=True), 1):
         ann["area"] = area
         if "bbox" not in ann:

@@ -1,4 +1,4 @@
-"""`COCOeval` and `Params`: pycocotools' evaluation, on detmap's kernels as long as its inner state is not used."""
+"""`COCOeval` and `Params`: pycocotools' evaluation, on detmap's kernels unless its inner state is used."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from detmap.pycocotools._curves import accumulate
 from detmap.shapes.keypoints import rows_of
 
 _INSIDE = ("_gts", "_dts", "ious", "evalImgs")
-LENIENT = "lvis_mark"  # of detections that are ignored without a match
+LENIENT = "lvis_mark"  # marks detections that are ignored if unmatched
 _BOX, _MASK, _KEYPOINTS = "bbox", "segm", "keypoints"
-BOUNDARY = "boundary"  # only `detmap.pycocotools.faster` has it
+BOUNDARY = "boundary"  # only in `detmap.pycocotools.faster`
 
 
 class COCOeval:
@@ -43,7 +43,7 @@ class COCOeval:
     params : Params
         May be changed, in place or not, before `evaluate`.
     evalImgs : list of dict or None
-        For each category, area range and image, in this order, what matched what; may be assigned.
+        For each category, area range and image, in this order, the matches; may be assigned.
     eval : dict
         ``precision`` and ``scores`` (T, R, K, A, M), ``recall`` (T, K, A, M), ``counts``, ``params`` and ``date``.
     stats : ndarray of float64
@@ -53,10 +53,10 @@ class COCOeval:
 
     Notes
     -----
-    Evaluations run whole on detmap's kernels. ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are then made when one of them
-    is first read, from the records as they are at that time. Where a method is overridden, ``evalImgs`` was read or
-    assigned, or ids, shapes and params are unusual, every image is evaluated by itself as pycocotools does it. The
-    numbers are the same.
+    Evaluations run whole on detmap's kernels. ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are then computed when one
+    of them is first read, from the records as they are at that time. If a method is overridden, ``evalImgs`` was read
+    or assigned, or ids, shapes or params are unusual, images are evaluated one by one as in pycocotools, with the same
+    numbers.
     """
 
     evalImgs: Any
@@ -64,7 +64,7 @@ class COCOeval:
     _gts: Any
     _dts: Any
     _poses: tuple[str, ...] = (_KEYPOINTS,)
-    _refusal: type[Exception] = Exception  # of an unknown iouType
+    _refusal: type[Exception] = Exception  # for an unknown iouType
 
     def __init__(self, cocoGt: Any = None, cocoDt: Any = None, iouType: str = _MASK) -> None:
         if not iouType:
@@ -95,7 +95,7 @@ class COCOeval:
         return self.__dict__
 
     def _open(self) -> None:
-        """Make what a fast evaluation left out; what was assigned in the meantime stays."""
+        """Compute what a fast evaluation left out; attributes assigned in the meantime are kept."""
         snapshot: fast.Snapshot = self.__dict__["_snapshot"]
         p = snapshot.params
         found = snapshot.dts()
@@ -133,11 +133,11 @@ class COCOeval:
         return records
 
     def _compared(self, image: Any, category: Any) -> bool:
-        """Return whether the overlaps of a cell are asked for; others are an empty list."""
+        """Return whether the overlaps of a cell are needed; otherwise they are an empty list."""
         return True
 
     def _whole(self) -> bool:
-        """Return whether the steps of `evaluate` are detmap's own, so that they may be taken all at once."""
+        """Return whether no step of `evaluate` is overridden, so that they may be taken all at once."""
         return all(
             getattr(type(self), name, None) is method and name not in self.__dict__ for name, method in _STEPS.items()
         )
@@ -162,11 +162,11 @@ class COCOeval:
         self.eval = {}
 
     def _federated(self) -> fast.Federated | None:
-        """Return which categories were looked for on each image, where that counts."""
+        """Return which categories were looked for on each image, if that is used."""
         return None
 
     def _judged(self, gts: list[Any], dts: list[Any]) -> list[Any]:
-        """Return the detections of categories that were looked for; those that are ignored without a match are marked."""
+        """Return the detections of categories that were looked for; those ignored if unmatched are marked."""
         federated = self._federated()
         if federated is None:
             return dts
@@ -180,7 +180,7 @@ class COCOeval:
         return kept
 
     def _add_boundaries(self, data: Any, anns: list[Any]) -> None:
-        """Write down the boundaries of a data set's masks, where these are compared."""
+        """Add the boundaries of a data set's masks, if these are compared."""
 
     def evaluate(self) -> None:
         """Match the detections of every image with its ground truth."""
@@ -210,7 +210,7 @@ class COCOeval:
             how = dilation, self._own_area(), self._federated()
             snapshot = fast.take(self.params, data, self._records, frozen, *how)
         except fast.UNUSUAL:
-            return False  # the faithful path has the answer, or raises what pycocotools does
+            return False  # the faithful path has the answer, or raises pycocotools' error
         if self.params.iouType == BOUNDARY:
             self._add_boundaries(self.cocoGt, snapshot.gts)
         for name in _INSIDE:
@@ -222,7 +222,7 @@ class COCOeval:
 
     def _evaluate_images(self) -> None:
         p = self.params
-        self._prepare()  # where it fails, evalImgs and the rest stay as they were
+        self._prepare()  # if it raises, evalImgs and other attributes are unchanged
         if self.__dict__.pop("_snapshot", None):
             self.ious = {}
         categories = p.catIds if p.useCats else [-1]
@@ -255,11 +255,11 @@ class COCOeval:
         return _cell_oks(self.params, self._gts, self._dts, imgId, catId, self._own_area())
 
     def _own_area(self) -> bool:
-        """Return whether keypoints are compared by an object's own area, and not by its box."""
+        """Return whether keypoints are compared by an object's own area rather than its box's."""
         return bool(getattr(self, "use_area", True))
 
     def evaluateImg(self, imgId: Any, catId: Any, aRng: Any, maxDet: Any) -> Any:
-        """Return what matched what in one image, for one category and area range; None where there is nothing."""
+        """Return the matches of one image, for one category and area range; None for an empty cell."""
         return _evaluate_cell(self.params, self._gts, self._dts, self.ious, imgId, catId, [aRng], maxDet)[0]
 
     def accumulate(self, p: Any = None) -> None:
@@ -268,7 +268,7 @@ class COCOeval:
         Parameters
         ----------
         p : Params, optional
-            Selects among what was evaluated; by default ``params``.
+            Selects among the evaluated cells; by default ``params``.
         """
         self._say("Accumulating evaluation results...")
         tic = time.time()
@@ -301,13 +301,15 @@ class COCOeval:
             stats[i] = self._summarize(precision, threshold, area, cap if cap > 2 else self.params.maxDets[cap])
         self.stats = stats
 
-    #: What the lines of a summary say behind the cap.
+    #: Suffix of the lines of a summary, after the cap.
     _whose = ""
 
     def _summarize(
         self, ap: int = 1, iouThr: Any = None, areaRng: str = "all", maxDets: int = 100, places: Any = None
     ) -> Any:
-        """Print one number and return it: the mean of what is defined, -1 where nothing is; `places` are of categories."""
+        """Print one number and return it: the mean of defined values, -1 if there are none; `places` are indices of
+        categories.
+        """
         p = self.params
         areas = [i for i, label in enumerate(p.areaRngLbl) if label == areaRng]
         caps = [i for i, cap in enumerate(p.maxDets) if cap == maxDets]
@@ -333,19 +335,19 @@ class COCOeval:
 
 
 def unique_of_any(ids: Any) -> list[Any]:
-    """Return ids, each once and in order, of an iterator too, which pycocotools takes for one id that no image has."""
+    """Return distinct ids in order; also of an iterator, which pycocotools takes for a single id."""
     return list(np.unique(list(ids) if isinstance(ids, Iterator) else ids))
 
 
 _STEPS = {name: getattr(COCOeval, name) for name in ("_prepare", "computeIoU", "computeOks", "evaluateImg")}
 
 
-#: Least and largest area by name, in square pixels.
+#: Minimum and maximum area by name, in square pixels.
 _AREAS = {"all": (0, 1e5**2), "small": (0, 32**2), "medium": (32**2, 96**2), "large": (96**2, 1e5**2)}
 
 
 class Params:
-    """What is evaluated, and how.
+    """Parameters of an evaluation.
 
     Parameters
     ----------
@@ -359,11 +361,11 @@ class Params:
     iouThrs, recThrs : ndarray of float64
         Overlap and recall thresholds.
     areaRng : list of [float, float]
-        Least and largest area, both included; ``areaRngLbl`` names them.
+        Minimum and maximum area, inclusive; ``areaRngLbl`` names them.
     maxDets : list of int
         Caps on the detections of a category in an image.
     useCats : {0, 1}
-        0 makes one category of all.
+        0 merges all categories.
     """
 
     def __init__(self, iouType: str = _MASK) -> None:
@@ -377,11 +379,11 @@ class Params:
         self.useSegm: Any = None  # replaced by iouType
 
     def setDetParams(self) -> None:
-        """Take the settings for boxes and masks."""
+        """Set the defaults for boxes and masks."""
         self._set([1, 10, 100], ["all", "small", "medium", "large"])
 
     def setKpParams(self) -> None:
-        """Take the settings for keypoints."""
+        """Set the defaults for keypoints."""
         self._set([20], ["all", "medium", "large"])
         limbs = [0.26, 0.25, 0.25, 0.35, 0.35, 0.79, 0.79, 0.72, 0.72, 0.62, 0.62, 1.07, 1.07, 0.87, 0.87, 0.89, 0.89]
         self.kpt_oks_sigmas = np.array(limbs) / 10.0
@@ -397,7 +399,7 @@ class Params:
         self.useCats: Any = 1
 
 
-#: What `summarize` prints: precision or recall, IoU threshold, area range, and the cap or its place in ``maxDets``.
+#: Rows of `summarize`: precision or recall, IoU threshold, area range, and the cap or its index in ``maxDets``.
 _BOX_ROWS: list[tuple[int, float | None, str, int]] = [
     (1, None, "all", 100),
     (1, 0.5, "all", 2),
@@ -421,7 +423,7 @@ def _by_cell(records: list[Any]) -> defaultdict[Any, list[Any]]:
 
 
 def _cell(p: Any, cells: Any, image: Any, category: Any) -> list[Any]:
-    """Return the records of a cell: of all categories, one after the other, where categories are not used."""
+    """Return the records of a cell; with categories unused, of all categories in sequence."""
     if p.useCats:
         records: list[Any] = cells[image, category]
         return records
@@ -479,9 +481,9 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any, own_area: A
             x, y = found[0::3], found[1::3]
             if visible.any():
                 dx, dy = x - own[0::3], y - own[1::3]
-            else:  # how far outside of the doubled box
+            else:  # distance outside of the doubled box
                 none = np.zeros(len(sigmas))
-                if x.shape != none.shape or y.shape != none.shape:  # one point would do for all
+                if x.shape != none.shape or y.shape != none.shape:  # a single point would be broadcast
                     raise ValueError(f"a pose of {len(x)} points where there are {len(sigmas)} sigmas")
                 dx = np.maximum(none, (left - width) - x) + np.maximum(none, x - (left + width * 2))
                 dy = np.maximum(none, (top - height) - y) + np.maximum(none, y - (top + height * 2))
@@ -493,8 +495,8 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any, own_area: A
 
 
 def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) -> Any:
-    """Return the similarities of a cell, where all are plain numbers, as many as there are sigmas; else None."""
-    # What is refused in another way than here, and what is not of float64 or int64, is left to `_cell_oks`.
+    """Return the similarities of a cell if all values are plain numbers, as many as there are sigmas; else None."""
+    # Input that is refused differently, or is neither float64 nor int64, is left to `_cell_oks`.
     size = 3 * variances.size
     listed = points + [np.array(g["keypoints"]) for g in gt]
     plain = all(one.shape == (size,) and one.dtype in (np.float64, np.int64) for one in listed)
@@ -522,7 +524,7 @@ def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) 
 
 
 def _evaluate_cells(p: Any, gts: Any, dts: Any, ious: Any) -> list[Any]:
-    """Return `_evaluate_cell` of every cell: by category, area range and image."""
+    """Return `_evaluate_cell` for every cell, by category, area range and image."""
     out: list[Any] = []
     for category in p.catIds if p.useCats else [-1]:
         made = [_evaluate_cell(p, gts, dts, ious, image, category, p.areaRng, p.maxDets[-1]) for image in p.imgIds]
@@ -534,7 +536,7 @@ def _evaluate_cells(p: Any, gts: Any, dts: Any, ious: Any) -> list[Any]:
 def _evaluate_cell(
     p: Any, gts: Any, dts: Any, ious: Any, image: Any, category: Any, area_ranges: Any, cap: Any
 ) -> list[Any]:
-    """Return what matched what in one cell, for each area range."""
+    """Return the matches of one cell for each area range."""
     gt, dt = _cell(p, gts, image, category), _cell(p, dts, image, category)
     if not gt and not dt:
         return [None] * len(area_ranges)
@@ -590,10 +592,10 @@ def _above_zero(identity: Any) -> bool:
     try:
         return float(identity) > 0
     except (TypeError, ValueError):
-        return False  # of no matter: writing it down raises
+        return False  # does not matter, because writing it raises
 
 
 def _write_ids(out: NDArray[np.float64], places: NDArray[np.int64], records: list[Any]) -> None:
-    """Write the id of the record at each place, where there is one."""
+    """Write the id of the record at each place, if there is one."""
     for t, i in zip(*np.nonzero(places >= 0), strict=True):
         out[t, i] = records[places[t, i]]["id"]

@@ -1,4 +1,4 @@
-"""A whole evaluation on detmap's kernels: records to columns, to a tally, to pycocotools' arrays."""
+"""A whole evaluation on detmap's kernels: from records to columns, a tally, and pycocotools' arrays."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from detmap.pycocotools.coco import Results
 from detmap.pycocotools.records import Columns, Segmentations, UnusualError
 from detmap.shapes import Boxes, Column
 
-#: Kinds of shapes that `take` knows.
+#: Kinds of shapes that `take` supports.
 KINDS = ("bbox", "segm", "boundary", "keypoints")
 
-#: What `take` raises for what is unusual, and for records that pycocotools refuses in its own way.
+#: Exceptions of `take` for unusual input, and for records that pycocotools refuses in its own way.
 UNUSUAL = (
     UnusualError, DetmapError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, struct.error
 )  # fmt: skip
 
 
 class Federated(NamedTuple):
-    """Of LVIS, for each image: categories that are not on it, and those of which not all objects are annotated."""
+    """LVIS's lists for each image: categories that are not on it, and those not exhaustively annotated."""
 
     negatives: Mapping[Any, Any]
     not_exhaustive: Mapping[Any, Any]
@@ -45,20 +45,20 @@ class Federated(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What `COCOeval.evaluate` found, and how to look at it again pair by pair.
+    """The outcome of `COCOeval.evaluate`, with access to its records.
 
     Attributes
     ----------
     params : Params
-        As they were; a copy.
+        A copy of the parameters.
     gts : list of dict
         The ground truth.
     dts : callable
         Returns the detections' records.
     results : COCO
-        Their data set.
+        The data set of the detections.
     tally : Tally
-        What was matched.
+        The outcome of matching.
     """
 
     params: Any
@@ -68,7 +68,7 @@ class Snapshot:
     tally: Tally
 
     def accumulate(self, p: Any) -> dict[str, NDArray[np.float64]] | None:
-        """Return precision, recall and scores under the params `p`; None where they ask for something else."""
+        """Return precision, recall and scores under the params `p`; None if they ask for more than was matched."""
         own = self.params
         if not (
             list(p.imgIds) == own.imgIds
@@ -92,7 +92,7 @@ class Snapshot:
         return made
 
     def agrees(self, images: list[Any]) -> bool:
-        """Return whether `images`, what every image was found to have, gives the same bits of every array."""
+        """Return whether `images`, the outcomes of all images, give the same bits in every array."""
         p = copy.copy(self.params)
         p.catIds = p.catIds if p.useCats else [-1]
         own, theirs = self.accumulate(p), accumulate(p, self.params, images)
@@ -108,16 +108,15 @@ def take(
     own_area: bool = True,
     federated: Federated | None = None,
 ) -> Snapshot:
-    """Match what the params `p`, of which `frozen` is a copy, select of ground truth and results.
-
-    `select` returns the annotations of one that pass filters; `dilation` is that of boundaries; `own_area` says whether
-    poses are compared by the areas of objects, and not by a share of their boxes. `federated` says which categories were
-    looked for on each image, where that counts.
+    """Match the ground truth and results selected by the params `p`, of which `frozen` is a copy. `select` returns
+    annotations that pass filters; `dilation` is that of boundaries; `own_area` says whether poses are compared by the
+    areas of objects rather than a share of their boxes; `federated` holds the categories looked for on each image, if
+    used.
 
     Raises
     ------
     One of `UNUSUAL`
-        Where only the faithful path has the answer. No record was changed then.
+        If only the faithful path has the answer. Records are then unchanged.
     """
     coco_gt, coco_dt = data
     protocol = _protocol(p, dilation, own_area)
@@ -188,7 +187,7 @@ def take(
 def _lists(
     federated: Federated | None, images: NDArray[Any], categories: Any
 ) -> tuple[CategoryLists | None, CategoryLists | None]:
-    """Return the lists of images, with categories by their places."""
+    """Return the lists of images, with categories as indices."""
     if federated is None:
         return None, None
     place, wanted = {category: k for k, category in enumerate(categories)}, set(images.tolist())
@@ -202,7 +201,7 @@ def _lists(
 
 
 def _protocol(p: Any, dilation: float | None, own_area: bool) -> Protocol:
-    """Return the decisions that the params stand for."""
+    """Return the protocol that the params stand for."""
     changes: dict[str, Any] = {"iou_type": p.iouType}
     thresholds = _floats(p.iouThrs)
     if p.useCats not in (0, 1):
@@ -213,7 +212,7 @@ def _protocol(p: Any, dilation: float | None, own_area: bool) -> Protocol:
             raise UnusualError
         changes |= {"sigmas": tuple(sigmas.tolist()), "oks_area": "area" if own_area else "bbox*0.53, ranges by area"}
     elif p.iouType != "bbox" and min(thresholds) <= 0:
-        raise UnusualError  # masks of several sizes have an overlap of -1
+        raise UnusualError  # masks of different sizes have an overlap of -1
     if p.iouType == "boundary":
         changes["dilation"] = dilation
     return replace(
@@ -229,12 +228,12 @@ def _protocol(p: Any, dilation: float | None, own_area: bool) -> Protocol:
 
 
 def _zeros(ids: list[Any]) -> NDArray[np.bool_]:
-    """Return which ids of annotations pycocotools takes for 0.
+    """Return which annotation ids pycocotools converts to 0.
 
     Raises
     ------
     ValueError
-        For strings that are no numbers: pycocotools raises it where a detection takes such an annotation.
+        For strings that are no numbers, as pycocotools raises when a detection takes such an annotation.
     """
     known = reading.ids_of(ids)
     if known.dtype.kind != "U":
@@ -246,7 +245,7 @@ def _zeros(ids: list[Any]) -> NDArray[np.bool_]:
 
 def _waiting(coco: Any, kind: str) -> Results | None:
     """Return results whose records are still unread, if they can be used unchanged."""
-    if not type(coco).__module__.startswith("detmap.pycocotools."):  # another's class may select in its own way
+    if not type(coco).__module__.startswith("detmap.pycocotools."):  # other classes may select differently
         return None
     results: Results | None = coco.__dict__.get("_results")
     if results is None or (kind in ("bbox", "keypoints") and results.held not in ("bbox", kind)):
@@ -258,7 +257,7 @@ def _waiting(coco: Any, kind: str) -> Results | None:
 
 @dataclass(frozen=True)
 class _Side:
-    """Ground truth or detections that are evaluated: records, their fields, their shapes; and masks to be written back."""
+    """One side of an evaluation: records, their fields and shapes, and masks to be written back."""
 
     records: Sequence[Any]
     columns: Columns
@@ -270,7 +269,7 @@ class _Side:
         cls, p: Any, coco: Any, records: list[Any], results: Results | None, images: Any, categories: Any,
         *, scored: bool = True,
     ) -> _Side:  # fmt: skip
-        """Read what lies on these images and is of these categories."""
+        """Read the records on these images and of these categories."""
         kind = p.iouType
         masks = Segmentations(records, coco) if kind in ("segm", "boundary") else None
         boxed = (
@@ -295,7 +294,7 @@ class _Side:
 
 
 def _areas(found: _Side, results: Results | None, kind: str) -> NDArray[np.float64] | None:
-    """Return the areas of detections as area ranges look at them; None for those of their shapes."""
+    """Return the areas of detections for area ranges; None for the areas of their shapes."""
     sides = found.columns.boxes[:, 2:]
     areas = sides[:, 0] * sides[:, 1]
     if results is None:

@@ -1,4 +1,4 @@
-"""faster_coco_eval's classes on the drop-in: what they have beyond pycocotools."""
+"""faster_coco_eval's classes on the drop-in, with their additions to pycocotools."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from detmap.pycocotools.faster_coco import COCO, signed
 __all__ = ["COCO", "COCOeval", "COCOeval_faster", "Params"]
 
 _log = logging.getLogger(__name__)
-#: Precision (1) or recall (0), IoU threshold, area range, cap.
+#: Row of a summary: precision (1) or recall (0), IoU threshold, area range, cap.
 _Row = tuple[int, float | None, str, int]
-#: The names of recall at COCO's caps; at others it is named by the cap.
+#: Names of recall at COCO's caps; other caps are named by number.
 _CAPS = {1: "all", 10: "second", 100: "third"}
 _CROWD = "keypoints_crowd"
 _KINDS = ("segm", "bbox", cocoeval.BOUNDARY, "keypoints", _CROWD)
-#: What a record may lack.
+#: Defaults of fields that a record may lack.
 _DEFAULTS = {"iscrowd": 0, "area": 0, "num_keypoints": 0}
 
 
 class Params(cocoeval.Params):
-    """What is evaluated, and how; see `detmap.pycocotools.cocoeval.Params`.
+    """Parameters of an evaluation; see `detmap.pycocotools.cocoeval.Params`.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Params(cocoeval.Params):
     kpt_sigmas : sequence of float, optional
         How far annotators disagree on each keypoint, instead of COCO's.
     ranges : mapping of str to [float, float], optional
-        Least and largest area by name, instead of COCO's three.
+        Minimum and maximum area by name, instead of COCO's three.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Params(cocoeval.Params):
 
     @property
     def useSegm(self) -> Any:
-        """1 where masks are evaluated; by its old name."""
+        """1 if masks are evaluated; the former name of the option."""
         return int(self.iouType == "segm")
 
     @useSegm.setter
@@ -78,7 +78,7 @@ also_snake_case(Params, [*PARAMS, "imgCountLbl"])
 
 
 class COCOeval_faster(cocoeval.COCOeval):
-    """The evaluation of results against a data set; says what it does to a function, and names its numbers.
+    """The evaluation of results against a data set, with named results and a function that receives its output.
 
     Parameters
     ----------
@@ -87,9 +87,9 @@ class COCOeval_faster(cocoeval.COCOeval):
     iouType : {"segm", "bbox", "keypoints", "keypoints_crowd", "boundary"}
         What overlap is measured on.
     ranges : dict of str to [float, float], optional
-        Least and largest area by name, instead of COCO's three.
+        Minimum and maximum area by name, instead of COCO's three.
     print_function : callable of str
-        Told what goes on, and the summary's lines; by default a logger.
+        Receives progress messages and the summary's lines; by default a logger.
     extra_calc : bool
         Let `accumulate` mark each annotation as found or not, see `math_matches`.
     kpt_oks_sigmas : sequence of float, optional
@@ -98,8 +98,8 @@ class COCOeval_faster(cocoeval.COCOeval):
         False: keypoints are compared by 0.53 of the area of an object's box instead of its ``area``, as CrowdPose has it.
     lvis_style : bool
         Take LVIS's lists of categories: detections of categories that were not looked for on their image are left out, and
-        those without a match are ignored where not all objects are annotated. Caps and the rest are COCO's, so that the
-        numbers are not LVIS's: `detmap.lvis` and ``protocol="lvis"`` have these. Not of keypoints.
+        those without a match are ignored where not all objects are annotated. Caps and other rules are COCO's, so the
+        numbers are not LVIS's: use `detmap.lvis` or ``protocol="lvis"`` for these. Not for keypoints.
     boundary_dilation_ratio : float
         How far from the contour a boundary reaches, as a share of the image's diagonal.
     separate_eval, boundary_cpu_count, rle_iou_max_workers
@@ -108,10 +108,10 @@ class COCOeval_faster(cocoeval.COCOeval):
     Attributes
     ----------
     all_stats : ndarray of float64
-        What `summarize` prints: the numbers in ``stats``, and for boxes and masks recall at overlaps of 0.5 and 0.75; after
-        `extra_calc` two more.
+        The numbers of `summarize`: those in ``stats``, and for boxes and masks recall at overlaps of 0.5 and 0.75;
+        after `extra_calc` two more.
     matched : bool
-        Whether annotations are marked.
+        Whether annotations have been marked.
 
     Raises
     ------
@@ -165,7 +165,7 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     @property
     def eval(self) -> dict[str, Any]:
-        """What `accumulate` found; made when it is first looked at after `evaluate` alone, unless ``separate_eval``."""
+        """The output of `accumulate`; computed lazily after `evaluate` alone, unless ``separate_eval``."""
         if not self._found and self._paramsEval and not self.separate_eval:
             with self._silently():
                 self._accumulate()
@@ -190,7 +190,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         return Params(kind, *self._made_with)
 
     def _records(self, data: Any, filters: Mapping[str, Any]) -> list[Any]:
-        """Return copies, which have what records may lack."""
+        """Return copies with defaults for missing fields."""
         return [{**_DEFAULTS, **record} for record in super()._records(data, filters)]
 
     def _federated(self) -> fast.Federated | None:
@@ -202,7 +202,7 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     @property
     def freq_groups(self) -> list[list[int]]:
-        """The places of categories in the params, for each of the groups ``imgCountLbl``."""
+        """The indices of categories in the params for each group in ``imgCountLbl``."""
         labels: list[str] = vars(self.params)["imgCountLbl"]
         groups: list[list[int]] = [[] for _ in labels]
         for place, category in enumerate(self.cocoGt.loadCats(self.params.catIds)):
@@ -223,7 +223,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         super().evaluate()
 
     def _add_boundaries(self, data: Any, anns: list[Any]) -> None:
-        """Write the boundary of each mask beside it, as ``boundary``, also into the data set's own record."""
+        """Add the boundary of each mask as ``boundary``, also to the data set's own record."""
         masks = Masks.from_rle([ann["segmentation"] for ann in anns], source="segmentation")
         made = masks.boundary(self.boundary_dilation_ratio).to_rle()
         for ann, boundary in zip(anns, made, strict=True):
@@ -232,12 +232,12 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     def _evaluate_images(self) -> None:
         super()._evaluate_images()
-        # The fast path leaves NaN to this one; the original refuses it in every cell that is evaluated.
+        # The fast path leaves NaN scores to this one; the original refuses them in every evaluated cell.
         for (image, category), found in self._dts.items():
             for d in found:
                 score = d.get("score")
                 if score != score and image in self.params.imgIds and category in self.params.catIds:
-                    self.evalImgs, self._paramsEval = [], {}  # so that nothing can be made of it
+                    self.evalImgs, self._paramsEval = [], {}  # so that nothing can be accumulated
                     raise InputError(
                         "Detection scores must not be NaN",
                         source="results",
@@ -247,11 +247,11 @@ class COCOeval_faster(cocoeval.COCOeval):
                         remedy="leave out the record: NaN has no place in a ranking",
                     )
 
-    #: `evalImgs` by the name that evaluators of batches read and assign.
+    #: Alias of `evalImgs` that batch evaluators read and assign.
     _evalImgs_cpp = other_name("evalImgs")
 
     def accumulate(self, p: Any = None) -> None:
-        """Turn the matches into precision and recall, put them into ``eval``, and mark annotations where asked for.
+        """Turn the matches into precision and recall, put them into ``eval``, and mark annotations if requested.
 
         Raises
         ------
@@ -271,14 +271,14 @@ class COCOeval_faster(cocoeval.COCOeval):
         p = self.params if p is None else p
         categories = p.catIds
         super().accumulate(p)
-        p.catIds = categories  # pycocotools leaves [-1] there without classes, and so cannot evaluate again
+        p.catIds = categories  # pycocotools leaves [-1] there without classes, and cannot evaluate again
         self._found = faster_metrics.Accumulated(self._found, self)
 
     def math_matches(self) -> None:
-        """Write into the annotations who found whom.
+        """Write the matches into the annotations.
 
-        A detection that found an object at any of the thresholds gets ``tp``, ``gt_id`` and ``iou``, another ``fp``; an
-        object that was found gets ``dt_id``, another ``fn``.
+        A detection that is matched at any threshold gets ``tp``, ``gt_id`` and ``iou``, others ``fp``; a matched object
+        gets ``dt_id``, others ``fn``.
         """
         faster_metrics.mark(self.cocoGt.anns, self.cocoDt.anns, self.eval["matched"])
 
@@ -313,7 +313,7 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     @staticmethod
     def calc_auc(recall_list: Any, precision_list: Any, method: str = "c++") -> float:
-        """Return the area under a curve of precision over recall, which is made to fall first.
+        """Return the area under the envelope of a curve of precision over recall.
 
         Parameters
         ----------
@@ -334,7 +334,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         return faster_metrics.extended(self)
 
     def _rows(self) -> list[tuple[str, _Row | None]]:
-        """Return the names of what `summarize` prints, and what it is; None is 0, and not printed."""
+        """Return the names and rows of `summarize`; a row None is 0, and not printed."""
         p = self.params
         most, areas = p.maxDets[-1], [] if p.iouType == _CROWD else p.areaRngLbl[1:]
         rows: list[tuple[str, _Row | None]] = []
@@ -401,8 +401,8 @@ class COCOeval_faster(cocoeval.COCOeval):
 
         Notes
         -----
-        The mean is over all of ``precision``, -1 where there is nothing to be found, and rounded to four decimals.
-        Afterwards ``params`` and ``eval`` are those of the hard images, as in the original.
+        The mean is over all of ``precision``, -1 without positives, and rounded to four decimals. Afterwards ``params``
+        and ``eval`` are those of the hard images, as in the original.
         """
         out = []
         with self._silently():
@@ -449,6 +449,6 @@ class COCOeval_faster(cocoeval.COCOeval):
 
 
 class COCOeval(COCOeval_faster):
-    """`COCOeval_faster` that prints what it says, as pycocotools does, unless told otherwise."""
+    """`COCOeval_faster` that prints its output like pycocotools by default."""
 
     _told = staticmethod(print)

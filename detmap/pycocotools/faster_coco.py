@@ -1,4 +1,4 @@
-"""faster_coco_eval's `COCO` on the drop-in: what it has beyond pycocotools'."""
+"""faster_coco_eval's `COCO` on the drop-in, with its additions to pycocotools'."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _log = logging.getLogger(__name__)
 
 
 def signed(thing: object, arguments: str) -> str:
-    """Return what the original's objects are shown as."""
+    """Return the repr that the original's objects have."""
     return (
         f"{type(thing).__name__}({arguments}) # __author__='The detmap developers'; __version__='{detmap.__version__}';"
     )
 
 
 class COCO(coco.COCO):
-    """A data set, or results on one; says what it does to a function.
+    """A data set, or results on one, with a function that receives its output.
 
     Parameters
     ----------
     annotation_file : path, dict, optional
-        A JSON file in COCO's format, or what one holds.
+        A JSON file in COCO's format, or its parsed content.
     use_deepcopy : bool
-        Leave the records of a dict, and those given to `loadRes`, as they are.
+        Leave the records of a dict, and those given to `loadRes`, unchanged.
     print_function : callable of str
-        Told what goes on; by default a logger.
+        Receives progress messages; by default a logger.
 
     Notes
     -----
-    As in the original, image ids become integers. An annotation without ``iscrowd`` is evaluated as no crowd, one without
-    ``num_keypoints`` as one that has none, and one without ``area`` as one of 0: it is small. Its record stays as it is.
+    As in the original, image ids become integers. Missing ``iscrowd``, ``num_keypoints`` and ``area`` of an annotation
+    count as 0; its record is unchanged.
     """
 
     _takes_no_results = True
@@ -73,13 +73,13 @@ class COCO(coco.COCO):
 
     @staticmethod
     def load_json(json_file: Any, use_deepcopy: bool | None = False) -> Any:
-        """Return what a JSON file holds, or a copy of what is no path: a deep one with `use_deepcopy`."""
+        """Return the content of a JSON file, or a copy of any other value: a deep one with `use_deepcopy`."""
         if isinstance(json_file, str | os.PathLike):
             return coco._load_json(json_file)
         return copy.deepcopy(json_file) if use_deepcopy else json_file.copy()
 
     def createIndex(self) -> None:
-        """Make the indices of ``dataset`` anew."""
+        """Rebuild the indices of ``dataset``."""
         self.dataset.update({name: list(value) for name, value in self.dataset.items() if isinstance(value, Iterator)})
         _make_integers(self.dataset.get("images", ()), "id")
         _make_integers(self.dataset.get("annotations", ()), "image_id")
@@ -112,16 +112,16 @@ class COCO(coco.COCO):
         return super().loadRes(anns)
 
     def getAnnIds(self, imgIds: Any = None, catIds: Any = None, areaRng: Any = None, iscrowd: Any = None) -> list[Any]:
-        """Return the ids of the annotations that pass all filters; None and an empty one let all pass."""
+        """Return the ids of the annotations that pass all filters; None and empty filters are ignored."""
         between = _listed(areaRng)
-        images = dict.fromkeys(_listed(imgIds))  # pycocotools lists an image as often as it is named
+        images = dict.fromkeys(_listed(imgIds))  # pycocotools repeats an image that is given repeatedly
         ids = super().getAnnIds(list(images), _listed(catIds), between if len(between) == 2 else [])
         if iscrowd is None:
             return ids
         return [i for i in ids if int(self.anns[i].get("iscrowd", 0)) == int(iscrowd)]
 
     def getCatIds(self, catNms: Any = None, supNms: Any = None, catIds: Any = None) -> list[Any]:
-        """Return the ids of the categories that pass all filters; None and an empty one let all pass."""
+        """Return the ids of the categories that pass all filters; None and empty filters are ignored."""
         filters = {"name": _listed(catNms), "supercategory": _listed(supNms), "id": _listed(catIds)}
         if isinstance(catNms, str):
             filters["name"] = [catNms]
@@ -132,7 +132,7 @@ class COCO(coco.COCO):
         return [cat["id"] for cat in cats if all(cat.get(field) in wanted for field, wanted in used.items())]
 
     def getImgIds(self, imgIds: Any = None, catIds: Any = None) -> list[Any]:
-        """Return the ids of the images that pass both filters; None and an empty one let all pass."""
+        """Return the ids of the images that pass both filters; None and empty filters are ignored."""
         return super().getImgIds(_listed(imgIds), _listed(catIds))
 
     def loadAnns(self, ids: Any = None) -> list[Any]:
@@ -153,7 +153,7 @@ class COCO(coco.COCO):
         Parameters
         ----------
         separate_fn : bool
-            Give annotations that were not found, marked ``fn``, categories of their own, named ``…_fn``.
+            Give unmatched annotations, marked ``fn``, categories of their own, named ``…_fn``.
         """
         cats = [dict(cat) for cat in self.cats.values()]
         anns = [dict(ann) for ann in self.anns.values()]
@@ -171,7 +171,7 @@ class COCO(coco.COCO):
         }
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
-        """Go over the items of `to_dict`."""
+        """Iterate over the items of `to_dict`."""
         yield from self.to_dict().items()
 
     def dump(self, output_file: Any) -> None:
@@ -193,7 +193,7 @@ def _listed(ids: Any) -> Any:
 
 
 def _integers(ids: Any) -> list[Any]:
-    """Return an id, or some, as a list; raises TypeError where one is no integer."""
+    """Return an id, or several, as a list; raise TypeError unless all are integers."""
     listed = [] if ids is None else [ids] if isinstance(ids, str | bytes) or not coco._isArrayLike(ids) else list(ids)
     for kind in set(map(type, listed)):
         if kind is bool or not issubclass(kind, int | np.integer):

@@ -1,4 +1,4 @@
-"""What faster_coco_eval makes of an evaluation beyond AP and AR: matches, areas under curves, numbers of each class."""
+"""faster_coco_eval's metrics beyond AP and AR: matches, areas under curves, numbers of each class."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_SCORES = 1 << 12  # thresholds computed at a time
+_SCORES = 1 << 12  # number of thresholds computed at a time
 
 
 class Accumulated(dict[str, Any]):
-    """What ``accumulate`` found; ``matched`` is made when it is first asked for, as it takes every match of every image.
+    """The output of ``accumulate``; ``matched`` is computed lazily, as it needs all matches of all images.
 
     Parameters
     ----------
     found : dict
-        What pycocotools has.
+        The entries of pycocotools.
     evaluation : COCOeval_faster
-        Whose matches they are.
+        The evaluation with the matches.
     """
 
     def __init__(self, found: dict[str, Any], evaluation: Any) -> None:
@@ -52,7 +52,7 @@ class Accumulated(dict[str, Any]):
         return super().__len__() + (not super().__contains__("matched"))
 
     def keys(self) -> Any:
-        """Return all names, those of what is made late included."""
+        """Return all names, including lazily computed ones."""
         return self._whole().keys()
 
     def values(self) -> Any:
@@ -87,7 +87,7 @@ def matches(evaluation: Any) -> dict[str, float]:
 
 
 def mark(gts: dict[Any, Any], dts: dict[Any, Any], matched: dict[str, float]) -> None:
-    """Write into annotations who found whom."""
+    """Write the matches into annotations."""
     for anns in (dts, gts):
         for ann in anns.values():
             for name in ("tp", "fp", "fn", "gt_id", "dt_id", "iou"):
@@ -111,7 +111,7 @@ def area_under(recall: Any, precision: Any, *, extended: bool) -> float:
     areas = (x[steps + 1] - x[steps]) * y[steps + 1]
     if not extended:
         return float(np.sum(areas))
-    total = np.add.accumulate(areas)[-1] if areas.size else 0.0  # one after another
+    total = np.add.accumulate(areas)[-1] if areas.size else 0.0  # sequential summation
     return round(float(total), 15)
 
 
@@ -145,13 +145,13 @@ def _row(name: str, ap: float, ap_50: float, precision: float, recall: float) ->
 
 
 def mean_of_defined(values: NDArray[np.float64]) -> float:
-    """Return the mean of what is not -1; NaN where nothing is."""
+    """Return the mean of values other than -1; NaN if there are none."""
     defined = values[values > -1]
     return float(defined.mean()) if defined.size else float("nan")
 
 
 def _best_f1(evaluation: Any) -> tuple[dict[int, tuple[float, float]], tuple[float, float]]:
-    """Return precision and recall of each category, and their means, at the lowest score of the largest mean F1."""
+    """Return precision and recall of each category, and their means, at the lowest score with the maximum mean F1."""
     p, dts = evaluation.params, evaluation.cocoDt.anns
     hits = {int(pair.split("_", 1)[0]) for pair, overlap in evaluation.eval["matched"].items() if overlap >= 0.5}
     objects = Counter(ann["category_id"] for ann in evaluation.cocoGt.anns.values() if not ann.get("iscrowd", 0))

@@ -1,7 +1,7 @@
 """Run-length masks and the overlap of boxes, on detmap's kernels: the functions of ``pycocotools.mask``.
 
-What pycocotools computes from odd input is computed alike. Where it would not end, or reads memory that is not the
-input's, this raises a `detmap.InputError`, which is a ValueError.
+Odd input gives the same results as in pycocotools. Where that would not terminate, or would read out of bounds, this
+raises a `detmap.InputError`, which is a ValueError.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def decode(rleObjs: Any) -> Any:
     Raises
     ------
     ValueError
-        Where runs are longer than the image. What they leave out is background.
+        For runs longer than the image; if they are shorter, the rest is background.
     """
     return _mask.decode(rleObjs) if type(rleObjs) is list else _mask.decode([rleObjs])[:, :, 0]
 

@@ -1,11 +1,11 @@
-"""`patch_pycocotools`: puts the drop-in where other code looks for pycocotools, and takes it away again."""
+"""`patch_pycocotools`: replaces pycocotools by the drop-in for other code, reversibly."""
 
 from __future__ import annotations
 
 from detmap.pycocotools import _mask, coco, cocoeval, faster, mask
 from detmap.system.patching import Patch
 
-#: Module and name to what stands there instead.
+#: Replacements by module and name.
 _NAMES = {
     ("pycocotools.coco", "COCO"): coco.COCO,
     ("pycocotools.cocoeval", "COCOeval"): cocoeval.COCOeval,
@@ -27,9 +27,9 @@ _STAND_INS = {
 def patch_pycocotools() -> Patch:
     """Make code that uses pycocotools, or ``faster_coco_eval``'s classes, use detmap's.
 
-    ``COCO``, ``COCOeval`` (``COCOeval_faster``) and ``Params`` are replaced in these packages and wherever a module that
-    is loaded already has imported them by name; subclasses that exist already stay what they are. Where pycocotools is not
-    installed, detmap's modules stand in under its name.
+    ``COCO``, ``COCOeval`` (``COCOeval_faster``) and ``Params`` are replaced in these packages and in loaded modules
+    that have imported them by name; existing subclasses are unchanged. If pycocotools is not installed, detmap's
+    modules take its name.
 
     Returns
     -------

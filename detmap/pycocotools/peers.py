@@ -1,6 +1,6 @@
-"""The drop-in by the names that hotcoco and ultrafast-pycocotools have beside pycocotools'.
+"""The drop-in with the additional names of hotcoco and ultrafast-pycocotools.
 
-A user of theirs changes one line: ``from detmap.pycocotools.peers import COCO, COCOeval, Params, mask``. The numbers, and
+Their users change one line: ``from detmap.pycocotools.peers import COCO, COCOeval, Params, mask``. The numbers, and
 what is printed, are pycocotools'. Covered, beside all of pycocotools' names:
 
 * ``COCO``: a dict or any path; ``verbose=False``; ``get_ann_ids``, ``get_cat_ids``, ``get_img_ids``, ``load_anns``,
@@ -38,7 +38,7 @@ class COCO(coco.COCO):
     Parameters
     ----------
     annotation_file : path or dict, optional
-        A JSON file in COCO's format, or what one holds.
+        A JSON file in COCO's format, or its parsed content.
     verbose : bool
         Whether to print what pycocotools prints.
     """
@@ -47,7 +47,8 @@ class COCO(coco.COCO):
 
     def __init__(self, annotation_file: Any = None, *, verbose: bool = True) -> None:
         self.verbose = verbose
-        if not isinstance(annotation_file, str | bytes | os.PathLike | dict | None):  # a descriptor would be closed
+        # opening a descriptor would close it
+        if not isinstance(annotation_file, str | bytes | os.PathLike | dict | None):
             raise TypeError(f"a data set is a path or a dict, not a {type(annotation_file).__name__}")
         if annotation_file is None or isinstance(annotation_file, dict):
             super().__init__(None)
@@ -60,7 +61,7 @@ class COCO(coco.COCO):
             self.dataset = coco.with_lists({})
 
     def createIndex(self) -> None:
-        """Make the indices of ``dataset`` anew."""
+        """Rebuild the indices of ``dataset``."""
         self.dataset = coco.with_lists(self.dataset)
         super().createIndex()
 
@@ -74,12 +75,12 @@ class COCO(coco.COCO):
     def loadRes(self, resFile: Any, *, derive_segmentation: bool = False) -> coco.COCO:
         """Return results on this data set, see `detmap.pycocotools.coco.COCO.loadRes`.
 
-        Polygons of boxes are made when the records are first looked at, whatever `derive_segmentation` says.
+        Polygons of boxes are added lazily, whatever `derive_segmentation` says.
         """
         return super().loadRes(os.fspath(resFile) if isinstance(resFile, os.PathLike) else resFile)
 
     def get_ann_ids(self, img_ids: Any = (), cat_ids: Any = (), area_rng: Any = None, iscrowd: Any = None) -> list[Any]:
-        """`getAnnIds` by its other name."""
+        """Alias of `getAnnIds`."""
         return self.getAnnIds(img_ids, cat_ids, () if area_rng is None else area_rng, iscrowd)
 
 
@@ -100,14 +101,14 @@ also_called_in_snake_case(COCO, _METHODS, resFile="res")
 
 
 class Params(cocoeval.Params):
-    """What is evaluated, and how; see `detmap.pycocotools.cocoeval.Params`.
+    """Parameters of an evaluation; see `detmap.pycocotools.cocoeval.Params`.
 
     Parameters
     ----------
     iouType : {"segm", "bbox", "boundary", "keypoints"}
         What overlap is measured on.
     iou_type : str, optional
-        The same.
+        Alias of `iouType`.
     """
 
     def __init__(self, iouType: str = "segm", *, iou_type: str | None = None) -> None:
@@ -135,9 +136,9 @@ class COCOeval(cocoeval.COCOeval):
     boundary_dilation_ratio : float
         How far from the contour a boundary reaches, as a share of the image's diagonal.
     print_function : callable of str
-        Told what pycocotools prints.
+        Receives the output of pycocotools.
     store_eval_imgs : bool
-        Changes nothing: ``evalImgs`` is made when it is read.
+        Ignored: ``evalImgs`` is computed lazily.
     """
 
     _unique = staticmethod(cocoeval.unique_of_any)
@@ -188,7 +189,7 @@ class COCOeval(cocoeval.COCOeval):
         Parameters
         ----------
         prefix : str, optional
-            Goes ahead of each name, with a slash.
+            Prefix of each name, followed by a slash.
         per_class : bool
             Whether to add the AP of each class that has ground truth, as ``AP/{name}``.
         """
@@ -217,7 +218,7 @@ class COCOeval(cocoeval.COCOeval):
         return out
 
     def per_category_stats(self, area: str = "all", max_dets: int | None = None) -> dict[int, dict[str, Any]]:
-        """Return ``name``, ``AP``, ``AP_50``, ``AP_75`` and ``AR`` of each category, NaN where there is no ground truth.
+        """Return ``name``, ``AP``, ``AP_50``, ``AP_75`` and ``AR`` of each category, NaN without ground truth.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""`detmap.pycocotools.mask` by hotcoco's names too: ``to_bbox`` and ``fr_py_objects``; masks in any order of memory."""
+"""`detmap.pycocotools.mask` with hotcoco's aliases ``to_bbox`` and ``fr_py_objects``, and masks in any memory order."""
 
 from typing import Any
 
@@ -13,5 +13,5 @@ to_bbox, fr_py_objects = toBbox, frPyObjects
 
 
 def encode(bimask: Any) -> Any:
-    """Return the run-length masks of an array of 0 and 1, of any order; see `detmap.pycocotools.mask.encode`."""
+    """Return the run-length masks of an array of 0 and 1, in any memory order; see `detmap.pycocotools.mask.encode`."""
     return mask.encode(np.asfortranarray(bimask) if isinstance(bimask, np.ndarray) else bimask)

@@ -1,4 +1,4 @@
-"""Records as pycocotools keeps them -> columns: ids, scores, areas, and boxes, masks or poses."""
+"""Convert pycocotools' records to columns: ids, scores, areas, and boxes, masks or poses."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from detmap.shapes import Boxes
 from detmap.shapes.keypoints import Keypoints, rows_of
 from detmap.shapes.masks import MaskColumn
 
-#: The modules of data sets whose ``annToRLE`` makes masks as pycocotools does.
+#: Modules of data sets whose ``annToRLE`` makes masks as pycocotools does.
 _KNOWN = ("detmap.pycocotools.coco", "detmap.lvis.lvis", "pycocotools.coco")
-_CHUNK = 512  # records that stay in the processor's cache while their fields are read one after the other
-#: Below it a product of two integers, or a sum of two squares, is the same in float64.
+_CHUNK = 512  # number of records that stay in the processor's cache while their fields are read in turn
+#: Limit below which a product of two integers, or a sum of two squares, is exact in float64.
 _EXACT = 2**25
 
 
@@ -41,12 +41,12 @@ class Columns:
 
     @classmethod
     def read(cls, records: list[Any], images: Ids | None = None, *, scored: bool = True, boxed: bool = True) -> Columns:
-        """Read the fields of all records; boxes and scores where asked for, and images where they are not given.
+        """Read the fields of all records; boxes and scores if requested, and images if not given.
 
         Raises
         ------
         UnusualError, or what a lookup raises
-            For fields that are missing, and numbers that are not as usual.
+            For missing fields, and unusual numbers.
         """
         count = len(records)
         boxes, scores = np.empty((count if boxed else 0, 4)), np.empty(count if scored else 0)
@@ -68,7 +68,7 @@ class Columns:
             x, y, width, height = zip(*listed, strict=True)
             packed = struct.pack(f"{4 * len(chunk)}d", *x, *y, *width, *height)
             boxes[rows] = np.frombuffer(packed).reshape(4, -1).T
-            # pycocotools multiplies width and height as they come: in single precision if that is what they are
+            # pycocotools multiplies width and height in their own type, possibly float32
             if scored and not (_python_numbers(width) and _python_numbers(height)):
                 raise UnusualError
         return cls(images or _indexed(image_ids), _indexed(category_ids), boxes, scores)
@@ -106,19 +106,19 @@ def chosen(records: Sequence[Any], rows: NDArray[np.bool_] | None) -> Sequence[A
 
 
 def plain_boxes(boxes: NDArray[np.float64]) -> Boxes:
-    """Return a column of proper boxes, whose areas neither vanish nor are huge.
+    """Return a column of regular boxes, whose areas neither underflow nor are huge.
 
     Raises
     ------
     UnusualError
-        For others.
+        For other boxes.
     """
     sizes = boxes[:, 2:]
     areas = sizes[:, 0] * sizes[:, 1]
     if not (
         np.isfinite(boxes.sum())
         and sizes.min(initial=0) >= 0
-        and areas.max(initial=0) < 2**53  # else a product of integers may be more exact
+        and areas.max(initial=0) < 2**53  # otherwise a product of integers may be more exact
         and not sizes[areas == 0].all(axis=1).any()
     ):
         raise UnusualError
@@ -126,7 +126,7 @@ def plain_boxes(boxes: NDArray[np.float64]) -> Boxes:
 
 
 def compressed(records: list[Any]) -> bool:
-    """Return whether all have a mask that is a compressed string, so that an evaluation leaves it as it is."""
+    """Return whether all masks are compressed strings, which evaluations leave unchanged."""
     try:
         return {type(record["segmentation"]["counts"]) for record in records} <= {str, bytes}
     except (LookupError, TypeError):
@@ -134,24 +134,24 @@ def compressed(records: list[Any]) -> bool:
 
 
 class Segmentations:
-    """The masks of records, as ``annToRLE`` of their data set gives them.
+    """The masks of records, as returned by ``annToRLE`` of their data set.
 
     Parameters
     ----------
     records : list of dict
         What ``loadAnns`` returned.
     coco : COCO
-        Their data set, which knows the sizes of images.
+        Their data set, with the sizes of images.
 
     Raises
     ------
     UnusualError, or what ``annToRLE`` raises
-        Where the records have no such masks.
+        If records lack such masks.
     """
 
     def __init__(self, records: list[Any], coco: Any) -> None:
         if getattr(type(coco).annToRLE, "__module__", None) not in _KNOWN:
-            raise UnusualError  # one who derives a class of their own may make other masks
+            raise UnusualError  # derived classes may make other masks
         images = coco.imgs
         sizes = {i: (images[i]["height"], images[i]["width"]) for i in {record["image_id"] for record in records}}
         self._records = records
@@ -178,13 +178,13 @@ class Segmentations:
         return MaskColumn.of(Masks.from_rle(chosen(self._rles, rows)))
 
     def write(self) -> None:
-        """Write into the records what ``evaluate`` of pycocotools does."""
+        """Write into the records what pycocotools' ``evaluate`` does."""
         for row in self._converted:
             self._records[row]["segmentation"] = self._rles[row]
 
 
 def _is_even(polygon: Any) -> bool:
-    """Return whether it is a polygon of at least three points that nothing is to be said about."""
+    """Return whether a value is a regular polygon of at least three points."""
     return len(polygon) >= 6 and len(polygon) % 2 == 0 and not hasattr(polygon[0], "__len__")
 
 
@@ -194,7 +194,7 @@ def poses(records: Sequence[Any], count: int, labelled: NDArray[np.int64] | None
     Raises
     ------
     UnusualError, or what a lookup raises
-        For another number of points, and numbers that are not as usual.
+        For another number of points, and unusual numbers.
     """
     listed = [record["keypoints"] for record in records]
     if not listed:
@@ -210,7 +210,7 @@ def poses(records: Sequence[Any], count: int, labelled: NDArray[np.int64] | None
 
 
 def exact(boxes: NDArray[np.float64], areas: NDArray[np.float64]) -> bool:
-    """Return whether similarities of poses with these boxes and areas are the same as of the records' own numbers."""
+    """Return whether similarities of poses with these boxes and areas equal those computed from the records' own numbers."""
     return bool((np.abs(boxes) < 2**52).all() and ((areas >= 0) & (areas < 2**52)).all())
 
 
@@ -218,7 +218,7 @@ def exact(boxes: NDArray[np.float64], areas: NDArray[np.float64]) -> bool:
 
 
 def ids_of(values: list[Any]) -> NDArray[Any]:
-    """Return ids as an array, where they are all integers or all strings."""
+    """Return ids as an array, if all are integers or all are strings."""
     try:
         return integers(values)
     except struct.error:
@@ -228,17 +228,17 @@ def ids_of(values: list[Any]) -> NDArray[Any]:
 
 
 def _python_numbers(values: Sequence[Any]) -> bool:
-    """Return whether these are Python's own floats and integers, or numpy's of the same precision."""
-    # A sum tells faster than a look at every type: it is a float only where every number is one of Python's.
+    """Return whether these are Python's floats and integers, or numpy's of the same precision."""
+    # A sum is faster than a check of every type: it is a float only if all numbers are Python's.
     return type(sum(values)) is float or set(map(type, values)) <= {float, int, np.float64}
 
 
 def numbers(values: list[Any]) -> NDArray[np.float64]:
-    """Return numbers as float64, where that changes none of them."""
+    """Return numbers as float64, if that changes none of them."""
     if type(sum(values)) is float:
         return np.frombuffer(struct.pack(f"{len(values)}d", *values))
     if any(issubclass(kind, np.unsignedinteger | np.bool_) for kind in set(map(type, values))):
-        raise UnusualError  # whose negative is another number, or none
+        raise UnusualError  # negating it changes or overflows it
     array = np.array(values)
     if array.dtype.kind == "i" and (np.abs(array) < 2**53).all():
         return array.astype(np.float64)
@@ -248,7 +248,7 @@ def numbers(values: list[Any]) -> NDArray[np.float64]:
 
 
 def areas_of(records: Sequence[Any]) -> NDArray[np.float64]:
-    """Return the areas of records as float64, where that changes none of them; those of masks are numpy's uint32."""
+    """Return the areas of records as float64, if that changes none of them; those of masks are numpy's uint32."""
     values = [record["area"] for record in records]
     if not values or type(values[0]) is not np.uint32:
         return numbers(values)
@@ -265,7 +265,7 @@ def _indexed(chunks: list[NDArray[Any]]) -> Ids:
 
 
 def _places(ids: Ids, known: NDArray[Any]) -> NDArray[np.int32]:
-    """Return the place of each record's id among the `known` ids, which stand in any order without repeats; or -1."""
+    """Return the index of each record's id among the `known` ids, which are distinct and unordered; or -1."""
     order = np.argsort(known, kind="stable")
     place = locate(ids.ids, known[order])
     place[place >= 0] = order[place[place >= 0]]

@@ -23,7 +23,7 @@ class COCOeval(faster.COCOeval):
         As for `detmap.pycocotools.cocoeval.COCOeval`.
     iouType : str
         "bbox", "segm", "keypoints_crowd", "keypoints_wholebody", or "keypoints_" and "body", "foot", "face", "lefthand" or
-        "righthand". As in the original any other name with "keypoints" in it means the body.
+        "righthand". As in the original, any other name that contains "keypoints" means the body.
     sigmas : sequence of float, optional
         How far annotators disagree on each point; by default COCO's 17 numbers, which fit the body alone.
     use_area : bool
@@ -31,8 +31,8 @@ class COCOeval(faster.COCOeval):
 
     Notes
     -----
-    Results none of whose points has a v above 0 are left out, as in the original, for CrowdPose too; the protocol
-    ``crowdpose`` keeps them, as CrowdPose's own evaluation does. Inside, `params.iouType` of a part is "keypoints".
+    Results without a point whose v is above 0 are left out, as in the original, also for CrowdPose; the protocol
+    ``crowdpose`` keeps them, as CrowdPose's own evaluation does. `params.iouType` of a part is "keypoints".
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class COCOeval(faster.COCOeval):
             self.params.catIds = sorted(cocoGt.getCatIds())
 
     def _evaluate_whole(self) -> bool:
-        """Evaluate all at once where records are taken as they are."""
+        """Evaluate everything at once if records are used unchanged."""
         return not self._lists and super()._evaluate_whole()
 
     def _records(self, data: Any, filters: Mapping[str, Any]) -> list[Any]:
-        """Return copies of the records, of poses with the points and the score of the part."""
+        """Return copies of the records; poses have the points and the score of the part."""
         records = super()._records(data, filters)
         if not self._lists:
             return records
@@ -73,7 +73,7 @@ class COCOeval(faster.COCOeval):
 
 
 def _part_of(kind: str) -> tuple[tuple[str, ...], str]:
-    """Return the lists of a part's points, none where no poses are compared, and the field of its score."""
+    """Return the lists of a part's points, none if no poses are compared, and the field of its score."""
     if "keypoints" not in kind:
         return (), "score"
     if kind == _WHOLE:

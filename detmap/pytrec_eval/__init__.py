@@ -23,5 +23,5 @@ __all__ = [
     "supported_nicknames",
 ]
 
-#: The version of pytrec-eval-terrier whose results these are.
+#: Version of pytrec-eval-terrier that is reproduced.
 __version__ = "0.5.11"

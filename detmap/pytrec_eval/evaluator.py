@@ -14,7 +14,7 @@ from detmap.retrieval import runs, trec_eval
 from detmap.retrieval.conventions import CONVENTIONS
 from detmap.retrieval.metrics import parse
 
-#: Every measure that there is, and the names that stand for several; three of these hold measures that there are not.
+#: Every supported measure, and the nicknames of groups of measures; three of these contain unsupported measures.
 supported_measures: set[str] = set(trec_eval.nicknames()["all_trec"])
 supported_nicknames: dict[str, set[str]] = {name: set(names) for name, names in trec_eval.nicknames().items()}
 
@@ -22,22 +22,22 @@ _CONVENTION = CONVENTIONS.find("trec")
 _NUMBERS = r"[._]([0-9]+(?:\.[0-9]+)?(?:,[0-9]+(?:\.[0-9]+)?)*)"
 _NAMED = re.compile(f"({'|'.join(sorted(supported_measures, key=len, reverse=True))}){_NUMBERS}")
 
-#: What pytrec_eval says of a run with a key or a value of a wrong type.
+#: Message of pytrec_eval for a run with a key or a value of a wrong type.
 _WRONG_RUN = "Unable to extract query/object scores."
 _WRONG_DOCUMENT = "Expected mapping of document id to query relevance or matching score."
 
 
 class RelevanceEvaluator:
-    """Evaluates runs against judgements, as trec_eval 9 does.
+    """Evaluates runs against judgements like trec_eval 9.
 
     Parameters
     ----------
     query_relevance : dict of dict
-        Grades, integers, by query and document; ids are strings. Queries without a document are left out. What becomes of
-        it later does not matter.
+        Grades, integers, by query and document; ids are strings. Queries without a document are left out. Later changes
+        have no effect.
     measures : iterable of str
-        Names, with cutoffs or other parameters behind a dot or an underscore (``"ndcg_cut.5,10"``, ``"P_5"``), or nicknames
-        (``"official"``, ``"all_trec"``, ``"set"``). Several spellings of one measure are merged.
+        Names, with cutoffs or other parameters after a dot or an underscore (``"ndcg_cut.5,10"``, ``"P_5"``), or
+        nicknames (``"official"``, ``"all_trec"``, ``"set"``). Several spellings of one measure are merged.
     relevance_level : int
         The lowest grade that counts as relevant.
     judged_docs_only_flag : bool
@@ -46,10 +46,9 @@ class RelevanceEvaluator:
     Raises
     ------
     ValueError
-        ``unsupported measure X``; and of detmap's own (`detmap.errors.DetmapError`) for parameters by which pytrec_eval
-        ends the process: a cutoff of 0, two equal ones, gains for nDCG; for recalls from 1 to 1.1, and others above 1 of
-        ``11pt_avg``; for ids that
-        hold a zero byte; for grades beyond 2 ** 31.
+        ``unsupported measure X``; and detmap's own errors (`detmap.errors.DetmapError`) for parameters with which
+        pytrec_eval ends the process: a cutoff of 0, two equal ones, gains for nDCG; for recalls from 1 to 1.1, and
+        others above 1 of ``11pt_avg``; for ids that hold a zero byte; for grades beyond 2 ** 31.
     TypeError
         For arguments of a wrong type, with pytrec_eval's message, and for a level below 1.
     """
@@ -97,7 +96,8 @@ class RelevanceEvaluator:
         TypeError
             For scores that are not a dict of dicts from strings to numbers, with pytrec_eval's message.
         InputError
-            For a score that is NaN, which pytrec_eval ranks anywhere, and ids that hold a zero byte, which it cuts off.
+            For a score that is NaN, which pytrec_eval ranks arbitrarily, and ids that hold a zero byte, where it
+            truncates them.
         """
         if not scores:
             return {}
@@ -130,19 +130,20 @@ class RelevanceEvaluator:
 
 
 def compute_aggregated_measure(measure: str, values: list[float]) -> float:
-    """Return the number of a measure over all queries.
+    """Return the aggregate of a measure over all queries.
 
     Parameters
     ----------
     measure : str
-        Its name: of ``num_…`` values are added, of ``gm_…`` they are logarithms whose mean is taken; else a mean.
+        Its name: values of ``num_…`` are summed; for ``gm_…`` they are logarithms, for a geometric mean; otherwise they
+        are averaged.
     values : sequence of float
         A value for each query.
 
     Returns
     -------
     float
-        NaN, with numpy's warning, where there are none; 0 for ``num_…``.
+        NaN, with numpy's warning, for no values; 0 for ``num_…``.
     """
     if measure.startswith("num_"):
         return float(np.sum(values))
@@ -152,7 +153,7 @@ def compute_aggregated_measure(measure: str, values: list[float]) -> float:
 
 
 def _asked(measures: Iterable[str]) -> list[tuple[trec_eval.Measure, list[str]]]:
-    """Return the measures of names, in trec_eval's order, and the parameters of each, sorted as text as pytrec_eval does."""
+    """Return the requested measures in trec_eval's order, with their parameters sorted as text as in pytrec_eval."""
     names: set[str] = set()
     for name in measures:
         names |= supported_nicknames.get(name, {name})
@@ -161,7 +162,7 @@ def _asked(measures: Iterable[str]) -> list[tuple[trec_eval.Measure, list[str]]]
         if name in supported_measures:
             found.setdefault(name, set())
             continue
-        named = _NAMED.match(name)  # text behind the numbers is not looked at
+        named = _NAMED.match(name)  # text after the numbers is ignored
         if named is None:
             raise ValueError(f"unsupported measure {name}")
         found.setdefault(named[1], set()).update(named[2].split(","))
@@ -169,17 +170,17 @@ def _asked(measures: Iterable[str]) -> list[tuple[trec_eval.Measure, list[str]]]
 
 
 def _values(measure: trec_eval.Measure, given: list[str]) -> list[trec_eval.Value]:
-    """Return the values of a measure; those that are 0 whatever was found have no metric, as texts have none."""
+    """Return the values of a measure; constant zeros and texts have no metric."""
     if measure.name == "utility" and given and len(given) != 4:
         return [trec_eval.Value(measure.name, None)]
     values = trec_eval.values_of(measure, given)
-    if measure.name == "iprec_at_recall":  # recalls just above 1 may be rounded to a hit that there is
+    if measure.name == "iprec_at_recall":  # recalls just above 1 may be rounded to an existing hit
         return [one._replace(metric=None) if float(str(one.metric).rpartition("@")[2]) > 1.1 else one for one in values]
     return values
 
 
 def _integer(value: Any) -> int:
-    """Return an argument as an integer, with pytrec_eval's message for what is none."""
+    """Return an argument as an integer, raising pytrec_eval's message otherwise."""
     try:
         number = index(value)
     except TypeError:
@@ -201,7 +202,7 @@ def _all(types: set[type], wanted: type | tuple[type, ...]) -> bool:
 
 
 def _judgements(judged: dict[Any, Any]) -> dict[str, dict[str, int]]:
-    """Return a copy of judgements, or refuse what pytrec_eval refuses."""
+    """Return a copy of judgements, raising where pytrec_eval does."""
     for query, grades in judged.items():
         if not isinstance(query, str):
             raise TypeError("Expected string as key.")
@@ -215,7 +216,7 @@ def _judgements(judged: dict[Any, Any]) -> dict[str, dict[str, int]]:
 
 
 def _run(scores: dict[Any, Any], judged: Mapping[str, Mapping[str, int]]) -> runs.Table:
-    """Return the judged queries of a run as a table that reads the dicts in place, or refuse what pytrec_eval refuses."""
+    """Return the judged queries of a run as a table over the dicts, raising where pytrec_eval does."""
     if not _all(set(map(type, scores)), str) or not _all(set(map(type, scores.values())), dict):
         raise TypeError(_WRONG_RUN)
     kept = {query: one for query, one in scores.items() if query in judged}

@@ -1,4 +1,4 @@
-"""Lines of runs and of judgements to dicts of dicts."""
+"""Parse lines of runs and judgements into dicts of dicts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterable
 def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
     """Read lines of query, Q0, document, rank, score and name.
 
-    For files `detmap.retrieval.evaluate_run` takes the path itself, and is many times as fast.
+    For files `detmap.retrieval.evaluate_run` takes the path directly, and is many times faster.
 
     Parameters
     ----------
     f_run : iterable of str
-        The lines, as of an open file.
+        The lines, such as an open file.
 
     Returns
     -------
@@ -24,9 +24,9 @@ def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
     Raises
     ------
     ValueError
-        For a line that has not six fields, or a score that is no number.
+        For a line without six fields, or a score that is no number.
     AssertionError
-        For a document that its query has twice.
+        For a repeated document of a query.
     """
     run: dict[str, dict[str, float]] = defaultdict(dict)
     for line in f_run:
@@ -52,9 +52,9 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
     Raises
     ------
     ValueError
-        For a line that has not four fields, or a grade that is no integer.
+        For a line without four fields, or a grade that is no integer.
     AssertionError
-        For a document that its query has twice.
+        For a repeated document of a query.
     """
     qrel: dict[str, dict[str, int]] = defaultdict(dict)
     for line in f_qrel:
@@ -65,6 +65,6 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
 
 
 def _once(document: str, seen: dict[str, int] | dict[str, float], query: str) -> None:
-    """Refuse a document that is repeated, by the exception that callers of pytrec_eval know."""
+    """Refuse a repeated document with the exception of pytrec_eval."""
     if document in seen:
         raise AssertionError(f"query {query} has document {document} twice")

@@ -1,4 +1,4 @@
-"""`patch_pytrec_eval`: puts the drop-in where other code looks for pytrec_eval, and takes it away again."""
+"""`patch_pytrec_eval`: replaces pytrec_eval by the drop-in for other code, reversibly."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _NAMES = {
 def patch_pytrec_eval() -> Patch:
     """Make code that uses pytrec_eval use detmap: MTEB, BEIR, ir_measures, PyTerrier and others.
 
-    ``RelevanceEvaluator``, ``compute_aggregated_measure``, ``parse_run`` and ``parse_qrel`` are replaced in pytrec_eval and
-    wherever a module that is loaded already has imported them by name; evaluators that exist already stay what they are.
-    Where pytrec_eval is not installed, `detmap.pytrec_eval` stands in under its name.
+    ``RelevanceEvaluator``, ``compute_aggregated_measure``, ``parse_run`` and ``parse_qrel`` are replaced in pytrec_eval
+    and in loaded modules that have imported them by name; existing evaluators are unchanged. If pytrec_eval is not
+    installed, `detmap.pytrec_eval` takes its name.
 
     Returns
     -------

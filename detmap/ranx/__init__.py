@@ -1,8 +1,8 @@
 """A drop-in for ranx's evaluation: the same classes, functions, arguments and names of metrics, from detmap's own measures.
 
-``from detmap import ranx``. Values equal those of ranx 0.3.21 to about 1e-15, and the order of results is the same. Where
-ranx pairs queries by place, or leaves the order of equal scores to its sort, a `UserWarning` says what was done here. There
-is no fusion, no plot, and nothing that downloads.
+``from detmap import ranx``. Values equal those of ranx 0.3.21 to about 1e-15, and the order of results is the same.
+Where ranx pairs queries by position, or leaves the order of equal scores to its sort, a `UserWarning` says what detmap
+does. Fusion, plots and downloads are not included.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`compare`: several runs under several metrics, with a test of every pair, as a table and in LaTeX."""
+"""`compare`: evaluate several runs, test every pair, and format the results as a table or in LaTeX."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TESTS = {
     "tukey": "Tukey's HSD test",
 }
 
-#: Permutations of Fisher's test that are made together.
+#: Number of permutations of Fisher's test generated together.
 _TOGETHER = 1 << 22
 
 _LABELS = {
@@ -56,9 +56,8 @@ def compare(
     show_percentages: bool = False,
     make_comparable: bool = False,
 ) -> Report:
-    """Evaluate runs and test every pair of them, as ranx does: without a correction for many tests.
-
-    `detmap.statistics.compare_queries` corrects.
+    """Evaluate runs and test every pair of them, as in ranx without a correction for multiple tests, which
+    `detmap.statistics.compare_queries` has.
 
     Parameters
     ----------
@@ -72,13 +71,13 @@ def compare(
         Student's paired t-test; Fisher's randomisation test, whose p-values are the same in each call (ranx's are not: it
         seeds one thread, and its means depend on the number of threads); or Tukey's HSD, which needs scipy.
     n_permutations, random_seed : int
-        Of Fisher's test.
+        Options of Fisher's test.
     max_p : float
-        The highest p-value of a significant difference.
+        Maximum p-value of a significant difference.
     threads : int
-        Not read.
+        Ignored.
     rounding_digits : int
-        Decimals that are shown.
+        Number of decimals shown.
     show_percentages : bool
         Show percentages.
     make_comparable : bool
@@ -93,7 +92,7 @@ def compare(
     NotImplementedError
         For another test.
     OptionError
-        For no run, something that is no `Run`, two runs of one name, more than 26, and metrics that there are not.
+        Without runs, for anything but a `Run`, two runs of one name, more than 26 runs, and unknown metrics.
     """
     if stat_test not in _TESTS:
         raise NotImplementedError(f"Statistical test {shorten(stat_test)} not supported: {', '.join(_TESTS)}")
@@ -112,7 +111,7 @@ def compare(
             run.make_comparable(qrels)
         values[name], queries, found = values_per_query(qrels, run, requests)
         notices = added(notices, found)
-        for metric, column in values[name].items():  # as ranx leaves them behind
+        for metric, column in values[name].items():  # results that ranx also leaves in the runs
             run.mean_scores[metric] = float(np.mean(column))
             run.scores[metric] = dict(zip(queries, column.tolist(), strict=True))
     if not values:
@@ -142,13 +141,13 @@ def compare(
 
 
 def _outcomes(one: Values, other: Values) -> dict[str, int]:
-    """Return in how many queries the first of two is better, as good, and worse."""
+    """Return the numbers of queries in which the first run wins, ties and loses."""
     return {"W": int((one > other).sum()), "T": int((one == other).sum()), "L": int((one < other).sum())}
 
 
 def _p_values(columns: Mapping[str, Values], test: str, drawn: int, seed: int) -> dict[frozenset[str], float]:
     """Return the p-value of each pair of runs under a metric."""
-    pairs = list(permutations(columns, 2))  # of a pair of runs the later one counts, as in ranx
+    pairs = list(permutations(columns, 2))  # with two runs of one name the later one counts, as in ranx
     if test == "student":
         return {frozenset(pair): _student(columns[pair[0]], columns[pair[1]]) for pair in pairs}
     if test == "fisher":
@@ -165,14 +164,14 @@ def _p_values(columns: Mapping[str, Values], test: str, drawn: int, seed: int) -
 
 
 def _student(one: Values, other: Values) -> float:
-    """Return the p-value of Student's paired t-test; NaN where no value differs, as scipy has it."""
+    """Return the p-value of Student's paired t-test; NaN if no value differs, as in scipy."""
     if np.isnan(one - other).any() or not (one != other).any():
         return math.nan
     return paired_t(one, other).p
 
 
 def _fisher(one: Values, other: Values, drawn: int, seed: int) -> float:
-    """Return the p-value of Fisher's randomisation test by the random bits of numba's generator, in its order."""
+    """Return the p-value of Fisher's randomisation test, with the random bits of numba's generator in its order."""
     bits = np.random.RandomState(seed)
     observed = abs(_mean(one) - _mean(other))
     reached = 0
@@ -182,7 +181,7 @@ def _fisher(one: Values, other: Values, drawn: int, seed: int) -> float:
         first, second = np.zeros(count), np.zeros(count)
         for a, b, column in zip(
             one.tolist(), other.tolist(), words.T, strict=True
-        ):  # in this order: the last bits count
+        ):  # sequentially, for equal last bits
             stays = (column & 1).astype(np.bool_)
             first += np.where(stays, a, b)
             second += np.where(stays, b, a)
@@ -191,12 +190,12 @@ def _fisher(one: Values, other: Values, drawn: int, seed: int) -> float:
 
 
 def _mean(values: Values) -> float:
-    """Return a mean, added from the first to the last value."""
+    """Return a mean, summed from the first to the last value."""
     return float(np.add.accumulate(values)[-1] / values.size)
 
 
 class Pairs(Mapping[frozenset[str], dict[str, dict[str, Any]]]):
-    """What is said of two runs, by their names in any order."""
+    """Values for two runs, by their names in any order."""
 
     def __init__(self, found: Mapping[frozenset[str], dict[str, dict[str, Any]]]) -> None:
         self._found = found
@@ -221,13 +220,14 @@ class Report:
     results : dict of dict
         Means by run and metric.
     comparisons : mapping
-        By two names, in any order, and metric: ``p_value``, and whether it is ``significant``.
+        By two names, in any order, and metric: ``p_value``, and ``significant``.
     win_tie_loss : dict
-        By a pair of names and metric: in how many queries the first is better (``W``), as good (``T``) or worse (``L``).
+        By a pair of names and metric: the numbers of queries in which the first wins (``W``), ties (``T``) or loses
+        (``L``).
     max_p : float
-        The highest p-value that is significant.
+        Maximum significant p-value.
     rounding_digits : int
-        Decimals that are shown.
+        Number of decimals shown.
     show_percentages : bool
         Whether percentages are shown.
     stat_test : str
@@ -257,17 +257,17 @@ class Report:
         self.stat_test = stat_test
 
     def format_score(self, score: float) -> str:
-        """Return a number as it is shown."""
+        """Return a number formatted for the table."""
         digits = max(0, self.rounding_digits - 2 * self.show_percentages)
         return f"{round(score * 100 if self.show_percentages else score, digits):.{digits}f}"
 
     def get_metric_label(self, m: str) -> str:
-        """Return what a metric is called in tables."""
+        """Return the label of a metric in tables."""
         name, depth, rest = re.fullmatch(r"([^@]*?)(@[0-9]+)?(-l[0-9]+)?", m).groups(default="")  # type: ignore[union-attr]
         return f"{_LABELS.get(name, name.replace('rbp', 'RBP'))}{depth}{rest}"
 
     def _beaten(self, model: str, metric: str) -> list[bool]:
-        """Return which runs a run is significantly better than."""
+        """Return the runs that a run is significantly better than."""
         return [
             model != other
             and self.comparisons[model, other][metric]["significant"]
@@ -276,7 +276,7 @@ class Report:
         ]
 
     def to_table(self) -> str:
-        """Return the table: a row per run, and raised letters of the runs that are significantly worse."""
+        """Return the table: a row per run, with superscript letters of the runs that are significantly worse."""
         lines = []
         for letter, model in zip(_LETTERS, self.model_names, strict=False):
             cells = [letter, model]
@@ -327,7 +327,7 @@ class Report:
         )
 
     def _best(self, metric: str) -> str | None:
-        """Return the first run whose rounded mean is the highest; None where all are 0."""
+        """Return the first run with the highest rounded mean; None if all are 0."""
         rounded = {model: round(self.results[model][metric], self.rounding_digits) for model in self.model_names}
         best = max(rounded, key=rounded.__getitem__, default=None)
         return best if best is not None and rounded[best] > 0 else None
@@ -372,7 +372,7 @@ class Report:
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of text; a column of numbers alone loses zeros at their ends, and its points stand below each other."""
+    """Return a table of text; numbers in purely numeric columns lose trailing zeros and are aligned at the point."""
     columns = []
     for place, title in enumerate(titles):
         cells = [row[place] for row in rows]

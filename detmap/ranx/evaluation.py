@@ -22,19 +22,19 @@ from detmap.retrieval.runs import RankedRun, Rules, Table, order_of, ranked_run,
 
 _CONVENTION = CONVENTIONS.find("ranx")
 
-#: ranx's metrics; the first ones may have a depth and a relevance level, rank-biased precision p and a level.
+#: ranx's metrics; the first group takes a depth and a relevance level, rank-biased precision p and a level.
 METRICS = (
     "hits", "hit_rate", "precision", "recall", "f1", "r-precision", "mrr", "map", "dcg", "dcg_burges", "ndcg",
     "ndcg_burges", "bpref",
 )  # fmt: skip
 _NAMED = re.compile(f"(?:(?:{'|'.join(METRICS)})(?:@[0-9]+)?|rbp[.@][0-9]+)(?:-l[0-9]+)?")
 
-#: Rankings up to this long ranx's sort leaves equal scores of in their order.
+#: Maximum length of rankings for which ranx's sort is stable.
 _STABLE = 15
 
 
 def requests_of(metrics: Iterable[str] | str) -> dict[str, Request]:
-    """Return what ranx's names of metrics ask for.
+    """Return the requests for ranx's names of metrics.
 
     Raises
     ------
@@ -66,17 +66,16 @@ def evaluate(
     Parameters
     ----------
     qrels, run : Qrels and Run, mapping of mapping, or list of arrays
-        Grades and scores by query and document; or for each query an array of shape (n, 2), documents and their numbers,
-        where the run is in order. Equal scores keep the order in which they came; in plain dicts they are turned around,
-        as ranx does.
+        Grades and scores by query and document; or for each query an array of shape (n, 2) of documents and numbers,
+        with the run sorted. Equal scores keep their order; in plain dicts it is reversed, as in ranx.
     metrics : str or iterable of str
-        Names as ``"map@10"`` (0: all ranks), ``"ndcg@5-l2"`` (grades from 2 on), ``"rbp.95"``.
+        Names such as ``"map@10"`` (0: all ranks), ``"ndcg@5-l2"`` (grades from 2 on), ``"rbp.95"``.
     return_mean : bool
         Return means; otherwise a value per query: ascending by id, or in the order of plain dicts and lists.
     return_std : bool
         Return means and standard deviations, as ``{"mean": …, "std": …}``.
     threads : int
-        Not read: there is nothing to gain from it.
+        Ignored.
     save_results_in_run : bool
         Fill ``scores``, ``mean_scores`` and ``std_scores`` of a `Run`.
     make_comparable : bool
@@ -85,22 +84,22 @@ def evaluate(
     Returns
     -------
     float, ndarray or dict
-        Of one metric its number, or its values of shape (q,); of several a dict by name.
+        For one metric its number, or its values of shape (q,); for several a dict by name.
 
     Raises
     ------
     OptionError
-        For a metric that there is not.
+        For an unknown metric.
     AssertionError
-        Where one side has queries that the other one has not.
+        For queries that only one side has.
     InputError
-        For NaN, ids that are none, documents that are there twice, and sides that hold nothing.
+        For NaN, invalid ids, repeated documents, and empty sides.
 
     Warns
     -----
     UserWarning
-        Where ranx would have paired other queries than those of the same id, or the order of equal scores is up to its
-        sort, so that its values may be others.
+        If ranx would have paired queries of different ids, or if its sort decides the order of equal scores, so that
+        its values may differ.
     """
     requests = requests_of(metrics)
     if make_comparable and isinstance(qrels, Qrels) and isinstance(run, Run):
@@ -124,7 +123,7 @@ def evaluate(
 def values_per_query(
     qrels: Any, run: Any, requests: Mapping[str, Request]
 ) -> tuple[dict[str, NDArray[np.float64]], list[Any], dict[str, int]]:
-    """Return by name the values of each query; the queries, in ranx's order; and what ranx does otherwise, counted."""
+    """Return the values of each query by name; the queries in ranx's order; and the counted differences from ranx."""
     judged, theirs, convention = _tables(qrels, run, any(one.metric.name == "bpref" for one in requests.values()))
     _check_queries(judged.queries, theirs.queries)
     asked = list({request.key: request for request in requests.values()}.values())
@@ -132,7 +131,7 @@ def values_per_query(
     def rank() -> RankedRun:
         return ranked_run(judged, theirs, Rules(convention, level=1, all_empty=True), asked)
 
-    # No metric of ranx asks for an order of its own: one ranking serves all.
+    # No metric of ranx needs an order of its own, so one ranking serves all.
     reusable = isinstance(qrels, Qrels) and isinstance(run, Run) and all(one.order is None for one in asked)
     ranked = run.ranked(qrels.table, convention, rank) if reusable else rank()
     columns = ranked.score(asked).per_query
@@ -144,7 +143,7 @@ def values_per_query(
         found = columns[request.key]
         if request.metric.name == "bpref" and ranked.block is not None:
             block = ranked.block.at(request.level)
-            # ranx divides 0 by 0 where no document is judged not relevant, and one is found.
+            # ranx divides 0 by 0 if no document is judged not relevant, and one is found.
             found = np.where((block.negatives == 0) & (block.raw.counts > 0), np.nan, found)
             empty = max(empty, int((block.raw.positives == 0).sum()))
         values[name] = found[order]
@@ -155,9 +154,8 @@ def values_per_query(
 
 
 def _tables(qrels: Any, run: Any, place: bool) -> tuple[Table, Table, Convention]:
-    """Return both sides as tables, and the convention that orders equal scores as ranx does.
-
-    `place`: whether a metric is defined for one order of the documents alone, so that dicts must be turned around.
+    """Return both sides as tables, and the convention that orders equal scores as ranx does. With `place` a metric
+    depends on the order of ties, so dicts are reversed.
     """
     given: list[Any] = [side.table if isinstance(side, Qrels | Run) else side for side in (qrels, run)]
     convention = _CONVENTION
@@ -172,13 +170,13 @@ def _tables(qrels: Any, run: Any, place: bool) -> tuple[Table, Table, Convention
     elif not isinstance(run, Run):
         convention = replace(convention, ties="reversed")
     judged, ranked = _plain(given[0], given[1], order_of(convention)) or tuple(map(read_table, given, ("qrels", "run")))
-    # To ranx every grade below the level is one of a document that is not relevant, also one below 0.
+    # ranx treats every grade below the level, including negative ones, as not relevant.
     judged = replace(judged, values=np.where(judged.values >= 1, judged.values, 0))
     return judged, ranked, convention
 
 
 def _plain(qrels: Any, run: Any, order: Order) -> tuple[Table, Table] | None:
-    """Return dicts from strings to numbers as tables that read them in place; None for anything else."""
+    """Return dicts from strings to numbers as tables over these dicts; None for other types."""
     if not isinstance(qrels, dict) or not isinstance(run, dict) or qrels.keys() != run.keys():
         return None
     if not all(type(row) is dict for side in (qrels, run) for row in side.values()):
@@ -205,7 +203,7 @@ def _check_queries(judged: list[Any], ranked: list[Any]) -> None:
 
 
 def _tied(ranked: RankedRun) -> int:
-    """Return in how many queries a relevant document is tied with one that is not, and ranx's sort is not stable."""
+    """Return the number of queries in which a relevant document is tied with another, and ranx's sort is not stable."""
     if ranked.block is None:
         return 0
     hits = ranked.block.raw

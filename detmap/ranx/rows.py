@@ -1,4 +1,4 @@
-"""`Qrels` and `Run`: grades and scores by query and document, as ranx's classes hold them."""
+"""`Qrels` and `Run`: grades and scores by query and document, with the interface of ranx."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _KINDS = {"json": "json", "trec": "trec", "txt": "trec", "gz": "gz", "parq": "pa
 
 
 def file_kind(path: str | os.PathLike[str], kind: str | None) -> str:
-    """Return the kind of a file, by its suffix where it is not given.
+    """Return the kind of a file, by its suffix if not given.
 
     Raises
     ------
     OptionError
-        For a kind that is not read; ranx's own, lz4, is one.
+        For an unsupported kind, such as ranx's own lz4.
     """
     found = os.path.splitext(os.fspath(path))[1][1:] if kind is None else kind
     if found not in _KINDS:
@@ -45,8 +45,8 @@ def file_kind(path: str | os.PathLike[str], kind: str | None) -> str:
 class Rows:
     """Numbers by query and document: what `Qrels` and `Run` share.
 
-    What was read from a file or a frame stays columns until a document is asked for by name. Columns of dicts are kept until
-    one changes; once a caller has the dicts themselves, they are read anew for each evaluation.
+    Data from a file or frame stays in columns until a document is looked up by name. Columns of dicts are cached until
+    a dict changes; once a caller holds the dicts themselves, they are read again for each evaluation.
     """
 
     kind: ClassVar[Kind]
@@ -74,7 +74,7 @@ class Rows:
                 self._kept = table_of_dicts(self._by_query, self.kind, keep=self.kind == "run")
 
     def _numbers(self, query: Any, row: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Return a copy of a query's documents, whose numbers are of the right type."""
+        """Return a copy of a query's documents, with numbers of the right type."""
         if not isinstance(row, Mapping):
             problem = "must be a dict of documents and numbers"
             raise InputError(problem, source=self.kind, record=f"query {shorten(query)}", value=row)
@@ -91,14 +91,14 @@ class Rows:
 
     @property
     def _rows(self) -> dict[Any, dict[Any, Any]]:
-        """The documents of each query, in the order in which they came or were sorted."""
+        """The documents of each query, in their given or sorted order."""
         if self._columns is not None:
             self._by_query, self._columns = _dicts(self._columns, self.number), None
         return self._by_query
 
     @property
     def table(self) -> Table | dict[Any, dict[Any, Any]]:
-        """What `detmap.retrieval` reads: columns where there are such, the same ones until something changes."""
+        """The table for `detmap.retrieval`: columns if available, cached until something changes."""
         if self._columns is not None:
             return self._columns
         if self._kept is None and not self._is_shared:
@@ -106,23 +106,23 @@ class Rows:
         return self._by_query if self._kept is None else self._kept
 
     def _changed(self) -> None:
-        """Forget what follows from the dicts."""
+        """Drop what is derived from the dicts."""
         self.sorted, self._kept = False, None
 
     def _shared(self) -> dict[Any, dict[Any, Any]]:
-        """Return the dicts themselves, which a caller may change unseen from now on."""
+        """Return the dicts themselves, which callers may then change without notice."""
         self._is_shared, self._kept = True, None
         return self._in_order
 
     @property
     def _in_order(self) -> dict[Any, dict[Any, Any]]:
-        """The documents by descending number, of the queries in ascending order; equal numbers stay as they came."""
+        """The documents by descending number, of the queries in ascending order; ties keep their order."""
         if not self.sorted:
             self.sort()
         return self._rows
 
     def sort(self) -> None:
-        """Put queries in ascending order and documents in descending order of their numbers."""
+        """Sort queries in ascending order, and documents by descending number."""
         ascending = {query: self._rows[query] for query in sorted(self._rows)}
         by_number = itemgetter(1)
         self._by_query = {q: dict(sorted(row.items(), key=by_number, reverse=True)) for q, row in ascending.items()}
@@ -130,18 +130,18 @@ class Rows:
         self.sorted = True
 
     def add_score(self, q_id: Any, doc_id: str, score: Any) -> None:
-        """Add a document to a query, or give it another number."""
+        """Add a document to a query, or change its number."""
         self._rows.setdefault(q_id, {})[doc_id] = self.number(score)
         self._changed()
 
     def add(self, q_id: Any, doc_ids: Iterable[str], scores: Iterable[Any]) -> None:
-        """Add a query with its documents and their numbers; a query of that id is replaced."""
+        """Add or replace a query with its documents and their numbers."""
         self.add_multi([q_id], [doc_ids], [scores])
 
     def add_multi(
         self, q_ids: Iterable[Any], doc_ids: Iterable[Iterable[str]], scores: Iterable[Iterable[Any]]
     ) -> None:
-        """Add queries with their documents and numbers; queries of the same ids are replaced."""
+        """Add or replace queries with their documents and numbers."""
         for query, documents, numbers in zip(q_ids, doc_ids, scores, strict=True):
             self._rows[query] = dict(zip(documents, map(self.number, numbers), strict=True))
         self._changed()
@@ -169,14 +169,14 @@ class Rows:
         return _pandas().DataFrame(dict(zip(("q_id", "doc_id", "score"), columns, strict=True)))
 
     def save(self, path: str | None = None, kind: str | None = None) -> None:
-        """Write a file, whole or not at all.
+        """Write a file atomically.
 
         Parameters
         ----------
         path : path
             By default ``qrels.json`` or ``run.json``.
         kind : {"json", "trec", "parquet"}, optional
-            By default what the suffix says: .json, .trec or .txt, .parquet or .parq.
+            By default from the suffix: .json, .trec or .txt, .parquet or .parq.
 
         Raises
         ------
@@ -198,7 +198,7 @@ class Rows:
         raise NotImplementedError
 
     def _read(self, source: Any, name: str | None = None) -> Any:
-        """Fill from a file or columns, which must not be empty; return itself."""
+        """Fill from a file or columns, which must not be empty; return self."""
         self._columns = read_table(source, self.kind)
         self.name = name
         return self
@@ -255,10 +255,10 @@ class Qrels(Rows):
     Parameters
     ----------
     qrels : mapping of mapping, optional
-        Grades, cut to integers, by query and document; a dict or a typed dict of numba's. What becomes of it later does
-        not matter.
+        Grades, truncated to integers, by query and document; a dict or a typed dict of numba's. Later changes have no
+        effect.
     name : str, optional
-        What it is called.
+        Name of the judgements.
     """
 
     kind = "qrels"
@@ -296,9 +296,9 @@ class Qrels(Rows):
         Parameters
         ----------
         path : path
-            TREC's lines (compressed too), JSON, or a table with columns as ``q_id``, ``doc_id`` and ``score``.
+            TREC's lines (compressed too), JSON, or a table with columns ``q_id``, ``doc_id`` and ``score``.
         kind : {"json", "trec", "gz", "parquet"}, optional
-            By default what the suffix says.
+            By default from the suffix.
         """
         file_kind(path, kind)
         return Qrels()._read(path)  # type: ignore[no-any-return]
@@ -326,18 +326,18 @@ class Run(Rows):
     Parameters
     ----------
     run : mapping of mapping, optional
-        Scores by query and document; a dict or a typed dict of numba's. What becomes of it later does not matter.
+        Scores by query and document; a dict or a typed dict of numba's. Later changes have no effect.
     name : str, optional
-        What it is called in a `Report`.
+        Name of the run in a `Report`.
 
     Attributes
     ----------
     scores : dict of dict
-        Of each metric that was evaluated the value of each query.
+        The value of each query by evaluated metric.
     mean_scores, std_scores : dict
-        Its mean and its standard deviation over the queries.
+        Mean and standard deviation over the queries by metric.
     metadata : dict
-        Whatever belongs to it.
+        Arbitrary metadata.
     """
 
     kind = "run"
@@ -349,7 +349,7 @@ class Run(Rows):
         self.scores: dict[str, dict[Any, float]] = defaultdict(dict)
         self.mean_scores: dict[str, float] = {}
         self.std_scores: dict[str, float] = {}
-        #: The tables that were ranked last, the convention, and the ranking.
+        #: The tables of the last ranking, its convention, and the ranking.
         self._ranked: tuple[Any, Any, Convention, RankedRun] | None = None
 
     @property
@@ -358,7 +358,7 @@ class Run(Rows):
         return self._shared()
 
     def ranked(self, qrels: Any, convention: Convention, rank: Callable[[], RankedRun]) -> RankedRun:
-        """Return the ranking of this run against a table of judgements: the last one where nothing changed."""
+        """Return the ranking of this run against a table of judgements, cached until something changes."""
         own = self.table
         if not isinstance(qrels, Table) or not isinstance(own, Table):
             return rank()
@@ -376,7 +376,7 @@ class Run(Rows):
         return super()._shared()
 
     def make_comparable(self, qrels: Qrels) -> Run:
-        """Add an empty ranking for each judged query that is missing, and remove queries that are not judged."""
+        """Add an empty ranking for each missing judged query, and remove queries without judgements."""
         queries = qrels.keys()
         if queries != self._rows.keys():
             self._by_query = {query: self._rows.get(query, {}) for query in queries}
@@ -397,7 +397,7 @@ class Run(Rows):
 
     @staticmethod
     def from_file(path: str | os.PathLike[str], kind: str | None = None, name: str | None = None) -> Run:
-        """Read a file; see `Qrels.from_file`. The name of a run in TREC's lines is what they say, unless it is given."""
+        """Read a file; see `Qrels.from_file`. The name of a run defaults to that in TREC's lines."""
         if file_kind(path, kind) in ("trec", "gz") and name is None:
             name = run_name(path)
         return Run()._read(path, name)  # type: ignore[no-any-return]
@@ -423,7 +423,7 @@ class Run(Rows):
 
 
 def lists_as_rows(lists: Iterable[Any], source: str) -> dict[int, dict[str, float]]:
-    """Return arrays of (document, number), one per query, as dicts by place.
+    """Return arrays of (document, number), one per query, as dicts by position.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Rankings to numbers: the public entries of retrieval evaluation."""
+"""Evaluation of rankings: the public functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Abstention: is a retriever surest of the queries that it answers best? Gisserot-Boukhlef et al. (2024), as MTEB has it."""
+"""Abstention: whether a retriever's confidence predicts the quality of its answers. Gisserot-Boukhlef et al. (2024), as
+in MTEB."""
 
 from __future__ import annotations
 
@@ -12,24 +13,24 @@ from detmap.errors import InputError, check_choice
 
 Confidence = Literal["max", "std", "diff1"]
 
-#: The shares of queries that are left unanswered.
+#: Shares of queries left unanswered.
 RATES = tuple(np.linspace(0, 1, 11)[:-1].tolist())
 
 
 def confidences(run: Mapping[Any, Mapping[Any, float]], kind: Confidence = "max") -> NDArray[np.float64]:
-    """Return how sure each query's scores make it look.
+    """Return the confidence of each query from its scores.
 
     Parameters
     ----------
     run : mapping of mapping
         Scores by query and document.
     kind : {"max", "std", "diff1"}
-        The highest score, the standard deviation (of the population), or by how much the highest exceeds the second.
+        The highest score, the standard deviation (of the population), or the difference between the two highest scores.
 
     Returns
     -------
     ndarray of float64, shape (q,)
-        In the order of `run`; 0 for a query without a document, and for "diff1" where there is one alone.
+        In the order of `run`; 0 for a query without documents, and for "diff1" with a single one.
     """
     check_choice("kind", kind, ("max", "std", "diff1"))
     found = []
@@ -48,21 +49,21 @@ def confidences(run: Mapping[Any, Mapping[Any, float]], kind: Confidence = "max"
 def abstention_area(confidence: ArrayLike, values: ArrayLike) -> float:
     """Return nAUC: the normalised area under the curve of a metric against the share of queries left unanswered.
 
-    The least confident tenth, two tenths … nine tenths of the queries are left out (at least one stays), and the area under
-    the mean of the others is put between that of random omission, 0, and that of leaving out the worst, 1. Queries of equal
-    confidence have the mean of their values.
+    The least confident tenth, two tenths … nine tenths of the queries are left out (at least one stays), and the area
+    under the mean of the others is normalised so that random omission gives 0, and leaving out the worst queries 1.
+    Queries of equal confidence get the mean of their values.
 
     Parameters
     ----------
     confidence : array_like, shape (q,)
         How confident each answer is, as from `confidences`.
     values : array_like, shape (q,)
-        The metric of each query, as ``result.per_query["nDCG@10"]``.
+        The metric of each query, such as ``result.per_query["nDCG@10"]``.
 
     Returns
     -------
     float
-        At most 1; negative where confident answers are the worse ones. NaN where no order is better than another.
+        At most 1; negative if confident answers are worse. NaN if all values are equal.
 
     Raises
     ------
@@ -82,7 +83,7 @@ def abstention_area(confidence: ArrayLike, values: ArrayLike) -> float:
 
 
 def _curve(confidence: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of the values that are left at each of the `RATES`."""
+    """Return the mean of the remaining values at each of the `RATES`."""
     order = np.argsort(confidence, kind="stable")
     _, first, sizes = np.unique(confidence[order], return_index=True, return_counts=True)
     means = np.repeat(np.add.reduceat(values[order], first) / sizes, sizes)
@@ -91,5 +92,5 @@ def _curve(confidence: NDArray[np.float64], values: NDArray[np.float64]) -> NDAr
 
 
 def _area(curve: NDArray[np.float64]) -> float:
-    """Return the area under a curve over the `RATES`, by trapezoids."""
+    """Return the area under a curve over the `RATES`, by the trapezoidal rule."""
     return float((np.diff(RATES) * (curve[1:] + curve[:-1]) / 2.0).sum())

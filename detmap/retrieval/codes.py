@@ -21,29 +21,29 @@ from detmap.system import parallel
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: Relevant items that a block of queries may bring.
+#: Maximum number of relevant items of a block of queries.
 _BLOCK_ITEMS = 1 << 21
-#: And numbers about them where no hit is kept: enough queries to keep all threads busy.
+#: Maximum number of relevant items of a block if no hits are kept: enough queries for all threads.
 _PASSING_ITEMS = 1 << 22
-#: Maximum comparisons of codes between two checks for cancellation.
+#: Maximum number of comparisons of codes between two checks for cancellation.
 _STEP = 1 << 24
 
-#: Elements of a matrix that are looked at and packed at a time.
+#: Number of elements of a matrix that are checked and packed at a time.
 _PART = 1 << 18
 
 #: Maximum ratio of the range of integer labels to the number of items at which items are listed by label.
 _SPREAD = 4
 
-#: Metrics that at a depth read nothing of the hits beyond it.
+#: Metrics that, at a depth, ignore hits beyond it.
 _SHALLOW = ("AP", "P", "R", "R_cap", "F1", "RR", "success", "hits", "CMC", "nDCG", "DCG", "ERR", "RBP")
 
-#: Longer codes are refused: a distance is a 16-bit number, there is a counter for each, and one is of what is left out.
+#: Maximum length of codes: distances are 16-bit numbers with a counter each, one of which is for the item left out.
 _MOST_BITS = 65534
 
 
 def _given(values: ArrayLike, source: str) -> NDArray[Any]:
     array = table(values, source)
-    if array.dtype == np.object_ and not array.ndim:  # a sparse matrix, a set: numpy makes them one element
+    if array.dtype == np.object_ and not array.ndim:  # numpy makes a sparse matrix or a set a single element
         remedy = "give a dense array: x.toarray()" if hasattr(values, "toarray") else None
         raise InputError(f"expected an array, not {type(values).__name__}", source=source, remedy=remedy)
     return array
@@ -59,7 +59,7 @@ def _matrix(codes: ArrayLike, source: str) -> NDArray[Any]:
 
 
 def _words(array: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Return rows of bytes as rows of words, filled up with zeros."""
+    """Return rows of bytes as rows of words, padded with zeros."""
     whole = np.zeros((len(array), -(-array.shape[1] // 8) * 8), np.uint8)
     whole[:, : array.shape[1]] = array
     return readonly(whole.view(np.uint64), np.uint64)
@@ -68,9 +68,8 @@ def _words(array: NDArray[np.uint8]) -> NDArray[np.uint64]:
 def _pack(
     array: NDArray[Any], source: str, packed: bool | None, either: bool = False
 ) -> tuple[NDArray[np.uint64], int, str]:
-    """Return codes as rows of words, the number of bits, and what they were: packed, signs or bits."""
-    # Where it is not said whether they are `packed` (None), words are. Bytes that may be `either` are packed unless
-    # they are all 0 and 1.
+    """Return codes as rows of words, the number of bits, and their form: packed, signs or bits."""
+    # By default (`packed` is None) words are packed. Bytes that may be `either` are packed unless all are 0 and 1.
     if packed or (packed is None and array.dtype == np.uint64):
         if array.dtype not in (np.uint8, np.uint64):
             raise InputError("packed codes are uint8 or uint64", source=source, value=array.dtype.name)
@@ -78,7 +77,7 @@ def _pack(
         return words, 8 * array.itemsize * array.shape[1], "packed"
     count, bits = array.shape
     whole = np.zeros((count, -(-bits // 64) * 8), np.uint8)
-    rows = max(1, _PART // bits)  # a part stays in the cache while it is looked at, compared and packed
+    rows = max(1, _PART // bits)  # a part stays in the cache while it is checked and packed
     plain = readonly(array.view(np.uint8), np.uint8).ravel() if array.dtype.itemsize == 1 else None
 
     def pack(begin: int, end: int) -> tuple[bool, bool]:
@@ -124,12 +123,12 @@ def _both(
     either = packed is None and query.dtype == gallery.dtype == np.uint8
     ours, bits, form = _pack(query, "query_codes", packed, either)
     theirs, other, form2 = _pack(gallery, "gallery_codes", True if either and form == "packed" else packed, either)
-    if either and form2 == "packed" != form:  # the bytes of either side may tell
+    if either and form2 == "packed" != form:  # the bytes of the other side may decide
         ours, bits, form = _pack(query, "query_codes", True)
     if bits != other:
         raise InputError(f"{other} bits where the queries have {bits}", source="gallery_codes")
     both = {form, form2}
-    if both == {"bits", "signs"}:  # a matrix of ones alone is of either kind
+    if both == {"bits", "signs"}:  # a matrix of ones is of either kind
         for name, values, found in (("query_codes", query, form), ("gallery_codes", gallery, form2)):
             if found == "bits" and not bool(np.all(values)):
                 raise InputError("0 and 1 where the other side has -1 and 1", source=name)
@@ -141,7 +140,7 @@ def _both(
 
 
 def _label_array(values: ArrayLike, source: str) -> NDArray[Any]:
-    """Return labels as they were given; a single column holds a label each, for rows of 0 and 1 could say nothing there."""
+    """Return labels unchanged; a single column holds one label each, because rows of one 0 or 1 would be useless."""
     array = _given(values, source)
     if array.ndim == 2 and array.shape[1] == 1:
         return labels(array[:, 0], None, source)
@@ -193,8 +192,9 @@ def evaluate_codes(
     Parameters
     ----------
     query_codes, gallery_codes : array_like, shapes (q, bits), (g, bits)
-        All of -1 and 1, all of 0 and 1, or bool; those of dtype uint64 are packed, 64 bits to a word, and those of dtype
-        uint8, as faiss and numpy.packbits have them, 8 bits to a byte: where some are neither 0 nor 1, or with `packed`.
+        All of -1 and 1, all of 0 and 1, or bool; those of dtype uint64 are packed, 64 bits to a word; those of dtype
+        uint8 are packed, 8 bits to a byte as in faiss and numpy.packbits, if some are neither 0 nor 1, or with
+        `packed`.
     query_labels, gallery_labels : array_like, shapes (q,), (g,) or (q, l), (g, l)
         A label each, or rows of 0 and 1: items are relevant to each other when they share a label.
     k : int, optional
@@ -204,12 +204,12 @@ def evaluate_codes(
     convention : str or Convention
         By default ``hits_topk``: AP at k over the hits up to k. See ``detmap conventions``.
     packed : bool, optional
-        Whether codes of dtype uint8 or uint64 are packed; by default uint64 are, and of uint8 the values tell.
+        Whether codes of dtype uint8 or uint64 are packed; by default uint64 are, and uint8 depends on the values.
     self_match : True or array_like of int, shape (q,), optional
-        For each query the item that is the query itself, which leaves the ranking; negative for none. True: item *i* is
-        query *i*.
+        For each query the item that is the query itself, which is removed from the ranking; negative for none. True:
+        item *i* is query *i*.
     keep_curve : bool
-        Keep the mean curve, for `RankingResult.plot`, of an evaluation of more than 2**21 hits too.
+        Keep the mean curve, for `RankingResult.plot`, also for more than 2**21 hits.
 
     Returns
     -------
@@ -238,13 +238,13 @@ def evaluate_codes(
     own = _own(self_match, len(ours), len(theirs))
     if (own < len(theirs)).any():
         positives -= _shared(labels, wanted, own, several)
-    # Hits beyond the metrics' depth are written where they can be kept with the result, or are needed.
+    # Hits beyond the metrics' depth are only written if the result keeps them, or metrics need them.
     shallow = decided.cmc in (None, "market") and all(r.metric.name in _SHALLOW for r in read)
     complete = keep_curve or not shallow or int(positives.sum()) <= KEPT_HITS
     if complete:
         depth = np.iinfo(np.int64).max
     cuts, room = parallel.split(positives + bits + 1, _BLOCK_ITEMS), None
-    if int(positives.sum()) > KEPT_HITS:  # no hit is kept: the blocks take turns in the same memory
+    if int(positives.sum()) > KEPT_HITS:  # no hits are kept: the blocks reuse the same memory
         width = 1 if TIE_RULES[decided.ties] == TIE_RULES["index"] and decided.ties != "expected" else 3
         cuts = parallel.split(positives + bits + 1, _PASSING_ITEMS // width)
         room = np.empty((width, max(int(positives[b:e].sum()) for b, e in cuts)), np.int64)
@@ -282,7 +282,7 @@ def evaluate_codes(
 def _relevant(
     labels: NDArray[np.uint64], wanted: NDArray[np.uint64], several: bool
 ) -> tuple[ranking.Relevant, NDArray[np.int64]]:
-    """Return which items are relevant to which query, and how many are to each."""
+    """Return which items are relevant to each query, and their numbers."""
     flat, queries = readonly(labels.ravel(), np.uint64), len(wanted)
     positives, spans = np.zeros(queries, np.int64), np.zeros((queries, 2), np.int64)
     items = np.empty(0, np.int32)
@@ -310,7 +310,7 @@ def _relevant(
 
 
 def _own(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArray[np.int64]:
-    """Return each query's own item; the number of items where it has none."""
+    """Return each query's own item; the number of items for none."""
     own = self_matches(self_match, queries, items)
     return np.full(queries, items) if own is None else np.where(own < 0, items, own)
 
@@ -336,7 +336,7 @@ def _rank(
     convention: Convention,
     room: NDArray[np.int64] | None,
 ) -> Ranked:
-    """Rank a block of queries; into the rows of `room`, one for the ranks alone, where there is one."""
+    """Rank a block of queries, into the rows of `room` (a single one for ranks only), if given."""
     count = len(queries)
     queries, own = readonly(queries, np.uint64), readonly(own, np.int64)
     spans, wanted = readonly(relevant.spans, np.int64), readonly(relevant.wanted, np.uint64)
@@ -353,7 +353,7 @@ def _rank(
             ranking.rank_codes(coded, relevant, starts, depth, b, e, out)
 
     parallel.run(rank, parallel.together(count, ranking.GROUP))
-    if counts.sum() < ranks.size:  # only what the metrics read was written
+    if counts.sum() < ranks.size:  # only hits that the metrics need were written
         kept = np.arange(int(counts.sum())) + np.repeat(starts[:-1] - (np.cumsum(counts) - counts), counts)
         ranks = ranks[kept]
         ahead, tied = (ahead[kept], tied[kept]) if ahead.size else (ahead, tied)

@@ -1,4 +1,4 @@
-"""Conventions: what projects that score rankings decide, by name; each number is reproduced from the same hits."""
+"""Conventions: named sets of decisions of projects that score rankings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _wrong_digits(digits: Any) -> str | None:
 @decisions.documented
 @dataclass(frozen=True)
 class Convention:
-    """Every decision on the way from a ranking to a number. Frozen; `dataclasses.replace` makes a variant."""
+    """The decisions between a ranking and a number. Frozen; `dataclasses.replace` makes a variant."""
 
     name: str = field(metadata=decision("What the convention is called."))
     formula: str = field(
@@ -193,11 +193,11 @@ class Convention:
 
     @property
     def title(self) -> str:
-        """Its name: what stands beside a number, as `detmap.Protocol.title` does."""
+        """The convention's name for display with a number, like `detmap.Protocol.title`."""
         return self.name
 
     def describe(self) -> str:
-        """Return the decisions in one line, to stand beside a number."""
+        """Return the decisions in one line for display with a number."""
         return decisions.describe(self)
 
 
@@ -382,12 +382,12 @@ for _convention in (
     register(_convention)
 
 
-#: Decisions about the lines of a run, which other entries do not take.
+#: Decisions about the lines of a run, which other functions do not take.
 _OF_RUNS = ("missing", "order", "single", "positive_scores", "drop_same_id")
 
 
 class CommonChoices(TypedDict, total=False):
-    """The keywords that replace decisions of a convention wherever rankings are evaluated; see `Convention`."""
+    """Keywords that replace decisions of a convention, shared by all evaluations of rankings; see `Convention`."""
 
     names: Literal["detmap", "ranx", "ir_measures"] | None
     interpolation: Interpolation | None
@@ -407,7 +407,7 @@ class Choices(CommonChoices, total=False):
 
 
 class RunChoices(CommonChoices, total=False):
-    """Keywords for runs; their `depth` is a parameter of its own."""
+    """Keywords for runs; `depth` is a parameter of its own."""
 
     missing: Literal["skip", "zero"] | None
     order: Literal["score", "given"] | None
@@ -417,10 +417,9 @@ class RunChoices(CommonChoices, total=False):
 
 
 def convention_of(convention: str | Convention, choices: Mapping[str, Any], *, run: bool = False) -> Convention:
-    """Return a convention, given by name or itself, with the decisions in `choices` replaced.
-
-    None leaves a decision as it is, except where None is a value that it can have, as of `digits`: means are not rounded.
-    Decisions about the lines of a run are for runs only: other entries take their defaults, and refuse them in `choices`.
+    """Return a convention, given by name or itself, with the decisions in `choices` replaced. None keeps a decision,
+    except where it is a valid value, as for `digits`: means are not rounded. Decisions about the lines of a run are for
+    runs only: other functions use their defaults, and refuse them in `choices`.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Ids of queries, documents and classes: one rule wherever they come from.
+"""Ids of queries, documents and classes, with one rule for all sources.
 
 Ids are compared as text. An integer is its decimal digits, bytes are UTF-8, and nothing is normalised: ``7``, ``"7"`` and
 ``b"7"`` are one id, ``"07"``, ``" 7"`` and ``"+7"`` are others. The ids of one column, or the keys on one level of a
-mapping, are all integers or all strings. Floats are taken where they are integers, as data frames make them; booleans,
-missing values and all else are errors. Where both sides are integers they are compared as integers, which is the same.
+mapping, are all integers or all strings. Integral floats, as made by data frames, are accepted; booleans, missing
+values and other types are errors. If both sides are integers they are compared as integers, which is equivalent.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from detmap.system import parallel
 if TYPE_CHECKING:
     from detmap.retrieval.lookups import Found
 
-#: How ids are encoded, lone surrogates included.
+#: Encoding of ids, including lone surrogates.
 UTF8 = ("utf-8", "surrogatepass")
 
-#: Keys of mappings processed at a time.
+#: Number of keys of mappings processed at a time.
 _TOGETHER = 1 << 16
 
 #: Ids as integers, or as strings in a buffer.
@@ -41,11 +41,11 @@ def keys(values: list[Any], source: str, field: str) -> Located:
     Raises
     ------
     InputError
-        For keys that are no ids, or not all of one type: two of those are named.
+        For invalid keys, or keys of different types, naming two.
     """
     try:
         return strings(values, source, field)
-    except TypeError:  # they are not all strings
+    except TypeError:  # not all are strings
         pass
     if len({_kind(kind) for kind in set(map(type, values))}) > 1:
         _refuse_mixed(values, source, field)
@@ -58,10 +58,10 @@ def column(values: Any, source: str, field: str) -> NDArray[Any]:
     Raises
     ------
     InputError
-        For anything but a flat column of ids of one type; names the first row that is wrong.
+        For anything but a flat column of ids of one type; names the first invalid row.
     """
     if isinstance(values, list | tuple):
-        if set(map(type, values)) == {str}:  # numpy would drop zero bytes at the end
+        if set(map(type, values)) == {str}:  # numpy would strip zero bytes at the end
             objects = np.empty(len(values), object)
             objects[:] = values
             return objects
@@ -98,14 +98,14 @@ def texts(ids: Located | Keys) -> Texts:
 
 
 def names(ids: list[Any], source: str, field: str) -> list[Any]:
-    """Return ids of queries as integers or strings; bytes that are not UTF-8 stay, as they equal no string."""
+    """Return ids of queries as integers or strings; bytes that are not UTF-8 are kept, because they equal no string."""
     found = [decoded(name) if isinstance(name, bytes) else name for name in ids]
-    strings([name for name in found if isinstance(name, str)], source, field)  # which refuses what cannot be an id
+    strings([name for name in found if isinstance(name, str)], source, field)  # raises for invalid ids
     return found
 
 
 def decoded(name: bytes) -> str | bytes:
-    """Return the text of an id, or the bytes where they are not UTF-8."""
+    """Return the text of an id; bytes if they are not UTF-8."""
     try:
         return name.decode(*UTF8)
     except UnicodeDecodeError:
@@ -113,12 +113,12 @@ def decoded(name: bytes) -> str | bytes:
 
 
 def printable(name: Any) -> Any:
-    """Return an id as results show it, even if it is not UTF-8."""
+    """Return an id for display, even if it is not UTF-8."""
     return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
 
 
 def alike(*sides: Iterable[Any]) -> tuple[list[Any], ...]:
-    """Return lists of ids that can be compared: integers only if there are no strings on any side, else as text."""
+    """Return lists of ids in a common type: integers if no side has strings, else text."""
     lists = tuple(side.tolist() if isinstance(side, np.ndarray) else list(side) for side in sides)
     if len({isinstance(name, int) for side in lists for name in side}) < 2:
         return lists
@@ -126,14 +126,14 @@ def alike(*sides: Iterable[Any]) -> tuple[list[Any], ...]:
 
 
 def _kind(kind: type) -> type | None:
-    """Return what kind of id a type is; None for what `columns.identifiers` is to judge."""
+    """Return the kind of id of a type; None for types left to `columns.identifiers`."""
     if issubclass(kind, str | bytes):
         return str if issubclass(kind, str) else bytes
     return int if issubclass(kind, int | np.integer) and kind is not bool else None
 
 
 def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
-    """Refuse integers beside strings, and name two: one id in two forms if there is one."""
+    """Refuse integers beside strings, naming two: one id in two forms if there is one."""
     texts: dict[str | bytes, Any] = {}
     kinds: dict[type, Any] = {}
     pair: list[Any] = []
@@ -149,7 +149,7 @@ def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
     pair = pair or list(kinds.values())[:2]
     if len(pair) == 2:
         one, other = (shorten(v.item() if isinstance(v, np.integer) else v) for v in pair)
-        if one == other:  # of bytes and a string, of which one is shown as the other
+        if one == other:  # bytes and a string, shown alike
             one, other = (
                 ("b" if isinstance(v, bytes) else "") + text for v, text in zip(pair, (one, other), strict=True)
             )
@@ -162,7 +162,7 @@ def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
 
 
 def strings(listed: Sequence[str], source: str, field: str, longest: int = LONGEST_ID) -> Texts:
-    """Return strings in a buffer; TypeError says that not all are strings, and joining them is the fastest way to ask."""
+    """Return strings in a buffer; a TypeError from joining them is the fastest test that all are strings."""
     found = _separated("\0".join(listed).encode(*UTF8), len(listed), longest)
     if found is not None:
         return found
@@ -173,7 +173,7 @@ def strings(listed: Sequence[str], source: str, field: str, longest: int = LONGE
 
 
 def _separated(joined: bytes, count: int, longest: int) -> Texts | None:
-    """Return strings, `joined` by zero bytes, in a buffer; None where there are more of them, or one is too long."""
+    """Return strings, `joined` by zero bytes, in a buffer; None if there are more of them, or one is too long."""
     data = np.frombuffer(joined, np.uint8)
     size = data.size
     if size < 8:
@@ -197,19 +197,17 @@ def _too_long(name: bytes, source: str, field: str) -> InputError:
 
 
 class Keys:
-    """The keys of mappings, one after the other; they are read in place, a few mappings at a time.
-
-    All of them as strings in a buffer would take as much memory as everything else that a large run needs. Where a run is
-    kept for further evaluations they are kept too.
+    """The keys of mappings, concatenated, and read in place a few mappings at a time, because copying all into a buffer
+    would double the memory of a large run. They are only kept if a run is kept for further evaluations.
 
     Parameters
     ----------
     mappings : list of dict
-        Their keys are expected to be strings.
+        Mappings whose keys should be strings.
     queries : list
         The query of each mapping, for messages.
     source, field : str
-        What messages call the argument, and the keys.
+        Names of the argument, and of the keys, for messages.
     checked : bool
         Whether all keys are known to be strings without a zero byte; they may be of any length then.
     """
@@ -224,9 +222,9 @@ class Keys:
     ) -> None:
         self.mappings, self.queries, self._source, self._field = mappings, queries, source, field
         self.checked = checked
-        #: The keys of each mapping, joined by zero bytes; None where they are not kept.
+        #: The keys of each mapping, joined by zero bytes; None if not kept.
         self.joined: list[bytes | None] = [None] * len(mappings)
-        #: The judged documents, query by query, where they were looked up.
+        #: The judged documents by query, if they were looked up.
         self.found: Found | None = None
         self.starts = np.concatenate(([0], np.cumsum([len(one) for one in mappings]))).astype(np.int64)
 
@@ -236,7 +234,7 @@ class Keys:
         Raises
         ------
         InputError
-            For keys that are no ids, or not of one type; the message is that of looking at all keys.
+            For invalid keys, or keys of different types, with the message for all keys.
         """
         if self.checked:
             return self._located(begin, end)
@@ -246,11 +244,11 @@ class Keys:
             return texts(self.whole())[np.arange(self.starts[begin], self.starts[end])]
 
     def join(self, place: int) -> None:
-        """Join the keys of a mapping; TypeError says that not all are strings."""
+        """Join the keys of a mapping; raise TypeError unless all are strings."""
         self.joined[place] = "\0".join(self.mappings[place]).encode(*UTF8)
 
     def check(self, begin: int, end: int) -> None:
-        """Refuse a key of mappings ``[begin, end)``, or a query of one, that holds a zero byte."""
+        """Refuse a zero byte in a key, or in a query, of mappings ``[begin, end)``."""
         joined = np.frombuffer(self._joined(begin, end), np.uint8)
         between = max(0, int(self.starts[end] - self.starts[begin]) - 1)
         if joined.size - np.count_nonzero(joined) == between and "\0" not in "".join(self.queries[begin:end]):
@@ -277,7 +275,7 @@ class Keys:
         return found
 
     def whole(self) -> Located:
-        """Return all keys. Where one is not an id, or not of the type of the others, the error names its mapping."""
+        """Return all keys; errors about invalid keys or mixed types name the mapping."""
         try:
             return keys(list(chain.from_iterable(self.mappings)), self._source, self._field)
         except InputError:
@@ -286,11 +284,11 @@ class Keys:
             raise
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Return runs of mappings whose keys are looked at together."""
+        """Return blocks of mappings whose keys are processed together."""
         return parallel.split(np.diff(self.starts), _TOGETHER)
 
     def name(self, row: int) -> str:
-        """Return what messages call a key, counted over all mappings."""
+        """Return the name of a key, counted over all mappings, for messages."""
         which = int(np.searchsorted(self.starts, row, side="right")) - 1
         key = list(self.mappings[which])[row - int(self.starts[which])]
         return f"query {shorten(self.queries[which])}, document {shorten(key)}"
@@ -304,7 +302,7 @@ class Keys:
         return self.some(which)
 
     def some(self, which: Sequence[int]) -> Keys:
-        """Return the keys of some of the mappings, as `take` does; others are not looked at."""
+        """Return the keys of some of the mappings, like `take`, without reading others."""
         mappings = [{} if i < 0 else self.mappings[i] for i in which]
         queries = [None if i < 0 else self.queries[i] for i in which]
         some = Keys(mappings, queries, self._source, self._field, self.checked)
@@ -312,7 +310,7 @@ class Keys:
         return some
 
     def of(self, begin: int, which: Sequence[int]) -> Texts:
-        """Return the keys of some of the mappings, which are counted from `begin` on."""
+        """Return the keys of some of the mappings, counted from `begin` on."""
         return self.some([begin + one for one in which]).located(0, len(which))
 
     def __getitem__(self, rows: NDArray[np.int64]) -> Texts:

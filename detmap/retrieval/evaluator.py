@@ -1,4 +1,4 @@
-"""Rankings that come batch by batch, in one process or in many."""
+"""The streaming evaluator of rankings, over batches and processes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Counts:
-    """Notices beside the rankings: unjudged queries of runs, and what was unusual in files, counted."""
+    """Notices besides the rankings: numbers of unjudged queries of runs, and of unusual lines of files."""
 
     extra: set[str] = field(default_factory=set)
     notices: dict[str, int] = field(default_factory=dict)
@@ -51,18 +51,19 @@ class _Counts:
 class Evaluator:
     """Rankings against one gallery, runs against one set of judgements, or scored samples, seen batch by batch.
 
-    Batches are scored as they come; distances and features are not kept. What is kept are the ranks of the relevant items
-    (of runs, of the judged documents), from which `compute` makes any number of results. With neither gallery nor
-    judgements, `update` takes samples as torchmetrics' retrieval metrics do; they are kept, since those of a query may come
-    in several batches.
+    Batches are ranked at once; distances and features are not kept. The ranks of the relevant items (for runs, of the
+    judged documents) are kept, from which `compute` makes any number of results. With neither gallery nor judgements,
+    `update` takes samples like torchmetrics' retrieval metrics; these are kept, because those of a query may come in
+    several batches.
 
-    These laws hold to the last bit: how queries are split into batches changes nothing, and `merge` is associative. Where
-    queries have names the order of batches and merges changes nothing either: results list queries by name, those of runs in
-    the order of the judgements. Without names queries are numbered in the order of updates, and those of a merged evaluator
-    come after. A saved and restored evaluator is the same.
+    These laws hold to the last bit: how queries are split into batches changes nothing, and `merge` is associative. If
+    queries have names, the order of batches and merges changes nothing either: results list queries by name, those of
+    runs in the order of the judgements. Without names queries are numbered in the order of updates, and those of a
+    merged evaluator come after. A saved and restored evaluator is the same.
 
-    (The distances of features are rounded as the processor's BLAS does for a batch: equal features tie, but two distances
-    that differ in their last bit alone may change places where batches are cut elsewhere. Integer features are exact.)
+    (Distances of features are rounded by the processor's BLAS depending on the batch: equal features tie, but two
+    distances that only differ in the last bit may be ordered differently if batches are cut differently. Integer
+    features are exact.)
 
     Parameters
     ----------
@@ -82,14 +83,14 @@ class Evaluator:
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         How features are compared.
     duplicates : {"error", "first"}
-        What becomes of a query whose name was seen before, as where a sampler pads the last batch: refuse it, or keep the
-        first.
+        What to do with a query whose name was seen before, for example if a sampler pads the last batch: refuse it, or
+        keep the first.
 
     Raises
     ------
     OptionError
-        For unknown conventions and metrics; for TPR@FPR, which takes all pairs at once, and ``cmc="cuhk03"``, whose draws
-        depend on the order of the queries (``cuhk03_exact`` is their mean).
+        For unknown conventions and metrics; for TPR@FPR, which needs all pairs at once, and ``cmc="cuhk03"``, whose
+        draws depend on the order of the queries (``cuhk03_exact`` is their mean).
 
     Examples
     --------
@@ -227,7 +228,7 @@ class Evaluator:
         preds, target, indexes : array_like of one shape
             Samples, for an evaluator with neither gallery nor judgements: the score of each, its relevance (0 and 1,
             booleans, or grades) and the number of its query. Samples of a query may come in several batches; equal scores
-            are in the order in which they came. Nothing else is given.
+            are in the order in which they came. These exclude all other arguments.
         query_ids : array_like of int or str, shape (q,)
             The identities of the batch's queries.
         distances : array_like of float, shape (q, g), or (q, k) with `indices`
@@ -235,19 +236,19 @@ class Evaluator:
         features : array_like of float, shape (q, d)
             The features of the queries.
         indices : array_like of int, shape (q, k)
-            The neighbours that an index returned; see `evaluate_neighbors`.
+            The neighbours returned by an index; see `evaluate_neighbors`.
         run : optional
             Scores by query and document, in any form that `evaluate_run` takes. All lines of a query are in one batch.
         query_cameras, ignore, self_match
             See `evaluate_distances`.
         names : array_like of int or str, shape (q,), optional
-            What the queries are called, each once; by default they are numbered. All batches have names, or none has.
+            Distinct names of the queries; by default they are numbered. All batches have names, or none.
 
         Raises
         ------
         InputError
-            As the function that scores all queries at once; for a name that was seen before, unless ``duplicates="first"``;
-            and for batches of another kind than those before. Nothing of such a batch is taken in.
+            As in the function that scores all queries at once; for a repeated name, unless ``duplicates="first"``; and
+            for batches of another kind than earlier ones. Such a batch is ignored as a whole.
         """
         samples = preds, target, indexes
         if any(one is not None for one in samples):
@@ -327,7 +328,7 @@ class Evaluator:
         return Seen.join(parts)
 
     def _distances(self, features: Any, count: int) -> tuple[list[tuple[int, int]], RowsOf]:
-        """Return how to cut a batch of features, and their distances to the gallery."""
+        """Return blocks of a batch of features, and a function for their distances to the gallery."""
         if self._features is None:
             raise OptionError("features need those of the gallery: Evaluator(gallery=...)")
         rows = numeric_table(features, "features")
@@ -350,7 +351,7 @@ class Evaluator:
         self._add(made, "run", made.names, False, _Counts(extra, dict(ranked.notices)))
 
     def _of_run(self, judged: Table, ranked: Table, kept: list[int], theirs: list[int]) -> Seen:
-        """Rank queries of a run: `kept` are their places among the judged ones, `theirs` those in the run (-1: none)."""
+        """Rank queries of a run: `kept` are their indices among the judged ones, `theirs` those in the run (-1: none)."""
         assert self._judged is not None
         block, _, _ = rank_run(
             judged.take(kept),
@@ -366,7 +367,7 @@ class Evaluator:
         return Seen.of(names, block, junk=none, short=none, place=np.array(kept, np.int64))
 
     def _named(self, names: ArrayLike | None, count: int) -> list[Any]:
-        """Return what the queries of a batch are called; None each where they are numbered."""
+        """Return the names of a batch's queries; None each if they are numbered."""
         if names is None:
             return [None] * count
         found: list[Any] = columns.identifiers(names, source="names").tolist()
@@ -375,7 +376,7 @@ class Evaluator:
         return found
 
     def _add(self, part: Seen, kind: str, names: list[Any], numbered: bool, counts: _Counts | None = None) -> None:
-        """Take in rankings, whole or not at all."""
+        """Add rankings, all or none."""
         with self._lock:
             if not len(part):
                 self._count(counts)
@@ -406,7 +407,7 @@ class Evaluator:
             self._counts = _Counts(self._counts.extra | counts.extra, added(self._counts.notices, counts.notices))
 
     def _joined(self) -> Seen | None:
-        """Return everything seen, in the order of the results; None where that is nothing."""
+        """Return everything seen, in the order of the results; None if there is nothing."""
         with self._lock:
             if not self._parts:
                 return None
@@ -421,7 +422,7 @@ class Evaluator:
             return self._parts[0]
 
     def _gathered(self) -> FlatSamples | None:
-        """Return all samples seen; None where there are none."""
+        """Return all samples seen; None if there are none."""
         with self._lock:
             if self._samples:
                 self._samples = [FlatSamples.join(self._samples)]
@@ -482,7 +483,7 @@ class Evaluator:
     # ---------------------------------------------------------------------------------------------------------- merge
 
     def merge(self, other: Evaluator) -> Evaluator:
-        """Take in what another evaluator has seen, which is left as it is, and return this one.
+        """Merge what another evaluator has seen, which stays unchanged, into this one, and return this one.
 
         Raises
         ------
@@ -512,13 +513,13 @@ class Evaluator:
         return self
 
     def sync(self, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None = None) -> Evaluator:
-        """Return an evaluator of what all processes have seen, the same in each of them; this one is left as it is.
+        """Return an evaluator of what all processes have seen, equal in all of them; this one stays unchanged.
 
         Parameters
         ----------
         all_gather_object : callable
-            ``torch.distributed.all_gather_object`` or its like: fills a list with every process's object, in the order of
-            ranks.
+            ``torch.distributed.all_gather_object`` or its like: which fills a list with every process's object, in the
+            order of ranks.
         world_size : int, optional
             How many processes there are; by default ``torch.distributed`` is asked.
 
@@ -533,7 +534,7 @@ class Evaluator:
         return merged
 
     def _fresh(self) -> Evaluator:
-        """Return an evaluator of the same gallery or judgements that has seen nothing."""
+        """Return an empty evaluator with the same gallery or judgements."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         made._lock = threading.RLock()
@@ -570,10 +571,10 @@ class Evaluator:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Evaluator:
-        """Return an evaluator that has seen what the one that `to_bytes` saved had seen.
+        """Return the evaluator that `to_bytes` saved.
 
-        It has neither gallery nor judgements: it computes, is merged and is saved, but takes no further batch. To go on,
-        merge it into an evaluator that has them, or call `load_state_dict` of one.
+        It has neither gallery nor judgements: it can compute, merge and be saved, but not update. To continue, merge it
+        into an evaluator that has them, or call that one's `load_state_dict`.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a retrieval evaluator has seen: rankings as columns that can be joined, selected, saved and restored."""
+"""State of the retrieval evaluator: rankings as columns that can be joined, selected, saved and restored."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from detmap.retrieval.conventions import Convention
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked
 
-#: Every column, and what it has a value for: a query, an item, a gain of a query's best ranking, or a query and a rank.
-#:
-#: ``counts`` is how many items of a query are stored, ``gains`` how many gains; ``place`` where a run's query stands among
-#: the judged ones; ``short`` whether it has fewer neighbours than a metric reads. Items are the relevant ones, or with
-#: ``grades`` the judged ones. Other names are those of `Hits`, `Pool` and `Ranked`.
+#: All columns, with what they have a value for: a query, an item, a gain of a query's ideal ranking, or a query and a
+#: rank. ``counts`` and ``gains`` are numbers of stored items and gains of a query; ``place`` is a run's query's index
+#: among the judged ones; ``short`` flags queries with fewer neighbours than a metric reads. Items are the relevant
+#: ones, or with ``grades`` the judged ones. Other names are as in `Hits`, `Pool` and `Ranked`.
 COLUMNS = {
     "counts": "query",
     "positives": "query",
@@ -43,7 +42,7 @@ COLUMNS = {
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
-    """What a saved evaluator says besides its columns."""
+    """The header of a saved evaluator, besides its columns."""
 
     convention: dict[str, Any]
     metrics: list[str]
@@ -58,7 +57,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     layout: list[tuple[str, int]]
     extra: list[str]
     notices: dict[str, int] = {}
-    longer: int = 0  # of notices, in states of earlier versions
+    longer: int = 0  # a notice in states of earlier versions
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +67,10 @@ class Seen(Frozen):
     Attributes
     ----------
     names : list of int or str
-        What the queries are called.
+        Names of the queries.
     columns : dict of str to ndarray
-        Those of `COLUMNS` that such rankings have, read-only: int64, but ``shots``, which is float64 of shape (q, k).
+        The columns among `COLUMNS` that such rankings have, read-only: int64, except ``shots``, float64 of shape (q,
+        k).
     """
 
     names: list[Any]
@@ -82,7 +82,7 @@ class Seen(Frozen):
 
     @classmethod
     def of(cls, names: list[Any], ranked: Ranked, **more: NDArray[Any]) -> Seen:
-        """Take the columns of rankings; `more` are those that they do not have."""
+        """Return the columns of rankings; `more` are columns that these lack."""
         stored: Any = ranked.raw if ranked.pool is None else ranked.pool
         columns: dict[str, Any] = {
             "counts": np.diff(stored.starts),
@@ -102,10 +102,10 @@ class Seen(Frozen):
 
     @classmethod
     def join(cls, parts: Sequence[Seen]) -> Seen:
-        """Return all queries of some parts, in order."""
+        """Return all queries of some parts, concatenated."""
         if len(parts) == 1:
             return parts[0]
-        # A part without a hit cannot say whether bounds of tied groups are known; the others do.
+        # A part without hits does not tell whether bounds of tied groups are known; others do.
         telling = [part for part in parts if part.columns["ranks"].size] or list(parts[:1])
         names = set.intersection(*(set(part.columns) for part in telling))
         columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS if name in names}
@@ -146,14 +146,14 @@ class Seen(Frozen):
         )
 
     def layout(self) -> list[tuple[str, int]]:
-        """Return the columns' names and sizes, as a saved state lists them."""
+        """Return the columns' names and sizes as in a saved state."""
         return [(name, column.size) for name, column in self.columns.items()]
 
     @classmethod
     def restore(
         cls, names: list[Any], layout: Sequence[tuple[str, int]], payload: memoryview, level: int, grades: int
     ) -> Seen:
-        """Return what a saved state holds, every value of it checked; stored grades are at most `grades`.
+        """Return the content of a saved state, checking every value; stored grades are at most `grades`.
 
         Raises
         ------
@@ -192,14 +192,14 @@ def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _rows(counts: NDArray[np.int64], which: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the rows of some groups, one group after the other."""
+    """Return the rows of some groups, concatenated."""
     sizes = counts[which]
     shift = _starts(counts)[which] - (np.cumsum(sizes) - sizes)
     return np.asarray(np.arange(int(sizes.sum())) + np.repeat(shift, sizes))
 
 
 def _problems(seen: Seen, level: int, grades: int) -> Iterator[tuple[str, Any]]:
-    """Yield what may be wrong with restored columns, and whether it is; what follows relies on what went before."""
+    """Yield possible problems of restored columns, and whether each occurs; later checks rely on earlier ones."""
     c, queries = seen.columns, len(seen)
     needed = {"counts", "positives", "items", "junk", "short", "ranks"}
     graded = {"grades", "negatives", "ideal", "gains", "place"}
@@ -243,12 +243,12 @@ def _problems(seen: Seen, level: int, grades: int) -> Iterator[tuple[str, Any]]:
 
 
 def _total(counts: NDArray[np.int64]) -> int:
-    """Return a sum in integers of any size: the numbers come from outside."""
+    """Return a sum in Python integers, because untrusted numbers may overflow."""
     return sum(counts.tolist())
 
 
 def digest(*parts: Any) -> str:
-    """Return a fingerprint of arrays, strings, bytes and numbers: of what only equal evaluators have."""
+    """Return a fingerprint of arrays, strings, bytes and numbers that equal evaluators share."""
     whole = hashlib.blake2b(digest_size=16)
     for part in parts:
         if isinstance(part, np.ndarray):

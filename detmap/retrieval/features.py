@@ -1,10 +1,9 @@
-"""Features of queries and a gallery: distances block by block, the same for equal features.
-
-BLAS does not round every element of a product alike. Rows and columns at the edge of a block go through other code, on
-some processors (single precision on Haswell and Zen) even neighbours within a block do, and how a long sum is cut into
-parts depends on the threads. No shape and no padding cures that, so equal features are found first and their distances
-are computed once and copied: they tie whatever BLAS does. Padding to fixed multiples makes the rest depend as little as
-possible on how many queries and items are given together, and one layout makes it independent of the arrays' own.
+"""Features of queries and a gallery: distances in blocks, equal for equal features. BLAS rounds elements of a product
+differently: rows and columns at the edge of a block use other code, on some processors (single precision on Haswell and
+Zen) even neighbours within a block do, and the split of a long sum depends on the threads. No padding prevents that, so
+equal features are found first, and their distances are computed once and copied: they always tie. Padding to fixed
+multiples makes the other distances nearly independent of the number of queries and items, and a fixed layout makes them
+independent of the arrays' own.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
 
 DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
 
-#: Distances that a block of queries makes at a time, and the gallery rows multiplied at a time.
+#: Number of distances of a block of queries, and number of gallery rows multiplied at a time.
 _BLOCK_DISTANCES, _TILE = 1 << 24, 16384
 
-#: Products have this number of queries, items and features, or a multiple: whole steps of the inner loops of every BLAS that
-#: was tried, and parts of a long sum that do not depend on the threads.
+#: Products have a multiple of these numbers of queries, items and features: whole steps of the inner loops of every
+#: tested BLAS, and splits of long sums that do not depend on the threads.
 _QUERIES, _ITEMS, _FEATURES = 48, 64, 64
 
 
@@ -60,13 +59,13 @@ def evaluate_features(
     Parameters
     ----------
     query, gallery : array_like of float, shapes (q, d), (g, d)
-        Features of any float type (float16 is multiplied in single precision); may be `numpy.memmap`.
+        Features of any float type (float16 is multiplied in single precision); may be a `numpy.memmap`.
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         ``euclidean`` ranks by the squared distance, as ``sqeuclidean`` does; ``dot`` ranks larger products first.
     query_ids, gallery_ids, query_cameras, gallery_cameras, metrics, convention, junk_id, ignore, self_match, seed
         See `evaluate_distances`.
     keep_curve, choices
-        Likewise.
+        See `evaluate_distances`.
 
     Returns
     -------
@@ -94,7 +93,7 @@ def evaluate_features(
 
 
 def blocks(ours: Side, theirs: Side, metric: DistanceMetric) -> tuple[list[tuple[int, int]], RowsOf]:
-    """Return how to cut the queries, and a function that returns the distances of such a block."""
+    """Return how to cut the queries into blocks, and a function that returns the distances of a block."""
     queries, items = len(ours.rows), len(theirs.rows)
     height = max(1, _BLOCK_DISTANCES // (max(1, items) * _QUERIES)) * _QUERIES
 
@@ -112,13 +111,13 @@ class Side:
     Attributes
     ----------
     rows : ndarray, shape (n, d)
-        As they were given.
+        As given.
     kind : type
-        The float type to multiply them in.
+        The float type of products.
     squares : ndarray of `kind`, shape (n,)
         Their squared lengths.
     first : ndarray of int64, shape (n,)
-        For each row the first one that equals it: itself, where none before it does.
+        For each row the first one that equals it, possibly itself.
     hashes : ndarray of uint64, shape (n,)
         A hash of every row.
     """
@@ -131,7 +130,7 @@ class Side:
 
 
 def _padded(rows: NDArray[Any], kind: type, step: int) -> NDArray[Any]:
-    """Return rows as a C-contiguous array of `kind`, filled up with zeros to a multiple of `step` rows and `_FEATURES`."""
+    """Return rows as a C-contiguous array of `kind`, zero-padded to a multiple of `step` rows and `_FEATURES` columns."""
     height, width = (-(-n // by) * by for n, by in zip(rows.shape, (step, _FEATURES), strict=True))
     if (height, width) == rows.shape:
         return np.require(rows, kind, ["C", "A"])
@@ -141,7 +140,7 @@ def _padded(rows: NDArray[Any], kind: type, step: int) -> NDArray[Any]:
 
 
 def survey(features: NDArray[Any], kind: type, source: str) -> Side:
-    """Find the squared length of every row, and which rows are equal; refuse rows that are not finite."""
+    """Compute the squared length of every row, and find equal rows; refuse rows that are not finite."""
     squares: NDArray[Any] = np.empty(len(features), kind)
     hashes = np.empty(len(features), np.uint64)
     for low in range(0, len(features), _TILE):
@@ -159,21 +158,21 @@ def survey(features: NDArray[Any], kind: type, source: str) -> Side:
     return Side(features, kind, squares, _first_equal(features, hashes, kind), hashes)
 
 
-#: Features from which on threads are worth their start.
+#: Minimum number of features for threads.
 _MANY = 1 << 18
 
 
 def _first_equal(features: NDArray[Any], hashes: NDArray[np.uint64], kind: type) -> NDArray[np.int64]:
-    """Return for each row the first one that equals it; only rows with equal hashes are compared."""
+    """Return for each row the first equal one; only rows with equal hashes are compared."""
     first = np.arange(hashes.size)
     ordered = np.sort(hashes)
-    if not (ordered[1:] == ordered[:-1]).any():  # as mostly
+    if not (ordered[1:] == ordered[:-1]).any():  # the usual case
         return first
     order = np.argsort(hashes, kind="stable")
     repeated = hashes[order[1:]] == hashes[order[:-1]]
     rest = order[np.append(False, repeated) | np.append(repeated, False)]
     step = max(1, _BLOCK_DISTANCES // max(1, 4 * features.shape[1]))
-    while rest.size:  # once, unless rows that differ have the same hash
+    while rest.size:  # one pass, unless different rows share a hash
         starts = np.append(True, hashes[rest[1:]] != hashes[rest[:-1]])
         heads = rest[starts][np.cumsum(starts) - 1]
         equal = np.empty(rest.size, np.bool_)
@@ -192,7 +191,7 @@ def _distances_of(ours: Side, begin: int, end: int, height: int, theirs: Side, m
     again = np.flatnonzero((source >= begin) & (source != np.arange(begin, end)))
     made[again] = made[source[again] - begin]
     wanted = np.unique(source[source < begin])
-    while wanted.size:  # multiplied as they were: at the same place of a whole block
+    while wanted.size:  # multiplied at the same place of a whole block as before
         places, some = np.unique(wanted % height, return_index=True)
         members = np.zeros(height, np.int64)
         members[places] = wanted[some]
@@ -203,14 +202,14 @@ def _distances_of(ours: Side, begin: int, end: int, height: int, theirs: Side, m
 
 
 def _distances(ours: Side, members: NDArray[np.int64], theirs: Side, metric: DistanceMetric) -> NDArray[Any]:
-    """Return the distances of the queries `members` to the whole gallery, made tile by tile."""
+    """Return the distances of the queries `members` to the whole gallery, computed tile by tile."""
     query = _padded(ours.rows[members], ours.kind, _QUERIES)
     items, count = len(theirs.rows), members.size
     out: NDArray[Any] = np.empty((len(query), items), ours.kind)
     own = ours.squares[members]
     if metric == "cosine":
         query[:count] /= -np.sqrt(np.where(own > 0, own, 1))[:, None]
-    else:  # scaling by a power of two rounds nothing
+    else:  # scaling by a power of two is exact
         query *= -1 if metric == "dot" else -2
     for low, high in _tiles(items):
         tile = _padded(theirs.rows[low:high], ours.kind, _ITEMS)
@@ -233,7 +232,7 @@ def _distances(ours: Side, members: NDArray[np.int64], theirs: Side, metric: Dis
 
 
 def _tiles(items: int) -> list[tuple[int, int]]:
-    """Cut the gallery into tiles: whole ones, a smaller one of whole steps, and what remains, which has to be padded."""
+    """Cut the gallery into full tiles, a smaller tile of whole steps, and the rest, which is padded."""
     whole = items // _ITEMS * _ITEMS
     edges = sorted({*range(0, whole, _TILE), whole, items})
     return list(pairwise(edges))

@@ -16,13 +16,13 @@ from detmap.retrieval.ranked import Request
 from detmap.retrieval.runs import Rules, ranked_run
 from detmap.retrieval.scoring import RankingResult
 
-#: The columns of a saved state, in their order.
+#: The columns of a saved state, in order.
 _KINDS = {"queries": np.int64, "scores": np.float64, "grades": np.float64}
 
 
 @dataclass(frozen=True, eq=False)
 class FlatSamples(Frozen):
-    """Samples in the order in which they came.
+    """Samples in the order of their arrival.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class FlatSamples(Frozen):
 
     @classmethod
     def read(cls, preds: Any, target: Any, indexes: Any) -> FlatSamples:
-        """Return a batch, checked; arrays of any shape are flattened."""
+        """Return a checked batch; arrays of any shape are flattened."""
         scores = columns.numbers(preds, source="preds")
         grades = columns.numbers(target, source="target", booleans=True)
         queries = np.asarray(columns.array(indexes))
@@ -73,12 +73,12 @@ class FlatSamples(Frozen):
         return {name: getattr(self, name) for name in _KINDS}
 
     def layout(self) -> list[tuple[str, int]]:
-        """Return the columns' names and sizes, as a saved state lists them."""
+        """Return the columns' names and sizes as in a saved state."""
         return [(name, self.queries.size) for name in _KINDS]
 
     @classmethod
     def restore(cls, layout: Sequence[tuple[str, int]], payload: memoryview) -> FlatSamples:
-        """Return what a saved state holds."""
+        """Return the content of a saved state."""
         size = len(payload) // (8 * len(_KINDS))
         if [tuple(one) for one in layout] != [(name, size) for name in _KINDS] or len(payload) % (8 * len(_KINDS)):
             raise StateError("not an evaluator: its columns are not of the size that it says")

@@ -1,4 +1,4 @@
-"""Queries against a gallery: distances and features to rankings, with the junk rules of re-identification and landmarks."""
+"""Rank a gallery for queries by distances, with the junk rules of re-identification and landmarks."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from detmap.system import parallel
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: What is evaluated where nothing is named.
+#: Default metrics.
 REID_METRICS = ("mAP", "mAP(trapezoid)", "mINP", "CMC@1", "CMC@5", "CMC@10", "CMC@20")
 
-#: Ranks that the CMC variants which draw or merge identities are evaluated up to.
+#: Maximum rank of the CMC variants that draw or merge identities.
 SHOT_RANKS = 100
 
-#: Draws of cuhk03.
+#: Number of draws of cuhk03.
 DRAWS = 10
 
-#: SYSU-MM01: what camera 2 saw is hidden from camera 3.
+#: SYSU-MM01: items seen by camera 2 are hidden from camera 3.
 _HIDDEN = (3, 2)
 
-#: Relevant items that a block of queries may bring (an item is eight bytes in about ten arrays).
+#: Maximum number of relevant items of a block of queries (an item takes eight bytes in about ten arrays).
 _BLOCK_ITEMS = 1 << 19
 
 
@@ -44,11 +44,11 @@ class Gallery:
     Attributes
     ----------
     queries, items : int
-        How many of each; items that are junk to every query are not among them.
+        Numbers of each, without items that are junk to every query.
     columns : ndarray of int64, or None
-        The place of each item in the gallery that was given; None where they are all there.
+        The index of each item in the given gallery; None if all are kept.
     dropped : int
-        How many items are junk to every query.
+        Number of items that are junk to every query.
     first, last : ndarray of int64, shape (queries,)
         The candidates of query *q*, the items with its identity, are ``members[first[q]:last[q]]``.
     members : ndarray of int64
@@ -58,9 +58,9 @@ class Gallery:
     ignored : sequence of ndarray of int64, or None
         Further junk per query.
     hiding : ndarray of bool, shape (queries,), or None
-        Queries to which the items `hidden` are junk; camera and identity are then not (SYSU-MM01).
+        Queries to which the items `hidden` are junk, instead of items of the same camera and identity (SYSU-MM01).
     hidden : ndarray of int64
-        Those items.
+        The hidden items.
     people : ndarray of int64, shape (items,)
         The identity of each item as a dense number, for the CMC variants that need it.
     """
@@ -89,7 +89,7 @@ class Gallery:
         return [(begin + a, begin + b) for a, b in parallel.split(costs, _BLOCK_ITEMS)]
 
     def lists(self, begin: int, end: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return starts and items of the relevant, and starts and items of the junk, of queries ``[begin, end)``."""
+        """Return starts and items of the relevant items, then of the junk, of queries ``[begin, end)``."""
         sizes = self.last[begin:end] - self.first[begin:end]
         starts = np.concatenate(([0], np.cumsum(sizes)))
         place = np.arange(starts[-1]) - np.repeat(starts[:-1] - self.first[begin:end], sizes)
@@ -104,7 +104,7 @@ class Gallery:
         if self.hiding is not None:
             some = begin + np.flatnonzero(self.hiding[begin:end])
             junk.append(np.add.outer(some * np.int64(self.items), self.hidden).ravel())
-        codes = np.sort(np.concatenate(junk), kind="stable")  # made of few ascending runs, which this kind merges
+        codes = np.sort(np.concatenate(junk), kind="stable")  # a stable sort merges the few ascending runs
         codes = codes[np.append(True, codes[1:] != codes[:-1])[: codes.size]]
         keep = np.ones(relevant.size, np.bool_)
         if codes.size:
@@ -147,7 +147,7 @@ def relate(
     self_match: ArrayLike | bool | None,
     convention: Convention,
 ) -> Gallery:
-    """Check what says which items are relevant to which queries, and which are junk; see `evaluate_distances`."""
+    """Check the arguments that define relevance and junk, and return the gallery; see `evaluate_distances`."""
     names, theirs = labels(query_ids, queries, "query_ids"), labels(gallery_ids, items, "gallery_ids")
     if (names.dtype.kind in "US") != (theirs.dtype.kind in "US"):
         raise InputError("query_ids and gallery_ids must both be integers or both be strings", source="gallery_ids")
@@ -163,7 +163,7 @@ def relate(
             raise OptionError("junk_id is a string and gallery_ids are not")
         if named or theirs.dtype.kind in "iub":
             everywhere = theirs == junk_id
-        elif theirs.dtype.kind == "U":  # as text, like ids elsewhere: Market-1501's file names give "-1"
+        elif theirs.dtype.kind == "U":  # as text, like other ids: Market-1501's file names give "-1"
             everywhere = theirs == str(junk_id)
     ignored: list[NDArray[np.int64]] | None = None
     if ignore is not None:
@@ -180,7 +180,7 @@ def relate(
     cameras = _cameras(query_cameras, gallery_cameras, queries, items, sysu)
     columns = None
     dropped = int(everywhere.sum())
-    if dropped:  # once, not query by query: galleries hold thousands of distractors
+    if dropped:  # once for all queries: galleries hold thousands of distractors
         columns = np.flatnonzero(~everywhere)
         theirs, people = theirs[columns], people[columns]
         cameras = cameras[0], None if cameras[1] is None else cameras[1][columns]
@@ -237,8 +237,10 @@ Rows = Callable[[int, int], NDArray[Any]]
 def _rank(
     rows: Rows, gallery: Gallery, convention: Convention, begin: int, end: int, width: int, seed: int
 ) -> tuple[Ranked, NDArray[np.int64]]:
-    """Rank queries ``[begin, end)``, whose distances are ``rows(a, b)``; return them and how much junk each has."""
-    # CMC of the variants that draw or merge identities is evaluated up to rank `width`.
+    """Rank queries ``[begin, end)``, whose distances are ``rows(a, b)``; return the rankings and the number of junk
+    items of each.
+    """
+    # CMC variants that draw or merge identities are evaluated up to rank `width`.
     starts, relevant, junk_starts, junk = gallery.lists(begin, end)
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(end - begin, np.int64)
@@ -275,7 +277,7 @@ def _rank(
     return Ranked(hits, convention, shots=shots), np.diff(junk_starts)
 
 
-#: The CMC variants that draw or merge identities, and the rule of the kernel.
+#: CMC variants that draw or merge identities, with the rule of the kernel.
 SHOTS = {"cuhk03": cmc.DRAW, "cuhk03_exact": cmc.EXPECT, "sysu": cmc.MERGE}
 
 
@@ -289,7 +291,7 @@ def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
 
 
 def shot_ranks(requests: Sequence[Request], gallery: Gallery, convention: Convention) -> int:
-    """Return up to which rank a CMC that draws or merges identities is evaluated; 0 for the others."""
+    """Return the maximum rank for a CMC that draws or merges identities; 0 for others."""
     if convention.cmc not in SHOTS:
         return 0
     return min(max([SHOT_RANKS, *(r.cut for r in requests if r.metric.name == "CMC")]), gallery.items)
@@ -298,7 +300,7 @@ def shot_ranks(requests: Sequence[Request], gallery: Gallery, convention: Conven
 def ranked_rows(
     cuts: Blocks, rows_of: RowsOf, gallery: Gallery, convention: Convention, width: int, seed: int
 ) -> Iterator[tuple[int, int, Rows, Ranked, NDArray[np.int64]]]:
-    """Rank block by block: first and last query, their distances, their rankings, and how much junk each query has."""
+    """Rank block by block; yield first and last query, their distances, rankings, and numbers of junk items."""
     for low, high in cuts:
         rows = _columns(rows_of(low, high), gallery.columns)
         for begin, end in gallery.parts(low, high, width):
@@ -348,7 +350,7 @@ def evaluate_rows(
 
 
 def matchless(gallery: Gallery) -> str:
-    """Return why, most likely, no query has a relevant item."""
+    """Return the likely reason why no query has a relevant item."""
     if not gallery.items:
         return "every item of the gallery is junk"
     if bool(np.any(gallery.last > gallery.first)):
@@ -367,9 +369,9 @@ def _true_positive_rates(
     wanted: list[float],
 ) -> list[float]:
     """Return fast-reid's TPR at given FPRs, over all pairs that are not junk."""
-    # A pair is called different at distance *t* or more: TPR is the share of the pairs of different identity that are,
-    # FPR that of the matching pairs. The point of scikit-learn's ``roc_curve`` whose FPR is nearest is taken, the first
-    # of equally near ones; that curve leaves out points between two equal steps.
+    # Pairs at distance *t* or more are called different: TPR is the share of pairs of different identity that are, FPR
+    # that of matching pairs. The point of scikit-learn's ``roc_curve`` with the nearest FPR is taken, the first of
+    # ties; that curve omits points between two equal steps.
     steps, matches = np.unique(matched, return_counts=True)
     between, equal = np.zeros(steps.size + 1, np.int64), np.zeros(steps.size, np.int64)
     read = readonly(steps, np.float64)
@@ -397,14 +399,14 @@ def _true_positive_rates(
             between += part[0]
             equal += part[1]
     different = equal - matches
-    # From the largest distance down: the matching pairs, and the others, at each step and between it and the next.
+    # From the largest distance down: numbers of matching and other pairs at each step, and between it and the next.
     p, n = matches[::-1], different[::-1]
     gap = between[::-1]
     false_rate = np.cumsum(p) / max(int(matches.sum()), 1)
     true_count = np.cumsum(gap[:-1] + n)
     dropped = np.zeros(p.size, np.bool_)
     dropped[:-1] = (gap[1:-1] == 0) & (p[:-1] == p[1:]) & (n[:-1] == n[1:])
-    dropped[:1] &= gap[0] > 0  # the first point of all stays, and so does the last
+    dropped[:1] &= gap[0] > 0  # the first and last points of all are kept
     rates = np.concatenate(([0.0], false_rate[~dropped]))
     counts = np.concatenate(([0], true_count[~dropped]))
     total = int(between.sum() + different.sum())
@@ -436,7 +438,7 @@ def evaluate_distances(
     query_ids, gallery_ids : array_like of int or str, shapes (q,), (g,)
         Identities: an item is relevant to the queries of its identity.
     query_cameras, gallery_cameras : array_like of int or str, shapes (q,), (g,), optional
-        An item with the query's identity and camera is junk: it is taken out of the ranking.
+        An item with the query's identity and camera is junk: it is removed from the ranking.
     metrics : sequence of str, optional
         Names of the metric table, and ``TPR@FPR=0.001`` (fast-reid's, over all pairs); by default mAP (step and trapezoid),
         mINP and CMC.
@@ -453,7 +455,7 @@ def evaluate_distances(
     seed : int
         The seed of the draws of ``cmc="cuhk03"``.
     keep_curve : bool
-        Keep the mean curve, for `RankingResult.plot`, of an evaluation of more than 2**21 hits too.
+        Keep the mean curve, for `RankingResult.plot`, also for more than 2**21 hits.
 
     Returns
     -------
@@ -498,8 +500,8 @@ def evaluate_landmarks(
     -------
     dict of str to RankingResult
         ``easy``: the easy items are relevant and the hard ones junk; ``medium``: both are relevant; ``hard``: the hard
-        ones are relevant and the easy ones junk. Items marked as junk are junk in all of them. A set-up in which no
-        query has a relevant item is left out.
+        ones are relevant and the easy ones junk. Items marked as junk are junk in all of them. Set-ups without relevant
+        items are left out.
 
     Raises
     ------
@@ -551,12 +553,12 @@ def evaluate_landmarks(
 
 
 def _marks(truth: Any, query: int) -> dict[str, NDArray[np.int64]]:
-    """Return the item numbers of each mark of a query's ground truth."""
+    """Return the item numbers by mark of a query's ground truth."""
     record = f"query {query}"
     if not isinstance(truth, Mapping):
         raise InputError("expected a dict of easy, hard and junk", source="ground_truth", record=record)
     unknown = [name for name in truth if name not in ("easy", "hard", "junk", "bbx")]
-    if unknown:  # revisitop's files hold the query's box besides
+    if unknown:  # revisitop's files also hold the query's box
         raise InputError("is none of easy, hard, junk", source="ground_truth", record=record, value=unknown[0])
     found = {}
     for name in ("easy", "hard", "junk"):

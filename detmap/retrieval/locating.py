@@ -1,4 +1,4 @@
-"""Errors about judgements and runs that were read from files: which file, and which line."""
+"""Errors about judgements and runs, extended by file and line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class RepeatedError(InputError):
-    """A document that is ranked or judged twice: `pair` is its query and itself."""
+    """A document is ranked or judged twice; `pair` holds the query and the document."""
 
     def __init__(self, problem: str, pair: tuple[Any, Any], **place: Any) -> None:
         super().__init__(problem, **place)
@@ -22,7 +22,7 @@ class RepeatedError(InputError):
 
 
 def located(evaluate: F) -> F:
-    """Let errors about judgements and runs, the first two arguments, name the files that these were read from."""
+    """Decorate a function so that errors about its first two arguments, judgements and runs, name the files."""
 
     @wraps(evaluate)
     def wrapped(qrels: Any, run: Any, *rest: Any, **options: Any) -> Any:
@@ -40,7 +40,7 @@ def located(evaluate: F) -> F:
 
 
 def _second_line(path: str | os.PathLike[str], pair: tuple[Any, Any]) -> int | None:
-    """Return the line that holds a query and a document for the second time; None where it cannot be read again."""
+    """Return the line that repeats a query and a document; None if the file cannot be read again."""
     wanted = [one if isinstance(one, bytes) else str(one).encode("utf-8", "surrogateescape") for one in pair]
     seen = 0
     try:

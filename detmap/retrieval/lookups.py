@@ -1,7 +1,5 @@
-"""Judged documents that are looked up in the dicts of a run; the ids of other documents are neither hashed nor copied.
-
-The dict says the score of a document, and a score without ties says the rank. Where a judged document is tied, the ids of
-its group are compared.
+"""Look up judged documents in the dicts of a run, without hashing or copying the ids of other documents. A document's
+score determines its rank unless it is tied, when the ids of its group are compared.
 """
 
 from __future__ import annotations
@@ -26,15 +24,15 @@ from detmap.system import parallel
 #: Returns the ids of all documents of some queries.
 Located = Callable[[list[int]], Texts]
 
-#: Documents of one score that are compared for each document of a query; where there are more, all are sorted.
+#: Maximum number of tied documents compared for each document of a query; with more, all are sorted.
 _FEW = 16
 
-#: Scores that are looked at together.
+#: Number of scores processed together.
 TOGETHER = 1 << 16
 
 
 def found_in(scores: Mapping[Any, float], documents: Mapping[Any, Any]) -> list[float]:
-    """Return the scores of documents, NaN of those that are not there."""
+    """Return the scores of documents, NaN for missing ones."""
     get = scores.get
     return [get(document, math.nan) for document in documents]
 
@@ -51,60 +49,60 @@ class Scores(NamedTuple):
         return Scores(self.values[first : self.starts[end]], self.starts[begin : end + 1] - first)
 
     def distances(self, single: bool) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the scores, turned around as kernels read them, and where those of each query start."""
+        """Return the negated scores, as kernels read them, and the start of each query's."""
         values: NDArray[Any] = self.values
         if single:
-            with np.errstate(over="ignore"):  # what is too large for single precision becomes infinite, as in C
+            with np.errstate(over="ignore"):  # overflow to infinity in single precision, as in C
                 values = values.astype(np.float32)
         return readonly(-values, np.float64), readonly(self.starts, np.int64)
 
 
 class Order(NamedTuple):
-    """What orders documents: scores, in `single` precision, then ids where they are to be `descending`, else places."""
+    """The order of documents: by score, in `single` precision, then by id if `descending` is set, else by place."""
 
     single: bool
     descending: bool
 
 
 def groups_of(starts: NDArray[np.int64], which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where each of some groups of rows (-1: none) starts in a list of all their rows, and that list."""
+    """Return the start of each of some groups of rows (-1: none) in a list of their rows, and that list."""
     sizes = np.where(which >= 0, starts[which + 1] - starts[which], 0)
     new = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     return new, np.arange(new[-1]) + np.repeat(starts[which] - new[:-1], sizes)
 
 
 class Found(NamedTuple):
-    """Documents that were looked up, query by query; without meaning where a run does not hold one."""
+    """Documents that were looked up, by query; values are undefined for documents that a run lacks."""
 
-    #: The order in which they are placed.
+    #: The order of the documents.
     order: Order
-    #: The score of each; NaN where a run does not hold it.
+    #: The score of each document; NaN if a run lacks it.
     scores: NDArray[np.float64]
-    #: How many documents of its query have a better score.
+    #: Number of documents of its query with a better score.
     ahead: NDArray[np.int64]
-    #: How many have the same one.
+    #: Number of documents of its query with the same score.
     tied: NDArray[np.int64]
-    #: How many of those come before it.
+    #: Number of those that come before it.
     before: NDArray[np.int64]
 
     @classmethod
     def empty(cls, order: Order, count: int) -> Found:
-        """Return room for `count` documents."""
+        """Return buffers for `count` documents."""
         return cls(order, np.full(count, math.nan), *(np.zeros(count, np.int64) for _ in range(3)))
 
     def place(self, begin: int, run: Scores, sought: Scores, located: Located, names: Sequence[str]) -> None:
-        """Place the documents of some queries; the first one is element `begin`.
+        """Rank the documents of some queries; the first one is written to element `begin`.
 
         Parameters
         ----------
         begin : int
-            Where they are written.
+            First element to write.
         run, sought : Scores
-            All scores of the queries, and those of the documents that are placed.
+            All scores of the queries, and those of the documents to rank.
         located : callable
             Returns the ids of all documents of some of the queries.
         names : sequence of str
-            The ids of the documents that are placed.
+            The ids of the documents to rank.
         """
         self.scores[begin : begin + sought.values.size] = sought.values
         got = np.flatnonzero(~np.isnan(sought.values))
@@ -139,7 +137,7 @@ class Found(NamedTuple):
 
 
 def look_up(run: Scores, ids: Keys, sought: Sequence[Mapping[str, Any]], order: Order) -> Found:
-    """Look up documents, of mappings, among those of their query in a run."""
+    """Look up documents of mappings among those of their query in a run."""
     starts = np.concatenate(([0], np.cumsum([len(one) for one in sought]))).astype(np.int64)
     found = Found.empty(order, int(starts[-1]))
 
@@ -156,7 +154,9 @@ def look_up(run: Scores, ids: Keys, sought: Sequence[Mapping[str, Any]], order: 
 
 
 def _before_sorted(every: Tied, some: Tied, descending: bool) -> NDArray[np.int64]:
-    """Return how many strings of its group and of its score come before each of `some`, in the order that `Order` says."""
+    """Return for each of `some` how many strings of its group with the same score come before it, in the order of
+    `Order`.
+    """
     starts, groups = every.starts, every.starts.size - 1
     owner = np.repeat(np.arange(groups), np.diff(starts))
     order = np.arange(owner.size, dtype=np.int32)
@@ -170,7 +170,7 @@ def _before_sorted(every: Tied, some: Tied, descending: bool) -> NDArray[np.int6
     before[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
     found = np.empty(some.words.size, np.int64)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
-    with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
+    with np.errstate(over="ignore"):  # without compilation, words that wrap around warn
         find_strings(Grouped(*every[:3]), Grouped(*some[:3]), 0, groups, seed, found)
     sought: NDArray[np.int64] = before[starts[np.repeat(np.arange(groups), np.diff(some.starts))] + found]
     return sought

@@ -1,4 +1,4 @@
-"""The values of metrics, query by query: a function of the hits and of the convention each."""
+"""Metrics per query, each a function of the hits and the convention."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from detmap.system import parallel
 
 
 def ratio(part: Any, whole: Any) -> Values:
-    """Return part / whole, 0 where whole is 0."""
+    """Return part / whole, 0 if whole is 0."""
     whole = np.asarray(whole, dtype=np.float64)
     out = np.zeros(np.broadcast_shapes(np.shape(part), whole.shape))
     np.divide(part, whole, out=out, where=whole != 0)
@@ -52,14 +52,14 @@ def precision_to_r(ranked: Ranked, request: Request) -> Values:
 
 
 def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.int64] | None) -> Values:
-    """Return AP by a rule and a divisor, down to a rank per query (None: to the end)."""
+    """Return AP by a rule and a divisor, up to a rank per query (None: to the end)."""
     convention, hits = ranked.convention, ranked.hits
     depth = np.full(len(hits), np.iinfo(np.int64).max, np.int64) if cut is None else cut
     positives = np.minimum(hits.positives, depth) if divisor == "smaller" else hits.positives
     known = ("step", "trapezoid") if ranked.expected else tuple(r for r in INTERPOLATIONS if r != "trapezoid-hits")
     if convention.ties in ("expected", "collapsed") and rule not in known:
         raise OptionError(f"ties={convention.ties!r} is defined for AP by {', '.join(known)}, not by {rule!r}")
-    # An envelope reads collapsed ranks rightly: the last hit of a tied group has the largest precision of the group.
+    # Envelopes read collapsed ranks correctly: the last hit of a tied group has the group's maximum precision.
     if convention.ties in ("expected", "collapsed") and rule in ("step", "trapezoid") and hits.tied.size:
         out = np.empty(len(hits))
         trapezoid = rule == "trapezoid"
@@ -83,12 +83,12 @@ def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.
 
 
 def _ties(hits: Hits, positives: NDArray[np.int64], depth: NDArray[np.int64]) -> ties.Ties:
-    """Return the tied groups of rankings down to a `depth` each, for kernels."""
+    """Return the tied groups of rankings up to a `depth` each, for kernels."""
     return ties.Ties(hits.starts, hits.ahead, hits.tied, readonly(positives, np.int64), readonly(depth, np.int64))
 
 
 def band(hits: Hits, convention: Convention, depth: int | None) -> NDArray[np.float64]:
-    """Return the lowest and the highest AP at `depth` over all orders of the tied items, shape (q, 2)."""
+    """Return the minimum and maximum AP at `depth` over all orders of the tied items, shape (q, 2)."""
     end = np.full(len(hits), np.iinfo(np.int64).max if depth is None else depth, np.int64)
     if depth is None and convention.depth == "positives":
         end = hits.positives
@@ -100,7 +100,9 @@ def band(hits: Hits, convention: Convention, depth: int | None) -> NDArray[np.fl
 
 
 def within(ranked: Ranked, depth: Any) -> Values:
-    """Return the number of hits within `depth` (one, or one per query); its mean over the orders under ``expected``."""
+    """Return the number of hits within `depth` (one, or one per query); its expectation over tie orders under
+    ``expected``.
+    """
     hits = ranked.hits
     if not ranked.expected:
         return hits.within(depth).astype(np.float64)
@@ -111,7 +113,7 @@ def within(ranked: Ranked, depth: Any) -> Values:
 
 
 def _radius(ranked: Ranked, request: Request, whole: str) -> Values | None:
-    """Return precision or recall within a Hamming radius, where ``radius=r`` is asked for."""
+    """Return precision or recall within a Hamming radius, if ``radius=r`` is given."""
     radius = request.number("radius", math.nan)
     if math.isnan(radius):
         return None
@@ -140,12 +142,12 @@ def recall(ranked: Ranked, request: Request) -> Values:
 
 
 def capped_recall(ranked: Ranked, request: Request) -> Values:
-    """R_cap: hits up to k over the relevant items, or over k where there are more."""
+    """R_cap: hits up to k over the relevant items, or over k if there are more."""
     return ratio(within(ranked, request.cut), np.minimum(ranked.hits.positives, request.cut))
 
 
 def precision_to_last(ranked: Ranked, request: Request) -> Values:
-    """mP: precision at k, or at the last hit where that comes earlier."""
+    """mP: precision at k, or at the last hit if that comes earlier."""
     depth = np.minimum(ranked.hits.last(), request.cut)
     return ratio(ranked.hits.within(depth), depth)
 
@@ -178,12 +180,12 @@ def reciprocal_rank(ranked: Ranked, request: Request) -> Values:
 
 
 def success(ranked: Ranked, request: Request) -> Values:
-    """success: 1 where there is a hit up to k, else 0."""
+    """success: 1 if there is a hit up to k, else 0."""
     return _first(ranked, request, False)
 
 
 def cmc(ranked: Ranked, request: Request) -> Values:
-    """CMC: the chance of a match up to rank k, as the convention counts matches."""
+    """CMC: the probability of a match up to rank k, as the convention counts matches."""
     if ranked.convention.cmc in (None, "market"):
         return _first(ranked, request, False)
     if ranked.convention.cmc == "allshots":
@@ -202,7 +204,7 @@ def cmc(ranked: Ranked, request: Request) -> Values:
 
 
 def inverse_negative_penalty(ranked: Ranked, request: Request) -> Values:
-    """INP: relevant items over the rank of the last of them; 0 where not all are ranked."""
+    """INP: relevant items over the rank of the last of them; 0 if not all are ranked."""
     hits = ranked.hits
     complete = (hits.counts == hits.positives) & (hits.positives > 0)
     if ranked.expected:
@@ -213,7 +215,7 @@ def inverse_negative_penalty(ranked: Ranked, request: Request) -> Values:
 
 
 def best_ranking(ranked: Ranked) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return starts, ranks and grades of the best ranking of everything that has a gain."""
+    """Return starts, ranks and grades of the ideal ranking of everything with a gain."""
     if ranked.ideal_starts is not None and ranked.ideal is not None:
         starts, grades = ranked.ideal_starts, ranked.graded(ranked.ideal)
     else:
@@ -223,17 +225,17 @@ def best_ranking(ranked: Ranked) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
     return readonly(starts, np.int64), readonly(ranks, np.int64), readonly(grades, np.float64)
 
 
-#: The highest grade whose exponential gains can be added without overflow.
+#: Maximum grade whose exponential gains can be summed without overflow.
 _HIGHEST_POWER = 1000
 
 
 def _gains(grades: NDArray[Any], request: Request) -> NDArray[Any]:
-    """Return the gains of grades: these themselves, 2 ** grade - 1, or those that the request names grade by grade."""
-    # Grades below the lowest one that the request names have none.
+    """Return the gains of grades: the grades, 2 ** grade - 1, or those given by the request."""
+    # Grades below the lowest one in the request have no gain.
     if request.level is not None:
         grades = np.where(grades >= request.level, grades, 0.0)
     if "exp" in request.options:
-        request.flag("exp")  # which refuses others beside it
+        request.flag("exp")  # refuses further options
         if grades.size and grades.max() > _HIGHEST_POWER:
             raise InputError(
                 f"exponential gains are for grades up to {_HIGHEST_POWER}", source="grades", value=grades.max()
@@ -247,7 +249,7 @@ def _gains(grades: NDArray[Any], request: Request) -> NDArray[Any]:
 
 
 def _named_gain(option: str, request: Request) -> tuple[float, float]:
-    """Return a grade and its gain, as from ``2=9``."""
+    """Return a grade and its gain from text such as ``2=9``."""
     grade, _, gain = option.partition("=")
     try:
         found = float(grade), float(gain)
@@ -260,7 +262,7 @@ def _named_gain(option: str, request: Request) -> tuple[float, float]:
 
 
 def dcg(ranked: Ranked, request: Request) -> Values:
-    """DCG: discounted cumulative gain; the gain is the grade, 2 ** grade - 1, or what the request says."""
+    """DCG: discounted cumulative gain; the gain is the grade, 2 ** grade - 1, or given by the request."""
     hits = ranked.gained
     out = np.empty(len(hits))
     gains = _gains(ranked.gains, request)
@@ -270,10 +272,10 @@ def dcg(ranked: Ranked, request: Request) -> Values:
 
 
 def ndcg(ranked: Ranked, request: Request) -> Values:
-    """nDCG: discounted cumulative gain over that of the best ranking."""
+    """nDCG: discounted cumulative gain over that of the ideal ranking."""
     starts, ranks, grades = best_ranking(ranked)
     best, gains = np.empty(len(ranked.raw)), _gains(grades, request)
-    if request.options and not request.options[0].startswith("exp"):  # another order of grades may be the best
+    if request.options and not request.options[0].startswith("exp"):  # other gains may order grades differently
         gains = readonly(gains[np.lexsort((-gains, np.repeat(np.arange(best.size), np.diff(starts))))], np.float64)
     curves.dcg(starts, ranks, gains, ranks, ranks, request.cut, False, best)
     return ratio(dcg(ranked, request), best)
@@ -293,7 +295,7 @@ def expected_reciprocal_rank(ranked: Ranked, request: Request) -> Values:
 
 
 def rank_biased(ranked: Ranked, request: Request) -> Values:
-    """RBP: rank-biased precision; with ``rel`` the gains are 1 from that grade on, or, as ranx has it, the grades."""
+    """RBP: rank-biased precision; with ``rel`` the gains are 1 from that grade on, or, as in ranx, the grades."""
     p = persistence(request)
     hits, grades = ranked.gained, ranked.gains
     if request.level is not None and ranked.convention.names == "ranx":
@@ -312,7 +314,7 @@ def rank_biased(ranked: Ranked, request: Request) -> Values:
 
 
 def persistence(request: Request) -> float:
-    """Return the option ``p``, the chance that a reader goes on to the next item."""
+    """Return the option ``p``, the probability that a reader continues to the next item."""
     p = request.number("p", 0.9)
     if not 0 < p < 1:
         raise OptionError(f"{request.metric.name}: p must be above 0 and below 1, not {p:g}")
@@ -320,7 +322,7 @@ def persistence(request: Request) -> float:
 
 
 def bpref(ranked: Ranked, request: Request) -> Values:
-    """bpref: binary preference, of judged documents alone."""
+    """bpref: binary preference, over judged documents only."""
     pool = ranked.judged("bpref")
     out = np.empty(len(pool))
     negatives = readonly(ranked.negatives, np.int64)
@@ -343,7 +345,7 @@ def judged(ranked: Ranked, request: Request) -> Values:
 
 
 def fallout(ranked: Ranked, request: Request) -> Values:
-    """fallout: the share of the items that are not relevant which is among the first k."""
+    """fallout: the share of non-relevant items that are among the first k."""
     size = request.number("items", math.nan)
     hits = ranked.hits
     whole = hits.items - hits.counts if math.isnan(size) else size - hits.positives
@@ -364,9 +366,8 @@ def geometric(ranked: Ranked, request: Request) -> Values:
 
 
 def logarithms(values: Values) -> Values:
-    """Return natural logarithms as C's library has them, NaN as 0, and what is below `LEAST` as that.
-
-    numpy's own differ in the last bit now and then, by the processor.
+    """Return natural logarithms by C's library, with NaN as 0, and values raised to at least `LEAST`. numpy's
+    logarithms sometimes differ in the last bit, depending on the processor.
     """
     return np.array([math.log(max(value, LEAST)) for value in np.nan_to_num(values).tolist()])
 
@@ -383,12 +384,12 @@ def _at_recalls(ranked: Ranked, recalls: Any) -> Values:
 
 
 def interpolated(ranked: Ranked, request: Request) -> Values:
-    """iprec: the largest precision at a recall or more."""
+    """iprec: the maximum precision at a recall or above."""
     return _at_recalls(ranked, [request.depth])[:, 0]
 
 
 def eleven_points(ranked: Ranked, request: Request) -> Values:
-    """11pt: the mean of iprec at recalls 0, 0.1 .. 1, or at those that are given."""
+    """11pt: the mean of iprec at recalls 0, 0.1 .. 1, or at the given ones."""
     try:
         recalls = sorted(float(option) for option in request.options)
     except ValueError:
@@ -397,6 +398,6 @@ def eleven_points(ranked: Ranked, request: Request) -> Values:
         raise OptionError(f"11pt takes recalls from 0 to 1, as in 11pt(0.25,0.5), not {shorten(request.key)}")
     columns = _at_recalls(ranked, recalls or [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
     total = np.zeros(len(ranked.raw))
-    for column in columns.T[::-1]:  # trec_eval adds from recall 1 downwards: the order is part of the last bit
+    for column in columns.T[::-1]:  # trec_eval sums from recall 1 downwards, which determines the last bit
         total += column
     return np.asarray(total / columns.shape[1])

@@ -1,4 +1,4 @@
-"""The metric table of rankings: every number is a row here."""
+"""The table of metrics of rankings, and the parser of their names."""
 
 from __future__ import annotations
 
@@ -357,16 +357,17 @@ METRICS = (
     ),
 )
 
-#: The deepest rank that a metric can be asked for: further ones are not exact in double precision.
+#: Maximum rank of a metric: larger ones are not exact in double precision.
 DEEPEST = 1 << 53
 
-#: Metrics by what they may be called, in lower case; where a name is one metric's own and another's alias, it is the alias.
+#: Metrics by their aliases in lower case; an alias takes precedence over another metric's own name.
 _BY_ALIAS = {name.lower(): metric for metric in METRICS for name in (metric.name, metric.mean_name) if name}
 _BY_ALIAS |= {alias: metric for metric in METRICS for alias in metric.aliases}
 
 
 def parse(name: str, convention: Convention | None = None) -> Request:
-    """Read a metric's name: detmap's (``nDCG@10``), trec_eval's (``ndcg_cut_10``), or, under a convention, another tool's.
+    """Parse a metric's name: detmap's (``nDCG@10``), trec_eval's (``ndcg_cut_10``), or, under a convention, another
+    tool's.
 
     Raises
     ------
@@ -381,9 +382,9 @@ def parse(name: str, convention: Convention | None = None) -> Request:
 
 
 def _read(name: str, **defaults: str) -> Request:
-    """Read a name by the metric table; `defaults` are parameters of metrics that have others than there."""
-    text = re.sub(r"^([^()@]+)(\([^()]*\))@[rR]$", r"\1@R\2", name.strip())  # AP(rel=2)@R
-    text = re.sub(r"^(rank|cmc)(\d+)$", r"\1@\2", text, flags=re.IGNORECASE)  # Rank1
+    """Parse a name by the metric table; `defaults` override the parameters of metrics."""
+    text = re.sub(r"^([^()@]+)(\([^()]*\))@[rR]$", r"\1@R\2", name.strip())  # such as AP(rel=2)@R
+    text = re.sub(r"^(rank|cmc)(\d+)$", r"\1@\2", text, flags=re.IGNORECASE)  # such as Rank1
     metric, depth, given = _BY_ALIAS.get(text.lower()), None, None
     if metric is None:
         found = re.fullmatch(r"([^()@]+?)(?:\(([^()]*)\))?(?:([@._-])([0-9.]+))?(?:\(([^()]*)\))?", text)
@@ -418,7 +419,7 @@ _DEPTHS = {"rank": ("a positive integer", 1.0), "recall": ("a recall from 0 to 1
 
 
 def _depth(metric: Metric, name: str, text: str) -> float:
-    """Return the depth of a name as a number, or refuse it."""
+    """Return the depth of a name as a number; raise if invalid."""
     try:
         value = float(text)
     except ValueError:
@@ -432,7 +433,7 @@ def _depth(metric: Metric, name: str, text: str) -> float:
 
 
 def _of_ranx(name: str) -> Request:
-    """Read a name as ranx does: ``rbp.95`` has p, ``-burges`` exponential gains, ``-l2`` a lowest grade; ``@0`` is all."""
+    """Parse a name as ranx does: ``rbp.95`` has p, ``-burges`` exponential gains, ``-l2`` a lowest grade; ``@0`` is all."""
     text, _, level = name.strip().partition("-l")
     found = re.fullmatch(r"(?i)rbp[.@]([0-9]+)", text)
     if found:
@@ -440,7 +441,7 @@ def _of_ranx(name: str) -> Request:
     elif re.fullmatch(r"(?i)rbp", text):
         raise OptionError("ranx's rbp needs p, as in rbp.95")
     text = re.sub(r"@0+$", "", re.sub(r"^(n?dcg)_burges(@[0-9]+)?$", r"\1(exp)\2", text))
-    text = re.sub(r"^(r-precision|bpref)@[0-9]+$", r"\1", text)  # ranx reads no depth there
+    text = re.sub(r"^(r-precision|bpref)@[0-9]+$", r"\1", text)  # ranx ignores a depth there
     whole = _BY_ALIAS.get(text.lower())
     request = Request(whole) if whole is not None and whole.name == "success" else _read(text)
     if not level:
@@ -464,7 +465,7 @@ _GDEVAL = _Provider(("docid", False), digits=5)
 _MSMARCO = _Provider(("docid-ascending", False))
 _CWL = _Provider(("index", False), depth=1000.0)
 
-#: The measures of ir_measures that are here, and whose program's they are: without a depth, and with one.
+#: Supported measures of ir_measures, with the program that computes each: without a depth, and with one.
 IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "AP": (_TREC, _TREC),
     "P": (_TREC, _TREC),
@@ -487,15 +488,15 @@ IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "num_rel_ret": (_TREC, None),
 }
 
-#: The metrics whose names are measures of ir_measures too. NumQ and NumRel are of the queries in the run alone there.
+#: Metrics whose names are also measures of ir_measures, whose NumQ and NumRel only cover queries in the run.
 _OF_IR_MEASURES = {*(name.partition("(")[0] for name in IR_MEASURES), "num_q", "num_rel"}
 
-#: The options that these have, of those of the metric table.
+#: The options of these measures, among those of the metric table.
 _IR_OPTIONS = {"nDCG": "exp", "ERR": "max=4", "RBP": "p=", "set_F": "beta="}
 
 
 def _of_ir_measures(name: str, convention: Convention) -> Request:
-    """Read a name as ir_measures does: ERR is gdeval's, of grades up to 4, and RBP, which needs rel, has p = 0.8."""
+    """Parse a name as ir_measures does: ERR is gdeval's, of grades up to 4, and RBP, which needs rel, has p = 0.8."""
     request = _read(name, RBP="p=0.8", ERR="max=4")
     metric = request.metric.name
     if name.strip().lower().startswith("accuracy"):
@@ -519,7 +520,7 @@ def _of_ir_measures(name: str, convention: Convention) -> Request:
         )
     if metric == "iprec" and request.depth is not None and round(request.depth, 2) != request.depth:
         raise OptionError(f"{shorten(name)}: ir_measures rounds the recall to two decimals: {request.depth:.2f}?")
-    own = (convention.ties, convention.single) == ("docid", True)  # else one order is wanted of all measures
+    own = (convention.ties, convention.single) == ("docid", True)  # otherwise one order is requested for all measures
     depth = request.depth if provider.depth is None else provider.depth
     return replace(request, depth=depth, order=provider.order if own else None, digits=provider.digits)
 
@@ -529,7 +530,7 @@ _SPELLINGS = {"dcg=exp-log2": "exp", "dcg=log2": ""}
 
 
 def _options(metric: Metric, name: str, given: str | None) -> tuple[tuple[str, ...], float | None]:
-    """Return the options of a name, in order, and the grade that ``rel=`` asks for."""
+    """Return the options of a name, in order, and the grade of ``rel=``."""
     words = [word.strip().replace("'", "").replace('"', "").replace(" ", "") for word in (given or "").split(",")]
     words = [_SPELLINGS.get(word, word) if metric.graded or metric.name == "DCG" else word for word in words]
     levels = [word for word in words if word.startswith("rel=")]
@@ -550,12 +551,12 @@ def _options(metric: Metric, name: str, given: str | None) -> tuple[tuple[str, .
 
 
 def split(text: str) -> list[str]:
-    """Cut a list of metrics' names at its commas, but not at those within parentheses."""
+    """Split a list of metric names at commas outside of parentheses."""
     return [name.strip() for name in re.split(r",(?![^()]*\))", text) if name.strip()]
 
 
 def listed(names: Iterable[str] | str) -> list[str]:
-    """Return metrics' names as a list, or say that there are none."""
+    """Return metric names as a list; raise if it is empty."""
     if not isinstance(names, Iterable):
         raise OptionError(f"metrics must be names, not {type(names).__name__}")
     found = [names] if isinstance(names, str) else list(names)
@@ -584,7 +585,7 @@ def parse_rate(name: object) -> float | None:
 
 
 def able(names: Iterable[str], convention: Convention) -> list[str]:
-    """Return those of the default metrics that have a value under the convention."""
+    """Return the default metrics that are defined under the convention."""
     return [name for name in names if _is_able(name, convention)]
 
 
@@ -597,7 +598,7 @@ def _is_able(name: str, convention: Convention) -> bool:
 
 
 def parse_all(names: Iterable[str] | str, convention: Convention) -> list[Request]:
-    """Read metrics' names, once each, and refuse what the convention has no value for."""
+    """Parse distinct metric names; raise for metrics that are undefined under the convention."""
     requests: dict[str, Request] = {}
     for name in listed(names):
         request = parse(name, convention)

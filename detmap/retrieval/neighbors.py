@@ -1,4 +1,4 @@
-"""The nearest neighbours that an index returned, against the gallery that it searched."""
+"""Evaluate nearest neighbours from an index, given the gallery that it searched."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from detmap.retrieval.scoring import RankingResult, int64, labels, numeric, nume
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: Ranks that CMC is evaluated at where nothing is named.
+#: Default ranks of CMC.
 _RANKS = (1, 5, 10, 20)
 
 
@@ -50,7 +50,7 @@ def evaluate_neighbors(
 ) -> RankingResult:
     """Evaluate the nearest neighbours that an index (faiss, hnswlib, scikit-learn ...) returned.
 
-    How many items are relevant to a query is counted in the whole gallery, whether they were found or not.
+    The relevant items of a query are counted in the whole gallery, whether they were found or not.
 
     Parameters
     ----------
@@ -61,10 +61,10 @@ def evaluate_neighbors(
     query_ids, gallery_ids : array_like of int or str, shapes (q,), (g,)
         Identities: an item is relevant to the queries of its identity.
     distances : array_like of float, shape (q, k), optional
-        The distance of each neighbour, ascending in a row; those beside -1 are not read. Items at equal distances are
-        ranked in the order of their places, as in `evaluate_distances`, and tie rules other than ``index`` need it.
+        The distance of each neighbour, ascending in a row; those of -1 are ignored. Ties are ranked in the order of the
+        gallery, as in `evaluate_distances`; tie rules other than ``index`` need distances.
     query_cameras, gallery_cameras, junk_id, ignore, self_match
-        Which items are junk; see `evaluate_distances`. Junk is taken out of the neighbours, so search for some more.
+        Which items are junk; see `evaluate_distances`. Junk is removed from the neighbours, so search for some more.
     metrics : sequence of str, optional
         Names of the metric table. Unless the rows hold the whole gallery, a depth beyond *k* is an error, and so is a
         metric that reads whole rankings, as mAP does without a depth: mAP@k says what can be known. By default mAP and R at
@@ -78,16 +78,16 @@ def evaluate_neighbors(
     Returns
     -------
     RankingResult
-        For rows that hold the whole gallery its numbers are those of `evaluate_distances`. ``junk`` counts the junk
+        For rows that hold the whole gallery, the numbers equal those of `evaluate_distances`. ``junk`` counts the junk
         among the neighbours.
 
     Raises
     ------
     InputError
-        For places outside the gallery, an item that is there twice, -1 before an item, distances that are NaN or do not
-        ascend, other shapes, or no query with a match.
+        For indices outside of the gallery, a repeated item, -1 before an item, distances that are NaN or do not ascend,
+        other shapes, or no query with a match.
     OptionError
-        For metrics that read more than was retrieved, and unknown metrics, conventions and decisions.
+        For metrics that need more neighbours than given, and unknown metrics, conventions and decisions.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def evaluate_neighbors(
 def places(
     indices: ArrayLike, distances: ArrayLike | None, count: int
 ) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
-    """Return the neighbours among `count` items, and their distances, checked."""
+    """Return the checked neighbours among `count` items, with their distances."""
     items = _items(indices, count)
     return items, None if distances is None else _measured(distances, items)
 
@@ -144,13 +144,13 @@ def places(
 def of_search(indices: Any, distances: Any) -> tuple[Any, Any]:
     """Return indices and distances, also where `indices` is the tuple of both that the search of an index returns.
 
-    faiss and scikit-learn return distances first, hnswlib and scann indices: the indices are the integers. Where both are
-    integers, as faiss' Hamming distances are, distances come first.
+    faiss and scikit-learn return distances first, hnswlib and scann indices first: the integers are the indices. If
+    both are integers, as with faiss' Hamming distances, distances come first.
 
     Raises
     ------
     OptionError
-        For a tuple of both where distances are given as well.
+        For a tuple of both in addition to distances.
     """
     if not isinstance(indices, tuple) or len(indices) != 2:
         return indices, distances
@@ -171,14 +171,15 @@ def ranked_neighbors(
     convention: Convention,
     count: int,
 ) -> Iterator[tuple[Ranked, NDArray[np.int64], NDArray[np.bool_]]]:
-    """Rank block by block: the rankings, how much junk each query's neighbours have, and which have too few left.
+    """Rank block by block; return the rankings, the number of junk items among each query's neighbours, and which
+    queries have too few left.
 
-    `count` is how many items were searched.
+    `count` is the number of searched items.
 
     Raises
     ------
     OptionError
-        For metrics that read more than was retrieved.
+        For metrics that need more neighbours than given.
     """
     depth = items.shape[1]
     whole = depth >= count and bool((items[:, :count] >= 0).all())
@@ -195,7 +196,7 @@ def ranked_neighbors(
 
 
 def _check_reach(request: Request, convention: Convention, depth: int) -> None:
-    """Refuse a metric that reads more than `depth` neighbours, or the whole ranking."""
+    """Refuse a metric that needs more than `depth` neighbours, or the whole ranking."""
     metric, ranks = request.metric, request.metric.at == "rank" and request.depth is not None
     if ranks and request.cut > depth:
         raise OptionError(f"{request.name} reads {request.cut} neighbours of a query, and indices hold {depth}")
@@ -219,13 +220,13 @@ def _default(depth: int, convention: Convention) -> list[str]:
 
 
 def _at(bad: NDArray[np.bool_]) -> tuple[int, int, str]:
-    """Return the first row and column where `bad` is True, and what to call the place."""
+    """Return the first row and column where `bad` is True, and a name for the place."""
     row, column = map(int, np.unravel_index(int(np.argmax(bad)), bad.shape))
     return row, column, f"query {row}, rank {column + 1}"
 
 
 def _items(indices: ArrayLike, count: int) -> NDArray[np.int64]:
-    """Return the indices as int64, checked."""
+    """Return the checked indices as int64."""
     items = numeric_table(indices, "indices")
     if items.dtype.kind not in "iu":
         raise InputError("expected places in the gallery, which are integers", source="indices", value=items.dtype.name)
@@ -253,7 +254,7 @@ def _items(indices: ArrayLike, count: int) -> NDArray[np.int64]:
 
 
 def _measured(distances: ArrayLike, items: NDArray[np.int64]) -> NDArray[Any]:
-    """Return the distances, checked, as infinity where there is no item."""
+    """Return the checked distances, with infinity for missing items."""
     given = numeric_table(distances, "distances")
     if given.shape != items.shape:
         raise InputError(f"shape {given.shape} where indices have {items.shape}", source="distances")
@@ -274,7 +275,7 @@ def _measured(distances: ArrayLike, items: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: int) -> Any:
-    """Return the rows of the distances (ranks, where none are given) to all items, for neighbours that are all of them."""
+    """Return the distances (or ranks, if not given) to all items as rows, for neighbours that include all items."""
 
     def rows(begin: int, end: int) -> NDArray[Any]:
         values: NDArray[Any] = np.arange(count)[None] if measured is None else measured[begin:end, :count]
@@ -291,7 +292,7 @@ def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: in
 def _marked(
     items: NDArray[np.int64], starts: NDArray[np.int64], members: NDArray[np.int64], count: int
 ) -> NDArray[np.bool_]:
-    """Return which items of row *q* are among ``members[starts[q]:starts[q + 1]]``, which ascend."""
+    """Return which items of row *q* are among the ascending ``members[starts[q]:starts[q + 1]]``."""
     if not members.size:
         return np.zeros(items.shape, np.bool_)
     codes = np.repeat(np.arange(len(items)) * count, np.diff(starts)) + members
@@ -309,8 +310,10 @@ def _rank(
     begin: int,
     end: int,
 ) -> tuple[Ranked, NDArray[np.int64], NDArray[np.int64]]:
-    """Rank the neighbours of queries ``[begin, end)``; return them, and of each query the junk among them and all junk."""
-    # `place` is where an item stands among those that are not junk to every query (-1: it is).
+    """Rank the neighbours of queries ``[begin, end)``; return the rankings, and for each query its junk among them and
+    all junk.
+    """
+    # `place` is the index of an item among those that are not junk to every query (-1: it is).
     given = np.count_nonzero(items >= 0, axis=1)
     if measured is not None and bool(np.any((measured[:, 1:] == measured[:, :-1]) & (items[:, 1:] < items[:, :-1]))):
         last = np.where(items >= 0, items, np.iinfo(np.int64).max)
@@ -335,7 +338,7 @@ def _rank(
 
 
 def _short(block: Ranked, requests: Sequence[Request], available: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which queries have fewer neighbours left than a metric reads, though the gallery has more."""
+    """Return which queries have fewer neighbours left than a metric needs, although the gallery has more."""
     wanted = np.zeros(len(block.raw), np.int64)
     for request in requests:
         if request.depth is not None and request.metric.at == "rank":

@@ -1,4 +1,4 @@
-"""How alike two rankings are, whatever is relevant."""
+"""Similarity of two rankings, independent of relevance."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def rank_biased_overlap(
     first, second : iterable of hashable
         Ids, best first, each once in a ranking. They may be of different lengths.
     p : float
-        The probability that a reader goes on to the next rank, above 0 and below 1.
+        The probability that a reader continues to the next rank, above 0 and below 1.
     extrapolate : bool
-        Whether the agreement at the end is taken to go on (their equation 32). Otherwise nothing is known beyond the end of
-        the shorter ranking, and the sum over its ranks is less than 1 for equal rankings too.
+        Whether the agreement at the end is extrapolated (their equation 32). Otherwise the sum ends with the shorter
+        ranking, and is less than 1 even for equal rankings.
 
     Returns
     -------
     float
-        From 0, nothing in common, to 1. Of two empty rankings 1, of one empty ranking 0.
+        From 0, nothing in common, to 1. 1 for two empty rankings, 0 for one.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def rank_biased_overlap(
 
 
 def _distinct(ranking: Iterable[Hashable], source: str) -> list[Hashable]:
-    """Return the ids of a ranking, or refuse one that is repeated."""
+    """Return the ids of a ranking; raise for a repeated one."""
     ids = list(ranking)
     seen: set[Hashable] = set()
     for rank, one in enumerate(ids, 1):
@@ -82,17 +82,17 @@ def neighbor_recall(
 ) -> float:
     """Return the recall of an approximate index: the share of the exact *k* nearest neighbours that it found.
 
-    Where both sides have distances, an item that is as near as the last of the exact neighbours counts as well: which of
-    several equally near items are among these is chance.
+    If both sides have distances, an item as near as the last exact neighbour counts as well, because the choice among
+    ties is arbitrary.
 
     Parameters
     ----------
     found, exact : array_like of int, shape (q, at least k), or tuple of both arrays
-        The neighbours, best first, that the index and an exhaustive search returned; -1 stands for none. Or the tuples
+        The neighbours, best first, from the index and from an exhaustive search; -1 stands for none. Or the tuples
         ``(D, I)`` of faiss, or of indices and distances, as `evaluate_neighbors` takes them. Distances may ascend, or
         descend as inner products do.
     k : int, optional
-        How many neighbours are compared, by default as many as `exact` has.
+        Number of neighbours compared; by default as many as `exact` has.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def neighbor_recall(
     Raises
     ------
     InputError
-        For unequal numbers of queries, fewer exact neighbours than `k`, and items that are there twice.
+        For unequal numbers of queries, fewer exact neighbours than `k`, and repeated items.
     """
     (items, near), (wanted, bound) = (_searched(side, name) for side, name in ((found, "found"), (exact, "exact")))
     k = wanted.shape[1] if k is None else k
@@ -127,7 +127,7 @@ def neighbor_recall(
 
 
 def _searched(side: Any, name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return the neighbours of a search, and their distances where there are some."""
+    """Return the neighbours of a search, and their distances if given."""
     indices, distances = of_search(side, None)
     items = numeric_table(indices, name)
     if items.dtype.kind not in "iu":

@@ -1,4 +1,4 @@
-"""Pools: those ranked documents of a query that were judged, or were selected to be judged."""
+"""Pools: the ranked documents of a query that were judged, or selected for judgement."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Pool(Frozen):
     grades : ndarray of int64, shape (n,)
         The grade of each document; negative: in the pool, but not judged.
     items : ndarray of int64, shape (q,)
-        How many documents were ranked, whether pooled or not.
+        Number of ranked documents, pooled or not.
     ahead, tied : ndarray of int64, shape (n,) or (0,)
         As in `detmap.Hits`.
     """
@@ -45,35 +45,37 @@ class Pool(Frozen):
         return int(self.items.size)
 
     def within(self, depth: ArrayLike) -> NDArray[np.int64]:
-        """Return how many pooled documents each query has at ranks up to `depth` (one number, or one each), shape (q,)."""
+        """Return the number of pooled documents of each query at ranks up to `depth` (one number, or one each), shape
+        (q,).
+        """
         return counted(self.starts, up_to(self.starts, self.ranks, depth))
 
     def cut(self, depth: int) -> Pool:
-        """Return the pool as if no more than `depth` documents had been ranked for any query."""
+        """Return the pool as if at most `depth` documents had been ranked for any query."""
         some = self._where(up_to(self.starts, self.ranks, depth))
         return replace(some, items=np.minimum(self.items, depth))
 
     def judged(self) -> Pool:
-        """Return the pool as if only documents with a judgement had been ranked."""
+        """Return the pool as if only judged documents had been ranked."""
         some = self._where(self.grades >= 0)
         owner = np.repeat(np.arange(len(self)), np.diff(some.starts))
         place = np.arange(owner.size) - some.starts[owner]
         ahead = tied = some.ahead
         if ahead.size:
-            new = np.ones(owner.size, np.bool_)  # whether a document has another score than the one before
+            new = np.ones(owner.size, np.bool_)  # whether a document's score differs from the previous one
             new[1:] = (ahead[1:] != ahead[:-1]) | (owner[1:] != owner[:-1])
             first, group = np.flatnonzero(new), np.cumsum(new) - 1
             ahead, tied = place[first][group], np.diff(np.append(first, owner.size))[group]
         return replace(some, ranks=place + 1, items=np.diff(some.starts), ahead=ahead, tied=tied)
 
     def hits(self, level: int, positives: ArrayLike | None = None) -> Hits:
-        """Return the documents of grade `level` or higher as hits, out of `positives`; by default as many as there are."""
+        """Return the documents of at least grade `level` as hits, with `positives`; by default their number."""
         some = self._where(self.grades >= level)
         found = np.diff(some.starts) if positives is None else np.asarray(positives)
         return Hits(some.starts, some.ranks, found, self.items, grades=some.grades, ahead=some.ahead, tied=some.tied)
 
     def _where(self, wanted: NDArray[np.bool_]) -> Pool:
-        """Return the pool of some of its documents."""
+        """Return the pool restricted to some documents."""
         columns = {name: getattr(self, name) for name in ("ranks", "grades", "ahead", "tied")}
         columns = {name: column[wanted] if column.size else column for name, column in columns.items()}
         return replace(self, starts=np.concatenate(([0], np.cumsum(wanted)))[self.starts], **columns)

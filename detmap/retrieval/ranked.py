@@ -20,7 +20,7 @@ from detmap.retrieval.pools import Pool
 Values = NDArray[np.float64]
 
 
-#: Tie rules under which a ranking is one order of the items.
+#: Tie rules under which a ranking is a single order of the items.
 BY_PLACE = ("index", "docid", "docid-ascending")
 
 #: The order of a run's documents: a rule for ties, and whether scores are compared in single precision.
@@ -29,36 +29,36 @@ Order = tuple[TieRule, bool]
 
 @dataclass(frozen=True)
 class Ranked:
-    """A block of rankings, as an entry point passes it to the metrics.
+    """A block of rankings, the input of metrics.
 
     Attributes
     ----------
     raw : Hits
-        The relevant items, tied ones in the order of the items (or of document ids), with the bounds of their tied groups
-        where scores are known.
+        The relevant items, ties in the order of the items (or of document ids), with the bounds of their tied groups if
+        scores are known.
     convention : Convention
-        What to read from it.
+        The decisions of metrics.
     pool : Pool or None
-        Every judged document that was ranked; None where there are no judgements.
+        Every judged document that was ranked; None without judgements.
     negatives : ndarray of int64, shape (q,), or None
-        How many documents are judged not relevant, ranked or not.
+        Number of documents judged not relevant, ranked or not.
     ideal_starts, ideal : ndarray of int64, shapes (q + 1,), (g,), or None
-        The grades above 0 of all judged documents, descending per query; None where all are 1.
+        The grades above 0 of all judged documents, descending per query; None if all are 1.
     level : int
         The lowest grade that counts as relevant.
     highest : float
         The highest grade of the judgements.
     scale : ndarray of float64, shape (d,), or None
-        Where grades are fractions: the distinct ones above 0, ascending. A grade *c* from 1 on, wherever one is stored,
-        stands for ``scale[c - 1]``.
+        If grades are fractions: the distinct ones above 0, ascending. A stored grade *c* of at least 1 stands for
+        ``scale[c - 1]``.
     shots : ndarray of float64, shape (q, k), or None
-        For the CMC variants that draw or merge identities: the chance that the match is found within 1 .. k.
+        For the CMC variants that draw or merge identities: the probability that the match is found within 1 .. k.
     radius : ndarray of int64, shape (q, bits + 1, 2), or None
-        For hash codes: how many items, and how many relevant ones, are within each Hamming radius.
+        For hash codes: the numbers of items, and of relevant ones, within each Hamming radius.
     anywhere : Pool or None
-        The ranked documents that are judged for any query at all, where a metric asks for them.
+        The ranked documents that are judged for any query at all, if a metric needs them.
     others : mapping of Order to Ranked
-        The same in the other orders that some metrics ask for.
+        The rankings in other orders that some metrics need.
     """
 
     raw: Hits
@@ -89,23 +89,23 @@ class Ranked:
 
     @property
     def expected(self) -> bool:
-        """Whether the mean over all orders of the tied items is asked for."""
+        """Whether the expectation over all orders of tied items is requested."""
         return self.convention.ties == "expected"
 
     @property
     def gains(self) -> Values:
-        """The grades of the items `gained`; 1 each where relevance is not graded."""
+        """The grades of the items `gained`; 1 each if relevance is not graded."""
         hits = self.gained
         return self.graded(hits.grades) if hits.grades.size else np.ones(hits.ranks.size)
 
     def graded(self, stored: NDArray[np.int64]) -> Values:
-        """Return the grades that stored ones stand for."""
+        """Return the grades of stored grades."""
         if self.scale is None:
             return stored.astype(np.float64)
         return np.append(0.0, self.scale)[np.maximum(stored, 0)]
 
     def at(self, level: float | None) -> Ranked:
-        """Return the rankings with another lowest grade that counts as relevant (None: the same)."""
+        """Return the rankings with another lowest relevant grade (None: the same)."""
         if level is None:
             return self
         if self.pool is None or self.ideal is None or self.ideal_starts is None or self.negatives is None:
@@ -118,7 +118,7 @@ class Ranked:
         return replace(self, raw=self.pool.hits(stored, found), negatives=negatives, level=stored)
 
     def ordered(self, request: Request) -> Ranked:
-        """Return the rankings in the order that a metric asks for."""
+        """Return the rankings in the order of a metric."""
         if request.order is None:
             return self
         if request.order not in self.others:
@@ -126,7 +126,7 @@ class Ranked:
         return self.others[request.order]
 
     def judged(self, metric: str) -> Pool:
-        """Return the pool for a metric that counts judged documents, or raise an error that says why there is none."""
+        """Return the pool for a metric over judged documents; raise with the reason if there is none."""
         if self.pool is None:
             raise OptionError(f"{metric} needs judgements of documents that are not relevant; this entry has none")
         if self.convention.ties not in BY_PLACE:
@@ -136,16 +136,16 @@ class Ranked:
 
 
 def stored_level(level: float, scale: Values | None) -> int:
-    """Return the lowest stored grade that counts as relevant at a level; see `Ranked.scale`."""
+    """Return the lowest stored grade that is relevant at a level; see `Ranked.scale`."""
     return math.ceil(level) if scale is None or level <= 0 else int(np.searchsorted(scale, level)) + 1
 
 
 @dataclass(frozen=True)
 class Request:
-    """One metric as asked for: ``nDCG(exp)@10`` is the row nDCG, options ("exp",), depth 10.
+    """A requested metric: ``nDCG(exp)@10`` is the row nDCG, options ("exp",), depth 10.
 
-    ``AP(rel=2)@100`` is the row AP, depth 100, level 2: only items of that grade or higher count as relevant. Where a
-    convention's measures come from several programs, `order` is that of the metric's own, and `digits` are its decimals.
+    ``AP(rel=2)@100`` is the row AP, depth 100, level 2: only items of that grade or higher count as relevant. If a
+    convention's measures come from several programs, `order` and `digits` (decimals) are those of the metric's program.
     """
 
     metric: Metric
@@ -180,11 +180,11 @@ class Request:
 
     @property
     def cut(self) -> int:
-        """The depth as a rank; without a depth a number beyond every rank."""
+        """The depth as a rank; without a depth a number above every rank."""
         return int(self.depth) if self.depth is not None else np.iinfo(np.int64).max
 
     def numbers(self, **defaults: float) -> list[float]:
-        """Return the options ``name=value``, or their defaults, in that order; other options are refused."""
+        """Return the options ``name=value``, or their defaults, in order; raise for other options."""
         found = dict(defaults)
         for option in self.options:
             name, equals, text = option.partition("=")
@@ -198,11 +198,11 @@ class Request:
         return list(found.values())
 
     def number(self, name: str, default: float) -> float:
-        """Return the option ``name=value``, or its default; other options are refused."""
+        """Return the option ``name=value``, or its default; raise for other options."""
         return self.numbers(**{name: default})[0]
 
     def flag(self, name: str) -> bool:
-        """Return whether the option is there; other options are refused."""
+        """Return whether the option is given; raise for other options."""
         for option in self.options:
             if option != name:
                 raise OptionError(f"{self.metric.name} takes the option {name}, not {shorten(option)}")
@@ -218,9 +218,10 @@ class Aggregate:
     combine : callable
         ``combine(values)`` returns the number; there is at least one value, and none is NaN.
     scale : callable
-        Where a 0 or a 1, which a convention gives to a query without relevant items, stands on the scale of the values.
+        Converts the 0 or 1 that a convention gives to a query without relevant items to the scale of the values.
     counts : bool
-        Whether values are counts of things that every query has, so that no rule for queries without relevant items applies.
+        Whether values are counts that exist for every query, so that no rule for queries without relevant items
+        applies.
     """
 
     combine: Callable[[Values], float]
@@ -228,7 +229,7 @@ class Aggregate:
     counts: bool = False
 
 
-#: The least value of a query in a geometric mean.
+#: Minimum value of a query in a geometric mean.
 LEAST = 1e-5
 
 
@@ -249,7 +250,7 @@ def _total(values: Values) -> float:
 
 
 MEAN = Aggregate(_mean)
-#: Of values that are logarithms.
+#: For values that are logarithms.
 GEOMETRIC = Aggregate(_exponential_of_mean, _logarithm)
 TOTAL = Aggregate(_total, counts=True)
 
@@ -261,11 +262,11 @@ class Metric:
     Attributes
     ----------
     name, mean_name : str
-        What the values per query are called, and their mean (the same if empty).
+        Names of the values per query, and of their mean (the same if empty).
     compute : callable
         ``compute(ranked, request)`` returns the values per query, shape (q,).
     formula : str
-        What is computed, with its source.
+        Formula with its source.
     aliases : tuple of str
         Other names, lower case: trec_eval's and the literature's.
     depth : {"never", "may", "must"}
@@ -279,18 +280,18 @@ class Metric:
     at : {"rank", "recall", "multiple"}
         What its ``@depth`` is: a rank, a recall from 0 to 1, or a multiple of the number of relevant items.
     parameter : str
-        The option that a number after the name stands for, as in trec_eval's ``set_F.0.5``.
+        The option set by a number after the name, as in trec_eval's ``set_F.0.5``.
     default : str
-        The option that holds where a name has none; the full name says it.
+        The default option, which the full name includes.
     ambiguous : str
-        The option that a number behind a dot, a hyphen or an underscore could be meant for, as in ranx's ``rbp.95``.
+        The option that a number after a dot, a hyphen or an underscore may mean, as in ranx's ``rbp.95``.
     levels : bool
         Whether the name takes ``rel=grade``, the lowest grade that counts as relevant.
     graded : bool
-        Whether it reads the grades of the best ranking.
+        Whether it reads the grades of the ideal ranking.
     reads : {"ranking", "relevant", "set"}
-        What it reads where its name has no rank: the ranking to its end, its ranks up to the number of relevant items (or
-        a multiple of that), or whatever was retrieved, as a set.
+        What it reads without a rank in its name: the whole ranking, its ranks up to the number of relevant items (or a
+        multiple), or the retrieved items as a set.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Rankings as they stand: relevance lists, or ranked ids."""
+"""Evaluate rankings given as relevance lists or ranked ids."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from detmap.retrieval.scoring import RankingResult, check_level, flat, graded, i
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: Relevant items beyond those in the rankings that a best ranking is made of.
+#: Maximum number of relevant items of ideal rankings beyond those in the rankings.
 _MOST_UNSEEN = 1 << 24
 
-#: What is evaluated where nothing is named.
+#: Default metrics.
 RANKING_METRICS = ("mAP", "R-prec", "MRR", "P@1", "P@5", "P@10", "nDCG@10")
 
-#: And under the conventions of projects that report CMC.
+#: Further default metrics under the conventions of projects that report CMC.
 RANKING_CMC = ("CMC@1", "CMC@5", "CMC@10", "CMC@20")
 
 
@@ -48,12 +48,13 @@ def evaluate_rankings(
         relevant; negative: not judged). With `query_ids` or `relevant` the ids of the items instead.
     positives : array_like of int, shape (q,), or int, optional
         How many relevant items there are for each query, including those that were not ranked (they count as the lowest
-        relevant grade in nDCG's best ranking). By default those in the ranking are counted, with a notice, because a ranking
-        that was cut has too few of them. For the neighbours of an index `evaluate_neighbors` counts them in the gallery.
+        relevant grade in nDCG's ideal ranking). By default those in the ranking are counted, with a notice, because a
+        truncated ranking has too few of them. For the neighbours of an index `evaluate_neighbors` counts them in the
+        gallery.
     query_ids : sequence, shape (q,), optional
         An item is relevant where its id is the query's (identities).
     relevant : sequence of collections, shape (q,), optional
-        The relevant ids of each query. An id that is ranked twice earns credit once and keeps its rank.
+        The relevant ids of each query. A repeated id counts once, but keeps its ranks.
     metrics : sequence of str, optional
         Names of the metric table. By default mAP, R-prec, MRR, P at 1, 5 and 10, and nDCG@10; and CMC under the conventions
         of projects that report it.
@@ -133,7 +134,7 @@ def evaluate_rankings(
     return result
 
 
-#: Metrics that do not depend on how many relevant items there are beyond those in the ranking.
+#: Metrics that do not depend on relevant items outside of the ranking.
 _OF_THE_RANKING = (
     "P", "RR", "success", "hits", "CMC", "DCG", "ERR", "RBP", "judged", "unj", "rbp_resid", "fallout",
     "num_q", "num_ret", "num_rel_ret", "num_nonrel_judged_ret",
@@ -141,7 +142,7 @@ _OF_THE_RANKING = (
 
 
 def _divides(request: Request, convention: Convention) -> bool:
-    """Return whether a metric depends on how many relevant items there are in all."""
+    """Return whether a metric depends on the total number of relevant items."""
     if request.metric.name == "AP":
         named = [option for option in request.options if option in get_args(Normalizer)]
         return "hits" not in (named or [convention.normalizer])
@@ -149,8 +150,8 @@ def _divides(request: Request, convention: Convention) -> bool:
 
 
 def _unpacked(values: Any, source: str) -> Any:
-    """Return arrays and tensors, and lists of their elements, as lists of Python's values; other collections as they are."""
-    # The elements of a tensor equal nothing but themselves.
+    """Return arrays, tensors, and lists of their elements as lists of Python values; other collections unchanged."""
+    # Elements of a tensor only equal themselves.
     if isinstance(values, list | tuple) and any(hasattr(value, "detach") for value in values):
         return [table(value, source).tolist() for value in values]
     return table(values, source).tolist() if hasattr(values, "__array__") else values
@@ -164,7 +165,7 @@ def _credit(good: set[Any], item: Any) -> int:
 
 
 def _grades(items: Any, q: int) -> NDArray[Any]:
-    """Return the grades of a ranking: integers, or floats where some have a fraction."""
+    """Return the grades of a ranking: integers, or floats if some have a fraction."""
     row = table(items, "rankings")
     if row.ndim != 1 or (row.size and row.dtype.kind not in "biuf"):
         raise InputError("expected a flat sequence of relevances", source="rankings", record=q)
@@ -189,7 +190,9 @@ def _positives(positives: ArrayLike, found: NDArray[np.int64]) -> NDArray[np.int
 def _ideal(
     grades: NDArray[np.int64], owner: NDArray[Any], unseen: NDArray[np.int64], lowest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return starts and grades of the best ranking: what is in the ranking, and the unseen as the lowest relevant grade."""
+    """Return starts and grades of the ideal ranking: the grades in the ranking, with unseen items as the lowest
+    relevant grade.
+    """
     good = grades > 0
     if unseen.astype(np.float64).sum() > _MOST_UNSEEN:
         raise InputError(

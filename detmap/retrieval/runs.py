@@ -38,7 +38,7 @@ from detmap.system import parallel
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: What is evaluated where nothing is named: trec_eval's usual measures.
+#: Default metrics: trec_eval's usual measures.
 RUN_METRICS = (
     "num_ret", "num_rel", "num_rel_ret", "mAP", "GMAP", "R-prec", "bpref", "MRR", "11pt",
     "P@5", "P@10", "P@20", "P@100", "R@10", "R@100", "R@1000", "nDCG", "nDCG@10", "success@1", "success@10",
@@ -60,11 +60,11 @@ class Table:
     starts : ndarray of int64, shape (q + 1,)
         The lines of query *i* are ``starts[i]:starts[i + 1]``.
     documents : ndarray of int64, Texts, or Keys
-        Each line's document.
+        The document of each line.
     values : ndarray of float64 or int64
-        Scores; or grades, which are floats where some have a fraction.
+        Scores; or grades, which are floats if some have a fraction.
     notices : mapping of str to int
-        What was unusual in a file, counted.
+        Counts of what was unusual in a file.
     """
 
     queries: list[Any]
@@ -83,7 +83,7 @@ class Table:
         return Table(queries, starts, documents, self.values[lines])
 
     def without(self, out: NDArray[np.bool_]) -> Table:
-        """Return the table without some of its lines."""
+        """Return some of the queries (-1: one without lines), in that order."""
         stay = np.flatnonzero(~out)
         starts = np.searchsorted(stay, self.starts).astype(np.int64)
         return Table(self.queries, starts, self.documents[stay], self.values[stay])
@@ -94,7 +94,7 @@ def _is_source(data: Any) -> bool:
 
 
 def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
-    """Return the three columns of anything but a dict of dicts or a file."""
+    """Return the three columns of anything other than dicts of dicts and files."""
     if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):  # pandas needs no pyarrow
         return from_frame(data, kind, kind)
     check_computed(data, kind)
@@ -117,8 +117,8 @@ def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
 
 
 def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | None = None) -> NDArray[Any]:
-    """Return scores as float64, grades as int64 where all are whole."""
-    # `place` names the record of an element, which has its row's number else.
+    """Return scores as float64; grades as int64 if all are whole."""
+    # `place` names the record of an element, by default its row number.
     field = "grades" if kind == "qrels" else "scores"
 
     def at(row: int) -> int | str:
@@ -147,12 +147,10 @@ def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | No
 
 
 def _plain_floats(values: list[Any]) -> NDArray[np.float64] | None:
-    """Return a list of numbers as floats, quickly; None where one is none, or is not told from its neighbours as a float."""
+    """Return a list of numbers as floats, quickly; None if one is no number, or not exact as a float."""
     try:
         with np.errstate(all="ignore"):
-            sum(
-                values, 0.0
-            )  # raises for time spans, which say to be floats; for lists of floats it takes hardly longer
+            sum(values, 0.0)  # raises for time spans, whose kind is that of floats; hardly slower for lists of floats
         given = np.frombuffer(array("d", values), np.float64)
     except (TypeError, ValueError, OverflowError, Warning):
         return None
@@ -160,7 +158,7 @@ def _plain_floats(values: list[Any]) -> NDArray[np.float64] | None:
 
 
 def _refuse_first(values: list[Any], kind: str, field: str, place: Callable[[int], str]) -> None:
-    """Refuse the first value of mappings that is no number, by the name of its record."""
+    """Refuse the first value of mappings that is no number, naming its record."""
     for row, value in enumerate(values):
         problem = "is no single number"
         try:
@@ -172,7 +170,7 @@ def _refuse_first(values: list[Any], kind: str, field: str, place: Callable[[int
 
 
 def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
-    """Return the lines of a run or of judgements, whatever they came in; of no lines only where it is `lenient`."""
+    """Return the lines of a run or of judgements of any type; empty ones only if `lenient`."""
     if isinstance(data, Table):
         return data
     if _is_source(data):
@@ -206,7 +204,7 @@ def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
     if _is_source(data):
         first = [lines.queries[code] for code in first]
     listed = document_ids.names(first, kind, "queries")
-    if len(set(listed)) < len(listed):  # a query's lines are not all together: group them, in their order
+    if len(set(listed)) < len(listed):  # group the lines of queries that are not contiguous, keeping their order
         place = {name: i for i, name in enumerate(dict.fromkeys(listed))}
         codes = readonly(np.repeat([place[name] for name in listed], np.diff(starts)), np.int32)
         order, starts = np.empty(found.size, np.int32), np.empty(len(place) + 1, np.int64)
@@ -219,14 +217,15 @@ def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Tabl
     queries = document_ids.names(document_ids.keys(list(data), kind, "queries").tolist(), kind, "queries")
     mappings = list(data.values())
     listed = Keys(mappings, queries, kind, "documents")
-    # A run may be large; what is no dict may give other keys the next time, and strings are what most documents are.
+    # Runs may be large. Types other than dict may return different keys on the next iteration, and most documents are
+    # strings.
     late = kind == "run" and all(type(one) is dict and isinstance(next(iter(one), ""), str) for one in mappings)
     documents = listed if late else listed.whole()
     return Table(queries, listed.starts, documents, _values_of_mappings(mappings, kind, listed))
 
 
 def order_of(convention: Convention) -> Order:
-    """Return how documents that are looked up in dicts are ordered."""
+    """Return the order of documents that are looked up in dicts."""
     return Order(convention.single, convention.ties == "docid")
 
 
@@ -237,19 +236,18 @@ def table_of_dicts(
     order: Order | None = None,
     keep: bool = False,
 ) -> Table:
-    """Return a table of dicts from strings to floats and integers, which are read in place.
-
-    The documents `sought`, by query, are looked up and placed in an `order` on the way, while a query's dict is in the
-    processor's cache. With `keep` a copy of the ids is kept for what is looked up later.
+    """Return a table over dicts from strings to floats and integers, which are read in place. The documents `sought`,
+    by query, are looked up and ranked in an `order` in the same pass, while a query's dict is in the processor's cache.
+    With `keep` a copy of the ids is kept for later lookups.
 
     Raises
     ------
     TypeError
-        For a document that is no string, and a value of another type.
+        For a document that is no string, or a value of another type.
     InputError
         For an id that holds a zero byte, NaN, and grades beyond 2 ** 31.
     OverflowError
-        For a score that no float can hold.
+        For a score beyond the range of floats.
     """
     mappings = list(data.values())
     listed = Keys(mappings, list(data), kind, "documents", checked=True)
@@ -257,7 +255,7 @@ def table_of_dicts(
     if sought is not None and order is not None:
         listed.found = Found.empty(order, sum(len(sought[query]) for query in data))
     done = 0
-    for begin, end in parallel.split(np.diff(listed.starts) + 1, TOGETHER):  # once over all that a query has
+    for begin, end in parallel.split(np.diff(listed.starts) + 1, TOGETHER):  # one pass over all data of a query
         scores, ends = [], [0]
         names: list[str] = []
         for place in range(begin, end):
@@ -280,11 +278,11 @@ def table_of_dicts(
 
 
 def _write_numbers(numbers: list[Any], out: NDArray[np.float64]) -> None:
-    """Write floats and integers to `out`, or raise TypeError."""
+    """Write floats and integers to `out`; raise TypeError for other types."""
     try:
         if (
             type(sum(numbers, 0.0)) is float
-        ):  # the quickest way to ask: nearly all other numbers make the sum one of theirs
+        ):  # the fastest test: nearly all other number types make the sum one of theirs
             pack_into(f"{out.size}d", out.data, 0, *numbers)
             return
     except (TypeError, OverflowError, PackError):
@@ -309,12 +307,12 @@ def _values_of_mappings(mappings: list[Mapping[Any, Any]], kind: str, listed: Ke
 
 @located
 def read_tables(qrels: Any, run: Any) -> tuple[Table, Table]:
-    """Return judgements and a run as `evaluate_run` takes them too: for those who evaluate them several times."""
+    """Return judgements and a run as tables, which `evaluate_run` also takes, for repeated evaluations."""
     return read_table(qrels, "qrels"), read_table(run, "run")
 
 
 def check_depth(depth: int | None) -> None:
-    """Refuse a depth of runs that is no rank."""
+    """Refuse a depth that is no rank."""
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
         raise OptionError(f"depth must be a positive integer, not {shorten(depth)}")
     if depth is not None and depth > DEEPEST:
@@ -343,8 +341,8 @@ def evaluate_run(
         arrays (query, document, value); or named columns, of any data frame; or the path, bytes or open file of a TREC file
         (compressed too); or the path of a table with such columns (CSV, TSV, Parquet, Feather), of a JSON object of objects,
         or of BEIR's folder with ``qrels/test.tsv``. Queries are paired by key. Ids are all integers or all strings on each
-        side, and compared as text: ``7``, ``"7"`` and ``b"7"`` are the same, ``"07"`` is another. Floats that are integers
-        are taken as these. Nothing is stripped, folded or normalised.
+        side, and compared as text: ``7``, ``"7"`` and ``b"7"`` are the same, ``"07"`` is another. Integral floats are
+        taken as integers. Nothing is stripped, case-folded or normalised.
     metrics : sequence of str, optional
         Names of the metric table, trec_eval's too.
     convention : str or Convention
@@ -356,19 +354,19 @@ def evaluate_run(
     depth : int, optional
         Score the first ranks only (trec_eval's ``-M``).
     judged_only : bool
-        Whether documents that are not judged are taken out of the ranking, of its first ranks if there is a `depth`
-        (trec_eval's ``-J``).
+        Whether unjudged documents are removed from the ranking, from its first ranks if there is a `depth` (trec_eval's
+        ``-J``).
     empty_input : {"error", "skip"}
-        ``skip`` does as pytrec_eval does: a query without a judgement is not judged, and where no query is left, or none
-        has a relevant document, there is a result all the same (means of no query are NaN).
+        ``skip`` behaves like pytrec_eval: a query without judgements is not judged, and without any query, or any
+        relevant document, there still is a result (means over no query are NaN).
     keep_curve : bool
-        Keep the mean curve, for `RankingResult.plot`, of an evaluation of more than 2**21 hits too.
+        Keep the mean curve, for `RankingResult.plot`, also for more than 2**21 hits.
 
     Returns
     -------
     RankingResult
-        Its queries are the judged ones that were evaluated, in the order of `qrels`. Its notices say whether text in a file
-        was not read, and whether no document of the run is judged.
+        Its queries are the judged ones that were evaluated, in the order of `qrels`. Its notices mention ignored text
+        in a file, and a run without judged documents.
 
     Raises
     ------
@@ -385,10 +383,8 @@ def evaluate_run(
 
 @dataclass(frozen=True)
 class Rules:
-    """How a run is ranked: arguments of `evaluate_run`.
-
-    `lenient`: whether empty judgements and runs are skipped. `all_empty`: whether it is no error that no query has a
-    relevant document.
+    """How a run is ranked: arguments of `evaluate_run`. `lenient`: skip empty judgements and runs. `all_empty`: allow
+    that no query has a relevant document.
     """
 
     convention: Convention
@@ -413,17 +409,17 @@ class RankedRun:
     queries : list
         The judged queries that are evaluated.
     answered : ndarray of bool, shape (q,)
-        Which of them the run has.
+        Which of them are in the run.
     block : Ranked or None
-        Their rankings; None where there is no query.
+        Their rankings; None without queries.
     rules : Rules
-        By which they were ranked.
+        The rules of the ranking.
     missing, extra : int
-        How many judged queries the run lacks, and how many of its queries are not judged.
+        Numbers of judged queries that the run lacks, and of its queries that are not judged.
     removed : int
-        How many lines of the run the convention takes out.
+        Number of lines of the run that the convention removes.
     notices : mapping of str to int
-        What was unusual in the input, counted.
+        Counts of what was unusual in the input.
     """
 
     queries: list[Any]
@@ -456,7 +452,7 @@ class RankedRun:
 
 @located
 def ranked_run(qrels: Any, run: Any, rules: Rules, requests: Sequence[Request]) -> RankedRun:
-    """Read judgements and a run, and rank it in every order that one of the `requests` asks for; see `evaluate_run`."""
+    """Read judgements and a run, and rank it in every order that one of the `requests` needs; see `evaluate_run`."""
     decided, lenient = rules.convention, rules.lenient
     judged, ranked = read_table(qrels, "qrels", lenient), read_table(run, "run", lenient)
     if lenient:
@@ -513,13 +509,13 @@ def _judged_anywhere(every: Located | Keys, ranked: Table, rules: Rules) -> Pool
     starts = np.searchsorted(known, ranked.starts).astype(np.int64)
     table = Table(ranked.queries, starts, own[known], np.zeros(known.size, np.int64))
     pool = rank_run(table, ranked, rules.convention, 1, rules.depth, False, None)[0].pool
-    if pool is not None and rules.judged_only:  # nothing else is left in the rankings
+    if pool is not None and rules.judged_only:  # the rankings hold only judged documents
         return pool.judged()
     return pool
 
 
 def paired(judged: Table, ranked: Table) -> tuple[Table, Table, list[int]]:
-    """Return judgements and a run with ids that can be compared, and each judged query's place in the run (-1: none)."""
+    """Return judgements and a run with comparable ids, and each judged query's index in the run (-1: none)."""
     both = document_ids.alike(judged.queries, ranked.queries)
     judged, ranked = (replace(table, queries=found) for table, found in zip((judged, ranked), both, strict=True))
     place = {query: i for i, query in enumerate(ranked.queries)}
@@ -527,7 +523,7 @@ def paired(judged: Table, ranked: Table) -> tuple[Table, Table, list[int]]:
 
 
 def check_judged(judged: Table) -> None:
-    """Refuse a document that is judged twice."""
+    """Refuse a document judged twice."""
     if isinstance(judged.documents, Keys) and judged.documents.checked:
         return
     none = judged.documents[np.empty(0, np.int64)]
@@ -537,8 +533,8 @@ def check_judged(judged: Table) -> None:
 def _find(
     documents: Located | Keys, starts: NDArray[np.int64], wanted: Located | Keys, wanted_starts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
-    """Return the place of each wanted document among those of its query, or -1, and the first that is there twice, or -1."""
-    # Where one is there twice, not all are found.
+    """Return the index of each wanted document among those of its query, or -1, and the first repeated one, or -1."""
+    # If one is repeated, not all are found.
     own: Texts | Keys
     if isinstance(documents, np.ndarray) and isinstance(wanted, np.ndarray):
         own, others = Texts.of(documents), Texts.of(wanted)
@@ -555,7 +551,7 @@ def _find(
         searched = own.located(begin, end) if isinstance(own, Keys) else own
         groups = Grouped(searched.data, searched.words, readonly(starts[begin : end + 1] - first, np.int64))
         theirs = Grouped(others.data, others.words, readonly(wanted_starts[begin : end + 1], np.int64))
-        with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
+        with np.errstate(over="ignore"):  # without compilation, words that wrap around warn
             row = find_strings(groups, theirs, 0, end - begin, seed, found)
         return int(row) + first if row >= 0 else -1
 
@@ -564,7 +560,7 @@ def _find(
 
 
 def _check(table: Table, repeated: int, source: str, what: str) -> None:
-    """Refuse a document that is repeated."""
+    """Refuse a repeated document."""
     if repeated >= 0:
         text = table.documents[np.array([repeated])].tolist()[0]
         query = table.queries[int(np.searchsorted(table.starts, repeated, side="right")) - 1]
@@ -588,9 +584,9 @@ def rank_run(
     ranked : Ranked
         The judged documents that were ranked.
     removed : int
-        How many lines of the run the convention takes out.
+        Number of lines of the run that the convention removes.
     known : int
-        How many lines of the run are of judged documents.
+        Number of lines of the run with judged documents.
     """
     count = len(judged.queries)
     starts, grades = judged.starts, judged.values
@@ -600,7 +596,7 @@ def rank_run(
     positives = np.bincount(owner[grades >= level], minlength=count)
     if depth is not None:
         pool = pool.cut(depth)
-    if judged_only:  # among those that are left: trec_eval cuts first
+    if judged_only:  # among the remaining ones: trec_eval cuts first
         pool = pool.judged()
     ideal = np.flatnonzero(grades > 0)
     ideal = ideal[np.lexsort((-grades[ideal], owner[ideal]))]
@@ -622,12 +618,12 @@ def rank_run(
 
 
 def _searched(judged: Table, ranked: Table, convention: Convention) -> tuple[Pool, int, int]:
-    """Rank judged documents after a search for them among all lines; return as `rank_run` does, but a pool."""
+    """Rank judged documents after searching for them among all lines; return as `rank_run` does, but a pool."""
     count, grades = len(judged.queries), judged.values
     found, repeated = _find(ranked.documents, ranked.starts, judged.documents, judged.starts)
     _check(ranked, repeated, "run", "there")
     owner = np.repeat(np.arange(count), np.diff(judged.starts))
-    # Which judged documents were ranked, by query and then by line: the order that the kernel asks for.
+    # The judged documents that were ranked, by query and line: the order that the kernel needs.
     got = np.flatnonzero(found >= 0)
     known = got.size
     lines = ranked.starts[owner[got]] + found[got]
@@ -639,7 +635,7 @@ def _searched(judged: Table, ranked: Table, convention: Convention) -> tuple[Poo
     if convention.drop_same_id:
         out |= _named_as_query(ranked)
     removed = int(out.sum())
-    if removed:  # take the lines out, and with them the judged documents on them
+    if removed:  # remove the lines, and the judged documents on them
         stay = ~out[lines]
         ranked, lines, whose, gains = ranked.without(out), lines[stay], whose[stay], gains[stay]
         lines -= np.cumsum(out)[lines]
@@ -649,12 +645,12 @@ def _searched(judged: Table, ranked: Table, convention: Convention) -> tuple[Poo
 
 
 def _starts_of(owner: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return where the elements of each of `count` groups begin and end, given the group of each, ascending."""
+    """Return the bounds of each of `count` groups of elements, given the ascending group of each element."""
     return np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=count)))).astype(np.int64)
 
 
 def _can_look_up(judged: Table, ranked: Table, convention: Convention) -> bool:
-    """Return whether documents can be looked up in the dicts of a run, all of which is ranked by score."""
+    """Return whether documents can be looked up in the dicts of a run, with all documents ranked by score."""
     return (
         isinstance(judged.documents, Keys)
         and isinstance(ranked.documents, Keys)
@@ -688,9 +684,9 @@ def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Po
 def _places(
     ranked: Table, relevant: NDArray[np.int64], hit_starts: NDArray[np.int64], convention: Convention
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Rank the `relevant` lines of a run, counted from their query's first one and ascending, among those of their query."""
-    # Returned are by query and rank: the rank; how many lines of the query have a better score, and how many the same;
-    # and the element of `relevant`, shape (h,) each; and how many lines of each query were ranked, shape (q,).
+    """Rank the `relevant` lines of a run, ascending and counted from their query's first one, among those of their query."""
+    # Returns by query and rank: rank; numbers of lines of the query with a better and with the same score; element of
+    # `relevant`, shape (h,) each; and the number of ranked lines of each query, shape (q,).
     queries = hit_starts.size - 1
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(queries, np.int64)
@@ -705,14 +701,14 @@ def _places(
         if convention.order == "given":
             scores = np.repeat(rows[:-1], np.diff(rows)) - np.arange(scores.size)
         elif convention.single:
-            with np.errstate(over="ignore"):  # what is too large for single precision becomes infinite, as in C
+            with np.errstate(over="ignore"):  # overflow to infinity in single precision, as in C
                 scores = scores.astype(np.float32)
         values = readonly(-scores, np.float64)
         ranking.rank_relevant(ranking.Distances(values, rows, begin), lists, none, begin, end, places)
         hits = slice(hit_starts[begin], hit_starts[end])
         if not convention.ties.startswith("docid") or not np.any(tied[hits] > 1):
             return
-        # Order all lines of the queries in which a hit is tied, by score and then by document.
+        # Sort all lines of the queries with a tied hit by score and then by document.
         owner = np.repeat(np.arange(end - begin), np.diff(hit_starts[begin : end + 1]))
         some = np.unique(owner[tied[hits] > 1])
         starts, lines = groups_of(rows, some)
@@ -728,7 +724,7 @@ def _places(
         group = np.searchsorted(some, owner[mine])
         mine += hits.start
         ranks[mine] = place[starts[group] + relevant[which[mine]]] - starts[group] + 1
-        if convention.ties == "docid-ascending":  # the tied group the other way round
+        if convention.ties == "docid-ascending":  # reverse the tied group
             ranks[mine] = 2 * ahead[mine] + tied[mine] + 1 - ranks[mine]
         by_rank = np.lexsort((ranks[hits], owner))
         for column in (ranks, ahead, tied, which):

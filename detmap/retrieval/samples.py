@@ -24,7 +24,7 @@ Binary = Callable[[NDArray[Any], NDArray[Any], "NDArray[Any] | None"], float]
 
 
 class _ParameterError(OptionError, TypeError):
-    """An option of another type, or value, than it may have: scikit-learn raises what is both ValueError and TypeError."""
+    """An option of an invalid type or value, for which scikit-learn raises both ValueError and TypeError."""
 
 
 def average_precision_score(
@@ -39,7 +39,7 @@ def average_precision_score(
 ) -> float | NDArray[np.float64]:
     """Return average precision from scores of samples, as ``sklearn.metrics.average_precision_score`` does.
 
-    Equal scores are one point of the curve: AP is the sum over distinct scores of (R_i - R_(i-1)) P_i.
+    Equal scores form one point of the curve: AP is the sum over distinct scores of (R_i - R_(i-1)) P_i.
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ def average_precision_score(
         ``step`` is scikit-learn's; ``trapezoid`` what it was before 0.19; ``11-point`` reads the envelope at recalls
         0, 0.1 .. 1; see `Hits.average_precision`.
     thresholds : array_like of float, shape (t,), optional
-        Read precision and recall at these scores only: samples count as scored by the largest threshold that they reach,
-        and samples below all of them are not retrieved.
+        Read precision and recall at these scores only: samples count as scored by the largest threshold that they
+        reach; those below all thresholds are not retrieved.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def average_precision_score(
         steps = np.unique(columns.numbers(thresholds, source="thresholds"))
         if not steps.size or not np.isfinite(steps).all():
             raise InputError("expected finite numbers", source="thresholds")
-        # where no threshold is reached the sample is not retrieved: -inf
+        # -inf: samples that reach no threshold are not retrieved
         scores = np.concatenate(([-np.inf], steps))[np.searchsorted(steps, scores, side="right")]
 
     def binary(y: NDArray[Any], s: NDArray[Any], w: NDArray[Any] | None) -> float:
@@ -145,7 +145,7 @@ def average_precision_score(
 
 
 def _fixed(kind: str, pos_label: Any) -> str:
-    """Return that another `pos_label` cannot be given, in words that begin as those that callers look for."""
+    """Return the message that `pos_label` cannot be changed, which begins as callers expect."""
     remedy = "Do not set pos_label or set pos_label to 1."
     return f"Parameter pos_label is fixed to 1 for {kind} y_true. {remedy} It is {shorten(pos_label)}."
 
@@ -155,15 +155,15 @@ def _is_label(value: Any) -> bool:
 
 
 def _column(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the one column of a matrix that has no other, flat; all else as it is."""
+    """Return the only column of a matrix, flat; other arrays unchanged."""
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
 def _labels(y_true: Any) -> NDArray[Any]:
     """Return labels as booleans, whole numbers or strings, shape (n,), or (n, c) with at least two columns."""
-    if hasattr(y_true, "toarray"):  # scipy's sparse matrices, which scikit-learn takes for rows of labels
+    if hasattr(y_true, "toarray"):  # scipy's sparse matrices, which scikit-learn takes as rows of labels
         y_true = y_true.toarray()
-    if isinstance(y_true, list | tuple):  # numpy would not look at the masks of elements
+    if isinstance(y_true, list | tuple):  # numpy would ignore the masks of elements
         hidden = any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, y_true)))
         labels = columns.numbers(y_true, source="y_true", booleans=True) if hidden else table(y_true, "y_true")
     else:
@@ -205,7 +205,7 @@ def _averaged(
         return float(np.average(values, weights=weights))
     mass = positive.sum(axis=0) if weights is None else weights @ positive
     if average == "weighted" and not mass.sum():
-        return 0.0  # without a word, as scikit-learn does
+        return 0.0  # without a warning, as in scikit-learn
     values = np.array([_warned(binary, positive[:, c], scores[:, c], weights) for c in range(columns)])
     if average is None:
         return values
@@ -213,9 +213,9 @@ def _averaged(
 
 
 def _positive(truth: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
-    """Return which binary labels are the positive one. A label that stands alone may be either."""
+    """Return which binary labels are positive; a single distinct label may be either."""
     usual = truth.dtype.kind == "b" or (truth.dtype.kind in "iu" and truth.min() >= 0 and truth.max() <= 1)
-    if not usual or pos_label not in (0, 1):  # else there is nothing to look for, which would take a sort
+    if not usual or pos_label not in (0, 1):  # otherwise there is nothing to check, which would need a sort
         labels = np.unique(truth)
         if labels.size > 2:
             raise InputError(
@@ -241,7 +241,7 @@ def _warned(binary: Binary, positive: NDArray[Any], scores: NDArray[Any], weight
 
 
 def _binary(positive: NDArray[Any], scores: NDArray[Any], interpolation: Interpolation) -> float:
-    """Return AP of unweighted samples, NaN without positives: both sides are sorted alone, as values, and merged."""
+    """Return AP of unweighted samples, NaN without positives, by sorting the values of both sides and merging them."""
     sides: list[NDArray[Any]] = [np.empty(0), np.empty(0)]
 
     def sort(side: int, _: int) -> None:
@@ -288,7 +288,7 @@ def global_average_precision(predictions: tuple[ArrayLike, ArrayLike, ArrayLike]
         Three columns: one prediction per line, and at most one of each query. Queries and classes are integers or
         strings, and are compared as text with those of `truth` (see `evaluate_run`).
     truth : mapping
-        For each query its class, or a collection of classes. An empty collection, None, or no entry stand for no class.
+        For each query its class, or a collection of classes. An empty collection, None, or no entry means no class.
 
     Returns
     -------
@@ -299,8 +299,7 @@ def global_average_precision(predictions: tuple[ArrayLike, ArrayLike, ArrayLike]
     Raises
     ------
     InputError
-        For columns of other shapes, NaN, masked or missing values, ids of mixed types, or a query that is predicted
-        twice.
+        For columns of other shapes, NaN, masked or missing values, ids of mixed types, or a query with two predictions.
     """
     if len(predictions) != 3:
         raise InputError(f"expected three columns, not {len(predictions)}", source="predictions")

@@ -1,4 +1,4 @@
-"""From blocks of rankings to a result: the values per query, their means, and the number of queries of each kind."""
+"""Evaluate metrics on blocks of rankings, and combine them to a result."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from detmap.retrieval.measures import average_precision, band
 from detmap.retrieval.metrics import parse, parse_rate
 from detmap.retrieval.ranked import MEAN, Aggregate, Ranked, Request
 
-#: Hits of larger evaluations (more than this many) are not kept with the result.
+#: Maximum number of hits that are kept with the result.
 KEPT_HITS = 1 << 21
 
-#: Where mean curves are read.
+#: Recalls at which mean curves are read.
 _RECALLS = np.linspace(0, 1, 101)
 
 
 def table(values: Any, source: str) -> NDArray[Any]:
-    """Return `values` as an array, or say that its rows are of different lengths or which element is masked."""
+    """Return `values` as an array; raise for rows of different lengths, and masked elements."""
     return columns.regular(values, source)
 
 
 def numeric(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any]:
-    """Return real numbers as an array of the type that they have; see `detmap.columns.numbers` for what is refused."""
+    """Return real numbers as an array of their own type; see `detmap.columns.numbers` for errors."""
     try:
         dtype = columns.array(values).dtype
     except TypeError:
@@ -46,7 +46,7 @@ def numeric(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any]
 
 
 def flat(values: Any, source: str) -> NDArray[Any]:
-    """Return `values` as a flat array; strings that are stored as objects (pandas) become an array of strings."""
+    """Return `values` as a flat array; strings stored as objects (pandas) become an array of strings."""
     array = table(values, source)
     if array.ndim != 1:
         raise InputError("expected a flat array", source=source, value=f"{array.ndim}-d {array.dtype}")
@@ -56,7 +56,7 @@ def flat(values: Any, source: str) -> NDArray[Any]:
 
 
 def labels(values: Any, count: int | None, name: str) -> NDArray[Any]:
-    """Return ids of `count` rows as integers or strings; booleans are 0 and 1."""
+    """Return ids of `count` rows as integers or strings; booleans become 0 and 1."""
     if isinstance(values, np.ndarray) and values.dtype == np.bool_:
         values = values.astype(np.int64)
     array = columns.identifiers(values, source=name)
@@ -66,7 +66,7 @@ def labels(values: Any, count: int | None, name: str) -> NDArray[Any]:
 
 
 def numeric_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any]:
-    """Return a matrix of numbers of the type that they have."""
+    """Return a matrix of numbers of their own type."""
     array = numeric(values, source, booleans=booleans)
     if array.ndim != 2:
         raise InputError("expected a matrix of numbers", source=source, value=f"{array.ndim}-d {array.dtype}")
@@ -74,21 +74,21 @@ def numeric_table(values: Any, source: str, *, booleans: bool = False) -> NDArra
 
 
 def int64(array: NDArray[Any], source: str) -> NDArray[np.int64]:
-    """Return integers as int64, or refuse those that it cannot hold."""
+    """Return integers as int64; raise for larger ones."""
     if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
         raise InputError("is beyond the range of int64", source=source, value=int(array.max()))
     return array.astype(np.int64, copy=False)
 
 
 def graded(array: NDArray[Any], source: str) -> NDArray[np.int64]:
-    """Return grades as int64, or refuse those beyond 32 bits."""
+    """Return grades as int64; raise for those beyond 32 bits."""
     if array.size and not (float(array.min()) >= -(2.0**31) and float(array.max()) <= 2.0**31):
         raise InputError("a grade must be from -2 ** 31 to 2 ** 31", source=source)
     return array.astype(np.int64)
 
 
 def stored(grades: NDArray[Any], source: str) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return grades as int64; fractions as their places among the distinct ones, and these (see `Ranked.scale`)."""
+    """Return grades as int64; fractions as indices into the distinct ones, with these (see `Ranked.scale`)."""
     if grades.dtype.kind != "f" or bool(np.all(grades == np.trunc(grades))):
         return graded(grades, source), None
     scale = np.unique(grades[grades > 0]).astype(np.float64)
@@ -96,7 +96,7 @@ def stored(grades: NDArray[Any], source: str) -> tuple[NDArray[np.int64], NDArra
 
 
 def check_level(level: Any) -> float:
-    """Return the lowest grade that counts as relevant, or refuse what is none."""
+    """Return the lowest relevant grade; raise if invalid."""
     given = float(level) if isinstance(level, Real) and not isinstance(level, bool) else float("nan")
     if not -(2.0**31) <= given <= 2.0**31:
         raise OptionError(f"level must be a number from -2 ** 31 to 2 ** 31, not {shorten(level)}")
@@ -116,19 +116,19 @@ class RankingResult(Result):
     query_ids : ndarray, shape (q,)
         The queries that were evaluated, in the order of the input.
     per_query : mapping of str to ndarray of float64, shape (q,)
-        The values whose means the metrics are; NaN for a query that is left out.
+        The values that the metrics average; NaN for a query that is left out.
     queries : dict of str to int
-        How many queries were ``scored``, ``empty`` (without relevant items), ``missing`` (from the run) and ``extra``
-        (in the run, not judged); and where AP is divided by hits and leaves queries out (``hashnet``), how many of them
-        were ``without hits`` down to its depth.
+        Numbers of queries that were ``scored``, ``empty`` (without relevant items), ``missing`` (from the run) and
+        ``extra`` (in the run, not judged); and if AP is divided by hits and leaves queries out (``hashnet``), of those
+        ``without hits`` up to its depth.
     junk : int
-        How many (query, item) pairs were taken out of the rankings.
+        Number of (query, item) pairs removed from the rankings.
     cmc : ndarray of float64, shape (k,), or None
-        Element *i* is CMC at rank ``i + 1``, as the convention has it.
+        Element *i* is CMC at rank ``i + 1``, under the convention.
     hits : Hits or None
         The ranks of the relevant items (ties in index order); None for evaluations of more than 2**21 hits.
     notices : mapping of str to int
-        What was unusual, counted; `detmap.data.notices.NOTICES` has the sentences.
+        Counts of what was unusual; `detmap.data.notices.NOTICES` has the sentences.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class RankingResult(Result):
         return f"{self.convention.describe()}; queries: {counts}{junk}"
 
     def add(self, metrics: Mapping[str, float]) -> None:
-        """Take up numbers that are not means over queries; for the entry that makes the result."""
+        """Add metrics that are not means over queries."""
         self._metrics.update(metrics)
 
     def _kept(self) -> Hits:
@@ -200,7 +200,7 @@ class RankingResult(Result):
 
     @property
     def tie_band(self) -> tuple[float, float]:
-        """The lowest and the highest mean AP (of the convention's rule) that an order of the tied items can give."""
+        """The minimum and maximum mean AP (by the convention's rule) over all orders of tied items."""
         return self.tie_band_at(None)
 
     def tie_band_at(self, depth: int | None) -> tuple[float, float]:
@@ -209,7 +209,7 @@ class RankingResult(Result):
         return _mean(low, self.convention), _mean(high, self.convention)
 
     def tie_bands(self, depth: int | None = None) -> NDArray[np.float64]:
-        """Return for each query the lowest and the highest AP that an order of the tied items can give, shape (q, 2)."""
+        """Return for each query the minimum and maximum AP over all orders of tied items, shape (q, 2)."""
         hits = self._kept()
         if self.convention.interpolation not in ("step", "trapezoid"):
             raise OptionError(f"the tie band is defined for step and trapezoid AP, not {self.convention.interpolation}")
@@ -224,7 +224,7 @@ class RankingResult(Result):
     def radius_precision(self) -> NDArray[np.float64]:
         """Mean precision within each Hamming radius 0 .. bits: element *r* is ``P(radius=r)``.
 
-        A query without items there counts 0; one without relevant items counts as the convention has it.
+        A query without items there counts 0; one without relevant items counts as the convention says.
         """
         if self._radius is None:
             raise OptionError("precision by radius is for hash codes")
@@ -238,7 +238,7 @@ class RankingResult(Result):
         return self._radius[:, 1]
 
     def interpolated_precision(self, recalls: ArrayLike) -> NDArray[np.float64]:
-        """Return the mean over queries of the largest precision at each recall or more, shape (r,)."""
+        """Return the mean over queries of the maximum precision at each recall or above, shape (r,)."""
         hits = self._kept().break_ties(self.convention.ties)
         precision, _ = hits.interpolate(recalls)
         return np.asarray(precision[hits.positives > 0].mean(axis=0))
@@ -250,7 +250,7 @@ class RankingResult(Result):
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return a record per metric, each with the name of its convention beside it; `describe` says what that decides."""
+        """Return a record per metric with the convention's name; `describe` lists its decisions."""
         return [
             {
                 "metric": name,
@@ -261,7 +261,7 @@ class RankingResult(Result):
         ]
 
     def curve(self, query: int) -> Curve:
-        """Return precision and recall at every rank, for the query at that position of `query_ids`."""
+        """Return precision and recall at every rank, for the query at that index of `query_ids`."""
         hits = self._kept().break_ties(self.convention.ties)
         flags = np.zeros(int(hits.items[query]), np.bool_)
         flags[hits.ranks[hits.starts[query] : hits.starts[query + 1]] - 1] = True
@@ -281,12 +281,12 @@ class RankingResult(Result):
         }
 
     def line(self, label: str | None = None) -> plots.Line:
-        """Return the mean interpolated curve to draw, beside those of other results."""
+        """Return the mean interpolated curve, to draw beside those of other results."""
         precision = self.interpolated_precision(_RECALLS) if self._curve is None else self._curve
         return plots.Line(label or self.convention.name, _RECALLS, None, precision, self._numbers())
 
     def _numbers(self) -> str:
-        """Return the numbers that a legend says of a curve."""
+        """Return the numbers for a curve's legend."""
         name = "mAP" if "mAP" in self._metrics else next(iter(self._metrics))
         told = f"{name} {self._metrics[name]:.4f}"
         cmc = self._matched()
@@ -296,7 +296,7 @@ class RankingResult(Result):
         return f"{told}\nCMC@1 {first}, @5 {fifth}"
 
     def _matched(self) -> NDArray[np.float64] | None:
-        """Return CMC, also where it was not asked for, if the hits are kept and the convention leaves no choice of it."""
+        """Return CMC, also if not requested, provided that hits are kept and the convention determines it."""
         if self.cmc is not None or self.hits is None or self.convention.cmc not in (None, "market"):
             return self.cmc
         counted = self.queries["scored"] + self.queries.get("without hits", 0)
@@ -310,15 +310,15 @@ class RankingResult(Result):
     ) -> Any:
         """Draw CMC beside precision against recall, or one of them (``kind="cmc"``, ``"pr"``).
 
-        By default those that there are: CMC where it was evaluated, or the hits are kept; the curve where the hits are
-        kept, or with ``keep_curve=True``.
+        By default those available: CMC if it was evaluated, or hits are kept; the curve if hits are kept, or with
+        ``keep_curve=True``.
 
         Parameters
         ----------
         path : path, optional
             Write the picture there, as .svg, .pdf or .png.
         queries : sequence of int, optional
-            Draw the curves of these queries (places in `query_ids`), raw and interpolated, instead of the mean.
+            Draw the curves of these queries (indices into `query_ids`), raw and interpolated, instead of the mean.
 
         Returns
         -------
@@ -357,21 +357,20 @@ def plot_rankings(results: Mapping[str, RankingResult], path: str | os.PathLike[
     Raises
     ------
     OptionError
-        Where there is nothing to draw.
+        If there is nothing to draw.
     """
     curves = {name: cmc for name, one in results.items() if (cmc := one._matched()) is not None}
     curves = curves if len(curves) == len(results) else {}
     drawable = all(one.hits is not None or one._curve is not None for one in results.values())
     if not curves and not drawable:
-        next(iter(results.values()))._kept()  # says what is missing
+        next(iter(results.values()))._kept()  # raises an error that says what is missing
     lines = [one.line(name) for name, one in results.items()] if drawable else []
     return plots.cmc_and_precision(curves, lines, path=path)
 
 
 def by_query(results: Mapping[str, RankingResult], metric: str) -> tuple[NDArray[Any], dict[str, NDArray[np.float64]]]:
-    """Return the queries of any of the results, shape (q,), and of each result its values of a metric at them.
-
-    A value is NaN where a result does not have the query. `metric` is one of `per_query` of every result.
+    """Return the union of the results' queries, shape (q,), and each result's values of a metric at them, NaN for
+    queries that it lacks. `metric` is in `per_query` of every result.
     """
     queries = np.unique(np.concatenate([one.query_ids for one in results.values()]))
     columns = {}
@@ -382,7 +381,7 @@ def by_query(results: Mapping[str, RankingResult], metric: str) -> tuple[NDArray
 
 
 class _ByName(Mapping[str, NDArray[np.float64]]):
-    """Values per query, looked up in any spelling of the metric."""
+    """Values per query, with lookup by any spelling of a metric."""
 
     def __init__(self, arrays: dict[str, NDArray[np.float64]], convention: Convention) -> None:
         self._arrays, self._convention = arrays, convention
@@ -405,8 +404,8 @@ class _ByName(Mapping[str, NDArray[np.float64]]):
 def _empty(
     values: NDArray[np.float64], hits: Hits, convention: Convention, aggregate: Aggregate = MEAN
 ) -> NDArray[np.float64]:
-    """Return the values with the convention's in the place of those of empty queries."""
-    # Under ``zero`` a value that a query has without relevant items stays: nDCG from grades below the level, judged@k.
+    """Return the values, with the convention's for empty queries."""
+    # Under ``zero`` a value that exists without relevant items is kept: nDCG from grades below the level, judged@k.
     if aggregate.counts:
         return values
     if convention.empty != "skip":  # divided by hits up to k, of which there are none
@@ -417,7 +416,7 @@ def _empty(
 
 
 def _mean(values: NDArray[np.float64], convention: Convention, aggregate: Aggregate = MEAN) -> float:
-    """Return the number of a metric: its mean over queries, or what else its aggregate is."""
+    """Return the aggregate of a metric: its mean over queries, or another one."""
     kept = values if convention.empty == "nan" else values[~np.isnan(values)]
     if aggregate.counts:
         return aggregate.combine(kept)
@@ -442,11 +441,10 @@ def score(
     keep_curve: bool = False,
     notices: Mapping[str, int] | None = None,
 ) -> RankingResult:
-    """Evaluate the metrics on each block and put the queries together.
-
-    Blocks that are not `complete` hold the hits down to the metrics' depth alone, and are not kept. A `lenient` evaluation
-    may have no query with a relevant item. `keep_curve`: keep the mean curve where the hits are too many to be kept.
-    `notices` are those of the input; queries that are missing, extra or empty are counted among them here.
+    """Evaluate the metrics on each block and combine the queries. Blocks that are not `complete` only hold the hits up
+    to the metrics' depth, and are not kept. A `lenient` evaluation may have no query with a relevant item.
+    `keep_curve`: keep the mean curve if there are too many hits to keep. `notices` are those of the input; missing,
+    extra and empty queries are added here.
 
     Raises
     ------
@@ -487,14 +485,14 @@ def score(
     means = {r.name: _mean(per_query[r.key], convention, r.metric.aggregate) for r in requests}
     counted = count if convention.empty in ("zero", "one") else count - empty
     queries = {"scored": counted, "empty": empty, "missing": missing, "extra": extra}
-    if convention.empty == "skip":  # AP divided by hits has no value either where there are none down to its depth
+    if convention.empty == "skip":  # AP divided by hits is also undefined without hits up to its depth
         without = [np.isnan(per_query[r.key]) for r in requests if r.metric.name == "AP"]
         hitless = int(np.count_nonzero(np.any(without, axis=0))) - empty if without else 0
         if hitless:
             queries = {**queries, "scored": counted - hitless, "without hits": hitless}
     if radius_sum is not None:
         radius_sum /= count if convention.empty == "nan" else counted
-        for request in requests:  # the very number: a sum by blocks may differ from it in the last bit
+        for request in requests:  # recomputed, because a sum by blocks may differ in the last bit
             named = _RADII.get(request.metric.name)
             if named is not None and any(option.startswith("radius") for option in request.options):
                 radius_sum[min(int(request.number("radius", 0)), len(radius_sum) - 1), named] = means[request.name]
@@ -529,7 +527,7 @@ def _add(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _cmc_counts(ranked: Ranked) -> NDArray[np.float64]:
-    """Return the sum over the block's queries of what each rank adds to CMC; element *i* is rank ``i + 1``."""
+    """Return the sum over the block's queries of the contribution of each rank to CMC; element *i* is rank ``i + 1``."""
     hits = ranked.hits
     out = np.zeros(int(hits.items.max(initial=0)))
     if ranked.shots is not None:
@@ -545,12 +543,12 @@ def _cmc_counts(ranked: Ranked) -> NDArray[np.float64]:
     return out
 
 
-#: Where precision and recall stand in the sums by radius.
+#: Index of precision and recall in the sums by radius.
 _RADII = {"P": 0, "R": 1}
 
 
 def _radius_sums(ranked: Ranked, convention: Convention) -> NDArray[np.float64]:
-    """Return the sums over queries of precision and recall within each radius; those of empty ones are the convention's."""
+    """Return the sums over queries of precision and recall within each radius, with the convention's for empty queries."""
     assert ranked.radius is not None
     items, relevant = ranked.radius[..., 0], ranked.radius[..., 1]
     found = ranked.raw.positives[:, None]
@@ -566,7 +564,7 @@ def _radius_sums(ranked: Ranked, convention: Convention) -> NDArray[np.float64]:
 
 
 def _join(parts: list[Hits]) -> Hits:
-    """Return the rankings of all parts, in order."""
+    """Return the concatenated rankings of all parts."""
     if not parts:
         none = np.empty(0, np.int64)
         return Hits(np.zeros(1, np.int64), none, none, none)

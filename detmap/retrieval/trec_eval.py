@@ -1,7 +1,8 @@
-"""trec_eval's measures by its own names: their order, parameters and nicknames, and what the metric table calls each.
+"""trec_eval's measures by its own names, with their order, parameters and nicknames, and their names in the metric
+table.
 
-trec_eval prints measures in an order of its own, whatever the order in which they were asked for; a family as ``P`` has a
-value per cutoff. Versions 9.0.8 (which pytrec_eval contains) and 10.0 are known.
+trec_eval prints measures in its own order, independent of the request; a family such as ``P`` has a value per cutoff.
+Versions 9.0.8 (which pytrec_eval contains) and 10.0 are supported.
 """
 
 from __future__ import annotations
@@ -29,17 +30,18 @@ class Measure:
     Attributes
     ----------
     name : str
-        trec_eval's name, which the metric table knows too.
+        trec_eval's name, an alias in the metric table.
     takes : {"nothing", "ranks", "shares", "numbers", "pairs"}
-        What its parameters are. With "ranks" and "shares" it is a family with a value each; others have one value.
+        The type of its parameters. With "ranks" and "shares" it is a family with a value for each; others have one
+        value.
     defaults : tuple of str
-        The parameters where none are given.
+        The default parameters.
     options : tuple of str
-        The options of the metric that numbers stand for, in their order; empty: the numbers themselves.
+        The options of the metric set by the numbers, in order; empty: the numbers themselves.
     counts : bool
         Whether it is printed as an integer.
     text : bool
-        Whether its value is no number: pytrec_eval says 0.0 then.
+        Whether its value is text, for which pytrec_eval returns 0.0.
     shown : {"both", "summary", "queries"}
         Whether trec_eval prints it for single queries, for all of them together, or both.
     since : int
@@ -62,7 +64,7 @@ class Measure:
 
 
 class Value(NamedTuple):
-    """A value of a measure: its `name`, as ``P_5``, and what the metric table calls it (None: a text)."""
+    """A value of a measure: its `name`, such as ``P_5``, and its name in the metric table (None: a text)."""
 
     name: str
     metric: str | None
@@ -121,7 +123,7 @@ _SET = (
     "set_F",
 )  # fmt: skip
 
-#: Measures of preferences and of several assessors, which are not here: by nickname.
+#: Unsupported measures of preferences and of several assessors, by nickname.
 ABSENT: Mapping[str, tuple[str, ...]] = {
     "all_prefs": (
         "runid", "num_q", "prefs_num_prefs_poss", "prefs_num_prefs_ful", "prefs_num_prefs_ful_ret", "prefs_simp",
@@ -137,18 +139,18 @@ ABSENT: Mapping[str, tuple[str, ...]] = {
 
 
 def nicknames(version: int = 9) -> dict[str, tuple[str, ...]]:
-    """Return the names that stand for several measures, with these, as trec_eval of that version has them."""
+    """Return the nicknames of that version of trec_eval, with the measures that each stands for."""
     every = tuple(measure.name for measure in MEASURES if measure.since <= version)
     return {"official": _OFFICIAL, "set": _SET, "all_trec": every, **ABSENT}
 
 
 def ordered(names: Iterable[str]) -> list[Measure]:
-    """Return measures in the order in which trec_eval prints them, each once."""
+    """Return distinct measures in trec_eval's order."""
     return [_BY_NAME[name] for name in sorted(set(names), key=_PLACE.__getitem__)]
 
 
 def known(name: str, version: int = 9) -> bool:
-    """Return whether trec_eval of that version has a measure of that name, and the metric table too."""
+    """Return whether both that version of trec_eval and the metric table have a measure."""
     return name in _BY_NAME and _BY_NAME[name].since <= version
 
 
@@ -158,9 +160,9 @@ def values_of(measure: Measure, parameters: Sequence[str] = ()) -> list[Value]:
     Parameters
     ----------
     measure : Measure
-        What was asked for.
+        The requested measure.
     parameters : sequence of str
-        Its parameters; those of a measure that takes none are not looked at, as in trec_eval.
+        Its parameters, ignored for a measure that takes none, as in trec_eval.
 
     Raises
     ------
@@ -189,14 +191,13 @@ def values_of(measure: Measure, parameters: Sequence[str] = ()) -> list[Value]:
         if sorted(numbers) != numbers:
             raise OptionError(f"{measure.name}: the recalls must ascend: {given}")
         return [Value(measure.name, f"{measure.name}({given})")]
-    options = zip(measure.options, parameters, strict=False)  # further ones are not looked at
+    options = zip(measure.options, parameters, strict=False)  # further parameters are ignored
     return [Value(measure.name, f"{measure.name}({','.join(f'{name}={text}' for name, text in options)})")]
 
 
 def undefined(hits: Hits, request: Request, convention: Convention) -> NDArray[np.bool_]:
-    """Return at which queries trec_eval divides 0 by 0, where the metric is 0: shape (q,).
-
-    It is interpolated precision at a recall that no hit is needed for, in an empty ranking.
+    """Return at which queries trec_eval divides 0 by 0, where the metric is 0, shape (q,): interpolated precision of an
+    empty ranking at a recall that requires no hit.
     """
     if request.metric.name not in ("iprec", "11pt"):
         return np.zeros(len(hits), np.bool_)
@@ -208,7 +209,7 @@ def undefined(hits: Hits, request: Request, convention: Convention) -> NDArray[n
 def _family(measure: Measure, parameters: Sequence[str]) -> list[Value]:
     """Return the values of a family, ascending by their parameters."""
     numbers = sorted(_number(measure, text) for text in parameters)
-    if measure.takes == "ranks":  # a fraction is cut off
+    if measure.takes == "ranks":  # a fraction is truncated
         numbers = [float(int(number)) for number in numbers]
         if numbers[0] < 1:
             raise OptionError(f"{measure.name}: a cutoff must be at least 1, not {parameters[0]}")

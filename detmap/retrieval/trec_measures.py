@@ -1,7 +1,7 @@
-"""Those measures of trec_eval that few others have: its relatives of nDCG, measures of sets, counts and residuals.
+"""Measures specific to trec_eval: variants of nDCG, measures of sets, counts and residuals.
 
-Each equals trec_eval's to the last bit; a value that trec_eval leaves unset, as where nothing is relevant, is 0 there and
-here. Functions of the hits and of the convention, as in `detmap.retrieval.measures`.
+Each equals trec_eval's to the last bit; a value that trec_eval leaves unset, such as without relevant documents, is 0
+in both. Functions of the hits and of the convention, as in `detmap.retrieval.measures`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from detmap.retrieval.ranked import Ranked, Request, Values
 
 
 def hits_within(ranked: Ranked, request: Request) -> Values:
-    """hits: how many hits there are up to k."""
+    """hits: the number of hits up to k."""
     return within(ranked, request.cut)
 
 
 def normalized_gain(ranked: Ranked, request: Request) -> Values:
-    """G: gains over the logarithm of what the best ranking had by then and this one had not."""
+    """G: gains over the logarithm of the difference to the cumulative gain of the ideal ranking."""
     starts, _, ideal = best_ranking(ranked)
     hits, out = ranked.gained, np.empty(len(ranked.raw))
     gains.gain_over_cost(hits.starts, hits.ranks, readonly(ranked.gains, np.float64), starts, ideal, out)
@@ -45,7 +45,7 @@ def ndcg_at_gains(ranked: Ranked, request: Request) -> Values:
 
 
 def ndcg_at_levels(ranked: Ranked, request: Request) -> Values:
-    """Rndcg: the mean of nDCG at the ranks where the gain of the best ranking falls."""
+    """Rndcg: the mean of nDCG at the ranks where the gain of the ideal ranking falls."""
     starts, _, ideal = best_ranking(ranked)
     hits, out = ranked.gained, np.empty(len(ranked.raw))
     given = readonly(ranked.gains, np.float64)
@@ -54,31 +54,31 @@ def ndcg_at_levels(ranked: Ranked, request: Request) -> Values:
 
 
 def precision_to_multiple(ranked: Ranked, request: Request) -> Values:
-    """Rprec_mult: precision at a multiple of the number of relevant items, a share of a rank rounded up."""
+    """Rprec_mult: precision at a multiple of the number of relevant items, rounded up to a rank."""
     depth = np.trunc((request.depth or 0.0) * ranked.raw.positives + 0.9).astype(np.int64)
     return ratio(ranked.hits.within(depth), depth)
 
 
 def set_f(ranked: Ranked, request: Request) -> Values:
-    """set_F: the weighted harmonic mean of precision and recall of all that was ranked."""
+    """set_F: the weighted harmonic mean of precision and recall of all ranked items."""
     weight = request.number("beta", 1.0)
     p, r = ratio(ranked.raw.counts, ranked.raw.items), ratio(ranked.raw.counts, ranked.raw.positives)
     return ratio((weight + 1.0) * p * r, weight * p + r)
 
 
 def set_map(ranked: Ranked, request: Request) -> Values:
-    """set_map: precision times recall of all that was ranked."""
+    """set_map: precision times recall of all ranked items."""
     found = ranked.raw.counts.astype(np.float64)
     return ratio(found * found, ranked.raw.items.astype(np.float64) * ranked.raw.positives)
 
 
 def set_relative_precision(ranked: Ranked, request: Request) -> Values:
-    """set_relative_P: hits over the most that a set of that size can have."""
+    """set_relative_P: hits over the maximum for a set of that size."""
     return ratio(ranked.raw.counts, np.minimum(ranked.raw.items, ranked.raw.positives))
 
 
 def utility(ranked: Ranked, request: Request) -> Values:
-    """utility: what each hit, each wrong item, each relevant item not ranked and each other one is worth, added."""
+    """utility: the weighted sum of the numbers of hits, wrong items, relevant items not ranked, and others."""
     hit, wrong, lost, left, size = request.numbers(hit=1.0, wrong=-1.0, lost=0.0, left=0.0, items=0.0)
     found, items, positives = ranked.raw.counts, ranked.raw.items, ranked.raw.positives
     worth = hit * found + wrong * (items - found) + lost * (positives - found)
@@ -104,7 +104,7 @@ def unjudged(ranked: Ranked, request: Request) -> Values:
 
 
 def residual(ranked: Ranked, request: Request) -> Values:
-    """rbp_resid: what rank-biased precision could gain from documents without a judgement."""
+    """rbp_resid: the maximum gain of rank-biased precision from documents without a judgement."""
     p = persistence(request)
     judged = ranked.judged("rbp_resid").hits(0)
     out = np.empty(len(judged))
@@ -113,15 +113,15 @@ def residual(ranked: Ranked, request: Request) -> Values:
 
 
 def retrieved(ranked: Ranked, request: Request) -> Values:
-    """num_ret: items that were ranked; with ``rel`` those of that grade or higher."""
+    """num_ret: the number of ranked items; with ``rel`` those of at least that grade."""
     return (ranked.raw.items if request.level is None else ranked.raw.counts).astype(np.float64)
 
 
 def relevance_strings(ranked: Ranked, depth: int) -> list[str]:
     """Return a string per query, a character for each of the first documents: trec_eval's relstring.
 
-    It is the grade of a document, ``>`` for one above 9, ``.`` for one of the pool that was not judged, and ``-`` for one
-    outside the pool.
+    It is the grade of a document, ``>`` above 9, ``.`` for an unjudged one of the pool, and ``-`` for one outside of
+    the pool.
     """
     pool = ranked.judged("relstring").cut(depth)
     if ranked.scale is not None:

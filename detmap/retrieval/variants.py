@@ -1,4 +1,4 @@
-"""Variants of queries: the worst of them, and how far an instruction moves documents."""
+"""Metrics over variants of queries: the worst variant, and the effect of instructions on ranks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def robustness(
     Parameters
     ----------
     result : RankingResult
-        Of all variants, each a query of its own.
+        The result over all variants, each a query of its own.
     metric : str
-        One that was evaluated.
+        An evaluated metric.
     group : callable
-        ``group(query_id)`` returns what variants have in common; by default the id up to its first underscore.
+        ``group(query_id)`` returns a key shared by variants; by default the id up to its first underscore.
 
     Returns
     -------
@@ -58,13 +58,13 @@ def p_mrr(
         Scores by query and document, without the instruction and with it, under the same query ids. Documents with equal
         scores are in descending order of their ids.
     changed : mapping of iterable
-        By query the documents that are relevant without the instruction alone.
+        By query the documents that are relevant only without the instruction.
 
     Returns
     -------
     float
-        Above 0, up to 1, where documents fall; below 0 where they rise. A document that a run does not hold is ranked behind
-        all others. A mean over the documents of a query, then over queries; NaN where there is none.
+        Above 0, up to 1, if documents fall; negative if they rise. Documents missing from a run are ranked last. A mean
+        over the documents of a query, then over queries; NaN if there are none.
 
     Raises
     ------
@@ -91,5 +91,5 @@ def _ranks(scores: Mapping[Any, float]) -> dict[Any, int]:
 
 
 def _move(old: int, new: int) -> float:
-    """Return by which share a reciprocal rank changes; the quotients are those of FollowIR, to the last bit."""
+    """Return the relative change of a reciprocal rank, with FollowIR's quotients to the last bit."""
     return (1 / old) / (1 / new) - 1 if old >= new else 1 - (1 / new) / (1 / old)

@@ -12,7 +12,7 @@ _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 
 
 def _share_freed_memory() -> None:
-    """Let threads use what others have freed: glibc keeps it apart for each thread, 5 % of the memory of `eval`."""
+    """Let threads share freed memory: by default glibc keeps it per thread, which costs `eval` 5 % more memory."""
     if sys.platform == "linux" and "MALLOC_ARENA_MAX" not in os.environ:
         import ctypes
 
@@ -29,19 +29,19 @@ def _import_numpy_alone() -> None:
     os.environ[name] = "1"
     import numpy  # noqa: F401
 
-    del os.environ[name]  # which child processes would inherit
+    del os.environ[name]  # otherwise child processes would inherit it
 
 
 def run() -> int:
     """Run the command line and return its exit code."""
     try:
-        _share_freed_memory()  # ahead of the first thread
+        _share_freed_memory()  # before the first thread starts
         interrupts.watch()
     except KeyboardInterrupt:
         interrupts.end()
-    # What numba imports is a hundred thousand objects, never garbage. By default they are looked through time and again
-    # while they come, and more than once when the process ends: a fifth of all that half a million detections take.
-    # What detmap makes itself leaves no circles that would wait for it.
+    # Importing numba creates a hundred thousand objects that never become garbage, and the default thresholds make the
+    # collector scan them repeatedly, also at exit: a fifth of the time for half a million detections. detmap itself
+    # creates no long-lived reference cycles.
     gc.set_threshold(300_000)
     if not hasattr(detmap, "_HOMES"):  # another package's detmap/__init__.py has replaced that of this package
         problem = (

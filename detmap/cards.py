@@ -1,8 +1,8 @@
 """Evaluation cards: a file that says what was evaluated, how, and with which numbers, so that others can check it.
 
 A card holds hashes of the inputs, every decision, versions, counts, notices, and all numbers as decimal and hexadecimal
-floats. It is no signature: who changes a number and the digests with it makes another card, which verification refutes
-as long as the inputs are there.
+floats. It is no signature: a card with a changed number and matching digests is only detected by verification against
+the inputs.
 """
 
 from __future__ import annotations
@@ -28,18 +28,20 @@ from detmap.results import Result, to_markdown
 from detmap.shapes import find
 from detmap.shapes.kinds import BOXES
 
-#: The version of the form of a card; cards of earlier ones are read.
+#: Version of the card format; earlier ones can be read.
 FORM = 1
 
-#: What follows from the rest of a card, and is made anew where a card is checked.
+#: Members derived from the rest of a card, and recomputed when a card is checked.
 _MADE = ("markdown", "bibtex", "digest")
 
-#: Numbers of poses may differ by so much: they go through numpy's exp, which differs in the last bit between processors.
+#: Relative tolerance for poses: OKS goes through numpy's exp, which differs in the last bit between processors.
 _POSES = 1e-9
 
 
 class Difference(NamedTuple):
-    """What a card says, and what was found: where (``inputs``, ``decisions``, ``numbers``, …), of what, and both values."""
+    """A difference between a card and its reproduction: the section (``inputs``, ``decisions``, ``numbers``, …), the
+    name, and both values.
+    """
 
     part: str
     what: str
@@ -49,7 +51,9 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Numbers:
-    """What a card holds where it is of no single result: rules, numbers and notices by name, and hashes of more numbers."""
+    """Content of a card that covers more than one result: rules, numbers and notices by name, and hashes of further
+    numbers.
+    """
 
     rules: Any
     numbers: Mapping[str, float]
@@ -58,13 +62,15 @@ class Numbers:
 
 
 def number(value: float) -> dict[str, str]:
-    """Return a number as a card holds it."""
+    """Return a number in the form that cards use."""
     value = float(value)
     return {"decimal": repr(value), "hex": value.hex()}
 
 
 def table_digest(table: Any) -> str:
-    """Return the hash (SHA-256) of all that is scored of a table of ground truth or detections, whatever its format was."""
+    """Return the hash (SHA-256) of all scored columns of a table of ground truth or detections, independent of its
+    format.
+    """
     whole = hashlib.sha256()
 
     def add(name: str, value: Any) -> None:
@@ -103,9 +109,10 @@ def table_digest(table: Any) -> str:
 
 
 def beside_digest(source: Any, opened: Iterable[str]) -> str:
-    """Return the hash (SHA-256) of the files that were opened besides a file, or those of a folder; empty where none was.
+    """Return the hash (SHA-256) of the files that were opened besides the file or folder itself; empty if there were
+    none.
 
-    Of each counts its content, and how it is reached from the folder that they have in common, wherever that lies.
+    It covers their contents and their paths relative to their common folder.
     """
     if isinstance(source, bytes):
         return ""
@@ -123,7 +130,7 @@ def beside_digest(source: Any, opened: Iterable[str]) -> str:
 
 
 def file_digest(source: Any) -> str:
-    """Return the hash (SHA-256) of a file's bytes; of a folder that of the names and contents of all files in it."""
+    """Return the hash (SHA-256) of a file's bytes; for a folder, of the names and contents of all files in it."""
     if isinstance(source, bytes):
         return hashlib.sha256(source).hexdigest()
     whole, root = hashlib.sha256(), Path(source)
@@ -142,9 +149,10 @@ def file_digest(source: Any) -> str:
 
 
 def input_of(role: str, path: str, source: Any, table: Any = None, opened: Iterable[str] = ()) -> dict[str, str]:
-    """Return an input as a card names it.
+    """Return the card's entry for an input.
 
-    `source` is its path, or the bytes of what could be read only once; `opened` are the files that were read for it.
+    `source` is its path, or the bytes of a stream that can be read only once; `opened` are the files that were read for
+    it.
     """
     made = {"role": role, "name": "standard input" if path == "-" else os.path.basename(str(path).rstrip("/")) or "/"}
     made["sha256"] = file_digest(source)
@@ -163,8 +171,8 @@ def make(
     """Return the card of the result of a command.
 
     Of each input it has ``role``, ``name`` and ``sha256``; of tables ``content``, the hash of what was read; and where
-    files beside it were read, as YOLO's labels beside their ``data.yaml``, ``beside``, the hash of these. `options` is
-    what was asked for besides, `counts` how many detections, objects, images, … there are.
+    files beside it were read, as YOLO's labels beside their ``data.yaml``, ``beside``, the hash of these. `options` are
+    the further options of the command, `counts` the numbers of detections, objects, images, ….
     """
     if not isinstance(result, Numbers):
         rules = _rules(result)
@@ -187,20 +195,20 @@ def make(
 
 
 def finished(card: dict[str, Any]) -> dict[str, Any]:
-    """Return a card with what follows from the rest: its digest, and the lines for papers."""
+    """Return a card with its derived members: the digest, and the lines for papers."""
     card = {name: value for name, value in card.items() if name not in _MADE}
     digest = hashlib.sha256(_canonical(card)).hexdigest()
     return {**card, "digest": digest, "markdown": _markdown(card, digest), "bibtex": _bibtex(card, digest)}
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what a number can depend on: of numba the one that compiled the kernels."""
+    """Return the versions that a number can depend on; for numba the one that compiled the kernels."""
     found = {"detmap": detmap.__version__, "python": platform.python_version()}
     return {**found, "numpy": np.__version__, "numba": _ahead.numba_version()}
 
 
 def to_json(card: Mapping[str, Any]) -> bytes:
-    """Return a card as it stands in its file."""
+    """Return a card as the text of its file."""
     return (json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
@@ -241,7 +249,7 @@ def read(path: Any) -> dict[str, Any]:
 def compare(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Difference]:
     """Return every difference between a card and another of the same evaluation, made now.
 
-    Names of inputs may differ, and versions: these alone change no conclusion.
+    Names of inputs and versions may differ: they alone change no conclusion.
     """
     found = other_inputs(card["inputs"], again["inputs"])
     known = {**_defaults(again), **card["decisions"]}
@@ -270,7 +278,7 @@ def compare(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Differenc
 
 
 def incomparable(card: Mapping[str, Any], rules: Any, truth: Mapping[str, str]) -> list[Difference]:
-    """Return the decisions and the ground truth in which a card differs from numbers scored by `rules` on `truth`."""
+    """Return the decisions and the ground truth in which a card differs from an evaluation by `rules` on `truth`."""
     again = {"decisions": _plain({field.name: getattr(rules, field.name) for field in fields(rules)})}
     known = {**_defaults(again), **card["decisions"]}
     own = [one for one in card["inputs"] if one.get("role") == truth["role"]]
@@ -298,13 +306,13 @@ def _arrays(result: Any) -> dict[str, str]:
     digests = {}
     for name, values in found.items():
         column = np.array(values, "<f8", order="C")
-        column[np.isnan(column)] = np.nan  # all NaN are one
+        column[np.isnan(column)] = np.nan  # normalise all NaN to one bit pattern
         digests[name] = hashlib.sha256(f"{column.shape}".encode() + column.tobytes()).hexdigest()
     return digests
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON holds it, floats as text that says every bit."""
+    """Return a value for JSON, with floats as exact hexadecimal text."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -319,7 +327,7 @@ def _canonical(card: Mapping[str, Any]) -> bytes:
 
 
 def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the later decisions, which a card of an earlier version lacks, as by default."""
+    """Return decisions that were added after a card was made, with their defaults."""
     from detmap.decisions import FIRST
     from detmap.detection.protocols import Protocol
     from detmap.retrieval.conventions import Convention
@@ -329,20 +337,20 @@ def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
     return {one.name: _plain(default_of(one)) for one in fields(of) if declared[one.name].since != FIRST}
 
 
-#: What is compared of an input, and how it is called besides its role.
+#: Members of an input that are compared, and their suffix in messages after its role.
 _COMPARED = {"sha256": "", "beside": " (files beside it)", "content": " (what was read of it)"}
 
-#: What a card may say of an input.
+#: Known members of an input.
 _OF_INPUT = {"role", "name", *_COMPARED}
 
-#: What the first cards do not say of inputs, and the roles of inputs that they do not have: compared where a card has them.
+#: Members and roles of inputs that the first cards lack: compared only where a card has them.
 _LATER, _LATER_ROLES = ("beside",), ("manifest", "gallery")
 
 
 def other_inputs(
     mine: Sequence[Mapping[str, str]], theirs: Sequence[Mapping[str, str]], keys: Iterable[str] = tuple(_COMPARED)
 ) -> list[Difference]:
-    """Return the inputs that are not what a card was made from, by what `keys` say of them; `mine` are the card's."""
+    """Return the inputs that differ from those of a card in the members `keys`; `mine` are the card's."""
     found = []
     roles = dict.fromkeys(str(one.get("role")) for one in (*mine, *theirs))
     for role in roles:
@@ -368,7 +376,7 @@ def _unequal(part: str, mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> l
 
 
 def _near(mine: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
-    """Return whether two numbers of poses are the same but for the last bits of an exp."""
+    """Return whether two numbers of poses are equal up to the rounding of exp."""
     try:
         one, other = (float.fromhex(side["hex"]) for side in (mine, theirs))
         return mine == number(one) and abs(one - other) <= _POSES
@@ -385,7 +393,7 @@ def _shown(value: Any) -> str:
 
 
 def _check_keys(part: Mapping[str, Any], known: Collection[str], source: str, record: str | None) -> None:
-    """Refuse unknown keys: nothing would verify them."""
+    """Raise for unknown keys, which verification would ignore."""
     for key in part:
         if key not in known:
             remedy = "take it out, or make the card anew with --card"
@@ -393,7 +401,7 @@ def _check_keys(part: Mapping[str, Any], known: Collection[str], source: str, re
 
 
 def _markdown(card: Mapping[str, Any], digest: str) -> str:
-    """Return the block for a README or an issue."""
+    """Return the card's Markdown block for a README or an issue."""
     rows = [
         {"metric": name, "value": _rounded(value), "hexadecimal": value.get("hex", "")}
         for name, value in list(card["numbers"].items())[:12]
@@ -416,14 +424,14 @@ def _markdown(card: Mapping[str, Any], digest: str) -> str:
 
 
 def _same_bits(iou_type: str | None) -> bool:
-    """Return whether overlaps have the same bits on every machine; of rankings, which have no kind of shape, they do."""
+    """Return whether overlaps have the same bits on every machine; True for rankings, which have no overlaps."""
     return iou_type is None or find(iou_type).same_bits
 
 
 def _rules_named(card: Mapping[str, Any]) -> str:
     """Return the name of the protocol or convention, and of the kind of shape where that is not boxes."""
     name, kind = (card["decisions"].get(key) for key in ("name", "iou_type"))
-    return f"{name} {kind}" if kind not in (None, BOXES) else str(name)  # so that cards of boxes stay as they were
+    return f"{name} {kind}" if kind not in (None, BOXES) else str(name)  # cards of boxes stay as they were
 
 
 def _rounded(value: Mapping[str, str]) -> str:
@@ -435,7 +443,7 @@ def _rounded(value: Mapping[str, str]) -> str:
 
 
 def _bibtex(card: Mapping[str, Any], digest: str) -> str:
-    """Return the line for a bibliography."""
+    """Return the card's line for a bibliography."""
     version, name = card["versions"].get("detmap"), _rules_named(card)
     values = [f"{metric} = {_rounded(value)}" for metric, value in card["numbers"].items()]
     note = f"Protocol {name}, {next(iter(values), 'no number')}, evaluation card {digest[:16]}"

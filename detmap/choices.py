@@ -1,4 +1,4 @@
-"""How values of a protocol's decisions are read, made plain, checked, and said in words."""
+"""Parse, normalise, check and describe the values of a protocol's decisions."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 
 from detmap.errors import OptionError, shorten
 
-#: No cap on the detections of an image.
+#: Value of a cap that limits nothing.
 UNLIMITED = 2**31 - 1
 
 #: COCO's area range of all objects; larger ones are ignored.
 WHOLE = ("all", 0.0, 1e10)
 
-#: The area range of rules that know no areas: coordinates of at most 1e150 have no area that is larger.
+#: Area range of protocols without area ranges: no box with coordinates up to 1e150 has a larger area.
 UNBOUNDED = ("all", 0.0, 1e301)
 
 
 def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
-    """Return thresholds from ``"start:stop:step"``, ``"a,b,c"``, a number, or numbers. Raises `OptionError` where that
-    cannot be read.
+    """Return thresholds from ``"start:stop:step"``, ``"a,b,c"``, a number, or numbers. Raises `OptionError` for
+    anything else.
 
     A range includes its stop and is laid out by `numpy.linspace`, as pycocotools' is, so that ``"0.5:0.95:0.05"`` has
-    the very numbers of COCO.
+    exactly the thresholds of COCO.
     """
     if not isinstance(spec, str):
         if isinstance(spec, int | float | np.number):
@@ -62,7 +62,7 @@ def whole(text: str | bytes) -> int:
 
 
 def parse_caps(text: str) -> list[int]:
-    """Return caps from text: integers with commas between."""
+    """Return caps from text: integers separated by commas."""
     try:
         return [whole(part) for part in text.split(",")]
     except ValueError:
@@ -70,7 +70,7 @@ def parse_caps(text: str) -> list[int]:
 
 
 def plain_caps(given: Any) -> tuple[Any, ...]:
-    """Return caps as a tuple of Python's integers; one cap may stand alone."""
+    """Return caps as a tuple of Python integers; a single cap needs no sequence."""
     caps = (given,) if isinstance(given, int | np.integer) else given
     return tuple(int(cap) if isinstance(cap, np.integer) else cap for cap in caps)
 
@@ -84,12 +84,12 @@ def parse_number(text: str) -> float:
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Return names from text, with commas between; ``none`` is none."""
+    """Return names from text, separated by commas; ``none`` gives no names."""
     return () if text == "none" else tuple(part.strip() for part in text.split(","))
 
 
 def wrong_thresholds(name: str, values: tuple[float, ...]) -> str | None:
-    """Return what is wrong with thresholds, None where nothing is; likewise the others."""
+    """Return what is wrong with thresholds, None if they are valid."""
     if not values or not all(math.isfinite(value) for value in values):
         return f"{name} must be one or more finite numbers, not {values!r}"
     if name == "iou_thresholds" and len(set(values)) != len(values):
@@ -148,7 +148,7 @@ def wrong_dilation(value: Any) -> str | None:
 
 
 def say_thresholds(values: tuple[float, ...]) -> str:
-    """Return thresholds in words: a range where they are one."""
+    """Describe thresholds, as a range if they are one."""
     steps = np.diff(values)
     if len(values) > 2 and np.allclose(steps, steps[0], rtol=0, atol=1e-6):
         even = np.allclose(steps, steps[0], rtol=0, atol=1e-9)
@@ -157,10 +157,10 @@ def say_thresholds(values: tuple[float, ...]) -> str:
 
 
 def say_caps(caps: tuple[int, ...]) -> str:
-    """Return caps in words."""
+    """Describe caps."""
     return "/".join("no cap" if cap == UNLIMITED else str(cap) for cap in caps)
 
 
 def say_flags(flags: tuple[str, ...]) -> str:
-    """Return flags in words."""
+    """Describe flags."""
     return "/".join(flags) or "none"

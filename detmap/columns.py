@@ -1,8 +1,8 @@
-"""From user input to columns of numbers, flags or ids: the one place that decides what is accepted.
+"""Convert user input to columns of numbers, flags or ids.
 
 Accepted are lists, arrays, pandas and pyarrow columns, tensors on any device, and whatever else numpy can read. A masked
-array is accepted where no element is masked. numpy would also cast a string, a date, a complex number, a missing value or a
-hidden element to something that looks like a number: here each of them is an error that names its record.
+array is accepted where no element is masked. numpy would also cast strings, dates, complex numbers, missing values and
+masked elements to numbers; here each of them is an error that names its record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 from detmap.errors import InputError
 from detmap.system import limits
 
-#: From here on a float does not tell integers apart.
+#: Minimum magnitude at which float64 cannot represent every integer.
 _EXACT = 2**53
 
 _KINDS = {
@@ -33,7 +33,7 @@ _KINDS = {
 
 
 class _Place:
-    """Where a column comes from, for messages. Its rows are records, unless it belongs to a record as a whole."""
+    """The origin of a column for messages; its rows are records, unless it belongs to a single record."""
 
     def __init__(self, source: str | None, field: str | None, record: int | str | None) -> None:
         self.source, self.field, self.record = source, field, record
@@ -43,7 +43,7 @@ class _Place:
         return InputError(problem, source=self.source, field=self.field, record=self.record, remedy=remedy)
 
     def unlike(self, problem: str, given: NDArray[Any], remedy: str) -> InputError:
-        """Return an error about a column whose type is wrong, with its first value."""
+        """Return an error about a column of a wrong type, with its first value."""
         kind = _KINDS.get(given.dtype.kind, "objects")
         return self.error_at(0, f"{problem}, not {kind}", given.ravel()[0], remedy)
 
@@ -56,8 +56,8 @@ class _Place:
 
 
 def array(values: Any) -> NDArray[Any]:
-    """Return anything like an array as a numpy array, which may share its memory; tensors come from their device.
-    Raises `TypeError` where the values cannot be handed over, `MemoryError` where there is no room for them.
+    """Return anything array-like as a numpy array, which may share its memory; tensors are copied from their device.
+    Raises `TypeError` for values that cannot be converted, `MemoryError` if there is no room.
     """
     if isinstance(values, np.ndarray):
         return values
@@ -66,25 +66,25 @@ def array(values: Any) -> NDArray[Any]:
             return np.asarray(values)
         given = _handed(values)
         listed = given.dtype.kind == "O" and given.ndim == 1 and given.size
-        if listed and all(isinstance(one, list | np.ndarray) for one in given):  # a list in each cell of a column
+        if listed and all(isinstance(one, list | np.ndarray) for one in given):  # each cell of the column holds a list
             return np.array(given.tolist())
         return given
     except MemoryError:
         raise
-    except Exception as error:  # it comes from any library, and may be of any kind
+    except Exception as error:  # other libraries may raise anything
         raise TypeError(str(error)) from None
 
 
 def regular(values: Any, source: str) -> NDArray[Any]:
-    """Return anything like an array as a plain one of the type that it has."""
+    """Return anything array-like as a plain numpy array of its own dtype."""
     return _numpy(values, _Place(source, None, None), "is no array: are its rows of one length?")
 
 
 def _handed(values: Any) -> NDArray[Any]:
-    """Return what a library hands over as an array."""
+    """Return the array that a library's object converts to."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()
-        if str(values.dtype) == "torch.bfloat16":  # numpy has no such type
+        if str(values.dtype) == "torch.bfloat16":  # numpy has no bfloat16
             values = values.float()
     elif not hasattr(values, "__array__") and hasattr(values, "__dlpack__"):
         return np.from_dlpack(values)
@@ -104,7 +104,7 @@ def plain(values: Any, dtype: type[np.float64 | np.int64 | np.bool_]) -> NDArray
         return None
     try:
         given = np.array(values)
-    except (ValueError, Warning):  # rows of different lengths, masked elements
+    except (ValueError, Warning):  # ragged rows, masked elements
         return None
     return given if given.dtype == dtype else None
 
@@ -123,7 +123,7 @@ def numbers(
     Parameters
     ----------
     values : array_like
-        Integers or floats. Of dtype object every element must be a real number.
+        Integers or floats. For dtype object every element must be a real number.
     source, field : str, optional
         What messages call the file or argument, and the column.
     record : int or str, optional
@@ -154,7 +154,7 @@ def numbers(
         _check_exact(given, place)
     try:
         return given.astype(dtype, copy=False)
-    except (TypeError, ValueError, OverflowError):  # no value at all, of a type that does not convert
+    except (TypeError, ValueError, OverflowError):  # a value without conversion, or of a type that does not convert
         return np.empty(given.shape, dtype)
 
 
@@ -203,7 +203,7 @@ def flags(
 def identifiers(
     values: Any, *, source: str | None = None, field: str | None = None, record: int | str | None = None
 ) -> NDArray[Any]:
-    """Return ids as integers or strings, whatever column they come in.
+    """Return ids as integers or strings from any kind of column.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def identifiers(
     plain = isinstance(values, list | tuple)
     kinds = set(map(type, values)) if plain else set()
     if len(kinds) > 1 and any(issubclass(kind, _NEVER_MIXED) for kind in kinds):
-        given = np.empty(len(values), object)  # numpy would make strings of everything, or numbers of booleans
+        given = np.empty(len(values), object)  # numpy would convert mixed ids to strings, or booleans to numbers
         given[:] = values
     else:
         given = _numpy(values, place, _NO_IDS)
@@ -244,7 +244,7 @@ def identifiers(
     if kind == "f":
         return _whole(given, place)
     if kind == "U":
-        if plain:  # numpy drops what ends a string
+        if plain:  # numpy strips trailing null characters
             _check_null(values, place)
         return given
     if kind in "OST":
@@ -263,14 +263,14 @@ _NEEDED = "leave out the record or give it an id"
 
 
 def _numpy(values: Any, place: _Place, problem: str) -> NDArray[Any]:
-    """Return a plain numpy array of what `array` takes, if nothing in it is masked."""
+    """Return a plain numpy array of anything that `array` accepts, refusing masked elements."""
     try:
         if (
             isinstance(values, list | tuple)
             and not _PLAIN.issuperset(kinds := set(map(type, values)))
             and any(issubclass(kind, np.ma.MaskedArray) for kind in kinds)
         ):
-            values = np.ma.stack([np.ma.asarray(value) for value in values])  # numpy would not look at the masks
+            values = np.ma.stack([np.ma.asarray(value) for value in values])  # otherwise numpy would ignore the masks
         given = array(values)
         if (
             given.dtype.kind == "O"
@@ -278,10 +278,10 @@ def _numpy(values: Any, place: _Place, problem: str) -> NDArray[Any]:
             and given.size
             and isinstance(given[0], list | tuple | np.ndarray)
         ):
-            given = np.array(given.tolist())  # lists in the cells of a column
+            given = np.array(given.tolist())  # the cells of the column hold lists
     except (TypeError, ValueError):
         raise place.error(problem) from None
-    # numpy loads masked arrays when they are first named.
+    # numpy imports masked arrays lazily.
     if type(given) is not np.ndarray and isinstance(given, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(given)
         if hidden.any():
@@ -295,20 +295,20 @@ def _numpy(values: Any, place: _Place, problem: str) -> NDArray[Any]:
 
 
 def _first(bad: NDArray[np.bool_]) -> tuple[int, ...]:
-    """Return where the first True is; 0 where the array has no dimension."""
+    """Return the index of the first True; 0 for an array without dimensions."""
     return tuple(map(int, np.unravel_index(int(np.argmax(bad)), bad.shape))) or (0,)
 
 
 def _objects(
     given: NDArray[Any], convert: Callable[[Any], float | None], problem: str, place: _Place
 ) -> NDArray[np.float64]:
-    """Return objects as floats; `convert` says None of one that is not taken."""
+    """Return objects as floats; `convert` returns None for objects to refuse."""
     out = np.empty(given.size)
     row = given.size // len(given) if given.ndim and given.size else 1
     for i, value in enumerate(given.ravel().tolist()):
         number = convert(value)
         if number is None:
-            if not given.ndim:  # what numpy cannot look into: None, a set, a dict
+            if not given.ndim:  # numpy makes None, sets and dicts arrays without dimensions
                 raise place.error(f"expected a column, not {type(value).__name__}")
             what = "is missing" if _missing(value) else problem
             raise place.error_at(i // row, what, value, "leave out the record or repair it")
@@ -317,7 +317,7 @@ def _objects(
 
 
 def _real(value: Any) -> bool:
-    """Return whether this is a real number. numpy counts time spans among the integers; a signalling NaN is no number."""
+    """Return whether a value is a real number; excludes time spans, which numpy counts as integers, and signalling NaN."""
     from decimal import Decimal
 
     if isinstance(value, Decimal):
@@ -349,8 +349,8 @@ def _check_exact(given: NDArray[Any], place: _Place) -> None:
 
 
 def _whole(given: NDArray[Any], place: _Place) -> NDArray[np.int64]:
-    """Return floats that are integers as integers."""
-    if given.dtype.itemsize < 8:  # which hold no such bound
+    """Return integral floats as integers."""
+    if given.dtype.itemsize < 8:  # narrower floats cannot hold this bound
         given = given.astype(np.float64)
     good = (np.abs(given) < _EXACT) & (given == np.floor(given))
     if not good.all():
@@ -369,7 +369,7 @@ def _no_integer(index: int, value: float, place: _Place) -> InputError:
 
 
 def _one_type(values: list[Any], place: _Place) -> NDArray[Any]:
-    """Return ids that come as objects."""
+    """Return ids from an array of objects."""
     kinds = {t: _kind(t) for t in set(map(type, values))}
     found = set(kinds.values())
     if found == {str}:
@@ -392,7 +392,7 @@ def _one_type(values: list[Any], place: _Place) -> NDArray[Any]:
 
 
 def _kind(kind: type) -> type | None:
-    """Return which sort of id a type is: int, float, str or bytes; None if it is none."""
+    """Return the type of id that a type belongs to: int, float, str or bytes; None for others."""
     if issubclass(kind, bool | np.bool_):
         return None
     for own, others in ((str, str), (bytes, bytes), (int, int | np.integer), (float, float | np.floating)):
@@ -402,7 +402,7 @@ def _kind(kind: type) -> type | None:
 
 
 def _integers(values: list[Any], place: _Place) -> NDArray[np.int64]:
-    """Return integers, some of them perhaps written as floats."""
+    """Return integers, some of which may be given as floats."""
     for i, value in enumerate(values):
         if isinstance(value, float | np.floating):
             if not (abs(value) < _EXACT and value == int(value)):
@@ -430,13 +430,13 @@ def _check_null(values: Iterable[str], place: _Place) -> None:
 
 
 def check_null(values: Iterable[str], *, source: str | None = None, field: str | None = None) -> None:
-    """Refuse strings that hold a null character, which numpy drops at their end."""
+    """Refuse strings with a null character, which numpy strips at their end."""
     _check_null(values, _Place(source, field, None))
 
 
 def texts(strings: Sequence[str], *, source: str | None = None, field: str | None = None) -> NDArray[np.str_]:
-    """Return strings as an array, each of whose elements takes as much room as the longest; raises `InputError` where
-    one of them is so much longer than the others that most of the array would be empty, and it is large.
+    """Return strings as a fixed-width array; raise `InputError` if the array is large and mostly padding because of one
+    long string.
     """
     longest, total = max(map(len, strings), default=0), sum(map(len, strings))
     taken = 4 * longest * len(strings)
@@ -453,7 +453,7 @@ def texts(strings: Sequence[str], *, source: str | None = None, field: str | Non
 
 
 def _missing(value: Any) -> bool:
-    """Return whether a value stands for none: None, NaN, pandas' NA and NaT."""
+    """Return whether a value is missing: None, NaN, pandas' NA and NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(np.isnan(value))

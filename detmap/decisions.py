@@ -1,4 +1,4 @@
-"""What a benchmark decides, declared once: as the metadata of a dataclass field.
+"""Decisions of benchmarks, each declared once as the metadata of a dataclass field.
 
 Validation, descriptions, command-line flags, saved states and the attributes in a class's docstring follow from these
 declarations, so that a new decision is one field.
@@ -19,20 +19,20 @@ from detmap.errors import OptionError, check_allowed, shorten
 
 T = TypeVar("T")
 
-#: What a decision changes: which detection is matched with which object, the order of a ranking, its curve or AP, the
-#: mean over rankings, or only the names of the metrics.
+#: What a decision affects: which detection is matched with which object, the order of a ranking, its curve or AP, the
+#: mean over rankings, or only the names of metrics.
 Affects = Literal["matching", "ranking", "curve", "mean", "names"]
 
-#: What a decision between yes and no is allowed to be.
+#: Allowed values of a boolean decision.
 YES_OR_NO = (False, True)
 
-#: The version whose saved states hold every decision there was.
+#: The first version of saved states, which hold all decisions of that version.
 FIRST = "0.1"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flag:
-    """How the command line takes a decision.
+    """The command-line flag of a decision.
 
     Attributes
     ----------
@@ -41,13 +41,13 @@ class Flag:
     help : str
         For ``--help``; by default the decision's sentence.
     metavar : str
-        What stands for the value; by default the values that are allowed.
+        Placeholder of the value; by default the allowed values.
     read : callable, or None
         ``read(text)`` returns the value. It raises a ValueError whose text says what the value must be.
     value : object
-        Of a flag without a value: what it decides.
+        The value of a flag that takes none.
     is_file : bool
-        Whether the value is the path of a file of JSON, whose content `read` takes.
+        Whether the value is the path of a JSON file, whose content `read` takes.
     repeated : bool
         Whether the flag may be given several times; `read` takes a list then.
     """
@@ -65,20 +65,20 @@ class Flag:
 class Declared:
     """A field of a dataclass that users choose: a decision, or an option of reading."""
 
-    #: A sentence or more: what is decided.
+    #: A sentence or more that describes the decision.
     says: str
-    #: The values that it can have; of a tuple, the values in it. Empty: `wrong` says what it can be.
+    #: The allowed values; for a tuple, of its items. Empty: `wrong` checks values.
     allowed: Collection[Any] = ()
-    #: ``plain(value)`` returns a value as it is kept. It raises a TypeError or ValueError for one that cannot be.
+    #: ``plain(value)`` returns the normalised value; raises TypeError or ValueError for an invalid one.
     plain: Callable[[Any], Any] | None = None
-    #: ``wrong(value)`` returns the sentence that says what is wrong with a value, None where nothing is.
+    #: ``wrong(value)`` returns a sentence on what is wrong with a value, None if it is valid.
     wrong: Callable[[Any], str | None] | None = None
-    #: ``words(value)`` returns a value as people read it; by default as Python writes it.
+    #: ``words(value)`` formats a value for people; by default as Python does.
     words: Callable[[Any], str] = str
-    #: How the command line takes it; None: it does not.
+    #: The command-line flag; None if there is none.
     flag: Flag | None = None
-    #: The version that has it first. Where a later one is as by default, it is not written to files, so that they stay
-    #: the same.
+    #: The version that introduced it. Later decisions with default values are left out of files, so that these stay the
+    #: same.
     since: str = FIRST
 
 
@@ -86,34 +86,34 @@ class Declared:
 class Decision(Declared):
     """A decision of a protocol or convention."""
 
-    #: What it changes, of `Affects`.
+    #: What it affects, see `Affects`.
     affects: tuple[Affects, ...]
-    #: ``phrase(whole)`` returns what `describe` says of the decision in `whole`, the protocol or convention; None:
-    #: nothing.
+    #: ``phrase(whole)`` returns the phrase that `describe` uses for the protocol or convention `whole`; None: no
+    #: phrase.
     phrase: Callable[[Any], str] | None = None
-    #: Whether `describe` says it always; otherwise only where it is not the default.
+    #: Whether `describe` always mentions it; otherwise only if it differs from the default.
     always: bool = False
-    #: Decisions of one group make sense together only, and count as one where two protocols are compared.
+    #: Name of a group of decisions that make sense only together, and count as one in comparisons of protocols.
     group: str = ""
-    #: Whether it lies in what is read, which records and how exact, rather than in how they are scored.
+    #: Whether it concerns what is read (which records, how exact) rather than how records are scored.
     reads: bool = False
 
 
 def decision(says: str, *affects: Affects, **more: Any) -> Mapping[str, Any]:
-    """Return the metadata of a field that is a decision; `more` is what else a `Decision` has."""
+    """Return the metadata of a decision's field; `more` are further attributes of `Decision`."""
     return {"declared": Decision(says=says, affects=affects, **more)}
 
 
 @cache
 def declared_of(of: type) -> Mapping[str, Any]:
-    """Return what the fields of a class declare by their names, in the order of the fields."""
+    """Return the declarations in the fields of a class by field name, in order."""
     return MappingProxyType(
         {field.name: field.metadata["declared"] for field in fields(of) if "declared" in field.metadata}
     )
 
 
 def decisions_of(of: type) -> Mapping[str, Decision]:
-    """Return the decisions of a class by the names of their fields, in the order of the fields."""
+    """Return the decisions of a class by field name, in order."""
     return declared_of(of)
 
 
@@ -123,19 +123,19 @@ def default_of(field: Field[Any]) -> Any:
 
 
 def varied(rules: T, changes: Mapping[str, Any]) -> T:
-    """Return rules with other values of decisions, which are not checked: `settle` made these, or left them as they are."""
+    """Return rules with some decisions replaced by values that `settle` has already checked."""
     made = object.__new__(type(rules))
     made.__dict__.update(rules.__dict__, **changes)
     return made
 
 
-#: Checked values by class, field and identity: variants share most of their values. At most `_MOST_CHECKED`.
+#: Checked values by class, field and identity, at most `_MOST_CHECKED`: variants share most of their values.
 _CHECKED: dict[tuple[type, str, int], object] = {}
 _MOST_CHECKED = 10_000
 
 
 def settle(whole: Any) -> None:
-    """Make every declared value of a frozen dataclass plain, and check it."""
+    """Normalise and check every declared value of a frozen dataclass."""
     of: Any = type(whole)
     declared = {
         name: made
@@ -164,13 +164,13 @@ def settle(whole: Any) -> None:
             raise OptionError(problem)
     for name in declared if len(_CHECKED) < _MOST_CHECKED else ():
         value = getattr(whole, name)
-        with suppress(TypeError):  # what has no hash may change
+        with suppress(TypeError):  # values without a hash may change
             hash(value)
             _CHECKED[of, name, id(value)] = value
 
 
 def written(whole: Any) -> dict[str, Any]:
-    """Return all decisions by name, but for later ones that are as by default."""
+    """Return all decisions by name, without later ones that have their defaults."""
     declared = decisions_of(type(whole))
     return {
         field.name: getattr(whole, field.name)
@@ -180,7 +180,9 @@ def written(whole: Any) -> dict[str, Any]:
 
 
 def describe(whole: Any) -> str:
-    """Return the decisions in one line, to stand beside a number: what is always said, then what is not the default."""
+    """Return the decisions in one line for display with a number: those always mentioned, then those that differ from
+    the default.
+    """
     declared = decisions_of(type(whole))
     always: list[str] = []
     otherwise: list[str] = []
@@ -196,7 +198,7 @@ def describe(whole: Any) -> str:
 
 
 def rows(whole: Any) -> list[dict[str, str]]:
-    """Return a row per decision that affects something: its name, its value in `whole`, what it affects, what it means."""
+    """Return a row per decision that affects something: name, value in `whole`, what it affects, meaning."""
     return [
         {
             "decision": name,
@@ -210,7 +212,9 @@ def rows(whole: Any) -> list[dict[str, str]]:
 
 
 def differing(one: Any, other: Any) -> list[str]:
-    """Return the names of the decisions in which two protocols or conventions differ, but for those of names alone."""
+    """Return the names of the decisions that differ between two protocols or conventions, without those that only
+    affect names.
+    """
     declared = decisions_of(type(one))
     return [
         name
@@ -220,18 +224,19 @@ def differing(one: Any, other: Any) -> list[str]:
 
 
 def apart(one: Any, other: Any) -> str:
-    """Return in words what `one` decides otherwise than `other`, which is the better known."""
+    """Describe how the decisions of `one` differ from those of `other`, the better known one."""
     declared = decisions_of(type(one))
     found = []
     for name in differing(one, other):
         made = declared[name]
-        if made.words(getattr(one, name)) != made.words(getattr(other, name)):  # else they differ by rounding alone
+        # otherwise they differ by rounding alone
+        if made.words(getattr(one, name)) != made.words(getattr(other, name)):
             found.append(f"{name} {made.words(getattr(one, name))}" if made.phrase is None else made.phrase(one))
     return ", ".join(found) or "nothing"
 
 
 class _Documentation:
-    """The docstring of a class, made when it is read: its own, and its fields as a section of attributes."""
+    """A class docstring that is composed lazily: its own text, and a section of attributes for its fields."""
 
     def __init__(self, own: str) -> None:
         self._own = own
@@ -246,18 +251,19 @@ class _Documentation:
 
 
 def documented(of: type[T]) -> type[T]:
-    """Add the fields to the docstring of a class, as a section of attributes in numpydoc's form."""
+    """Add a numpydoc section of attributes for the fields to the docstring of a class."""
     of.__doc__ = _Documentation(of.__doc__ or "")  # type: ignore[assignment]
     return of
 
 
 def entry(field: Field[Any], name: str | None = None) -> list[str]:
-    """Return the lines of a field in a section of a docstring; `name` is what it is called there."""
+    """Return the lines of a field in a section of a docstring, under `name`."""
     made: Declared = field.metadata["declared"]
     from textwrap import wrap
 
     kind = str(field.type)
-    if isinstance(made.allowed, tuple) and made.allowed and made.allowed is not YES_OR_NO:  # a registry may grow
+    # registries may grow, so their values are not listed
+    if isinstance(made.allowed, tuple) and made.allowed and made.allowed is not YES_OR_NO:
         choices = "{" + ", ".join(map(repr, made.allowed)) + "}"
         kind = f"tuple of {choices}" if kind.startswith("tuple") else choices
     return [f"{name or field.name} : {kind}", *(f"    {line}" for line in wrap(made.says, 110))]

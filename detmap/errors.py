@@ -103,7 +103,7 @@ class OptionError(DetmapError, ValueError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence that names what is written most like a word, or nothing where nothing is."""
+    """Return the suffix of a message that suggests the most similar known word, or ""."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(known), 1)
@@ -111,7 +111,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 class UnknownMetricError(OptionError, KeyError):
-    """A result has no metric of that name; the first 20 that it has are listed, and what gives the value that is meant."""
+    """A result has no metric of that name; the message lists up to 20 names, and a replacement if there is one."""
 
     def __init__(self, name: object, metrics: Iterable[str], remedy: str = "") -> None:
         known = list(metrics)
@@ -129,13 +129,13 @@ class UnknownMetricError(OptionError, KeyError):
 
 
 def check_allowed(name: str, value: object, allowed: Collection[Any]) -> None:
-    """Refuse a value of an option or decision that is not one of those `allowed`."""
+    """Refuse a value that is not one of those `allowed`."""
     if not (isinstance(value, str | int | None) and value in allowed):
         raise OptionError(f"{name} must be one of {', '.join(map(str, allowed))}, not {shorten(value)}")
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Return whether a value is an integer, Python's or numpy's, and no boolean."""
+    """Return whether a value is an integer of Python or numpy, but no boolean."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -146,7 +146,7 @@ def check_integer(name: str, value: object, least: int) -> None:
 
 
 def check_choice(what: str, value: object, choices: Iterable[str]) -> None:
-    """Refuse anything but one of the `choices`; `what` says what they are."""
+    """Refuse a value that is not among `choices`; `what` describes the value."""
     known = list(choices)
     if value not in known:
         raise OptionError(f"unknown {what} {value!r}; one of: {', '.join(known)}")

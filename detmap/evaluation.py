@@ -1,4 +1,4 @@
-"""`detmap.evaluate`: detections against ground truth, with confidence intervals where they are asked for."""
+"""`detmap.evaluate`: score detections against ground truth, optionally with confidence intervals."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ def evaluate(
     Parameters
     ----------
     ground_truth : GroundTruth, path, or mapping
-        What there is to find: a table, a file or folder of any format, or COCO's dictionary as ``json.load`` gives it.
+        The objects: a table, a file or folder of any format, or COCO's dictionary as ``json.load`` gives it.
     detections : Detections, path, or sequence of mappings
-        What was found: a table, a file or folder of any format, or COCO's list of results. Those of categories that the
-        ground truth does not have are counted, and not scored.
+        The detections: a table, a file or folder of any format, or COCO's list of results. Those of categories that the
+        ground truth lacks are counted in a notice, but not scored.
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
-        Every decision that the following do not replace.
+        The decisions, unless the following replace them.
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
         What is compared: boxes, masks, poses (by object keypoint similarity), or contours of masks. Both tables must hold
-        such shapes. By default what both tables were read for, or given (`GroundTruth.kinds`); tables for different kinds,
-        or a `Protocol` for another one, are an error then.
+        such shapes. By default the kind that both tables were read or built for (`GroundTruth.kinds`); tables of
+        different kinds, or a `Protocol` for another one, are an error.
     image_ids, category_ids : sequence, optional
         Score these only; by default all that the ground truth has.
     labels : sequence, optional
         Another name of `category_ids`: give one of the two.
     bootstrap : int, optional
-        Number of bootstrap resamples of the images for confidence intervals: at least 200, usually 1000. The intervals are
-        the result's ``intervals``, and stand in what it prints, saves and returns as text. By default there are none.
+        Number of bootstrap resamples of the images for confidence intervals: at least 200, usually 1000. They become
+        the result's ``intervals``, and are part of its tables and documents. By default there are none.
     seed, level, method
-        Of the intervals: seed of the draws, confidence level, and ``"t"``, ``"bca"`` or ``"percentile"``; see
+        Options of the intervals: seed of the draws, confidence level, and ``"t"``, ``"bca"`` or ``"percentile"``; see
         `detmap.statistics.bootstrap`.
     threads : int, optional
         One per processor by default. The result does not depend on it.
@@ -68,12 +68,12 @@ def evaluate(
         Any other decision of `Protocol`, by its name: ``min_score=0.25``. These are also taken in other forms:
 
         * ``iou_thresholds``, ``recall_thresholds``: numbers, ``"a,b,c"`` or ``"start:stop:step"`` with its stop;
-        * ``area_ranges``: a mapping of name to least and largest area, both included; the first one must hold all objects,
-          and its metrics carry no suffix;
+        * ``area_ranges``: a mapping of name to minimum and maximum area, both included; the first one must hold all
+          objects, and its metrics carry no suffix;
         * ``max_dets``: a number or several, the caps on the detections of one category in one image; None is no cap;
         * ``sigmas``: of poses, a list of numbers, or a mapping of category id or name to such.
 
-        None leaves a decision as the protocol has it, except where it is a value of its own, as in ``min_score=None``.
+        None keeps the protocol's decision, except where None is a value itself, as in ``min_score=None``.
 
     Returns
     -------
@@ -85,14 +85,14 @@ def evaluate(
     InputError
         For swapped arguments, detections on unknown images, or selected ids that are not there.
     OptionError
-        For decisions that contradict each other or cannot have such a value, and for intervals that cannot be made.
+        For contradictory or invalid decisions, and for intervals that cannot be computed.
 
     Notes
     -----
-    Under ``coco`` every bit equals pycocotools 2.0.11's, with NaN where it writes -1, but for three accidents that only a
-    drop-in should repeat: there a match with ground truth of id 0 counts as a miss (here with ``id_zero="missed"``), of
-    annotations that share an id the last is scored once for each, and two boxes so small that their areas vanish (below
-    1e-160 pixels a side) match.
+    Under ``coco`` every bit equals pycocotools 2.0.11's, with NaN where it writes -1, except for three accidents that
+    only a drop-in should reproduce: in pycocotools a match with ground truth of id 0 counts as a miss (here with
+    ``id_zero="missed"``), the last of several annotations with one id is scored once for each of them, and two boxes
+    whose areas underflow (sides below 1e-160 pixels) match.
     """
     if bootstrap is None and (seed, level, method) != (0, 0.95, "t"):
         raise OptionError("seed, level and method are those of intervals: they need bootstrap=N")
@@ -103,7 +103,7 @@ def evaluate(
     chosen = categories_given(category_ids, labels)
     check_chosen(image_ids, "image_ids")
     check_chosen(chosen, "category_ids")
-    detections = owned(detections)  # so that no name here keeps a table that only this call has
+    detections = owned(detections)  # so that no local name keeps alive a table that only this call holds
     result = scored(
         ground_truth,
         detections,

@@ -1,4 +1,4 @@
-"""The waist of detmap: for every ranking the ranks of its hits and how many there were to find."""
+"""Metrics from ranks: the ranks of the hits of every ranking, and the number of positives."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from detmap.system import parallel
 
 Interpolation = Literal["step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point"]
 
-#: Interpolations that weigh every hit, and the rule of the kernel.
+#: Interpolations with a weight per hit, and their rule in the kernel.
 RULES = {
     "step": curves.STEP,
     "all-point": curves.ALL_POINT,
-    "all-point-pairwise": curves.PAIRWISE,  # `PAIRWISE`
+    "all-point-pairwise": curves.PAIRWISE,  # see `PAIRWISE`
     "trapezoid": curves.TRAPEZOID,
     "trapezoid-hits": curves.TRAPEZOID_OF_HITS,
 }
@@ -29,43 +29,44 @@ RULES = {
 #: and 0.7 lie just above the decimals; the 101-point grid is COCO's ``linspace(0, 1, 101)``.
 GRIDS = {"11-point": np.arange(0.0, 1.1, 0.1), "101-point": np.linspace(0.0, 1.0, 101)}
 
-#: Interpolations of detectors alone. MATLAB counts ``0:0.1:1`` up from 0 and down from 1: 0.3 alone lies above its decimal.
+#: Interpolations for detectors only. MATLAB counts ``0:0.1:1`` up from 0 and down from 1, so that only 0.3 lies above
+#: its decimal.
 PAIRWISE, ELEVEN = "all-point-pairwise", "11-point-matlab"
 MATLAB_GRID = tuple(k * 0.1 if k <= 5 else 1 - (10 - k) * 0.1 for k in range(11))
 
 INTERPOLATIONS = (*(rule for rule in RULES if rule != PAIRWISE), *GRIDS)
 
-#: Interpolations of detectors alone: straight lines between the points of the envelope are read at COCO's recalls, and
-#: integrated by trapezoids. The value says whether the curve falls from its last point to (1, 0) in a slanted line, which
-#: adds area, or drops at that point.
+#: Interpolations for detectors only: straight lines between the points of the envelope, sampled at COCO's recalls, and
+#: integrated by trapezoids. The value says whether the curve falls from its last point to (1, 0) in a slanted line,
+#: which adds area, or drops at that point.
 LINEAR = {"101-linear": False, "101-linear-tail": True}
-#: An interpolation of detectors alone, nuScenes': straight lines between precisions at the items themselves, with no
-#: envelope, read at COCO's recalls, of which those up to 0.1 are left out, and so is the precision below 0.1.
+#: nuScenes' interpolation, for detectors only: straight lines between the precisions at the items, without an envelope,
+#: sampled at COCO's recalls above 0.1, with precision below 0.1 cut off.
 CLIPPED: Final = "101-clipped"
 
-#: The first of the recalls that count, and the precision that does not.
+#: Index of the first recall that counts, and the precision that is cut off.
 CLIP, _LEAST = 11, 0.1
 
-#: The interpolations that ask for the items behind the last hit.
+#: The interpolations that depend on items after the last hit.
 WITH_TAIL = ("101-linear-tail", CLIPPED)
 
-#: With more hits than this several threads are worth while, even where rankings are few.
+#: Minimum number of hits for several threads, even if there are few rankings.
 _MANY_HITS = 1 << 16
 _NONE = readonly((), np.float64)
 _NO_COUNTS = readonly((), np.int64)
 
 Linear = Literal["101-linear", "101-linear-tail", "all-point-pairwise", "11-point-matlab", "101-clipped"]
 
-#: Means of the precision at up to 41 hits, as KITTI takes them: without the first, or of each fourth.
+#: Means of the precision at up to 41 hits, as in KITTI: without the first one, or of every fourth one.
 Sampled = Literal["sampled-40", "sampled-11"]
 SAMPLED = {"sampled-40": slice(1, None), "sampled-11": slice(0, None, 4)}
 
-#: The number of hits at which they read precision.
+#: Number of hits at which these interpolations read precision.
 SAMPLES = 41
 
 TieRule = Literal["index", "reversed", "docid", "docid-ascending", "collapsed", "expected", "best", "worst"]
 
-#: How the items of a tied group are ordered. `index` and those by id keep the order of the ranks as they were counted.
+#: Orders of the items of a tied group. `index` and orders by id keep the ranks as counted.
 TIE_RULES = {
     "index": curves.KEEP,
     "docid": curves.KEEP,
@@ -84,16 +85,15 @@ def up_to(starts: NDArray[np.int64], ranks: NDArray[np.int64], depth: ArrayLike)
 
 
 def counted(starts: NDArray[np.int64], flags: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return how many `flags` of each ranking are set, shape (q,)."""
+    """Return the number of `flags` set in each ranking, shape (q,)."""
     total = np.concatenate(([0], np.cumsum(flags)))
     return np.asarray(total[starts[1:]] - total[starts[:-1]], dtype=np.int64)
 
 
 def bends(hits: NDArray[np.int64], items: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the places of a ranking at which a curve over recall bends, counted from 0, and how many hits there are up to
-    each: of the places of its `hits`, the items ahead of these, and the last item.
-
-    Recall stays between two of them, and the last item there says what a curve is at that recall.
+    """Return the 0-based places at which a ranking's curve over recall can bend, with the number of hits up to each:
+    its `hits`, the items before them, and the last item. Recall is constant in between, so these places determine the
+    curve.
     """
     count = np.arange(1, hits.size + 1)
     places = np.append(np.stack([hits - 1, hits], axis=1).ravel(), items - 1)
@@ -105,8 +105,8 @@ def bends(hits: NDArray[np.int64], items: int) -> tuple[NDArray[np.int64], NDArr
 class Hits(Frozen):
     """Ranks of the hits of many rankings, and the numbers of positives.
 
-    A ranking is a query of a retrieval system, or a class of a detector at one IoU threshold, area range and cap. Nothing
-    from here on knows which.
+    A ranking is a query of a retrieval system, or a class of a detector at one IoU threshold, area range and cap;
+    metrics do not depend on which.
 
     Attributes
     ----------
@@ -115,18 +115,18 @@ class Hits(Frozen):
     ranks : ndarray of int64, shape (h,)
         1-based rank of each hit, ascending within a ranking.
     positives : ndarray of int64, shape (q,)
-        How many hits there were to find; at least the number of hits.
+        Number of positives; at least the number of hits.
     items : ndarray of int64, shape (q,)
-        How many items were ranked.
+        Number of ranked items.
     scores : ndarray of float64, shape (h,) or (0,)
-        The score at each hit, where known.
+        The score at each hit, if known.
     first_scores : ndarray of float64, shape (q,) or (0,)
-        The score of the first item of each ranking (0 for an empty one), where known.
+        The score of the first item of each ranking (0 for an empty one), if known.
     grades : ndarray of int64, shape (h,) or (0,)
         The relevance grade of each hit, where relevance is graded.
     ahead, tied : ndarray of int64, shape (h,) or (0,)
-        How many items score strictly better than the hit, and how many score as it does (itself included), where known:
-        the bounds of its tied group, whose items stand at ``ahead + 1 .. ahead + tied`` in some order.
+        Numbers of items that score strictly better than the hit, and that tie with it (itself included), if known: its
+        tied group takes the ranks ``ahead + 1 .. ahead + tied`` in some order.
     """
 
     starts: NDArray[np.int64]
@@ -166,16 +166,16 @@ class Hits(Frozen):
     def from_ranks(
         cls, ranks: Iterable[ArrayLike], positives: ArrayLike | None = None, items: ArrayLike | None = None
     ) -> Hits:
-        """Build hits from the ranks themselves.
+        """Build hits from ranks.
 
         Parameters
         ----------
         ranks : iterable of array_like of int
             For each ranking the 1-based ranks of its hits, strictly ascending.
         positives : array_like of int, shape (q,), optional
-            How many hits there were to find in each ranking; the number of hits by default.
+            Number of positives of each ranking; the number of hits by default.
         items : array_like of int, shape (q,), optional
-            How many items were ranked; the last hit's rank by default.
+            Number of ranked items; the last hit's rank by default.
 
         Raises
         ------
@@ -215,12 +215,12 @@ class Hits(Frozen):
         return np.diff(self.starts)
 
     def recall(self) -> NDArray[np.float64]:
-        """Return each ranking's hits over its positives, shape (q,); NaN without positives."""
+        """Return recall, hits over positives, of each ranking, shape (q,); NaN without positives."""
         with np.errstate(invalid="ignore"):
             return np.where(self.positives > 0, self.counts / self.positives, np.nan)
 
     def within(self, depth: ArrayLike) -> NDArray[np.int64]:
-        """Return how many hits each ranking has at ranks up to `depth` (one number, or one per ranking), shape (q,)."""
+        """Return the number of hits of each ranking at ranks up to `depth` (one number, or one per ranking), shape (q,)."""
         return counted(self.starts, up_to(self.starts, self.ranks, depth))
 
     def first(self) -> NDArray[np.int64]:
@@ -238,7 +238,7 @@ class Hits(Frozen):
         return out
 
     def select(self, mask: NDArray[np.bool_], positives: ArrayLike) -> Hits:
-        """Return the hits where `mask` is true, out of another number of `positives`."""
+        """Return the hits where `mask` is true, with another number of `positives`."""
         total = np.concatenate(([0], np.cumsum(mask)))
         columns = {
             name: getattr(self, name)[mask] if getattr(self, name).size else getattr(self, name)
@@ -248,11 +248,11 @@ class Hits(Frozen):
         return replace(self, starts=total[self.starts], positives=found, **columns)
 
     def cut(self, depth: ArrayLike, positives: ArrayLike) -> Hits:
-        """Return the hits at ranks up to `depth` (one number, or one per ranking), out of another number of `positives`."""
+        """Return the hits at ranks up to `depth` (one number, or one per ranking), with another number of `positives`."""
         return self.select(up_to(self.starts, self.ranks, depth), positives)
 
     def break_ties(self, rule: TieRule) -> Hits:
-        """Return the hits at the ranks that another order of the tied items gives them.
+        """Return the hits with their ranks under another order of ties.
 
         Parameters
         ----------
@@ -264,7 +264,7 @@ class Hits(Frozen):
         Raises
         ------
         OptionError
-            For an unknown rule, or where the bounds of the tied groups are not known.
+            For an unknown rule, or if the bounds of tied groups are unknown.
         """
         check_choice("tie rule", rule, TIE_RULES)
         if (TIE_RULES[rule] == curves.KEEP and rule != "expected") or not self.ranks.size:
@@ -298,17 +298,17 @@ class Hits(Frozen):
             ``all-point-pairwise`` as numpy adds, which differs in the last bit (TensorFlow's Object Detection API);
             ``trapezoid`` Oxford's and Market-1501's rule, the mean of the precision at a hit and at the rank before it;
             ``trapezoid-hits`` takes the hit before instead, a known mistake, to reproduce numbers published with it;
-            ``11-point`` and ``101-point`` the mean of the envelope at fixed recalls (VOC2007, COCO); ``11-point-matlab`` at
-            those that MATLAB makes of 0:0.1:1 (THUMOS14's first kit). ``101-linear`` and
+            ``11-point`` and ``101-point`` the mean of the envelope at fixed recalls (VOC2007, COCO);
+            ``11-point-matlab`` at the values of MATLAB's 0:0.1:1 (THUMOS14's first kit). ``101-linear`` and
             ``101-linear-tail`` are Ultralytics' rules: the trapezoid over 101 recalls of straight lines between the
             points of the envelope, which drops to 0 at the last point, or falls to (1, 0) in a straight line.
-            ``sampled-40`` and ``sampled-11`` are KITTI's: precision at the hits next to the recalls 0, 1/40, 2/40 and so on,
-            at most 41 of them, its envelope, and the mean of 40 places, the first left out, or of each fourth; fewer than
-            41 positives cannot fill them. `epsilon` is not added.
-            ``101-clipped`` is nuScenes' rule: straight lines between the precisions at the items themselves, read at
-            recalls 0.11 to 1, of which 0.1 is subtracted and the rest divided by 0.9.
+            ``sampled-40`` and ``sampled-11`` are KITTI's: the envelope of precision at the hits nearest to recalls 0,
+            1/40, 2/40 and so on, at most 41 of them, averaged over 40 without the first, or over every fourth; fewer
+            than 41 positives cannot fill them. `epsilon` is not added. ``101-clipped`` is nuScenes' rule: straight
+            lines between the precisions at the items themselves, read at recalls 0.11 to 1, of which 0.1 is subtracted
+            and the rest divided by 0.9.
         epsilon : float
-            Added to the rank where a precision is taken; COCO's is ``numpy.spacing(1)``.
+            Added to the rank in the denominator of precision; COCO's is ``numpy.spacing(1)``.
 
         Returns
         -------
@@ -337,7 +337,7 @@ class Hits(Frozen):
         if interpolation == "101-point":
             return np.asarray(precision.mean(axis=1))
         total = np.zeros(len(self))
-        for column in precision.T:  # VOC's program adds p / 11 eleven times: the order is part of the last bit
+        for column in precision.T:  # VOC's program adds p / 11 eleven times, which determines the last bit
             total += column / grid.size
         return total
 
@@ -353,7 +353,7 @@ class Hits(Frozen):
         return out
 
     def _clipped(self, epsilon: float) -> NDArray[np.float64]:
-        """Return the AP of every ranking by nuScenes' rule."""
+        """Return the AP of every ranking under nuScenes' rule."""
         out = np.where(self.positives > 0, 0.0, np.nan)
         grid = GRIDS["101-point"]
         for i in np.flatnonzero((self.positives > 0) & (self.counts > 0)).tolist():
@@ -364,7 +364,7 @@ class Hits(Frozen):
         return out
 
     def _linear(self, tail: bool, epsilon: float, threads: int | None) -> NDArray[np.float64]:
-        """Return the AP of every ranking by straight lines between the points of its envelope."""
+        """Return the AP of every ranking with straight lines between the points of its envelope."""
         grid = readonly(GRIDS["101-point"], np.float64)
         rankings, read = self._rankings(), np.empty((len(self), grid.size))
 
@@ -385,14 +385,14 @@ class Hits(Frozen):
         grid : array_like of float, shape (r,)
             Recalls, usually ascending from 0 to 1.
         epsilon : float
-            Added to the rank where a precision is taken.
+            Added to the rank in the denominator of precision.
 
         Returns
         -------
         precision, scores : ndarray of float64, shape (q, r)
-            ``precision[i, j]`` is the largest precision of ranking *i* at recall ``grid[j]`` or more and ``scores[i, j]``
-            the score at which that recall is first reached; 0 where it is not reached, NaN without positives. `scores`
-            has shape (0, r) where the hits carry no scores.
+            ``precision[i, j]`` is the maximum precision of ranking *i* at recall ``grid[j]`` or more, and ``scores[i,
+            j]`` the score at which that recall is first reached; 0 if it is not reached, NaN without positives.
+            `scores` has shape (0, r) if the hits have no scores.
         """
         recalls = readonly(grid, np.float64)
         if np.isnan(recalls).any():
@@ -410,7 +410,7 @@ class Hits(Frozen):
         scores: NDArray[np.float64],
         threads: int | None = 1,
     ) -> None:
-        """Write what `interpolate` returns into arrays of the caller's."""
+        """Write the outcome of `interpolate` into the caller's arrays."""
         rankings = self._rankings()
         parallel.run(
             lambda begin, end: curves.interpolate(rankings, grid, epsilon, begin, end, precision, scores),
@@ -419,17 +419,17 @@ class Hits(Frozen):
         )
 
     def _rankings(self) -> curves.Rankings:
-        """Return the columns that kernels read."""
+        """Return the columns for kernels."""
         return curves.Rankings(self.starts, self.ranks, self.positives, self.scores, self.first_scores)
 
 
 def blocks(hits: Hits, threads: int | None) -> list[tuple[int, int]]:
-    """Cut rankings into runs for `threads` threads; into one where starting threads would take longer."""
+    """Cut rankings into blocks for `threads` threads; into one block if starting threads would cost more."""
     return parallel.even(len(hits), threads if len(hits) > 64 or hits.ranks.size > _MANY_HITS else 1)
 
 
 def sampled_mean(values: NDArray[np.float64], interpolation: str) -> NDArray[np.float64]:
-    """Return the mean of 40, or 11, of 41 values along the last axis, added from first to last."""
+    """Return the mean of 40, or 11, of 41 values along the last axis, summed from first to last."""
     chosen = values[..., SAMPLED[interpolation]]
     total = np.zeros(chosen.shape[:-1])
     for place in range(chosen.shape[-1]):
@@ -445,7 +445,7 @@ def _integers(values: Any, name: str) -> NDArray[np.int64]:
 
 
 def _order(relevance: Any, scores: Any, positives: int | None) -> tuple[NDArray[np.bool_], NDArray[np.float64], int]:
-    """Return the relevance in rank order, the scores in that order (empty if none) and the number of positives."""
+    """Return the relevance in rank order, the scores in that order (empty if none), and the number of positives."""
     relevant = columns.regular(relevance, "relevance")
     if relevant.ndim != 1 or (relevant.size and relevant.dtype.kind not in "biuf"):
         raise InputError("expected a flat sequence of relevances", source="ranking", field="relevance")
@@ -491,7 +491,7 @@ def average_precision(
     scores : array_like of float, shape (n,), optional
         Higher ranks first; equal scores keep their order.
     positives : int, optional
-        How many relevant items there are, those that were not retrieved included; those in `relevance` by default.
+        Number of relevant items, including those not retrieved; those in `relevance` by default.
     interpolation, epsilon
         See `Hits.average_precision`.
 
@@ -524,7 +524,7 @@ def best_f1(
     bit: int,
     positives: ArrayLike,
 ) -> list[dict[str, float]]:
-    """Return `Curve.best_f1` of many rankings, whose flags are bits as in `detmap.detection.tally.Tally`."""
+    """Return `Curve.best_f1` of many rankings, with flags as bits, see `detmap.detection.tally.Tally`."""
     best = np.empty((np.size(starts) - 1, 4))
     curves.best_f1(
         readonly(starts, np.int64), readonly(scores, np.float64), readonly(hit, np.uint64), readonly(ignored, np.uint64),
@@ -542,9 +542,9 @@ class Curve:
     precision, recall : ndarray of float64, shape (n,)
         Element *i* is taken after the first ``i + 1`` items.
     scores : ndarray of float64, shape (n,) or (0,)
-        The score of each item, descending, where known.
+        The score of each item, descending, if known.
     interpolated : ndarray of float64, shape (n,)
-        The largest precision at that item or any later one: the envelope.
+        The envelope: the maximum precision at that item or any later one.
     """
 
     precision: NDArray[np.float64]
@@ -570,12 +570,12 @@ class Curve:
     def best_f1(self, positives: int) -> dict[str, float]:
         """Return the score at which F1 is best, when every item of that score or more is kept.
 
-        A group of equal scores enters whole; of equally good scores the highest is returned.
+        Equal scores are kept together; of equally good scores the highest is returned.
 
         Parameters
         ----------
         positives : int
-            How many hits there were to find.
+            Number of positives.
 
         Returns
         -------

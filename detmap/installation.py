@@ -1,11 +1,11 @@
-"""What is installed: the distribution's name, the command that adds an extra, other packages named detmap."""
+"""The installed distribution: its name, the command that adds an extra, and other packages named detmap."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 
-#: The name on the package index. There, `detmap` is another project (manifold embedding) that is imported as detmap too.
+#: Name on the package index, where `detmap` is another project (manifold embedding) that is also imported as detmap.
 DISTRIBUTION = "detmap-eval"
 
 #: Former name of the distribution.
@@ -20,13 +20,13 @@ def is_checkout() -> bool:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra: from the checkout where detmap runs from one."""
+    """Return the command that installs an extra, from the checkout if detmap runs from one."""
     if is_checkout():
         import shlex
 
         checkout = os.path.dirname(_FOLDER)
         return f"pip install -e {shlex.quote(f'{checkout}[{extra}]')}"
-    return f"pip install '{DISTRIBUTION}[{extra}]'"  # pip takes the installed one, and asks no index for it
+    return f"pip install '{DISTRIBUTION}[{extra}]'"  # pip finds it installed, and does not query an index
 
 
 def _named_detmap() -> Iterator[tuple[str, bool, str]]:
@@ -36,7 +36,7 @@ def _named_detmap() -> Iterator[tuple[str, bool, str]]:
     for found in distributions(name=FORMER):
         listed = {str(path) for path in found.files or ()}
         modules = {path for path in listed if path.startswith("detmap/")}
-        # An editable installation lists none.
+        # Editable installations list no modules.
         yield found.version, not modules or "detmap/kernels/_numba.py" in modules, str(found.locate_file(""))
 
 
@@ -46,7 +46,7 @@ def has_former() -> bool:
 
 
 def find_foreign() -> str | None:
-    """Return a sentence about another project's package named detmap, None where there is none."""
+    """Return a sentence about another project's package named detmap, None if there is none."""
     for version, own, folder in _named_detmap():
         if not own:
             return (

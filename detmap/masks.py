@@ -1,6 +1,5 @@
-"""Instance masks as a column of runs: from run-length codes, polygons and bitmaps, and back; sizes, overlaps, boundaries.
-
-`Masks` holds masks that are known to be good; `detmap.run_lengths` is underneath.
+"""Instance masks as a column of runs: conversions from and to run-length codes, polygons and bitmaps; sizes, overlaps,
+boundaries. `Masks` holds validated masks, on top of `detmap.run_lengths`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ __all__ = ["Masks", "iou"]
 
 
 def _sizes(values: Any, count: int, source: str) -> NDArray[np.int64]:
-    """Return heights and widths, shape (n, 2), from one pair or one for each mask."""
+    """Return heights and widths, shape (n, 2), from one pair, or one for each mask."""
     if len(values) == 2 and not any(hasattr(value, "__len__") for value in values):
         values = [values] * count
     try:
@@ -84,7 +83,7 @@ def _lengths(counts: Any, record: int, source: str) -> NDArray[np.int64]:
 
 
 def _strings(counts: list[Any]) -> tuple[bytes, NDArray[np.int64]]:
-    """Return strings (bytes or str), each with a NUL behind it, and where each begins."""
+    """Return NUL-terminated strings (bytes or str), and the start of each."""
     texts = [item if type(item) is bytes else item.encode("utf-8", "replace") for item in counts]
     starts = np.cumsum([0, *(len(text) + 1 for text in texts)])
     return b"\0".join([*texts, b""]), starts
@@ -93,7 +92,7 @@ def _strings(counts: list[Any]) -> tuple[bytes, NDArray[np.int64]]:
 def _runs_of_strings(counts: list[Any], rows: list[int], sizes: Any, source: str, threads: int | None) -> Runs:
     text, starts = _strings(counts)
     characters = np.frombuffer(text, np.uint8)
-    wrong = np.flatnonzero((characters - np.uint8(48)) > 63)  # below 48 it wraps around
+    wrong = np.flatnonzero((characters - np.uint8(48)) > 63)  # characters below 48 wrap around
     if wrong.size != len(counts) or (wrong != starts[1:] - 1).any():
         bad = wrong[: len(counts)][wrong[: len(counts)] != starts[1 : wrong.size + 1] - 1]
         at = int(bad[0]) if bad.size else int(wrong[len(counts)])
@@ -123,10 +122,11 @@ def _check_filled(runs: Runs, source: str, threads: int | None) -> None:
 
 
 def _without_empty(runs: Runs, row: int) -> NDArray[np.int64]:
-    """Return the run lengths of a mask that fills its image, without empty runs (but for the first, if need be)."""
+    """Return the run lengths of a mask that fills its image, without empty runs except possibly the first."""
     first, stop, height, width = runs.spans[row].tolist()
     ends = runs.ends[first:stop].astype(np.int64)
-    turns, times = np.unique(ends[:-1], return_counts=True)  # where inside and outside change, and how often
+    # positions where inside and outside change, with multiplicities
+    turns, times = np.unique(ends[:-1], return_counts=True)
     turns = turns[(times % 2 == 1) & (turns < height * width)]
     return np.diff(np.concatenate([turns, [height * width]]), prepend=0)
 
@@ -153,7 +153,7 @@ def _outline(outline: Any, record: int, source: str) -> NDArray[np.float64]:
 class Masks(Frozen):
     """Binary masks of objects, each a region of its image, stored as run lengths.
 
-    Made by `from_rle`, `from_polygons` and `from_bitmaps`, which check what they are given: the runs of every mask add up to
+    Made by `from_rle`, `from_polygons` and `from_bitmaps`, which validate their input: the runs of every mask add up to
     its image. Immutable.
 
     Examples
@@ -179,9 +179,9 @@ class Masks(Frozen):
             ``size`` is height and width; ``counts`` the compressed string (str or bytes), or the list of run lengths,
             column by column, background first.
         source : str
-            What messages call the data, a file for instance.
+            Name of the data for messages, such as a file.
         threads : int, optional
-            At most this many; one per processor by default.
+            Maximum number of threads; one per processor by default.
 
         Returns
         -------
@@ -261,7 +261,7 @@ class Masks(Frozen):
         Parameters
         ----------
         bitmaps : array_like of bool or uint8, shape (n, height, width)
-            An array, or a tensor on any device; what is not 0 is foreground.
+            An array, or a tensor on any device; non-zero values are foreground.
         source, threads
             As in `from_rle`.
 
@@ -272,7 +272,7 @@ class Masks(Frozen):
         Raises
         ------
         InputError
-            Where it is of another type or shape.
+            For another type or shape.
         """
         problem, remedy = (
             "bitmaps must be bool or uint8, of shape (n, height, width)",
@@ -307,13 +307,13 @@ class Masks(Frozen):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the columns: ``ends`` (uint32) and ``spans`` (int64, shape (n, 4)).
 
-        Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``, of each the number of the pixel behind it, column by column,
-        background first; ``spans[i, 2:]`` is its size.
+        Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``, each given by the number of the pixel after it, column
+        by column, background first; ``spans[i, 2:]`` is its size.
         """
         return {"ends": self._runs.ends, "spans": self._runs.spans}
 
     def take(self, rows: ArrayLike) -> Masks:
-        """Return the masks of these rows (indices, or flags as long as the column); they share its runs."""
+        """Return the masks of these rows (indices or a boolean mask), which share their runs."""
         return Masks(Runs(self._runs.ends, freeze(self._runs.spans[np.asarray(rows)])))
 
     def _measures(self) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.bool_]]:
@@ -326,7 +326,7 @@ class Masks(Frozen):
         return self._measures()[0].astype(np.int64)
 
     def boxes(self) -> NDArray[np.float64]:
-        """Return the box x, y, width, height around each mask, shape (n, 4); zeros where a mask has no pixel."""
+        """Return the box x, y, width, height around each mask, shape (n, 4); zeros for empty masks."""
         return np.where(self._measures()[0][:, None] > 0, self._measures()[1], 0.0)
 
     def bounds(self) -> NDArray[np.float64]:
@@ -348,7 +348,7 @@ class Masks(Frozen):
         Raises
         ------
         InputError
-            Where they are of several sizes.
+            For masks of different sizes.
         """
         sizes = self.sizes
         other = np.flatnonzero((sizes != sizes[:1]).any(axis=1))
@@ -370,13 +370,13 @@ class Masks(Frozen):
 
         Every region of a mask that is connected by pixels' sides is one polygon; regions that touch at corners alone are
         several. COCO's polygons cannot have holes: the outline of a hole is joined to the one around it by a vertical
-        line that is walked there and back. So `from_polygons` gives every mask back to the pixel, holes too, and so
-        does pycocotools; but a program that moves vertices may show the line.
+        line that is walked there and back. So `from_polygons`, and pycocotools, reproduce every mask exactly, including
+        holes; but a program that moves vertices may show the line.
 
         Returns
         -------
         list
-            For each mask the list of its polygons, none where it has no pixel (which `from_polygons` refuses).
+            For each mask the list of its polygons, empty for an empty mask (which `from_polygons` refuses).
 
         Examples
         --------
@@ -394,7 +394,7 @@ class Masks(Frozen):
         return polygons
 
     def _regular(self) -> Runs:
-        """Return the runs of masks, of which none but the first is empty."""
+        """Return the runs of masks, with no empty run except the first."""
         runs, regular = self._runs, self._measures()[2]
         if regular.all():
             return runs
@@ -403,12 +403,12 @@ class Masks(Frozen):
         return joined([(Runs(runs.ends, runs.spans[good]), good), (plain, rows)], len(self))
 
     def merge(self, intersect: bool = False) -> Masks:
-        """Return the union of all masks, or what they all share, as a column of one.
+        """Return the union, or intersection, of all masks as a column of one.
 
         Raises
         ------
         InputError
-            Where there are no masks, or they are of several sizes.
+            Without masks, or for masks of different sizes.
         """
         sizes = self.sizes
         if not len(self):
@@ -421,16 +421,15 @@ class Masks(Frozen):
         return Masks(self._regular().merged(freeze(np.array([0, len(self)])), bool(intersect)))
 
     def boundary(self, dilation: float = 0.02, *, threads: int | None = None) -> Masks:
-        """Return the pixels of each mask that lie close to its contour, as Boundary IoU compares them.
-
-        Close means: within d pixels, along x and along y, of a pixel that is background or outside the image.
+        """Return the boundary of each mask for Boundary IoU: its pixels within a distance d of the contour, that is
+        within d pixels, along x and along y, of background or of the outside of the image.
 
         Parameters
         ----------
         dilation : float
             d is this share of the image's diagonal, rounded, at least 1.
         threads : int, optional
-            At most this many; one per processor by default.
+            Maximum number of threads; one per processor by default.
 
         Returns
         -------
@@ -449,24 +448,24 @@ class Masks(Frozen):
         heights, widths = self.sizes[:, 0], self.sizes[:, 1]
         reach = np.rint(
             float(dilation) * np.sqrt(heights * heights + widths * widths)
-        )  # halves to even, as Python's round
+        )  # rounds halves to even, as Python's round
         distances = freeze(np.clip(reach, 1, np.maximum(heights, widths)).astype(np.int64))
         write = partial(boundaries.boundary_runs, runs.ends, runs.spans, distances)
-        room = 2 * runs.ends.size // count + 64  # most runs are cut in two
+        room = 2 * runs.ends.size // count + 64  # most runs are split in two
         return Masks(written(write, runs.spans.copy(), room, runs.ends.nbytes, threads))
 
 
 def iou(a: Masks, b: Masks, crowd: ArrayLike | None = None, *, threads: int | None = None) -> NDArray[np.float64]:
-    """Return the overlap of every mask of `a` with every mask of `b`, to the bit as pycocotools.
+    """Return the overlap of every mask of `a` with every mask of `b`, equal to pycocotools' to the bit.
 
     Parameters
     ----------
     a, b : Masks
         All of one size. `a` are the detections where `crowd` is given.
     crowd : array_like of bool, shape (len(b),), optional
-        Where true the intersection is taken over the area of the mask of `a`, not of the union.
+        Where true, the intersection is divided by the area of the mask of `a` instead of the union.
     threads : int, optional
-        At most this many; one per processor by default.
+        Maximum number of threads; one per processor by default.
 
     Returns
     -------

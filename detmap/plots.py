@@ -1,4 +1,4 @@
-"""Curves drawn from arrays: precision against recall, CMC, and both beside each other (matplotlib, loaded when asked)."""
+"""Plots of curves from arrays: precision against recall, CMC, and both side by side (matplotlib, loaded lazily)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from detmap.errors import MissingDependencyError, OptionError, shorten
 from detmap.system.whole_files import write
 
-#: Okabe and Ito's colours, which colour-blind readers can tell apart, and strokes that a grey print keeps apart.
+#: Okabe and Ito's colours, which colour-blind readers can distinguish, with line styles for greyscale prints.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STROKES = ("-", "--", "-.", ":")
 
-#: Lines that a legend names; more are drawn in grey behind.
+#: Maximum number of lines named in a legend; further lines are grey and behind the others.
 NAMED = 14
 
 #: Maximum number of lines at which the raw curve is drawn beside the envelope.
@@ -30,26 +30,26 @@ FEW = 4
 class Line:
     """A precision-recall curve to draw."""
 
-    #: What the legend calls it.
+    #: Label in the legend.
     label: str
-    #: Ascending; shape (n,).
+    #: Recall, ascending; shape (n,).
     recall: NDArray[np.float64]
-    #: `precision` and `interpolated`: as measured, and the envelope; at least one of them; shape (n,).
+    #: Raw precision, and its envelope; at least one of them; shape (n,).
     precision: NDArray[np.float64] | None = None
     interpolated: NDArray[np.float64] | None = None
-    #: What the legend says of it on lines of their own, as "AP 0.4".
+    #: Further text in the legend, such as "AP 0.4".
     numbers: str = ""
-    #: Whether it is drawn thick in front of the others, as a mean is.
+    #: Whether it is drawn thick and in front of the others, like a mean.
     front: bool = False
 
 
 def _figure(*titles: str) -> tuple[Any, list[Any]]:
-    """Return a figure with axes beside each other, one for each title."""
+    """Return a figure with axes side by side, one for each title."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingDependencyError("matplotlib", "plots", "drawing a curve") from None
-    figure = Figure(figsize=(6.4, 4.8), layout="constrained")  # no pyplot: nothing process-wide is touched
+    figure = Figure(figsize=(6.4, 4.8), layout="constrained")  # not pyplot, which changes global state
     every = []
     for place, title in enumerate(titles, 1):
         axes = figure.add_subplot(1, len(titles), place)
@@ -64,16 +64,17 @@ def _plain(text: str, width: int) -> str:
     """Return a label on a few short lines, without control characters."""
     clean = "".join(c if c.isprintable() else " " for c in text)
     wrapped = "\n".join(textwrap.wrap(clean, width, max_lines=3, placeholder=" …", break_on_hyphens=False))
-    return f" {wrapped}" if wrapped.startswith("_") else wrapped  # matplotlib's legend leaves out names like _x
+    # matplotlib leaves out labels that begin with an underscore
+    return f" {wrapped}" if wrapped.startswith("_") else wrapped
 
 
 def _named(label: str, numbers: str) -> str:
-    """Return what the legend says of a line: its name and, below, its numbers."""
+    """Return the legend's label: the line's name with its numbers below."""
     return "\n  ".join([_plain(label, 28), *numbers.splitlines()])
 
 
 def _style(place: int, colours: Sequence[str] = COLOURS) -> dict[str, Any]:
-    """Return how the line at a place is drawn; beyond those that are named in grey, behind them."""
+    """Return the style of the line at a place; unnamed lines are grey and behind the others."""
     if place >= NAMED:
         return {"color": "0.75", "linestyle": "-", "zorder": 1}
     return {
@@ -84,7 +85,7 @@ def _style(place: int, colours: Sequence[str] = COLOURS) -> dict[str, Any]:
 
 
 def _legend(figure: Any, axes: Any, more: int = 0, panels: int = 1) -> None:
-    """Name the lines beside the axes, on a page that is large enough for it; `more` lines have no name."""
+    """Add a legend beside the axes and enlarge the page for it; `more` lines have no name."""
     if more > 0:
         axes.plot([], [], **_style(NAMED), linewidth=1.6, label=f"{more:,} more")
     handles, labels = axes.get_legend_handles_labels()
@@ -92,14 +93,14 @@ def _legend(figure: Any, axes: Any, more: int = 0, panels: int = 1) -> None:
         handles, labels, loc="outside right upper", frameon=False, fontsize="small", handlelength=2.4
     )
     for text in legend.get_texts():
-        text.set_parse_math(False)  # a class may be called $x$
+        text.set_parse_math(False)  # a class name may look like math: $x$
     longest = max((len(part) for label in labels for part in label.split("\n")), default=0)
     rows = sum(label.count("\n") + 1 for label in labels)
     figure.set_size_inches(0.8 + 4.8 * panels + 0.075 * longest, max(4.8, 0.4 + 0.19 * rows))
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
-    """Return the kind of file of a picture; raises `OptionError` for one that cannot be written."""
+    """Return the file type of a picture; raise `OptionError` for an unsupported one."""
     suffix = os.fspath(path).rpartition(".")[2].lower()
     if suffix not in ("svg", "pdf", "png"):
         raise OptionError(f"a plot is written as .svg, .pdf or .png, not {shorten(os.fspath(path))}")
@@ -107,7 +108,7 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
 
 
 def check_drawable(path: str | os.PathLike[str]) -> None:
-    """Refuse a picture that cannot be drawn, before there is anything to draw."""
+    """Refuse a picture that cannot be drawn, before anything is computed."""
     from importlib.util import find_spec
 
     suffix_of(path)
@@ -121,7 +122,7 @@ def _save(figure: Any, path: str | os.PathLike[str] | None) -> Any:
     import matplotlib as mpl
 
     suffix = suffix_of(path)
-    # Without dates the same curves give the same bytes.
+    # Without dates, equal curves give equal bytes.
     every: dict[str, dict[str, Any]] = {
         "svg": {"metadata": {"Date": None}},
         "pdf": {"metadata": {"CreationDate": None}},
@@ -155,7 +156,7 @@ def precision_recall(
 def _draw_precision(axes: Any, lines: Sequence[Line]) -> None:
     others = [line for line in lines if not line.front]
     few = len(others) <= FEW and len(others) == len(lines)
-    colours = COLOURS if len(others) == len(lines) else COLOURS[:-1]  # black is that in front
+    colours = COLOURS if len(others) == len(lines) else COLOURS[:-1]  # black is used for the line in front
     for place, line in [*((-1, line) for line in lines if line.front), *enumerate(others)]:
         label = None if place >= NAMED else _named(line.label, line.numbers)
         style = {"color": "0", "linestyle": "-", "zorder": 5} if line.front else _style(place, colours)
@@ -182,7 +183,7 @@ def cmc(
     title: str = "Cumulative match characteristic",
     numbers: Sequence[str] = (),
 ) -> Any:
-    """Draw CMC curves up to a rank, and what the legend says of each; else as in `precision_recall`."""
+    """Draw CMC curves up to a rank, with numbers in the legend; else like `precision_recall`."""
     if not curves:
         raise OptionError("there is no curve to draw")
     figure, (axes,) = _figure(title)
@@ -216,10 +217,10 @@ def cmc_and_precision(
     path: str | os.PathLike[str] | None = None,
     ranks: int = 50,
 ) -> Any:
-    """Draw CMC on the left, and precision against recall of the same rankings, in the same order, on the right.
+    """Draw CMC on the left, and precision against recall of the same rankings on the right.
 
-    The legend says the numbers of `lines`. Where one of both is empty the other is drawn alone. Parameters, returns and
-    raises as in `precision_recall` and `cmc`.
+    The legend shows the numbers of `lines`. If one of both is empty the other is drawn alone. Parameters, returns and
+    errors are as in `precision_recall` and `cmc`.
     """
     if not curves:
         return precision_recall(lines, path=path)

@@ -1,8 +1,8 @@
-"""Extending detmap: registries of named things, and the modules from outside that add to them.
+"""Plug-ins: registries of named objects, and external modules that add to them.
 
-A plug-in is a module that calls `register` while it is imported. It is imported by a program, by
-``--plugin MODULE`` on the command line, or, where it is installed and names itself in the entry-point group
-``detmap.plugins``, by the command line and wherever the library meets a name that it does not know.
+A plug-in is a module that calls `register` while it is imported. It is imported by a program, by ``--plugin MODULE`` on
+the command line, or, if installed with an entry point in the group ``detmap.plugins``, by the command line and by
+lookups of unknown names.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from detmap.errors import OptionError, shorten
 
 T = TypeVar("T")
 
-#: A name that a plug-in registered, which type checkers do not know: ``protocol=PluginName("mine")``.
+#: A name registered by a plug-in, for type checkers: ``protocol=PluginName("mine")``.
 PluginName = NewType("PluginName", str)
 
-#: The group of entry points whose modules are plug-ins.
+#: The entry-point group of plug-ins.
 GROUP = "detmap.plugins"
 
 _OWN = __name__.partition(".")[0]
 
-#: Every registry there is.
+#: All registries.
 _REGISTRIES: list[Registry[Any]] = []
 
-#: The modules from outside that have registered something, or were loaded as plug-ins: name to path, or None where the
-#: name suffices to import it.
+#: External modules that have registered something, or were loaded as plug-ins: name to path, or None if the name
+#: suffices to import it.
 _MODULES: dict[str, str | None] = {}
 
-#: Whether the installed plug-ins have been loaded, and the threads that load them now.
+#: Whether installed plug-ins have been loaded, and the threads that are loading them.
 _installed: list[bool] = []
 _loading: set[int] = set()
 
@@ -47,9 +47,8 @@ class PluginWarning(UserWarning):
 
 
 def later(module: str, attribute: str) -> Callable[..., Any]:
-    """Return a function that is imported where it is called for the first time.
-
-    What a format needs to write its files, say, is then loaded by those who write.
+    """Return a function that is imported on its first call, so that, for example, modules for writing a format are only
+    loaded for writing.
     """
 
     def called(*values: Any, **named: Any) -> Any:
@@ -59,16 +58,14 @@ def later(module: str, attribute: str) -> Callable[..., Any]:
 
 
 class _Later(NamedTuple):
-    """Stands for a thing until it is asked for: a program that scores boxes never loads what masks need."""
+    """Placeholder of an object in a registry whose module is imported on demand."""
 
     module: str
     attribute: str
 
 
 class Registry(dict[str, T]):
-    """Things of one type, which have a ``name``, by their names, in the order in which they came; messages call such a
-    thing `what`.
-    """
+    """Named objects of one type, in order of registration; `what` names such an object in messages."""
 
     def __init__(self, of: type[T], what: str) -> None:
         super().__init__()
@@ -78,8 +75,8 @@ class Registry(dict[str, T]):
         _REGISTRIES.append(self)
 
     def add(self, thing: T, module: str) -> T:
-        """Register a thing on behalf of `module`, and return it. A module that is loaded again replaces its own things.
-        Raises `OptionError` where another module has registered a thing of that name, or the name is not a string.
+        """Register an object on behalf of `module`, and return it; a reloaded module replaces its own objects. Raises
+        `OptionError` if another module has registered the name, or the name is not a string.
         """
         name: Any = getattr(thing, "name", None)
         if not isinstance(name, str) or not name:
@@ -96,41 +93,41 @@ class Registry(dict[str, T]):
         return thing
 
     def add_later(self, name: str, module: str, attribute: str = "") -> None:
-        """Know the name of a thing that ships, and import its module when the thing is asked for: it is the attribute, or
-        without one what the module registers.
+        """Register a built-in name whose module is imported on demand: the object is the module's attribute, or,
+        without one, what the module registers.
         """
         if name not in self:
             self._modules[name] = module
             self[name] = _Later(module, attribute)  # type: ignore[assignment]
 
     def __getitem__(self, name: str) -> T:
-        """Return the thing of that name."""
+        """Return the object of a name, importing its module if needed."""
         thing = super().__getitem__(name)
         if isinstance(thing, _Later):
             module = importlib.import_module(thing.module)
-            # A module that was imported before registers nothing again.
+            # A module that is already imported does not register again.
             self[name] = getattr(module, thing.attribute) if thing.attribute else self._shipped[name]
             thing = super().__getitem__(name)
         return thing
 
     def loaded(self) -> list[T]:
-        """Return the things that need not be imported first."""
+        """Return the objects that are already imported."""
         return [self[name] for name, thing in super().items() if not isinstance(thing, _Later)]
 
     def values(self) -> list[T]:  # type: ignore[override]
-        """Return all things."""
-        return [self[name] for name in tuple(self)]  # loading one may register others
+        """Return all objects."""
+        return [self[name] for name in tuple(self)]  # importing one may register others
 
     def items(self) -> list[tuple[str, T]]:  # type: ignore[override]
-        """Return all names with their things."""
+        """Return all names with their objects."""
         return [(name, self[name]) for name in self]
 
     def is_shipped(self, name: str) -> bool:
-        """Return whether the thing of that name ships with detmap."""
+        """Return whether a name is built in."""
         return self._modules[name].partition(".")[0] == _OWN
 
     def find(self, name: str) -> T:
-        """Return the thing of that name; raises `OptionError` with the known names."""
+        """Return the object of a name; raise `OptionError` with the known names."""
         if isinstance(name, str) and name not in self:
             load_installed()
         if not isinstance(name, str) or name not in self:
@@ -144,14 +141,14 @@ def register(thing: T) -> T:
     Parameters
     ----------
     thing : Kind, Format, Protocol, Convention or Part
-        A kind of shape whose overlap counts (`detmap.shapes.Kind`), a format of files (`detmap.formats.Format`), a protocol
-        of detections (`detmap.Protocol`), a convention of rankings (`detmap.retrieval.Convention`), or a part of what
-        `detmap.diagnose` finds (`detmap.diagnostics.Part`).
+        A kind of shape whose overlap counts (`detmap.shapes.Kind`), a format of files (`detmap.formats.Format`), a
+        protocol of detections (`detmap.Protocol`), a convention of rankings (`detmap.retrieval.Convention`), or a part
+        of a diagnosis (`detmap.diagnostics.Part`).
 
     Raises
     ------
     OptionError
-        For anything else, or where another module has registered something under that name.
+        For anything else, or a name registered by another module.
 
     Notes
     -----
@@ -172,17 +169,15 @@ def register(thing: T) -> T:
 
 
 def load(modules: Iterable[str]) -> None:
-    """Import plug-ins: modules that can be imported, or paths of files that end in ``.py``.
-
-    The folder of such a file is searched for modules from then on, after all others. Raises `OptionError` where one
-    cannot be imported, with the reason.
+    """Import plug-ins, given as module names or paths of ``.py`` files. The folder of such a file is appended to the
+    module search path. Raises `OptionError` with the reason if one cannot be imported.
     """
     for given in modules:
         path = os.path.abspath(given) if given.endswith(".py") else None
         try:
             name = given if path is None else _module_of(path)
             module = importlib.import_module(name)
-        except Exception as error:  # a plug-in is anybody's code
+        except Exception as error:  # a plug-in may raise anything
             raise OptionError(f"plug-in {shorten(given, 200)}: {_reason(error)}") from None
         found = getattr(module, "__file__", None)
         if path is not None and (found is None or not os.path.samefile(found, path)):
@@ -191,12 +186,12 @@ def load(modules: Iterable[str]) -> None:
 
 
 def loaded() -> tuple[str, ...]:
-    """Return the modules that were loaded or registered something here, as `load` takes them in another process."""
+    """Return the modules that were loaded or registered something, in the form that `load` takes in another process."""
     return tuple(name if path is None else path for name, path in _MODULES.items())
 
 
 def sources() -> list[str]:
-    """Return the files of the plug-ins that have been loaded, and of the modules beside them that they use."""
+    """Return the files of loaded plug-ins, and of sibling modules that they use."""
     found: dict[str, None] = {}
     waiting = list(_MODULES)
     seen = set(waiting)
@@ -216,9 +211,9 @@ def sources() -> list[str]:
 
 
 def load_installed() -> bool:
-    """Import the installed plug-ins, once in a process, and return whether that was now."""
+    """Import the installed plug-ins, once per process; return whether it happened now."""
     thread = threading.get_ident()
-    if _installed or thread in _loading:  # a plug-in may ask for names itself
+    if _installed or thread in _loading:  # a plug-in may look up names itself
         return False
     _loading.add(thread)
     try:
@@ -238,8 +233,8 @@ def _entry_points() -> Sequence[Any]:
 
 
 def _may_be_installed() -> bool:
-    """Return whether the metadata of a distribution holds the name of the group, or cannot be looked through here."""
-    # `importlib.metadata` takes 40 ms to import and to parse the metadata of 100 distributions; this takes 2.
+    """Return whether some distribution's metadata mentions the group, or cannot be searched."""
+    # `importlib.metadata` takes 40 ms to import and parse the metadata of 100 distributions; this takes 2 ms.
     finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
     if finders != [importlib.machinery.PathFinder]:
         return True
@@ -248,7 +243,7 @@ def _may_be_installed() -> bool:
             names = os.listdir(folder or os.curdir)
         except FileNotFoundError:
             continue
-        except OSError:  # an archive
+        except OSError:  # the entry is an archive
             return True
         if any(name.endswith(".egg") for name in (folder, *names)):
             return True
@@ -264,7 +259,7 @@ def _load_points(points: Sequence[Any]) -> None:
     for point in points:
         try:
             point.load()
-        except Exception as error:  # as above; an option that was not given must not end the program
+        except Exception as error:  # a plug-in may raise anything, but an installed one must not end the program
             text = f"the installed plug-in {shorten(point.name)} cannot be loaded: {_reason(error)}"
             warnings.warn(PluginWarning(text), stacklevel=2)
         else:

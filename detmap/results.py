@@ -1,4 +1,4 @@
-"""Named metrics: one mapping that becomes text, CSV, Markdown, JSON and data frames."""
+"""Named metrics: a mapping, and its conversion to text, CSV, Markdown, JSON and data frames."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from detmap.data.notices import describe
 from detmap.errors import MissingDependencyError, OptionError, UnknownMetricError, shorten
 from detmap.system.whole_files import write
 
-#: Types of values that JSON has: of floats those that are finite.
+#: Types of values that JSON supports; floats must be finite.
 _PLAIN = frozenset((float, int, str, bool, type(None)))
 
 
 class Intervals(Protocol):
-    """Confidence intervals of a result, as `detmap.statistics.Intervals` has them."""
+    """Protocol of the confidence intervals of a result; see `detmap.statistics.Intervals`."""
 
     def __getitem__(self, name: str) -> tuple[float, float]:
         """Return the ends of the interval of a metric."""
 
     def of_metrics(self, names: Iterable[str]) -> list[dict[str, Any]]:
-        """Return the columns that stand beside the values of some metrics, a row per metric."""
+        """Return the columns of intervals beside the values of some metrics, a row per metric."""
 
     def of_categories(self) -> list[dict[str, Any]]:
-        """Return the columns that stand beside the AP of each category."""
+        """Return the columns of intervals beside the AP of each category."""
 
     def sentences(self, *, categories: bool = False, more: str = ...) -> list[str]:
-        """Return in words what the intervals are."""
+        """Return sentences on the intervals."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -57,11 +57,11 @@ class Result(Mapping[str, float]):
 
     @property
     def notices(self) -> Mapping[str, int]:
-        """What was unusual in the input, counted; `detmap.data.notices.NOTICES` says it in words."""
+        """Counts of what was unusual in the input; `detmap.data.notices.NOTICES` has the sentences."""
         return self._notices
 
     def add_notices(self, more: Mapping[str, int]) -> None:
-        """Add what an entry point found unusual after the metrics were made; counts of 0 are left out."""
+        """Add notices found after the metrics were computed; counts of 0 are left out."""
         self._notices.update({code: count for code, count in more.items() if count})
 
     def __getitem__(self, name: str) -> float:
@@ -69,7 +69,7 @@ class Result(Mapping[str, float]):
         return self._metrics[self.name_of(name)] if known is None else known
 
     def name_of(self, name: str) -> str:
-        """Return the metric's own name for `name`, which may be another spelling, as ``mAP@0.5`` for ``AP50``.
+        """Return the canonical name of a metric; `name` may be another spelling, such as ``mAP@0.5`` for ``AP50``.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class Result(Mapping[str, float]):
         return found
 
     def _meant(self, name: str) -> str | None:
-        """Return which metric is meant by a name that is none of the metrics' own, or None."""
+        """Return the metric that an unknown name means, or None."""
         return None
 
     def __iter__(self) -> Iterator[str]:
@@ -91,7 +91,7 @@ class Result(Mapping[str, float]):
     def __len__(self) -> int:
         return len(self._metrics)
 
-    __eq__ = object.__eq__  # two results are compared by what is asked of them: NaN is no equal of NaN
+    __eq__ = object.__eq__  # results compare by identity, because NaN would make equal ones unequal
     __hash__ = object.__hash__
 
     def rows(self) -> list[dict[str, Any]]:
@@ -103,12 +103,12 @@ class Result(Mapping[str, float]):
         raise NotImplementedError
 
     def to_flat(self, prefix: str = "") -> dict[str, float]:
-        """Return the metrics that are defined by name, as experiment trackers take them.
+        """Return the defined metrics by name, as experiment trackers take them.
 
         Parameters
         ----------
         prefix : str
-            Stands before each name: ``"val/"``.
+            Prefix of each name: ``"val/"``.
         """
         return {f"{prefix}{name}": value for name, value in self.items() if not math.isnan(value)}
 
@@ -129,17 +129,17 @@ class Result(Mapping[str, float]):
         return to_latex(self._tables()[""])
 
     def to_csv(self) -> str:
-        """Return `rows` as CSV, floats with all their digits; undefined is empty."""
+        """Return `rows` as CSV, with exact floats; undefined values are empty."""
         return to_csv(self.rows())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the result to a file, whole or not at all.
+        """Write the result to a file, atomically.
 
         Parameters
         ----------
         path : path
-            Its suffix says what is written: ``.json`` (`to_json`), ``.csv`` (`to_csv`), ``.md`` (`to_markdown`), ``.tex``
-            (`to_latex`), or ``.txt``, what ``print`` shows.
+            The suffix selects the content: ``.json`` (`to_json`), ``.csv`` (`to_csv`), ``.md`` (`to_markdown`),
+            ``.tex`` (`to_latex`), or ``.txt`` (the text of ``print``).
 
         Raises
         ------
@@ -161,22 +161,22 @@ class Result(Mapping[str, float]):
         write(os.fspath(path), (writers[suffix]().rstrip("\n") + "\n").encode())
 
     def __str__(self) -> str:
-        """Return what a person reads: what this is, the table of metrics, and the notices."""
+        """Return the title, the table of metrics, and the notices as text."""
         notes = [*(f"note: {one}" for one in describe(self.notices)), *self.about_intervals()]
         parts = [repr(self), to_text(self._tables()[""]), "\n".join(notes)]
         return "\n\n".join(filter(None, parts))
 
     def about_intervals(self, *, categories: bool = False, more: str = "to_dict() says why") -> list[str]:
-        """Return in words what the intervals of the metrics are, if there are any; see `detmap.statistics.Intervals`."""
+        """Return sentences on the intervals of the metrics, if any; see `detmap.statistics.Intervals`."""
         return [] if self._intervals is None else self._intervals.sentences(categories=categories, more=more)
 
     def metric_rows(self) -> list[dict[str, Any]]:
-        """Return a row per metric: its name, its value, and its interval where there is one."""
+        """Return a row per metric: its name, its value, and its interval, if any."""
         rows: list[dict[str, Any]] = [{"metric": name, "value": value} for name, value in self.items()]
         return rows if self._intervals is None else widened(rows, self._intervals.of_metrics(self), "value")
 
     def _tables(self) -> dict[str, Sequence[Mapping[str, Any]]]:
-        """Return by title what a notebook shows."""
+        """Return the tables that a notebook shows, by title."""
         return {"": self.metric_rows()}
 
     def _repr_html_(self) -> str:
@@ -184,7 +184,7 @@ class Result(Mapping[str, float]):
 
 
 def widened(rows: Sequence[Mapping[str, Any]], more: Sequence[Mapping[str, Any]], after: str) -> list[dict[str, Any]]:
-    """Return rows with further columns after the one that they say more about."""
+    """Return rows with further columns inserted after the one that they belong to."""
     wide: list[dict[str, Any]] = []
     for row, columns in zip(rows, more, strict=True):
         wide.append({})
@@ -196,7 +196,7 @@ def widened(rows: Sequence[Mapping[str, Any]], more: Sequence[Mapping[str, Any]]
 
 
 def in_brief(notices: Mapping[str, int]) -> str:
-    """Return notices as a cell of a table: codes and counts; for a code with names (``code:name``) their number."""
+    """Return notices as a table cell: codes and counts; for codes with names (``code:name``) the number of names."""
     counts: dict[str, int] = {}
     for key, count in notices.items():
         code, _, name = key.partition(":")
@@ -205,7 +205,7 @@ def in_brief(notices: Mapping[str, int]) -> str:
 
 
 def sentences(notices: Mapping[str, Mapping[str, int]]) -> list[dict[str, str]]:
-    """Return a row per notice of several models or runs: ``model`` and ``notice``; one that all share stands there once."""
+    """Return a row per notice of several models or runs: ``model`` and ``notice``; a notice of all models has one row."""
     said = {name: describe(found) for name, found in notices.items()}
     every = dict.fromkeys(text for found in said.values() for text in found)
     shared = {text for text in every if len(said) > 1 and all(text in found for found in said.values())}
@@ -215,7 +215,7 @@ def sentences(notices: Mapping[str, Mapping[str, int]]) -> list[dict[str, str]]:
 
 def without_nan(value: Any) -> Any:
     """Return `value` with plain Python numbers and None for every NaN or infinity."""
-    if type(value) in _PLAIN:  # nearly all are; that something is no mapping takes long to find out
+    if type(value) in _PLAIN:  # fast path: testing for a mapping is slow
         return None if type(value) is float and not math.isfinite(value) else value
     if isinstance(value, Mapping):
         return {str(key): without_nan(item) for key, item in value.items()}
@@ -231,21 +231,21 @@ def without_nan(value: Any) -> Any:
 
 
 def p_value(p: float) -> float | str:
-    """Return a p-value as tables show it: one that four digits would make 0 is said to be below them."""
+    """Return a p-value for a table; one that four digits would round to 0 is shown as "<"."""
     return "<0.0001" if p < 0.0001 else p
 
 
 def signed(value: float) -> str:
-    """Return a difference with its sign and four decimals; one that these would make 0 and is not, with one digit."""
+    """Return a difference with its sign and four decimals; one that these would round to 0 has one digit."""
     return f"{value:+.0e}" if 0 < abs(value) < 5e-5 else f"{value + 0.0:+.4f}"
 
 
-#: How many characters a cell has at most that is made as wide as the widest of its column.
+#: Maximum number of characters of a cell in an aligned column.
 _WIDEST = 500
 
 
 def shown(text: str) -> str:
-    """Return text as a cell of an aligned table: on one line, and cut where it is very long."""
+    """Return text for a cell of an aligned table: on one line, and cut if very long."""
     text = printable(text[: _WIDEST + 1])
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
 
@@ -266,16 +266,17 @@ def to_text(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-#: What would begin a tag, a link, an image, emphasis, code, mathematics or a mention; and a bare address of the web.
+#: Characters that begin a tag, a link, an image, emphasis, code, mathematics or a mention in Markdown; and bare web
+#: addresses.
 _MARKUP = r"(?i)[\\|\[\]*`~$]|(?<!\w)_|_(?!\w)|[<>&@]|:(?=//)|(?<=www)\."
 
 
-#: What would end a cell of markup, or begin an escape in it.
+#: Characters that end a cell of markup, or begin an escape in it.
 _CELL = r"[\\|]"
 
 
 def markdown_text(text: str) -> str:
-    """Return text as Markdown that shows just that, on one line: it may come from a hostile file."""
+    """Return text escaped for Markdown, on one line: it may come from a hostile file."""
 
     def escaped(match: re.Match[str]) -> str:
         one = match.group()
@@ -285,7 +286,7 @@ def markdown_text(text: str) -> str:
 
 
 def to_markdown(rows: Sequence[Mapping[str, Any]], *, markup: bool = False) -> str:
-    """Return rows as a Markdown table, whose cells are text; with `markup` they are Markdown themselves."""
+    """Return rows as a Markdown table with escaped cells; with `markup` cells are Markdown already."""
     if not rows:
         return ""
     header = list(rows[0])
@@ -300,7 +301,7 @@ def to_markdown(rows: Sequence[Mapping[str, Any]], *, markup: bool = False) -> s
     return "\n".join([line(header), rule, *(line([cell(row[name]) for name in header]) for row in rows)])
 
 
-#: What LaTeX reads as a command, and how it is written.
+#: Characters special to LaTeX, with their escapes.
 _LATEX = {c: "\\" + c for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -312,7 +313,7 @@ _LATEX = {c: "\\" + c for c in "&%$#_{}"} | {
 
 
 def to_latex(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as a LaTeX ``tabular`` (packages booktabs and, for letters beyond ASCII, one that has them)."""
+    """Return rows as a LaTeX ``tabular`` (package booktabs, and support for non-ASCII letters if there are any)."""
     if not rows:
         return ""
     header = list(rows[0])
@@ -327,14 +328,14 @@ def to_latex(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV, floats with all their digits; undefined is empty."""
+    """Return rows as CSV, with exact floats; undefined values are empty."""
     lines = [[_csv_cell(name) for name in rows[0]]] if rows else []
     lines += [[_csv_cell(value) for value in row.values()] for row in rows]
     return "".join(map(_csv_line, lines))
 
 
 def _csv_line(cells: Sequence[Any]) -> str:
-    """Return a line of CSV. A carriage return within a cell is quoted only where it may end a line."""
+    """Return a line of CSV; a carriage return within a cell is only quoted where it may end a line."""
     import csv
 
     out = io.StringIO(newline="")
@@ -342,10 +343,10 @@ def _csv_line(cells: Sequence[Any]) -> str:
     return out.getvalue().removesuffix("\r\n") + "\n"
 
 
-#: What a terminal obeys instead of showing it: control characters, ends of lines, and changes of the direction of writing.
+#: Characters that terminals interpret: control characters, line ends, and changes of writing direction.
 _COMMANDS = "[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 
-#: How a text begins that a spreadsheet may run as a formula; the last four are wide letters.
+#: Beginnings of text that a spreadsheet may run as a formula; the last four are full-width characters.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 

@@ -1,6 +1,5 @@
-"""Masks as runs, good or not: made from strings, bitmaps and polygons, measured, merged, and written as strings.
-
-`detmap.masks` gives them to users, after checks; the drop-in for pycocotools takes them as they are.
+"""Masks as runs, valid or not: conversion from strings, bitmaps and polygons and to strings, measures, and unions.
+`detmap.masks` validates them for users; the drop-in for pycocotools uses them unchecked.
 """
 
 from __future__ import annotations
@@ -21,18 +20,19 @@ A = TypeVar("A", bound=NDArray[Any])
 #: Lengths and sums are 32 bits.
 WORD = 2**32 - 1
 
-#: Maximum number of crossings of polygons with columns' centres, which need 8 bytes each, and what each polygon may add.
+#: Maximum number of crossings of polygons with columns' centres, which need 8 bytes each, and number that each polygon
+#: may add.
 _MAX_CROSSINGS, _MORE_CROSSINGS = 2**26, 2**10
 
-#: Maximum number of ends for which room is made at once, unless a single mask needs more.
+#: Maximum number of ends allocated at once, unless a single mask needs more.
 _MOST_ROOM = 1 << 24
 
-#: Below this many bytes of runs a second thread is not worth starting.
+#: Minimum number of bytes of runs for a second thread.
 _SMALL = 1 << 16
 
 
 def freeze(array: A) -> A:
-    """Return a new array read-only, so that kernels take it as what they were compiled for."""
+    """Return a new array read-only, with the type that kernels were compiled for."""
     array.flags.writeable = False
     return array
 
@@ -50,7 +50,7 @@ class Runs(NamedTuple):
 
     @classmethod
     def of_lengths(cls, lengths: Sequence[NDArray[Any]], sizes: Any) -> Runs:
-        """Return the masks whose run lengths are given, one array of unsigned integers each; sums wrap at 32 bits."""
+        """Return the masks with given run lengths, an array of unsigned integers each; sums wrap at 32 bits."""
         spans = np.empty((len(lengths), 4), np.int64)
         counts = np.array([array.size for array in lengths], np.int64)
         spans[:, 1] = np.cumsum(counts)
@@ -64,7 +64,7 @@ class Runs(NamedTuple):
     def merged(self, groups: NDArray[np.int64], both: bool, threads: int | None = 1) -> Runs:
         """Return the union (or intersection: `both`) of each group of masks, ``groups[g]:groups[g + 1]``, none empty.
 
-        A merged mask whose second span is -1 could not be made: runs do not add up to the same.
+        A merged mask whose second span is -1 could not be made, because the runs have different sums.
         """
         counts = self.spans[:, 1] - self.spans[:, 0]
         room = np.add.reduceat(counts, groups[:-1]) + 1
@@ -83,7 +83,7 @@ T = TypeVar("T")
 
 
 def over(task: Callable[[int, int], T], count: int, cost: int, threads: int | None) -> list[T]:
-    """Call ``task(begin, end)`` over ``[0, count)``: in blocks on threads where there is enough to do."""
+    """Call ``task(begin, end)`` over ``[0, count)``, in blocks on threads if there is enough to do."""
     if threads == 1 or cost < _SMALL:
         return [task(0, count)]
     return parallel.run(task, parallel.even(count, threads), threads)
@@ -92,9 +92,8 @@ def over(task: Callable[[int, int], T], count: int, cost: int, threads: int | No
 def runs_of_text(
     text: bytes, sizes: Any, count: int, starts: NDArray[np.int64] | None = None, threads: int | None = 1
 ) -> tuple[Runs, int]:
-    """Return the masks whose strings, each with a NUL behind it, are `text`; and the first that is cut off, or -1.
-
-    With `starts`, where each string begins, they are read on several threads.
+    """Return the masks of the NUL-terminated strings in `text`, and the first truncated one, or -1. With the `starts`
+    of the strings they are read on several threads.
     """
     characters = np.frombuffer(text, np.uint8)
     ends = np.empty(characters.size, np.uint32)
@@ -139,18 +138,18 @@ def written(
     cost: int,
     threads: int | None,
 ) -> Runs:
-    """Return the masks that a kernel writes, at least one, in as many calls as it takes.
+    """Return the masks written by a kernel, at least one, in as many calls as it takes.
 
     Parameters
     ----------
     write : callable
         Takes the masks `begin` and `end`, room for ends, and `spans`, as `detmap.kernels.bitmaps.runs_of_bitmaps` does.
     spans : ndarray of int64, shape (n, 4)
-        Sizes of masks; where the ends of each lie is written there.
+        Sizes of masks; the ranges of their ends are added.
     room : int
         Expected number of ends of a mask.
     cost : int
-        Bytes that are read, see `over`.
+        Number of bytes read, see `over`.
     threads : int or None
         Maximum number of threads.
     """
@@ -191,10 +190,9 @@ def runs_of_polygons(
     starts: NDArray[np.int64] | None = None,
     before: NDArray[np.uint32] | None = None,
 ) -> tuple[Runs, int, str]:
-    """Return the mask of each polygon; or the first that cannot be drawn, and why.
-
-    `points` (x, y) has the vertices of all polygons, `vertices` how many each has, `sizes` their images' heights and widths.
-    Polygons lie one behind the other, or at `starts`. The ends of all masks stand behind those of `before`.
+    """Return the mask of each polygon; or the first that cannot be drawn, and the reason. `points` (x, y) are the
+    vertices of all polygons, `vertices` the number of each, `sizes` their images' heights and widths. Polygons are
+    contiguous, or begin at `starts`. The ends of all masks are appended to those of `before`.
     """
     number = np.asarray(vertices, np.int64)
     count = len(number)
@@ -232,7 +230,7 @@ def lengths_of_runs(runs: Runs, first: int, stop: int) -> NDArray[np.int64]:
 
 
 def joined(parts: Iterable[tuple[Runs, list[int]]], count: int) -> Runs:
-    """Return masks in order, from parts that say which rows they are."""
+    """Return masks in order, from parts with their row numbers."""
     ends, spans, used = [np.empty(0, np.uint32)], np.empty((count, 4), np.int64), 0
     for runs, rows in parts:
         spans[rows] = runs.spans + np.array([used, used, 0, 0])

@@ -25,4 +25,4 @@ def environment(tree: Path) -> dict[str, str]:
     """The environment in which ``import detmap`` takes the package of `tree`, with kernels compiled and kept there."""
     kept = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT")}
     kept.pop("PYTHONDONTWRITEBYTECODE", None)
-    return {**kept, "PYTHONPATH": str(tree), "DETMAP_TREE": str(tree)}
+    return {**kept, "PYTHONPATH": str(tree), "DETMAP_TREE": str(tree), "SOURCE_DATE_EPOCH": "1767225600"}

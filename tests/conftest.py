@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -13,6 +14,9 @@ import numba
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from workloads import REAL_DATA
+
+# The date on pages, also of processes that tests start.
+os.environ["SOURCE_DATE_EPOCH"] = "1767225600"
 
 # Tests of one folder use what those of another one define.
 sys.path += [str(folder) for folder in sorted(Path(__file__).parent.iterdir()) if folder.is_dir()]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -358,9 +361,11 @@ class Leaderboard:
         return page.html(made).encode("utf-8", "backslashreplace")
 
     def _brief(self, scored: Sequence[FileResult]) -> list[str]:
-        """Return the rules and the date for the page's header."""
+        """Return the rules and the date for the page's header; SOURCE_DATE_EPOCH replaces the present time."""
         rules = str(scored[0].document.get("rules", "")) if scored else ""
-        when = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
+        given = os.environ.get("SOURCE_DATE_EPOCH", "")
+        seconds = int(given) if re.fullmatch("[0-9]{1,10}", given) else time.time()
+        when = f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M} UTC"
         return [one for one in (rules, f"{len(self.results):,} models · {when} · detmap {detmap.__version__}") if one]
 
     def _facts(self, scored: Sequence[FileResult], split: str | None) -> list[tuple[str, str]]:

@@ -39,7 +39,7 @@ MUTANTS = [
         "kernels_matching::match_by_the_best_that_is_free",
     ),
     (
-        "matching._best_of",
+        "matching._best_by_role",
         "if candidates.iou[i] == candidates.iou[found] and earlier:",
         "if candidates.iou[i] == candidates.iou[found] and not earlier:",
         "voc::the_first_of_equal_overlaps kernels_matching::match_by_the_best_alone",
@@ -166,15 +166,15 @@ MUTANTS = [
         "kernels_overlap::swept_cells",
     ),
     (
-        "matching._best_of",
-        "if groups.shape[0] and groups[start + candidates.ground_truth[i]] != group:",
-        "if groups.shape[0] and group and not groups[start + candidates.ground_truth[i]]:",
+        "matching._best_by_role",
+        "role = np.int64(roles[start + candidates.ground_truth[i]]) if roles.shape[0] else np.int64(0)",
+        "role = np.int64(0)",
         "open_images::every_bit_of_drawn_scenes",
     ),
     (
-        "matching._without_groups",
-        "if not groups[start + candidates.ground_truth[rising[j]]]:",
-        "if groups[start + candidates.ground_truth[rising[j]]]:",
+        "matching._single_only",
+        "if roles[start + candidates.ground_truth[rising[j]]] == SINGLE:",
+        "if roles[start + candidates.ground_truth[rising[j]]] != SINGLE:",
         "open_images::groups_leave_the_hits_of_cocos_rule_as_they_are",
     ),
     (
@@ -185,8 +185,8 @@ MUTANTS = [
     ),
     (
         "matching.match",
-        "fallen = _reached(candidates.iou[group], thresholds, reaches, w) & ~(done | passed)",
-        "fallen = _reached(candidates.iou[group], thresholds, reaches, w) & ~passed",
+        "fallen = _reached(candidates.iou[best[role]], thresholds, reaches, w) & ~(done | passed)",
+        "fallen = _reached(candidates.iou[best[role]], thresholds, reaches, w) & ~passed",
         "open_images::every_bit_of_drawn_scenes",
     ),
     (
@@ -210,8 +210,8 @@ MUTANTS = [
     ),
     (
         "pairs.assign",
-        "if candidates.iou[i] < rule.overlap or (grouped and objects.group[g]):",
-        "if candidates.iou[i] <= rule.overlap or (grouped and objects.group[g]):",
+        "if candidates.iou[i] < rule.overlap or (roles and objects.role[g] != SINGLE):",
+        "if candidates.iou[i] <= rule.overlap or (roles and objects.role[g] != SINGLE):",
         "matches",
     ),
     (

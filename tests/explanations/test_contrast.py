@@ -150,4 +150,4 @@ def test_the_command(capsys, tmp_path):
 
 
 def test_one_model_is_none_too_many(capsys):
-    assert "--why takes two models, not 1" in run(capsys, "compare", TRUTH, FOUND, "--why")[2]
+    assert "a comparison needs two models or more" in run(capsys, "compare", TRUTH, FOUND, "--why")[2]

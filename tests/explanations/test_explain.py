@@ -344,7 +344,8 @@ def test_the_command(capsys, tmp_path):
     truth = detmap.read_coco(TRUTH)
     made = detmap.explain(truth, detmap.read_coco_results(FOUND, truth), "ultralytics", "coco")
     assert json.loads((tmp_path / "e.json").read_text())["shares"] == made.to_dict()["shares"]
-    assert all(sentence in out for sentence in made.sentences())
+    assert made.remarks()
+    assert all(sentence in out for sentence in made.remarks())
     assert out.splitlines()[0].startswith(
         f"AP (bbox): {made.source_value:.4f} under ultralytics, {made.target_value:.4f} under coco"
     )

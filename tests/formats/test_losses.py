@@ -100,7 +100,8 @@ def really_lost(one, other, form):
     missing = [values[order] for name, values in one.fields.items() if name not in other.fields]
     for name in {*one.fields} & {*other.fields}:
         assert (one.fields[name][order] == other.fields[name][again]).all()
-    lost["fields"] = int(np.isfinite(np.array(missing)).any(axis=0).sum()) if missing else 0
+    known = [np.isfinite(values) & (values != -1) for values in missing]  # -1 is how KITTI says that it is unknown
+    lost["fields"] = int(np.any(known, axis=0).sum()) if known else 0
     lost["sizes"] = len(one) if one.box_sizes and not other.box_sizes else 0
     lost["corners"] = len(one) if other.box_sizes and not one.box_sizes else 0
     ids = [dict(zip(table.category_names, table.categories.ids.tolist(), strict=True)) for table in (one, other)]

@@ -481,7 +481,7 @@ def test_labels_of_kittis_tracking(tmp_path):
     assert found.scores.tolist() == [0.75] * 3
     assert detmap.evaluate(truth, found)["AP"] == 1.0
     assert len(detmap.read(tmp_path / "label_02" / "0000.txt", "ground_truth")) == 5
-    made = detmap.convert(tmp_path / "label_02", tmp_path / "truth.json")
+    made = detmap.convert(tmp_path / "label_02", tmp_path / "truth.json", role="ground_truth")
     assert made.lost == {"corners": 5}
 
 

@@ -73,7 +73,7 @@ def test_boxes_that_divide_evenly_keep_every_bit(tmp_path):
     again, lost = through(truth, tmp_path / "set", format="yolo")
     assert {*lost} <= {"order"}
     assert again.category_names == truth.category_names
-    assert detmap.write(found, tmp_path / "found", format="yolo", ground_truth=truth) == {}
+    assert {*detmap.write(found, tmp_path / "found", format="yolo", ground_truth=truth)} <= {"order"}
     results = detmap.read(tmp_path / "found", "detections", ground_truth=again)
     order = np.argsort(found.images.codes, kind="stable")
     assert same_bits(results.boxes, found.boxes[order])

@@ -439,7 +439,6 @@ def test_names_of_images_stay_in_the_folder(tmp_path):
         (["--out", "a.html", "--images", "nowhere"], "the images must lie in a folder"),
         (["--out", "a.html", "--attributes", "nowhere.csv"], "nowhere.csv"),
         (["--out", "a.html", "--bootstrap", "7"], "200"),
-        ([], "--out"),
     ],
 )
 def test_refusals_are_one_line(capsys, tmp_path, monkeypatch, words, message):

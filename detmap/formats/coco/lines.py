@@ -8,7 +8,6 @@ from codecs import BOM_UTF8
 from detmap.formats.registry import unpacked_name
 from detmap.reading.opening import Held
 from detmap.reading.sources import HEAD, head
-from detmap.reading.typed_json import UNREADABLE
 
 #: Maximum length of a first line in bytes.
 _LONGEST_LINE = 1 << 22
@@ -33,6 +32,8 @@ def _begins_with_record(data: bytes, alone: bool) -> bool:
     if not (alone or rest.strip()):
         return False
     import msgspec
+
+    from detmap.reading.typed_json import UNREADABLE
 
     try:
         msgspec.json.decode(line, type=msgspec.defstruct("_Line", [("image_id", msgspec.Raw)], gc=False))

@@ -106,7 +106,7 @@ def compare_files(
     ground_truth, protocol, unknown_images, invalid_boxes, missing_classes, reading, executor, threads, **decisions
         As in `score`.
     results : iterable of FileResult
-        Left out are those with errors, those without the metric, and those from a stream, which cannot be read again.
+        Results with errors, without the metric, or from a stream (which cannot be read again) are left out.
     metric : str, optional
         The metric to test; the first one by default.
     permutations, seed, level, correction

@@ -28,7 +28,7 @@ TIMES = 3.0
 #: Minimum share of a category's objects on images without detections of it.
 LOST = 0.3
 
-#: Minimum ratio of that share among the larger half of the objects to the share among the smaller half.
+#: Minimum ratio of `LOST` shares of the larger half of the objects to the smaller half: defects do not depend on size.
 EVEN = 0.6
 
 #: Minimum share of the objects, on images with detections of their category, that none of them finds.

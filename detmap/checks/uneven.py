@@ -23,7 +23,7 @@ Array = NDArray[Any]
 #: Shares of lowest (or highest) images that a part is tested for: a half finds large parts, a tenth small ones.
 SPLITS = (0.5, 0.1)
 
-#: Minimum share of a part's images among these, for each split.
+#: Minimum share of a part's images that must be among the lowest (or highest), for each of `SPLITS`.
 INSIDE = (0.85, 0.5)
 
 #: Minimum number of images of a part, and of detections of a category that find objects.

@@ -187,7 +187,7 @@ _COUNTED = r"(?<![\w:])1 (\w+)(.*?)(?=: |$)"
 
 
 def _of_one(sentence: str) -> str:
-    """Return a sentence about 1 of several in the singular: "1 box", and "has" where the sentence begins with it."""
+    """Return a plural sentence about 1 record in the singular: "1 boxes have" becomes "1 box has"."""
 
     def single(match: re.Match[str]) -> str:
         noun, rest = match[1], match[2]

@@ -40,7 +40,7 @@ MUTANTS = [
     ),
     (
         "masks._measure_regular",
-        "if bottom > height:  # a run goes on in the next column",
+        "if bottom > height:  # the run continues in the next column",
         "if bottom >= height:",
         "masks_naive::any_string_is_read_as_pycocotools_reads_it masks::every_function_on_random_masks",
     ),

@@ -162,5 +162,5 @@ def compare_files(
             made.p[pairs[i]] = outcome
     if saved is not None:
         tests = {key: made.p[pair] for pair, key in keys.items() if not np.isnan(made.p[pair])}
-        write_atomically(saved, saving.encoded(saving.sealed({"tests": tests})))
+        write_atomically(saved, saving.sealed({"tests": tests}))
     return made

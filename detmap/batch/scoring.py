@@ -391,7 +391,7 @@ def _score_all(
                 document = {**head, **document}  # the name first
             name = f"{names[i]}.json"
             if folder is not None and done.get(name) != document:
-                write_atomically(folder / name, saving.encoded(saving.sealed(document)))
+                write_atomically(folder / name, saving.sealed(document))
             yield FileResult(entries[i], document)
 
 

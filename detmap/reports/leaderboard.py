@@ -15,7 +15,7 @@ from detmap.reports.tables import Table, table
 from detmap.results import cell, is_words, markdown_text, printable, to_markdown, without_nan
 
 #: So many models have a curve on the page, and so many numbers of classes are on it at most: those of the best models.
-_CURVES, _VALUES = 200, 150_000
+CURVES, _VALUES = 200, 150_000
 
 #: So many curves are in front before somebody chooses.
 _CHOSEN = 5
@@ -255,7 +255,7 @@ def _lead(board: Board) -> list[str]:
 
 def _curves(board: Board) -> Plot | None:
     """Return a chart of the models' mean curves; the best ones are in front until others are chosen."""
-    drawn = [(name, curve) for name, curve in zip(board.models, board.curves, strict=False) if curve][:_CURVES]
+    drawn = [(name, curve) for name, curve in zip(board.models, board.curves, strict=False) if curve][:CURVES]
     if not drawn:
         return None
     own = {str(row["model"]): row[board.rank_by] for row in board.rows}
@@ -273,9 +273,14 @@ def _curves(board: Board) -> Plot | None:
     return Plot(f"Precision and recall at IoU {iou:g}", "recall", "precision", says, lines, choose="model")
 
 
+def compared(categories: int) -> int:
+    """Return how many models the page compares by category at most."""
+    return max(_VALUES // max(categories, 1), 2)
+
+
 def _categories(board: Board) -> tuple[dict[str, Any], int]:
     """Return what the page compares by category, and how many models are left out for its size."""
-    most = max(_VALUES // max(len(board.categories), 1), 2)
+    most = compared(len(board.categories))
     values = [[None if one is None else round(one, 6) for one in without_nan(row)] for row in board.values[:most]]
     data = {
         "models": [printable(name) for name in board.models[:most]],

@@ -270,10 +270,10 @@ def _task(ground_truth: GroundTruth, common: _Common, found: Input) -> tuple[str
 def _within_limits(ground_truth: GroundTruth, common: _Common, found: Input) -> tuple[str, dict[str, Any] | None]:
     if common.options.limits is None:
         return _score(ground_truth, common, found)
-    return limited_process.run(common.options.limits, _prepare, _score, (ground_truth, common, found))
+    return limited_process.run(common.options.limits, _prepare, _score, (ground_truth, common), (found,))
 
 
-def _prepare(ground_truth: GroundTruth, common: _Common, *_: object) -> None:
+def _prepare(ground_truth: GroundTruth, common: _Common) -> None:
     """Load what scoring any file needs: match the first object with itself."""
     options = replace(common.options, replicates=0)
     first = nothing(ground_truth, 1)

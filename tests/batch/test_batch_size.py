@@ -12,6 +12,7 @@ from batches import truth as truth
 
 from detmap import batch
 from detmap.batch import saving
+from detmap.batch.finding import file_names
 
 pytestmark = pytest.mark.compiled
 
@@ -97,3 +98,22 @@ def test_rows_are_the_callers_own():
     board = batch.Leaderboard([outcome("a", AP=0.5)])
     board.rows()[0]["model"] = "other"
     assert board.rows()[0]["model"] == "a"
+
+
+def test_names_of_files_are_those_that_trying_one_number_after_the_other_finds():
+    def naive(names):
+        taken, out = set(), []
+        for name in names:
+            candidate, number = name, 1
+            while candidate.lower() in taken:
+                number += 1
+                candidate = f"{name}-{number}"
+            taken.add(candidate.lower())
+            out.append(candidate)
+        return out
+
+    rng = random.Random(0)
+    for _ in range(500):
+        names = [rng.choice(["a", "A", "a-2", "A-2", "a-3", "a-2-2", "_"]) for _ in range(rng.randrange(12))]
+        assert file_names(names) == naive(names)
+    assert file_names(["é", "模", "."]) == ["_", "_-2", "_."]

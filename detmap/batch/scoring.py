@@ -11,6 +11,7 @@ from concurrent.futures import (
 )
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,7 +68,7 @@ class FileResult(Result):
         What the file scores under other rules; empty unless that was asked for.
     """
 
-    def __init__(self, entry: Entry, document: dict[str, Any]) -> None:
+    def __init__(self, entry: Entry, document: dict[str, Any], _packed: bytes | None = None) -> None:
         self.entry = entry
         self.error: str | None = document.get("error")
         parts = document.get("splits", {})
@@ -82,7 +83,7 @@ class FileResult(Result):
         self.identity = {name: str(document[name]) for name in ("key", "content") if name in document}
         self.under: dict[str, Any] = document.get("under", {})
         self._bootstraps = {split: _of_metrics(part) for split, part in ((None, document), *parts.items())}
-        self._packed = saving.packed(document)
+        self._packed = _packed or saving.packed(document)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -181,12 +182,17 @@ class Options:
 
     def key(self, ground_truth: str, content: str, form: str) -> str:
         """Return the key of a result, from the fingerprints of ground truth and file and the name of the file's format."""
+        own = json.dumps([stamps.code(confidence=bool(self.replicates)), ground_truth, content, form])
+        return hashlib.sha256(f"{own[:-1]}, {self._shared[1:]}".encode()).hexdigest()
+
+    @cached_property
+    def _shared(self) -> str:
+        """What the keys of all files are made of, as JSON."""
         made = [self.replicates, self.seed, self.method, self.level] if self.replicates else []
-        parts: list[Any] = [stamps.code(confidence=bool(made)), ground_truth, content, form, self.protocol.to_dict()]
-        parts += [list(self.recorded), made]
+        parts: list[Any] = [self.protocol.to_dict(), list(self.recorded), made]
         parts += [] if self.splits is None else [self.splits.to_list()]
         parts += [] if self.under is None else [["under", self.under, stamps.code(confidence=False, explanations=True)]]
-        return digest(parts)
+        return json.dumps(parts)
 
 
 class _Common(NamedTuple):
@@ -401,7 +407,7 @@ def _score_all(
     arguments = [(whence(one, executor),) for one in inputs]
     with closing(dispatch(executor, threads, truth, _task, common, arguments)) as outcomes:
         for i, outcome in outcomes:
-            name, is_there = f"{names[i]}.json", False
+            name, before = f"{names[i]}.json", None
             head: dict[str, Any] = {"name": entries[i].name, "source": entries[i].path}
             if isinstance(outcome, WithheldError):
                 document = {**head, "error": outcome.said, "error_in_full": outcome.full}
@@ -412,12 +418,13 @@ def _score_all(
             else:
                 key, fresh = outcome
                 if fresh is None:
-                    fresh = saving.unpacked(done[key].get(name) or next(iter(done[key].values())))
-                    is_there = name in done[key] and fresh.items() >= head.items()
+                    before = done[key].get(name)
+                    fresh = saving.unpacked(before or next(iter(done[key].values())))
+                    before = before if fresh.items() >= head.items() else None
                 document = {**head, **fresh, **head}  # the name first
-            if folder is not None and not is_there:
+            if folder is not None and before is None:
                 write_atomically(folder / name, saving.sealed(document))
-            yield FileResult(entries[i], document)
+            yield FileResult(entries[i], document, before)
 
 
 def make_folder(path: Path) -> Path:

@@ -20,8 +20,9 @@ from detmap.data.notices import describe
 from detmap.errors import MissingDependencyError, OptionError, UnknownMetricError, shorten
 from detmap.system.whole_files import write
 
-#: Types of values that JSON supports; floats must be finite.
-_PLAIN = frozenset((float, int, str, bool, type(None)))
+#: Types of values that JSON has; of floats those that are finite.
+_SURE = frozenset((int, str, bool, type(None)))
+_PLAIN = frozenset((*_SURE, float))
 
 
 class Intervals(Protocol):
@@ -222,6 +223,8 @@ def without_nan(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return without_nan(value.tolist())
     if isinstance(value, list | tuple):
+        if _SURE.issuperset(map(type, value)):  # as nearly all lists are that are not of floats
+            return list(value)
         return [without_nan(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()

@@ -207,6 +207,35 @@ def many_files(title: str, files: int, options: Options) -> list[Line]:
     return [Line(title, seconds, "seconds"), Line("… memory added", added, "bytes")]
 
 
+def leaderboards(counts: tuple[int, ...], options: Options) -> list[Line]:
+    """`detmap batch` of many files of 5,000 detections, as a process: a leaderboard, and one with nothing left to do."""
+    folder, counts = options.folder / "leaderboards", (10,) if options.quick else counts
+    paths = write_batch(folder, detector(50, 100, 80, False), max(counts))
+    lines = []
+    for count in counts:
+        (folder / "models.csv").write_text("\n".join(["path", *paths[:count]]) + "\n")
+        command = ["batch", str(folder / "ground_truth.json"), str(folder / "models.csv"), "--quiet"]
+        command += ["--out", str(folder / f"board{count}")]
+        for what, more in ((f"`detmap batch`, {count:,} files × 5,000 detections", []), ("… `--resume`", ["--resume"])):
+            runs = []
+            for _ in range(1 if options.quick or count > 1000 else 3):
+                launch = [sys.executable, "-c", LAUNCHER, sys.executable, "-m", "detmap", *command, *more]
+                before = os.times()
+                said = subprocess.run(launch, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout.splitlines()[-1]
+                after = os.times()
+                processor = sum(after[2:4]) - sum(before[2:4])
+                runs.append((processor, *json.loads(said)))
+            print(f"  {count} {more}: {runs}", file=sys.stderr)
+            processor, elapsed, peak = map(statistics.median, zip(*runs, strict=True))
+            lines += [
+                Line(
+                    what, {OURS: elapsed}, "seconds", [f"{1000 * processor / count:.1f} ms of processor time per file"]
+                ),
+                Line("… its peak memory", {OURS: peak}, "bytes"),
+            ]
+    return lines
+
+
 def resampled(title: str, command: str, replicates: int, options: Options) -> list[Line]:
     """Replicates or permutations of metrics and of every category, of what is loaded already."""
     folder = options.folder / "bootstrap"
@@ -315,6 +344,7 @@ ROWS = [
     *(Row(kind, partial(shapes, kind)) for kind in ("masks", "keypoints", "boundary")),
     *(Row(name, partial(rankings, name)) for name in ("distances", "features", "runs", "files", "codes", "samples")),
     Row("batch", partial(many_files, "20 files × 500,000 detections, one ground truth", 20)),
+    Row("leaderboards", partial(leaderboards, (10, 100, 1000))),
     Row("bootstrap", partial(resampled, "1,000 bootstrap replicates over 500,000 detections", "bootstrap", 1000)),
     Row("permutations", partial(resampled, "5,000 permutations of two models with 500,000 each", "permute", 5000)),
     Row("explain", explanations),

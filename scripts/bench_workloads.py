@@ -52,7 +52,9 @@ def write_batch(folder: Path, arrays: dict[str, np.ndarray], files: int) -> list
     rng = np.random.default_rng(2)
     paths = []
     for i in range(files):
-        scores = np.round(np.clip(arrays["dt_scores"] + rng.normal(0, 0.01 * i, arrays["dt_scores"].size), 0, 1), 5)
+        scores = np.round(
+            np.clip(arrays["dt_scores"] + rng.normal(0, 0.2 * i / files, arrays["dt_scores"].size), 0, 1), 5
+        )
         paths.append(str(folder / f"{i}.json"))
         noisy = {**arrays, "dt_scores": scores, "dt_boxes": np.round(arrays["dt_boxes"], 2)}
         Path(paths[-1]).write_text(json.dumps(to_coco(noisy)[1]))

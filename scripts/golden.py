@@ -37,8 +37,8 @@ DATA = ROOT.parent / "shared" / "data"
 FORMATS = ("table", "json", "csv", "markdown")
 Made = Iterator[tuple[str, bytes]]
 
-#: The key of a result in a file of ``detmap batch``, and those of the tests of pairs.
-_KEYS = re.compile(rb'"key": "[0-9a-f]{64}"|"[0-9a-f]{64}":')
+#: The key and the seal of a result in a file of ``detmap batch``, and the keys of the tests of pairs.
+_KEYS = re.compile(rb'"(?:key|seal)": "[0-9a-f]{64}"|"[0-9a-f]{64}":')
 
 
 def command(*words: str) -> bytes:

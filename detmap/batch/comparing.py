@@ -41,15 +41,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-def _test_pair(
-    ground_truth: GroundTruth,
-    pair: tuple[tuple[Input, str | None], tuple[Input, str | None]],
-    options: Options,
-    metric: str,
-    permutations: int,
-) -> float:
+def _test_pair(ground_truth: GroundTruth, common: tuple[Options, str, int], *pair: tuple[Input, str | None]) -> float:
     """Return the p-value of the difference between two files by a metric; NaN where they were scored on other classes."""
-    # Each file comes with the fingerprint of what was scored, if known. The metric may belong to a split.
+    # Of each file there is the fingerprint of what was scored, if it is known. The metric may be one of a split.
+    options, metric, permutations = common
     first, second = (_tally_again(ground_truth, found, content, options) for found, content in pair)
     metric, first, second = _of_split(metric, options.splits, first, second)
     if first.categories != second.categories:
@@ -141,7 +136,7 @@ def compare_files(
     parts += [] if splits is None else [splits.to_list()]
     keys = {}  # saved tests of pairs whose file contents are known
     for pair in made.p:
-        contents = [entries[one].document.get("key") for one in pair]
+        contents = [entries[one].identity.get("key") for one in pair]
         if None not in contents:
             keys[pair] = digest([*contents, *parts])
     saved = None if out is None else Path(out) / "tests.json"
@@ -151,16 +146,17 @@ def compare_files(
     made.p.update({pair: known[key] for pair, key in keys.items() if key in known})
     pairs = [pair for pair in made.p if made.could_tell and keys.get(pair) not in known]
     both = {
-        one.entry.name: (whence(one.entry.input(options.reading), executor), one.document.get("content"))
+        one.entry.name: (whence(one.entry.input(options.reading), executor), one.identity.get("content"))
         for one in scored
     }
-    arguments = [((both[a], both[b]), options, name, made.permutations) for a, b in pairs]
-    with closing(dispatch(executor, threads, ground_truth, _test_pair, arguments)) as outcomes:
+    common = (options, name, made.permutations)
+    arguments = [(both[a], both[b]) for a, b in pairs]
+    with closing(dispatch(executor, threads, ground_truth, _test_pair, common, arguments)) as outcomes:
         for i, outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome if isinstance(outcome, DetmapError) else DetmapError(one_line(outcome))
             made.p[pairs[i]] = outcome
     if saved is not None:
         tests = {key: made.p[pair] for pair, key in keys.items() if not np.isnan(made.p[pair])}
-        write_atomically(saved, saving.encoded(saving.sealed({"tests": tests})))
+        write_atomically(saved, saving.sealed({"tests": tests}))
     return made

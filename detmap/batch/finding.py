@@ -90,11 +90,12 @@ def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[
             yield name, listed, tags, None
         return
     known: dict[str, Input] = {}
+    endings = registry.suffixes()
 
     def is_one(path: str) -> bool:
         """Return whether a path as a whole holds the detections of one model; a file is judged by its name."""
         if not os.path.isdir(path):
-            return path.endswith(registry.suffixes())
+            return path.endswith(endings)
         known[path] = Input(path, "detections")
         return known[path].known is not None
 
@@ -102,9 +103,7 @@ def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[
         inside = sorted(os.path.join(path, name) for name in os.listdir(path))
         paths = _without_streams(one for one in inside if is_one(one) and not _is_own(one))
         if not paths:
-            raise OptionError(
-                f"no files of predictions in {shorten(path)}: they end in {', '.join(registry.suffixes())}"
-            )
+            raise OptionError(f"no files of predictions in {shorten(path)}: they end in {', '.join(endings)}")
     elif glob.has_magic(path) and not os.path.lexists(path):
         paths = _without_streams(sorted(glob.glob(path, recursive=True)))
         if not paths:
@@ -170,14 +169,15 @@ def _manifest(path: str) -> Iterator[tuple[str | None, str, Mapping[str, str]]]:
 def file_names(names: Sequence[str]) -> list[str]:
     """Return a distinct file name for every name, valid on any file system, also case-insensitive ones."""
     taken: set[str] = set()
+    tried: Counter[str] = Counter()  # how many names of a base have been looked at
     out = []
     for name in names:
         base = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:100]
         base = "_" + base if not base or base[0] in ".-" else base
-        candidate, number = base, 1
+        candidate, alike = base, base.lower()
         while candidate.lower() in taken:
-            number += 1
-            candidate = f"{base}-{number}"
+            tried[alike] += 1
+            candidate = f"{base}-{tried[alike] + 1}"
         taken.add(candidate.lower())
         out.append(candidate)
     return out

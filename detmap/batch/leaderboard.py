@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
-import re
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property, partial
@@ -75,7 +72,7 @@ class Leaderboard:
         scored = [one for one in self.results if not one.error]
         if scored:
             check_hidden(self.hide, self.splits)
-        known = self._allowed()
+        known = self._allowed
         metric = self.rank_by or default_metric(known, self.splits)
         if scored and metric not in known:
             raise OptionError(f"cannot rank by {shorten(metric)}; one of: {', '.join(known[:30])}")
@@ -83,20 +80,22 @@ class Leaderboard:
         object.__setattr__(self, "rank_by", metric)
         object.__setattr__(self, "results", order)
 
-    @property
+    @cached_property
     def splits(self) -> list[str]:
         """The splits of the images, hidden ones included."""
         return _in_all([dict.fromkeys(one.splits) for one in self.results])
 
+    @cached_property
     def _shown(self) -> list[str]:
-        """Return the metrics to show: those requested, or all, without those of hidden splits."""
-        allowed, ranked = self._allowed(), str(self.rank_by)
+        """The metrics that are shown: those that were asked for, or all, without those of hidden splits."""
+        allowed, ranked = self._allowed, str(self.rank_by)
         if not self.metrics:
             return allowed
         return [one for one in dict.fromkeys((ranked, *self.metrics)) if one in allowed]
 
+    @cached_property
     def _allowed(self) -> list[str]:
-        """Return the metrics of the results, without those of hidden splits."""
+        """The metrics of the results, without those of hidden splits."""
         every = _in_all([one for one in self.results if not one.error])
         hidden = set(self.hide)
         of = {metric: split_of(metric, self.splits) for metric in every}
@@ -118,9 +117,9 @@ class Leaderboard:
         computed.
         """
         found = {
-            one.entry.name: one.document["under"]
+            one.entry.name: one.under
             for one in self.results
-            if not one.error and one.document.get("under", {}).get("metric") == self.rank_by
+            if not one.error and one.under.get("metric") == self.rank_by
         }
         if len(found) < 2:
             return []
@@ -149,13 +148,13 @@ class Leaderboard:
         return rows
 
     def sentences(self) -> list[str]:
-        """Return sentences about the tests and intervals."""
-        made = next((one.document["bootstrap"] for one in self.results if "bootstrap" in one.document), None)
+        """Return what was tested and estimated, in words."""
+        made = next((one.bootstrap for one in self.results if one.bootstrap), None)
         said = [] if self.tests is None else self.tests.sentences(counted=not self.discreet)
         if made is not None:
             images = {one.images(str(self.rank_by)) for one in self.results} - {None}
             counted = len(images) == 1 and not self.discreet
-            unit = next(one.unit for one in self.results if "bootstrap" in one.document)
+            unit = next(one.unit for one in self.results if one.bootstrap)
             of = f"; {images.pop():,} {unit} with something to find" if counted else ""
             said += [made["sentence"] + of, BIAS]
         if self.orders:
@@ -163,7 +162,7 @@ class Leaderboard:
                 f"survives: whether a model stays above the next one by {self.rank_by} under other conventions, score cuts, "
                 "caps, thresholds and orders of equal scores; equal: there is no order"
             )
-        scored = [one for one in self.results if "bootstrap" in one.document]
+        scored = [one for one in self.results if one.bootstrap]
         reasons = {one.no_interval(str(self.rank_by)) for one in scored}
         if scored and "" not in reasons:
             # the reasons tell how many images there are
@@ -173,10 +172,14 @@ class Leaderboard:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per file: rank, model, tags, metrics, interval of what is ranked by, group, notices, and error."""
+        return [{**row} for row in self._rows]
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
         scored = [one for one in self.results if not one.error]
-        metrics = self._shown()
+        metrics = self._shown
         tags = list(dict.fromkeys(tag for one in self.results for tag in one.entry.tags))
-        with_interval = any("bootstrap" in one.document for one in scored)
+        with_interval = any(one.bootstrap for one in scored)
         with_notices = any(one.notices for one in scored) and self.notices_may_be_shown
         survival = {
             one["first"]: "yes"
@@ -186,13 +189,14 @@ class Leaderboard:
             else f"no: {one['held']} of {one['tried']}"
             for one in self.orders
         }
-        better: list[float] = []
+        rank, before = 0, float("nan")
         rows = []
-        for one in self.results:
+        for place, one in enumerate(
+            self.results, 1
+        ):  # the best first: equal values share the rank of the first of them
             value = one.get(str(self.rank_by), float("nan"))
-            row: dict[str, Any] = {"rank": "" if np.isnan(value) else 1 + sum(other > value for other in better)}
-            better.append(value)
-            row["model"] = one.entry.name
+            rank, before = (rank if value == before else place), value
+            row: dict[str, Any] = {"rank": "" if np.isnan(value) else rank, "model": one.entry.name}
             if self.orders:
                 row["survives"] = survival.get(one.entry.name, "")
             if with_interval:
@@ -224,7 +228,7 @@ class Leaderboard:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the categories as plain values."""
-        shown = self._shown()
+        shown = self._shown
         tests: dict[str, Any] | None = None
         if self.tests is not None:
             tests = self.tests.to_dict()
@@ -250,26 +254,26 @@ class Leaderboard:
                     "notices": dict(one.notices) if self.notices_may_be_shown else {},
                     "error": one.error,
                 }
-                for one, row in zip(self.results, self.rows(), strict=True)
+                for one, row in zip(self.results, self._rows, strict=True)
             ],
         }
 
     def table(self) -> list[dict[str, Any]]:
         """Return `rows` for a person to read: without empty columns, errors (see `errors`) and too many classes."""
-        rows = self.rows()
-        empty = {""}, {"", "–"}  # a sentence tells of an interval that no model has
+        rows = self._rows
+        empty = {""}, {"", "–"}  # an interval that no model has is told in a sentence
         ends = (f"{self.rank_by} low", f"{self.rank_by} high")
         shown = [
             name
             for name in (rows[0] if rows else ())
-            if name != "error" and not {results.cell(row[name]) for row in rows} <= empty[name in ends]
+            if name != "error" and any(results.cell(row[name]) not in empty[name in ends] for row in rows)
         ]
         if self.metrics:
             return [{name: row[name] for name in shown} for row in rows]
         classes = [name for name in shown if name.startswith("AP_") and name != self.rank_by]
         hidden = set(classes) if len(classes) > 8 else set()
-        if self.splits:  # the metric that is ranked by, for each split and for all images
-            metrics, ranked = set(self._shown()), str(self.rank_by)
+        if self.splits:  # of each split, and of all images, what is ranked by
+            metrics, ranked = set(self._shown), str(self.rank_by)
             plain = ranked.partition(":")[2] if split_of(ranked, self.splits) else ranked
             hidden = metrics - set(of_splits([plain], self.splits))
         return [{name: row[name] for name in shown if name not in hidden} for row in rows]
@@ -302,7 +306,7 @@ class Leaderboard:
         folder = make_folder(Path(out))
         text = page.markdown(self.table(), self.errors(), self.title, self.notices(), self.doubts())
         made = {
-            "csv": results.to_csv(self.rows()).encode("utf-8", "backslashreplace"),
+            "csv": results.to_csv(self._rows).encode("utf-8", "backslashreplace"),
             "json": encoded(self.to_dict()),
             "md": text.encode("utf-8", "backslashreplace"),
         }
@@ -329,27 +333,25 @@ class Leaderboard:
     def _html(self, links: Mapping[str, str] | None = None) -> bytes:
         scored = [one for one in self.results if not one.error]
         split = split_of(str(self.rank_by), self.splits)
-        found = [{(row["category_id"], str(row["category"])): row for row in one.rows(split)} for one in scored]
-        keys = _in_all(found)
+        classes = _Classes.of(scored, split)
         of_category = next((one.of_category for one in scored), "AP")
         rows = self.table()
         ends = {f"{self.rank_by} low", f"{self.rank_by} high"}
-        metrics = self._shown()
-        objects = {key: int(row["positives"]) for rows in found for key, row in rows.items() if "positives" in row}
+        metrics = self._shown
         made = page.Board(
             rank_by=str(self.rank_by),
             rows=[{name: value for name, value in row.items() if name not in ends} for row in rows],
             metrics=metrics,
             intervals=[one.intervals(metrics) for one in self.results],
-            level=next((one.document["bootstrap"]["level"] for one in scored if "bootstrap" in one.document), 0.95),
+            level=next((one.bootstrap["level"] for one in scored if one.bootstrap), 0.95),
             errors=self.errors(),
             notices=self.notices(),
             models=[one.entry.name for one in scored],
-            categories=[name for _, name in keys],
-            values=[[one[key][of_category] if key in one else None for key in keys] for one in found],
+            categories=[name for _, name in classes.keys],
+            values=classes.values,
             of_category=of_category,
-            objects=[] if self.discreet or len(objects) < len(keys) else [objects[key] for key in keys],
-            curves=[one.part(split).get("curve") for one in scored],
+            objects=[] if self.discreet else classes.objects,
+            curves=classes.curves,
             facts=self._facts(scored, split),
             files=[] if self.discreet else self._files(),
             sentences=self.sentences(),
@@ -386,13 +388,13 @@ class Leaderboard:
         return [(name, said) for name, said in [*told, ("Made", f"with detmap {detmap.__version__}")] if said]
 
     def _files(self) -> list[dict[str, str]]:
-        """Return the file of each model, and the hash of its content where known."""
-        known = any("content" in one.document for one in self.results)
+        """Return of each model its file, and the hash of its content where that is known."""
+        known = any("content" in one.identity for one in self.results)
         return [
             {
                 "model": one.entry.name,
                 "file": one.entry.path,
-                **({"content": str(one.document.get("content", ""))} if known else {}),
+                **({"content": one.identity.get("content", "")} if known else {}),
             }
             for one in self.results
         ]
@@ -404,9 +406,49 @@ class Leaderboard:
         except ImportError:
             raise MissingDependencyError("pyarrow", "parquet", "leaderboard.parquet") from None
         buffer = io.BytesIO()
-        rows = [{k: (None if k == "rank" and v == "" else v) for k, v in row.items()} for row in self.rows()]
+        rows = [{k: (None if k == "rank" and v == "" else v) for k, v in row.items()} for row in self._rows]
         pq.write_table(pa.Table.from_pylist([{_utf8(k): _utf8(v) for k, v in row.items()} for row in rows]), buffer)
         return buffer.getvalue()
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """What the page shows of the classes of models, as far as it has room; every document is unpacked once."""
+
+    #: Id and name of each class that a model was scored on.
+    keys: list[tuple[Any, str]]
+    #: The value of each, by model, of the first models.
+    values: list[list[float | None]]
+    #: The number of objects of each; empty where it is not known of all.
+    objects: list[int]
+    #: The mean curve of the first models that have one.
+    curves: list[dict[str, Any] | None]
+
+    @classmethod
+    def of(cls, scored: Sequence[FileResult], split: str | None) -> _Classes:
+        """Read them from the documents of models, the best first."""
+        found: list[dict[tuple[Any, str], float | None]] = []
+        every: dict[tuple[tuple[Any, str], ...], None] = {}
+        objects: dict[tuple[Any, str], int] = {}
+        curves: list[dict[str, Any] | None] = []
+        drawn = 0
+        for one in scored:
+            part = one.part(split)
+            rows = {(row["category_id"], str(row["category"])): row for row in part.get("per_category", ())}
+            every[tuple(rows)] = None
+            objects |= {key: int(row["positives"]) for key, row in rows.items() if "positives" in row}
+            if len(found) < page.compared(len(rows)):
+                found.append({key: row[one.of_category] for key, row in rows.items()})
+            if drawn < page.CURVES:
+                curves.append(part.get("curve"))
+                drawn += curves[-1] is not None
+        keys = _in_all(list(every))
+        return cls(
+            keys,
+            [[own.get(key) for key in keys] for own in found],
+            [] if len(objects) < len(keys) else [objects[key] for key in keys],
+            curves,
+        )
 
 
 def _utf8(value: Any) -> Any:
@@ -440,11 +482,11 @@ def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
     return moderate if first.endswith("_easy") and moderate in able else first
 
 
-def _in_all(mappings: Sequence[Mapping[T, Any]]) -> list[T]:
-    """Return the union of the keys of all mappings, those of the longest first: where classes are skipped, some have
+def _in_all(given: Sequence[Collection[T]]) -> list[T]:
+    """Return the keys of all that is given, each once: those of the longest first. Where classes are skipped, some have
     fewer.
     """
-    return list(dict.fromkeys(key for one in sorted(mappings, key=len, reverse=True) for key in one))
+    return list(dict.fromkeys(key for one in sorted(given, key=len, reverse=True) for key in one))
 
 
 def _place(one: FileResult, metric: str) -> tuple[int, float]:

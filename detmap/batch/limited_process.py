@@ -1,4 +1,4 @@
-"""A task in a process of its own, which ends when it reaches a limit of time or memory."""
+"""Tasks in processes of their own, each of which ends when it reaches a limit of time or memory."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import json
 import math
 import os
 import pickle
-import struct
+import queue
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any, TypeVar
 
 from detmap import plugins
@@ -22,8 +26,10 @@ from detmap.system import parallel
 
 T = TypeVar("T")
 
-_TICK = 0.02  # seconds between two checks of the process
-_HEAD = struct.Struct("<q")  # the header of the output: the memory in use before the task begins
+_TICK = 0.02  # seconds between two looks at the process
+_FORKS = sys.platform == "linux"  # elsewhere a process that has loaded libraries is not safe to fork
+_DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl
+_own = threading.local()
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from detmap.batch.limited_process import main; main()"
 )
@@ -86,79 +92,159 @@ def _resident(process: int | str) -> int:
         return 0
 
 
-def run(limits: Limits, prepare: Callable[..., object], task: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-    """Return ``task(*arguments)``, computed in a process of its own. Raises `LimitError` where it reaches a limit,
+def run(
+    limits: Limits,
+    prepare: Callable[..., object],
+    task: Callable[..., T],
+    shared: tuple[Any, ...],
+    arguments: tuple[Any, ...],
+) -> T:
+    """Return ``task(*shared, *arguments)``, computed in a process of its own. Raises `LimitError` where it reaches a limit,
     `DetmapError` where the process ends without a result; and whatever the task raises.
 
-    The clock starts, and memory counts, when ``prepare(*arguments)`` has loaded what every task needs. `prepare`, `task` and
-    `arguments` are pickled.
+    The process is a fork of one that has called ``prepare(*shared)`` to load what every task needs, and that serves this
+    thread until something else is shared. The clock starts, and memory counts, with the fork. All arguments are pickled.
     """
-    parcel = pickle.dumps((prepare, task, arguments), pickle.HIGHEST_PROTOCOL)
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as made:
-        pickle.dump((plugins.loaded(), parallel.thread_count(None), parcel), given)
-        given.seek(0)
-        process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)], stdin=given, stdout=made, stderr=subprocess.DEVNULL
-        )
-        try:
-            _watch(process, made, limits)
-        finally:
-            process.kill()
-            process.wait()
-        made.seek(_HEAD.size)
-        try:
-            good, outcome = pickle.load(made)
-        except (EOFError, pickle.UnpicklingError):
-            how = f"signal {-process.returncode}" if process.returncode < 0 else f"code {process.returncode}"
-            raise DetmapError(f"its process ended without a result ({how}): was there enough memory?") from None
+    server: _Server | None = getattr(_own, "server", None)
+    if server is None or not server.serves(prepare, task, shared):
+        server = _own.server = _Server(prepare, task, shared)
+    try:
+        good, outcome = pickle.loads(server.outcome(limits, arguments))
+    except BaseException:
+        server.close()
+        _own.server = None
+        raise
     if not good:
         raise outcome
     found: T = outcome
     return found
 
 
-def _watch(process: subprocess.Popen[bytes], made: IO[bytes], limits: Limits) -> None:
-    """Wait until a process ends; raise `LimitError` when it exceeds a limit."""
-    begun, before = 0.0, None
-    while True:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_TICK)
-            return
-        if parallel.stop_flag()[0]:
-            raise parallel.Stopped
-        if before is None:
-            begun, before = time.monotonic(), _at_its_beginning(made)
-        else:
-            limits.check(begun, _resident(process.pid) - before if limits.memory else 0)
+class _Server:
+    """A process that is ready for tasks, and forks for each of them; where there is no fork it runs them itself."""
+
+    def __init__(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> None:
+        self._serves = (prepare, task, *shared)
+        command = [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        self._said: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=_listen, args=(self._process.stdout, self._said), daemon=True).start()
+        self.close = weakref.finalize(self, _end, self._process)
+        parcel = pickle.dumps((prepare, task, shared), pickle.HIGHEST_PROTOCOL)
+        self._send((plugins.loaded(), parallel.thread_count(None), parcel))
+
+    def serves(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> bool:
+        """Return whether it was made for that task and these very objects."""
+        wanted = (prepare, task, *shared)
+        return len(wanted) == len(self._serves) and all(a is b for a, b in zip(wanted, self._serves, strict=True))
+
+    def outcome(self, limits: Limits, arguments: tuple[Any, ...]) -> bytes:
+        """Return what comes of a task, pickled: whether it is a result, and that or the error."""
+        self._send(arguments)
+        process, before = self._wait(lambda: None)
+        begun = time.monotonic()
+        data: bytes | None
+        data, status = self._wait(lambda: limits.check(begun, _resident(process) - before if limits.memory else 0))
+        if data is None:
+            raise _ended(status)
+        return data
+
+    def _send(self, message: object) -> None:
+        assert self._process.stdin is not None
+        with suppress(OSError):  # it has ended, which the queue tells
+            pickle.dump(message, self._process.stdin)
+            self._process.stdin.flush()
+
+    def _wait(self, check: Callable[[], None]) -> Any:
+        """Return the next message of the process; `check` is called now and then."""
+        while True:
+            with suppress(queue.Empty):
+                message = self._said.get(timeout=_TICK)
+                if message is None:
+                    raise _ended(self._process.wait())
+                return message
+            if parallel.stop_flag()[0]:
+                raise parallel.Stopped
+            check()
 
 
-def _at_its_beginning(made: IO[bytes]) -> int | None:
-    """Return the memory that a process reports as its task begins; None before that."""
-    if not hasattr(os, "pread"):  # such systems cannot limit memory
-        return 0 if os.fstat(made.fileno()).st_size else None
-    # not a seek, which would move the position at which the process writes
-    head = os.pread(made.fileno(), _HEAD.size, 0)
-    return int(_HEAD.unpack(head)[0]) if len(head) == _HEAD.size else None
+def _ended(status: int) -> DetmapError:
+    how = f"signal {-status}" if status < 0 else f"code {status}"
+    return DetmapError(f"its process ended without a result ({how}): was there enough memory?")
+
+
+def _listen(stream: IO[bytes], said: queue.SimpleQueue[Any]) -> None:
+    """Put the messages of a process into a queue, and None after the last."""
+    with suppress(EOFError, OSError, pickle.UnpicklingError), stream:
+        while True:
+            said.put(pickle.load(stream))
+    said.put(None)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process; the one that it has forked dies with it."""
+    process.kill()
+    process.wait()
+    with suppress(OSError):
+        process.stdin.close()  # type: ignore[union-attr]
 
 
 def main() -> None:
-    """Run the task from standard input, and write its outcome to standard output."""
-    with os.fdopen(os.dup(1), "wb") as out:
-        os.dup2(2, 1)  # keep what the task prints out of the result
+    """Serve the tasks that standard input holds, and write what comes of them to standard output."""
+    with os.fdopen(os.dup(1), "wb") as out, suppress(EOFError):
+        os.dup2(2, 1)  # printed text is no part of a result
         modules, threads, parcel = pickle.load(sys.stdin.buffer)
         plugins.load(modules)
-        prepare, task, arguments = pickle.loads(parcel)
-        with parallel.limited(threads):
-            with suppress(Exception):  # the task itself raises the error
-                prepare(*arguments)
-            out.write(_HEAD.pack(_resident("self")))
+        prepare, task, shared = pickle.loads(parcel)
+        with suppress(Exception), parallel.limited(1):  # the task will say what is wrong; a thread would not be forked
+            prepare(*shared)
+        while True:
+            arguments = pickle.load(sys.stdin.buffer)
+            with tempfile.TemporaryFile() as made:
+                status = _run(partial(task, *shared, *arguments), threads, made, out)
+                made.seek(0)
+                pickle.dump((None if status else made.read(), status), out)
             out.flush()
-            try:
-                outcome: tuple[bool, Any] = True, task(*arguments)
-            except Exception as error:
-                outcome = False, error
-        try:
-            data = pickle.dumps(outcome)
-        except Exception:  # exceptions may hold anything
-            data = pickle.dumps((False, DetmapError(f"{type(outcome[1]).__name__}: {shorten(str(outcome[1]), 300)}")))
-        out.write(data)
+
+
+def _run(task: Callable[[], object], threads: int, made: IO[bytes], out: IO[bytes]) -> int:
+    """Run a task in a process, of which `out` is told, and write what comes of it to a file; return its exit status."""
+    before, server = _resident("self"), os.getpid()
+    process = os.fork() if _FORKS else 0
+    if process or not _FORKS:
+        pickle.dump((process or server, before), out)
+        out.flush()
+    if process:
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    try:
+        if _FORKS:
+            import ctypes
+
+            ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
+            if os.getppid() != server:  # it was killed meanwhile
+                os._exit(1)
+        with parallel.limited(threads):
+            made.write(_outcome_of(task))
+            made.flush()
+    except BaseException:
+        if not _FORKS:
+            raise
+        os._exit(1)
+    if _FORKS:
+        os._exit(0)
+    return 0
+
+
+def _outcome_of(task: Callable[[], object]) -> bytes:
+    """Return what comes of a task, pickled: whether it is a result, and that or the error."""
+    try:
+        outcome: tuple[bool, Any] = True, task()
+    except Exception as error:
+        outcome = False, error
+    try:
+        return pickle.dumps(outcome)
+    except Exception:  # whatever an exception holds
+        text = f"{type(outcome[1]).__name__}: {shorten(str(outcome[1]), 300)}"
+        return pickle.dumps((False, DetmapError(text)))

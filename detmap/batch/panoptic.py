@@ -117,7 +117,7 @@ class PanopticFiles:
                     document["bootstrap"] = bootstrap(result, replicates, seed, method=method).to_dict(level)
             plain = without_nan(document)
             if folder is not None:
-                write_atomically(folder / f"{name}.json", saving.encoded(saving.sealed(plain)))
+                write_atomically(folder / f"{name}.json", saving.sealed(plain))
             yield FileResult(entry, plain)
 
     def compare(

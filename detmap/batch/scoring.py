@@ -11,8 +11,9 @@ from concurrent.futures import (
 )
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -55,14 +56,20 @@ class FileResult(Result):
         Name, path and tags.
     error : str or None
         One line that says why the file has no metrics.
-    document : dict
-        Everything about the file, as in ``results/NAME.json``; undefined values are None.
     splits : list of str
         The splits of the images; the metric *m* of one is called ``split:m``.
+    iou_type : str or None
+        The kind of shape that was compared, or "panoptic"; None for a file that could not be scored.
+    of_category : str
+        The metric that stands for a category: ``PQ`` of panoptic segmentation, else ``AP``.
+    identity : dict of str to str
+        ``key``, of all that decides the result, and ``content``, the hash of the file, where results are kept.
+    under : dict
+        What the file scores under other rules; empty unless that was asked for.
     """
 
-    def __init__(self, entry: Entry, document: dict[str, Any]) -> None:
-        self.entry, self.document = entry, document
+    def __init__(self, entry: Entry, document: dict[str, Any], _packed: bytes | None = None) -> None:
+        self.entry = entry
         self.error: str | None = document.get("error")
         parts = document.get("splits", {})
         self.splits = list(parts)
@@ -71,10 +78,27 @@ class FileResult(Result):
             f"{split}:{name}": value for split, part in parts.items() for name, value in part["metrics"].items()
         }
         super().__init__({k: float("nan") if v is None else v for k, v in metrics.items()}, document.get("notices"))
+        self.iou_type = None if self.error else str(document.get("task") or _kind_in(document))
+        self.of_category = "PQ" if "task" in document else "AP"
+        self.identity = {name: str(document[name]) for name in ("key", "content") if name in document}
+        self.under: dict[str, Any] = document.get("under", {})
+        self._bootstraps = {split: _of_metrics(part) for split, part in ((None, document), *parts.items())}
+        self._packed = _packed or saving.packed(document)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Everything about the file, as in ``results/NAME.json``; undefined values are None. A copy for each caller."""
+        return saving.unpacked(self._packed)
+
+    @property
+    def bootstrap(self) -> dict[str, Any]:
+        """What the bootstrap tells of all images, without that of categories; empty without one."""
+        return self._bootstraps[None]
 
     def part(self, split: str | None) -> dict[str, Any]:
-        """Return the record of a split, or of all images for None: metrics, per_category and bootstrap."""
-        found: dict[str, Any] = self.document if split is None else self.document.get("splits", {}).get(split, {})
+        """Return what is known of a split, None for all images: metrics, per_category and bootstrap."""
+        document = self.document
+        found: dict[str, Any] = document if split is None else document.get("splits", {}).get(split, {})
         return found
 
     def rows(self, split: str | None = None) -> list[dict[str, Any]]:
@@ -84,18 +108,6 @@ class FileResult(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return `document`."""
         return self.document
-
-    @property
-    def iou_type(self) -> str | None:
-        """The kind of shape that was compared, or "panoptic"; None for a file that could not be scored."""
-        if self.error or "task" in self.document:
-            return None if self.error else str(self.document["task"])
-        return str(self.document.get("protocol", {}).get("iou_type", COCO.iou_type))
-
-    @property
-    def of_category(self) -> str:
-        """The metric that stands for a category: ``PQ`` of panoptic segmentation, else ``AP``."""
-        return "PQ" if "task" in self.document else "AP"
 
     def interval(self, metric: str) -> tuple[float, float]:
         """Return the confidence interval of a metric; NaN where none was made."""
@@ -114,8 +126,8 @@ class FileResult(Result):
 
     @property
     def unit(self) -> str:
-        """What the intervals resample: "images", or "clusters" of them."""
-        return "clusters" if "clusters" in self.document.get("bootstrap", {}) else "images"
+        """What intervals draw: "images", or "clusters" of them."""
+        return "clusters" if "clusters" in self.bootstrap else "images"
 
     def images(self, metric: str) -> int | None:
         """Return how many images, or clusters, with objects an interval is computed from; None without a bootstrap."""
@@ -130,13 +142,23 @@ class FileResult(Result):
         """Return an entry of the bootstrap for a metric; None where there is none."""
         split = split_of(metric, self.splits)
         name = metric if split is None else metric.partition(":")[2]
-        return self.part(split).get("bootstrap", {}).get(what, {}).get(name)
+        return self._bootstraps.get(split, {}).get(what, {}).get(name)
 
     def __repr__(self) -> str:
         if self.error:
             return f"<FileResult: {self.entry.name}: {self.error}>"
         metric = next(iter(self))
         return f"<FileResult: {self.entry.name}: {metric} {self[metric]:.4f} ({self.iou_type})>"
+
+
+def _kind_in(document: dict[str, Any]) -> str:
+    """Return the kind of shape that a document's protocol compares."""
+    return str(document.get("protocol", {}).get("iou_type", COCO.iou_type))
+
+
+def _of_metrics(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the bootstrap in a document, or in a split of one, tells of metrics; empty without one."""
+    return {name: told for name, told in part.get("bootstrap", {}).items() if name != "per_category"}
 
 
 @dataclass(frozen=True)
@@ -158,21 +180,33 @@ class Options:
     under: str | None = None
 
     def key(self, ground_truth: str, content: str, form: str) -> str:
-        """Return the key of a result: a hash of the fingerprints of ground truth and file, the format's name, and the
-        options.
-        """
+        """Return the key of a result, from the fingerprints of ground truth and file and the name of the file's format."""
+        own = json.dumps([stamps.code(confidence=bool(self.replicates)), ground_truth, content, form])
+        return hashlib.sha256(f"{own[:-1]}, {self._shared[1:]}".encode()).hexdigest()
+
+    @cached_property
+    def _shared(self) -> str:
+        """What the keys of all files are made of, as JSON."""
         made = [self.replicates, self.seed, self.method, self.level] if self.replicates else []
-        parts: list[Any] = [stamps.code(confidence=bool(made)), ground_truth, content, form, self.protocol.to_dict()]
-        parts += [list(self.recorded), made]
+        parts: list[Any] = [self.protocol.to_dict(), list(self.recorded), made]
         parts += [] if self.splits is None else [self.splits.to_list()]
         parts += [] if self.under is None else [["under", self.under, stamps.code(confidence=False, explanations=True)]]
-        return digest(parts)
+        return json.dumps(parts)
 
 
-def _score(
-    ground_truth: GroundTruth, found: Input, options: Options, truth: str | None, known: frozenset[str]
-) -> tuple[str, dict[str, Any] | None]:
-    """Return the key of a file (given the ground truth's fingerprint), and its document unless the key is `known`."""
+class _Common(NamedTuple):
+    """What scoring every file of a run shares."""
+
+    options: Options
+    #: The fingerprint of the ground truth; None where nothing is kept for a later run.
+    truth: str | None
+    #: Keys of the results that need not be made again.
+    known: frozenset[str]
+
+
+def _score(ground_truth: GroundTruth, common: _Common, found: Input) -> tuple[str, dict[str, Any] | None]:
+    """Return the key of a file (where results are kept), and its document unless it is known."""
+    options, truth, known = common
     identity, key = {}, ""
     with found.unchanged():
         if truth is not None:
@@ -228,34 +262,27 @@ def _curve(result: DetectionResult) -> dict[str, Any] | None:
     }
 
 
-def _task(
-    ground_truth: GroundTruth, found: Input, options: Options, truth: str | None, known: frozenset[str]
-) -> tuple[str, dict[str, Any] | None]:
-    """Run `_score` within the limits, and with errors that reveal no more than they may."""
-    arguments = (ground_truth, found, options, truth, known)
-    if not options.discreet:
-        return _within_limits(*arguments)
+def _task(ground_truth: GroundTruth, common: _Common, found: Input) -> tuple[str, dict[str, Any] | None]:
+    """As `_score`, within the limits of the options, and with errors that tell no more than they say."""
+    if not common.options.discreet:
+        return _within_limits(ground_truth, common, found)
     try:
-        return _within_limits(*arguments)
+        return _within_limits(ground_truth, common, found)
     except Exception as error:
         raise withheld(error, one_line(error), str(found.path), found.detections) from None
 
 
-def _within_limits(
-    ground_truth: GroundTruth, found: Input, options: Options, truth: str | None, known: frozenset[str]
-) -> tuple[str, dict[str, Any] | None]:
-    arguments = (ground_truth, found, options, truth, known)
-    if options.limits is None:
-        return _score(*arguments)
-    return limited_process.run(options.limits, _prepare, _score, arguments)
+def _within_limits(ground_truth: GroundTruth, common: _Common, found: Input) -> tuple[str, dict[str, Any] | None]:
+    if common.options.limits is None:
+        return _score(ground_truth, common, found)
+    return limited_process.run(common.options.limits, _prepare, _score, (ground_truth, common), (found,))
 
 
-def _prepare(ground_truth: GroundTruth, found: Input, options: Options, *_: object) -> None:
-    """Import and compile what scoring any file needs, by matching the first object with itself."""
+def _prepare(ground_truth: GroundTruth, common: _Common) -> None:
+    """Load what scoring any file needs: match the first object with itself."""
+    options = replace(common.options, replicates=0)
     first = nothing(ground_truth, 1)
-    _scored(
-        match(ground_truth, first, options.protocol, iou_type=options.protocol.iou_type), replace(options, replicates=0)
-    )
+    _scored(match(ground_truth, first, options.protocol, iou_type=options.protocol.iou_type), options)
 
 
 def score(
@@ -359,7 +386,7 @@ def score(
             [Path(out) / "results" / name for name in names], [*read, *(entry.path for entry in entries)]
         )
     folder = None if out is None else make_folder(Path(out) / "results")
-    done = _documents(folder) if folder is not None and resume else {}
+    done = {} if folder is None or not resume else _earlier(folder)
     return _score_all(truth, entries, inputs, decided, folder, done, executor, threads)
 
 
@@ -369,16 +396,17 @@ def _score_all(
     inputs: list[Input],
     options: Options,
     folder: Path | None,
-    done: dict[str, dict[str, Any]],
+    done: dict[str, dict[str, bytes]],
     executor: Executor | None,
     threads: int | None,
 ) -> Generator[FileResult, None, None]:
     names = file_names([entry.name for entry in entries])
     identity = None if folder is None else fingerprint(truth)
-    known = {document["key"]: document for document in done.values()}
-    arguments = [(whence(one, executor), options, identity, frozenset(known)) for one in inputs]
-    with closing(dispatch(executor, threads, truth, _task, arguments)) as outcomes:
+    common = _Common(options, identity, frozenset(done))
+    arguments = [(whence(one, executor),) for one in inputs]
+    with closing(dispatch(executor, threads, truth, _task, common, arguments)) as outcomes:
         for i, outcome in outcomes:
+            name, before = f"{names[i]}.json", None
             head: dict[str, Any] = {"name": entries[i].name, "source": entries[i].path}
             if isinstance(outcome, WithheldError):
                 document = {**head, "error": outcome.said, "error_in_full": outcome.full}
@@ -388,12 +416,14 @@ def _score_all(
                 document = {**head, "error": one_line(outcome)}
             else:
                 key, fresh = outcome
-                document = {**(known[key] if fresh is None else fresh), **head}
-                document = {**head, **document}  # so that the name comes first
-            name = f"{names[i]}.json"
-            if folder is not None and done.get(name) != document:
-                write_atomically(folder / name, saving.encoded(saving.sealed(document)))
-            yield FileResult(entries[i], document)
+                if fresh is None:
+                    before = done[key].get(name)
+                    fresh = saving.unpacked(before or next(iter(done[key].values())))
+                    before = before if fresh.items() >= head.items() else None
+                document = {**head, **fresh, **head}  # the name first
+            if folder is not None and before is None:
+                write_atomically(folder / name, saving.sealed(document))
+            yield FileResult(entries[i], document, before)
 
 
 def make_folder(path: Path) -> Path:
@@ -406,13 +436,13 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def _documents(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the results of an earlier run by file name; damaged ones are computed again."""
-    found = {}
+def _earlier(folder: Path) -> dict[str, dict[str, bytes]]:
+    """Return the results of an earlier run by key and name of the file, packed; what is damaged is made again."""
+    found: dict[str, dict[str, bytes]] = {}
     for path in sorted(folder.glob("*.json")):
         document = saving.unsealed(path)
         if document is not None and isinstance(document.get("key"), str):
-            found[path.name] = document
+            found.setdefault(document["key"], {})[path.name] = saving.packed(document)
     return found
 
 

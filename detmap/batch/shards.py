@@ -45,7 +45,7 @@ class _Shard:
     tally: Tally
 
 
-def _match_shard(ground_truth: GroundTruth, found: Input, protocol: Protocol) -> _Shard:
+def _match_shard(ground_truth: GroundTruth, protocol: Protocol, found: Input) -> _Shard:
     """Return the tally of the images that a shard has detections on."""
     with found.unchanged():
         content = found.fingerprint()
@@ -109,8 +109,8 @@ def evaluate_shards(
     counts: Counter[str] = Counter()
     lacking: Counter[str] = Counter()  # counts shards that have no file of a class
     tree = _Tree(len(paths))
-    arguments = [(whence(one, executor), decided) for one in inputs]
-    with closing(dispatch(executor, threads, truth, _match_shard, arguments)) as outcomes:
+    arguments = [(whence(one, executor),) for one in inputs]
+    with closing(dispatch(executor, threads, truth, _match_shard, decided, arguments)) as outcomes:
         for i, outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome if isinstance(outcome, DetmapError) else InputError(one_line(outcome), source=paths[i])

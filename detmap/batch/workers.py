@@ -1,4 +1,4 @@
-"""Run tasks on any executor, sending the ground truth to each worker once."""
+"""Tasks on any executor, to whose workers the ground truth and what else they share are sent once."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from detmap.system import parallel
 
 T = TypeVar("T")
 
-_KEPT = 2  # maximum number of ground truths cached by a worker
-_kept: OrderedDict[str, GroundTruth] = OrderedDict()
+_KEPT = 4  # objects that a worker keeps: ground truths, and what else the tasks of a run have in common
+_kept: OrderedDict[str, Any] = OrderedDict()
 _lock = threading.Lock()
 
 #: Maximum number of times that a task is submitted after its worker was lost.
@@ -71,31 +71,34 @@ class Home(NamedTuple):
 
 def _on_worker(
     task: Callable[..., T],
-    key: str,
-    ground_truth: bytes | None,
+    keys: Sequence[str],
+    parcel: bytes | None,
     threads: int,
     arguments: tuple[Any, ...],
     submission: str,
     home: Home,
 ) -> tuple[T] | None:
-    """Run a task in `threads` threads; return None if the ground truth was neither sent along nor is cached here."""
-    # The ground truth comes pickled, and is loaded after the plug-ins of `home`, which may define its classes. This
-    # needs no executor that can broadcast. `submission` differs on each call, because Dask merges calls with equal
-    # arguments and would return the result of an earlier one, even if its file was rewritten or the call was cancelled.
+    """Run a task in `threads` threads; None where what all tasks share was neither sent along nor is kept here."""
+    # The ground truth comes pickled: it is loaded after the plug-ins of `home`, which may define its classes.
+    # Any executor can do this, whether or not it knows how to send something to each of its workers once. `submission`
+    # is another one each time: Dask takes calls with equal arguments for one, and gives the second what came of the
+    # first, even if its file has been rewritten since, or it was cancelled.
     plugins.load(home.modules)
     home.check()
     with _lock:
-        if ground_truth is not None and key not in _kept:
-            _kept[key] = pickle.loads(ground_truth)
-            while len(_kept) > _KEPT:
-                _kept.popitem(last=False)
-        kept = _kept.get(key)
-        if kept is not None:
+        lacking = any(key not in _kept for key in keys)
+        if lacking and parcel is None:
+            return None
+        for key, one in zip(keys, pickle.loads(parcel) if lacking and parcel else (), strict=False):
+            if key not in _kept:
+                _kept[key] = pickle.loads(one)
+        shared = [_kept[key] for key in keys]
+        for key in keys:
             _kept.move_to_end(key)
-    if kept is None:
-        return None
+        while len(_kept) > _KEPT:
+            _kept.popitem(last=False)
     with parallel.limited(threads):
-        return (task(kept, *arguments),)
+        return (task(*shared, *arguments),)
 
 
 def one_line(error: BaseException) -> str:
@@ -126,35 +129,37 @@ def dispatch(
     threads: int | None,
     ground_truth: GroundTruth,
     task: Callable[..., T],
+    common: Any,
     arguments: Sequence[tuple[Any, ...]],
 ) -> Generator[tuple[int, T | BaseException], None, None]:
-    """Yield index and outcome of ``task(ground_truth, *arguments[i])`` as they finish; without an executor on threads."""
+    """Yield index and outcome of ``task(ground_truth, common, *arguments[i])`` as they finish; without an executor on
+    threads. What is `common` is sent to each worker once.
+    """
     if executor is not None:
-        yield from _run(executor, threads or 1, ground_truth, task, arguments)
+        yield from _run(executor, threads or 1, (ground_truth, common), task, arguments)
         return
     with parallel.executor(len(arguments), threads) as own:
-        yield from _run(own, None, ground_truth, task, arguments)
+        yield from _run(own, None, (ground_truth, common), task, arguments)
 
 
 def _run(
     executor: Executor,
     threads: int | None,
-    ground_truth: GroundTruth,
+    shared: tuple[GroundTruth, Any],
     task: Callable[..., T],
     arguments: Sequence[tuple[Any, ...]],
 ) -> Generator[tuple[int, T | BaseException], None, None]:
-    """Keep an executor's workers busy, with a few tasks queued; `threads` per task, unless the executor's own number is
-    known.
-    """
-    # The first tasks carry the ground truth along; a worker that lacks it later says so and is sent it with the task
-    # again.
+    """Keep an executor's workers busy, with a few tasks in waiting; `threads` for each task, unless it is known there."""
+    # The first tasks carry along what all of them share; a worker that lacks it later says so and is sent it with the
+    # task again.
     local, cluster = _is_local(executor), Cluster.of(executor)
-    key = "" if local else fingerprint(ground_truth)
-    parcel = None if local else pickle.dumps(ground_truth, pickle.HIGHEST_PROTOCOL)
-    shared = None if cluster is None or not arguments else cluster.share(parcel)
+    parcels = [] if local else [pickle.dumps(one, pickle.HIGHEST_PROTOCOL) for one in shared]
+    keys = [] if local else [fingerprint(shared[0]), *(hashlib.sha256(one).hexdigest() for one in parcels[1:])]
+    parcel = None if local else pickle.dumps(parcels, pickle.HIGHEST_PROTOCOL)
+    scattered = None if cluster is None or not arguments else cluster.share(parcel)
     home: Any = None if local else Home.here()
     width = _width(executor, cluster)
-    waiting = deque((i, i < width and shared is None) for i in range(len(arguments)))
+    waiting = deque((i, i < width and scattered is None) for i in range(len(arguments)))
     pending: dict[Future[Any], int] = {}
     lost = Counter[int]()
     try:
@@ -163,11 +168,11 @@ def _run(
             while waiting and len(pending) < 2 * width:
                 i, carries = waiting.popleft()
                 if local:
-                    future: Future[Any] = executor.submit(_in_thread, task, threads, ground_truth, arguments[i])
+                    future: Future[Any] = executor.submit(_in_thread, task, threads, shared, arguments[i])
                 else:
-                    sent = parcel if carries else shared
+                    sent = parcel if carries else scattered
                     submission = uuid.uuid4().hex
-                    future = executor.submit(_on_worker, task, key, sent, threads or 1, arguments[i], submission, home)
+                    future = executor.submit(_on_worker, task, keys, sent, threads or 1, arguments[i], submission, home)
                 pending[future] = i
             done = wait(pending, None if cluster is None else _TICK, FIRST_COMPLETED).done
             if cluster is not None:
@@ -179,7 +184,9 @@ def _run(
                     raise error
                 # Dask's error for a task that never ran is no CancelledError.
                 if any("Cancelled" in kind.__name__ for kind in type(error).__mro__):
-                    shared = None  # the shared object may be lost with its workers: send it with the tasks from now on
+                    scattered = (
+                        None  # what was shared may be gone with its workers: from now on it goes along with tasks
+                    )
                     lost[i] += 1
                     if lost[i] < _ATTEMPTS:
                         waiting.appendleft((i, True))
@@ -207,10 +214,10 @@ def _width(executor: Executor, cluster: Cluster | None) -> int:
 
 
 def _in_thread(
-    task: Callable[..., T], threads: int | None, ground_truth: GroundTruth, arguments: tuple[Any, ...]
+    task: Callable[..., T], threads: int | None, shared: tuple[Any, ...], arguments: tuple[Any, ...]
 ) -> tuple[T]:
     with nullcontext() if threads is None else parallel.limited(threads):
-        return (task(ground_truth, *arguments),)
+        return (task(*shared, *arguments),)
 
 
 def fingerprint(ground_truth: GroundTruth) -> str:

@@ -70,7 +70,8 @@ def table(
     for name, texts in parts.items():
         lines = [text for one, most in zip(texts, heights, strict=True) for text in (*one, *[""] * (most - len(one)))]
         widths = [width(text) for text in lines]
-        spaces = [" " * (max(widths) - one) for one in widths]
+        widest = max(widths)
+        spaces = [" " * (widest - one) for one in widths]
         padded = [text + space if words[name] else space + text for text, space in zip(lines, spaces, strict=True)]
         if styled:
             colour = _CYAN if name in _COLOURED else ""

@@ -477,7 +477,8 @@ def over_cells(task: Callable[[int, int], None], cells: overlap.Cells, threads: 
     """Run a task over blocks of cells of about equal cost."""
     found = cells.detection_stops - cells.detection_starts
     costs = found * (2.0 + (cells.ground_truth_stops - cells.ground_truth_starts) / 8)
-    limit = max(float(costs.sum()) / 16, 1.0)
+    least = _LONG if parallel.thread_count(threads) == 1 else 1.0  # one thread has nothing to share out
+    limit = max(float(costs.sum()) / 16, least)
     parallel.run(task, parallel.split(costs, limit), threads, apart=limit > _LONG)
 
 

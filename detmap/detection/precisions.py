@@ -19,6 +19,9 @@ from detmap.system import parallel
 #: Approximate number of blocks of rankings: few, because each costs a call, but enough for all threads.
 _BLOCKS = 16
 
+#: Minimum cost of a block, as `Rankings.blocks` counts it: a smaller one takes less time than its call.
+_LEAST = 16_384.0
+
 
 @dataclass(frozen=True, eq=False)
 class Rankings:
@@ -56,7 +59,7 @@ class Rankings:
         costs = capacity + looked_at / self._per_area() + 4
         # Every block scans all rows of its classes, so a block of little work costs more than it saves.
         least = max(float(costs.sum()) / _BLOCKS, 2.0 * np.diff(self.tally.class_starts).max(initial=0))
-        return parallel.split(costs, max(min(least, max(len(self.tally), len(self))), 1.0))
+        return parallel.split(costs, max(min(least, max(len(self.tally), len(self))), _LEAST))
 
     def hits(self, begin: int, end: int) -> Hits:
         """Return the hits of rankings ``[begin, end)``."""

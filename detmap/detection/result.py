@@ -537,7 +537,10 @@ class DetectionResult(Result):
             # iou_type also if it is the default
             "protocol": {**self.protocol.to_dict(), "iou_type": self.protocol.iou_type},
             "metrics": dict(self),
-            "per_category": [{name: _copied(value) for name, value in row.items()} for row in self.per_category],
+            "per_category": [
+                {name: value.copy() if type(value) in (list, dict) else value for name, value in row.items()}
+                for row in self.per_category
+            ],
             "notices": dict(self.notices),
             **intervals,
         }
@@ -573,7 +576,3 @@ _ELSEWHERE = {
     "per_class": "result.per_category",
     "confusion_matrix": "detmap.diagnose(ground_truth, detections).part('confusion')",
 }
-
-
-def _copied(value: Any) -> Any:
-    return value.copy() if isinstance(value, list | dict) else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from detmap.formats import files, registry  # noqa: F401 - files registers the formats, whose suffixes are looked up
 
@@ -13,7 +14,7 @@ def distinct(paths: Sequence[str], taken: Collection[str] = (), stem: Callable[[
     """Return the shortest distinct suffixes of the paths, without file extensions if still distinct. `taken` are names
     to avoid; `stem` removes an extension, by default one of the formats of detections.
     """
-    stem = _stem if stem is None else stem
+    stem = partial(_stem, registry.suffixes()) if stem is None else stem
     parts = [tuple(path.replace(os.sep, "/").strip("/").split("/")) for path in paths]
     short = [(*folders, stem(last)) for *folders, last in parts]
     names = [""] * len(paths)
@@ -26,6 +27,6 @@ def distinct(paths: Sequence[str], taken: Collection[str] = (), stem: Callable[[
     return names
 
 
-def _stem(name: str) -> str:
-    endings = [suffix for suffix in registry.suffixes() if name.endswith(suffix) and name != suffix]
+def _stem(suffixes: Sequence[str], name: str) -> str:
+    endings = [suffix for suffix in suffixes if name.endswith(suffix) and name != suffix]
     return name.removesuffix(max(endings, key=len, default=""))

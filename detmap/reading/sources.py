@@ -332,7 +332,7 @@ def fingerprint(source: str | os.PathLike[str] | Held, suffix: str) -> str:
     if isinstance(opened, Held):
         return hashlib.sha256(opened).hexdigest()
     with opened as file:
-        piece = memoryview(bytearray(1 << 20))
+        piece = memoryview(bytearray(max(min(file.size, 1 << 20), 1)))
         for place in range(0, file.size, len(piece)):
             part = piece[: file.size - place]
             file.read_into(part, place)

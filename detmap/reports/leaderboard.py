@@ -14,8 +14,8 @@ from detmap.reports.page import render
 from detmap.reports.tables import Table, table
 from detmap.results import cell, is_words, markdown_text, printable, to_markdown, without_nan
 
-#: Maximum number of models with a curve on the page, and of per-class numbers: those of the best models.
-_CURVES, _VALUES = 200, 150_000
+#: So many models have a curve on the page, and so many numbers of classes are on it at most: those of the best models.
+CURVES, _VALUES = 200, 150_000
 
 #: Number of curves that are in front initially.
 _CHOSEN = 5
@@ -253,8 +253,8 @@ def _lead(board: Board) -> list[str]:
 
 
 def _curves(board: Board) -> Plot | None:
-    """Return a chart of the models' mean curves, with the best in front by default."""
-    drawn = [(name, curve) for name, curve in zip(board.models, board.curves, strict=False) if curve][:_CURVES]
+    """Return a chart of the models' mean curves; the best ones are in front until others are chosen."""
+    drawn = [(name, curve) for name, curve in zip(board.models, board.curves, strict=False) if curve][:CURVES]
     if not drawn:
         return None
     own = {str(row["model"]): row[board.rank_by] for row in board.rows}
@@ -272,9 +272,14 @@ def _curves(board: Board) -> Plot | None:
     return Plot(f"Precision and recall at IoU {iou:g}", "recall", "precision", says, lines, choose="model")
 
 
+def compared(categories: int) -> int:
+    """Return how many models the page compares by category at most."""
+    return max(_VALUES // max(categories, 1), 2)
+
+
 def _categories(board: Board) -> tuple[dict[str, Any], int]:
-    """Return the table of categories, and the number of models left out to limit its size."""
-    most = max(_VALUES // max(len(board.categories), 1), 2)
+    """Return what the page compares by category, and how many models are left out for its size."""
+    most = compared(len(board.categories))
     values = [[None if one is None else round(one, 6) for one in without_nan(row)] for row in board.values[:most]]
     data = {
         "models": [printable(name) for name in board.models[:most]],

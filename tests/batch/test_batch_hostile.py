@@ -80,7 +80,7 @@ DAMAGE = {
 def test_results_that_are_damaged_or_were_edited_are_made_again(tmp_path, capsys, monkeypatch):
     """Tracebacks, and an edited AP was believed. One that nobody touched is taken up."""
     paths = variants(tmp_path / "runs", len(DAMAGE) + 1, keep=0.05)
-    arguments = ["batch", TRUTH, *paths, "--out", tmp_path / "out", "--quiet"]  # or files with an AP near 0 are checked
+    arguments = ["batch", TRUTH, *paths, "--out", tmp_path / "out", "--quiet"]  # which looks for no causes of a low AP
     assert run(capsys, *arguments)[0] == 0
     expected = contents(tmp_path / "out")
     for i, damage in enumerate(DAMAGE.values()):

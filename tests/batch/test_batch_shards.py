@@ -58,7 +58,7 @@ def test_shards_are_the_whole(tmp_path_factory, workload, parts, name):
 def test_shards_are_merged_with_their_neighbours_in_any_order_of_arrival(tmp_path):
     truth = detmap.read_coco(TRUTH)
     paths = shards_of_fixture(tmp_path, 7)
-    leaves = [shards_module._match_shard(truth, Input(path, "detections"), resolve("voc2007")) for path in paths]
+    leaves = [shards_module._match_shard(truth, resolve("voc2007"), Input(path, "detections")) for path in paths]
     assert all(leaf.records for leaf in leaves)
     expected, before = leaves[0].tally, leaves[0].records
     for count in range(1, 8):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import re
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone

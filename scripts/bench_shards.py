@@ -64,7 +64,7 @@ def detections_of(first: int, images: int) -> Scene:
     truth, rng = objects_of(first, images), np.random.default_rng(first)
     count = images * DETECTIONS
     near = rng.integers(0, OBJECTS, count) + np.repeat(np.arange(images), DETECTIONS) * OBJECTS
-    scores = -np.sort(-rng.random((images, DETECTIONS)) ** 2, axis=1).ravel()
+    scores = -np.sort(-(rng.random((images, DETECTIONS)) ** 2), axis=1).ravel()
     astray = rng.random(count) > scores
     boxes = truth.boxes[near] + rng.normal(0, 25, (count, 4)).astype(np.int64)
     boxes[astray] = truth.boxes[rng.permutation(near)][astray]

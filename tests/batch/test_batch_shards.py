@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from dataclasses import replace
 
 import large_workloads
@@ -19,14 +18,15 @@ from support import assert_same_result, examples, tables_of_arrays
 import detmap
 from detmap import batch
 from detmap.batch import shards as shards_module
-from detmap.detection.protocols import resolve
+from detmap.detection.packed import ShardedTally
+from detmap.detection.protocols import PRESETS, resolve
 from detmap.formats.inputs import Input
 from detmap.kernels import readonly
 
 
 @settings(max_examples=examples(30))
-@given(workloads.coco_workloads(), st.integers(1, 4), st.sampled_from(["coco", "voc2007"]))
-def test_shards_are_the_whole(tmp_path_factory, workload, parts, name):
+@given(workloads.coco_workloads(), st.integers(1, 4), st.sampled_from(["coco", "voc2007"]), st.sampled_from([1, 10**6]))
+def test_shards_are_the_whole(tmp_path_factory, workload, parts, name, together):
     dataset, records, params = workload
     folder = tmp_path_factory.mktemp("shards")
     shards = cut(records, parts, 1)
@@ -48,30 +48,56 @@ def test_shards_are_the_whole(tmp_path_factory, workload, parts, name):
     protocol = resolve(name, iou_thresholds=params["iou_thresholds"], use_categories=params["use_categories"])
     ground_truth = detmap.read_coco(truth)
     expected = detmap.evaluate(ground_truth, detmap.read_coco_results(whole, ground_truth), protocol)
-    made = batch.evaluate_shards(truth, [folder / "shards"], protocol)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("detmap.detection.packed.TOGETHER", together)
+        made = batch.evaluate_shards(truth, [folder / "shards"], protocol)
     assert_same_result(made, expected)
     assert made.to_json() == expected.to_json()
     for column in ("category", "image", "rank", "order", "scores", "hit", "ignored"):
         assert np.array_equal(getattr(made.tally, column), getattr(expected.tally, column)), column
 
 
-def test_shards_are_merged_with_their_neighbours_in_any_order_of_arrival(tmp_path):
-    truth = detmap.read_coco(TRUTH)
-    paths = shards_of_fixture(tmp_path, 7)
-    leaves = [shards_module._match_shard(truth, Input(path, "detections"), resolve("voc2007")) for path in paths]
-    assert all(leaf.records for leaf in leaves)
-    expected, before = leaves[0].tally, leaves[0].records
-    for count in range(1, 8):
-        if count > 1:
-            last = leaves[count - 1]
-            expected = expected.merge(replace(last.tally, order=readonly(last.tally.order + before, np.int64)))
-            before += last.records
-        for seed in range(10):
-            tree = shards_module._Tree(count)
-            for i in random.Random(seed).sample(range(count), count):
-                tree.add(i, leaves[i].records, leaves[i].tally)
-            (made,) = tree.merged()
-            assert made.to_bytes() == expected.to_bytes()
+def packed(leaves):
+    """The shards as one, each behind those before it."""
+    records = [leaf.records for leaf in leaves]
+    return ShardedTally([leaf.tally for leaf in leaves], [sum(records[:i]) for i in range(len(leaves))], {})
+
+
+def merged(truth, paths, protocol):
+    """The merged tallies of shards, whose positions are behind those of the shards before."""
+    parts, before = [], 0
+    for path in paths:
+        found = Input(path, "detections").detections(truth)
+        part = detmap.match(truth, found, protocol, image_ids=found.images.ids)
+        parts.append(replace(part, order=readonly(part.order + before * (part.order.size > 0), np.int64)))
+        before += len(found)
+    return parts[0].merge(*parts[1:])
+
+
+PROTOCOLS = [
+    PRESETS["coco"],
+    PRESETS["voc2007"],
+    replace(PRESETS["coco"], name="reversed", ties="reversed"),
+    replace(PRESETS["coco"], name="file-reversed", ties="file-reversed"),
+    replace(PRESETS["coco"], name="capped", max_per_category=20),
+    replace(PRESETS["coco"], name="words", iou_thresholds=tuple(np.linspace(0.05, 0.95, 37).tolist())),
+]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda one: one.name)
+@pytest.mark.parametrize("together", [1, 300])
+def test_packed_shards_are_their_merged_tallies(tmp_path, monkeypatch, protocol, together):
+    """Also where no two categories are unpacked together; positions go on from shard to shard."""
+    monkeypatch.setattr("detmap.detection.packed.TOGETHER", together)
+    truth, paths = detmap.read_coco(TRUTH), shards_of_fixture(tmp_path, 7)
+    leaves = [shards_module._match_shard(truth, Input(path, "detections"), protocol) for path in paths]
+    expected = merged(truth, paths, protocol)
+    made = packed(leaves)
+    assert made.whole().to_bytes() == replace(expected, notices={}).to_bytes()
+    result, plain = detmap.DetectionResult(packed(leaves)), detmap.DetectionResult(replace(expected, notices={}))
+    assert_same_result(result, plain)
+    assert result.to_json() == plain.to_json()
+    assert result.tally.to_bytes() == plain.tally.to_bytes()
 
 
 @pytest.mark.compiled

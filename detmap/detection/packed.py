@@ -45,9 +45,12 @@ class PackedTally:
         for column in _PACKED:
             values = _narrow(column, getattr(tally, column.name), tally.protocol)
             columns[column.name] = np.take(values, order, axis=0) if len(values) else values.copy()
-        # Indices copy; a slice would keep the whole columns in memory.
-        frame = replace(tally.take(np.empty(0, np.intp), slice(None)), ranked=True)
-        return cls(frame, starts, columns)
+        # Not empty slices of its own columns, which would keep these in memory.
+        nothing = Tally.empty(tally.protocol, tally.categories)
+        none: dict[str, Any] = {
+            column.name: getattr(nothing, column.name) for column in COLUMNS if column.per == "detection"
+        }
+        return cls(replace(tally, ranked=True, **none), starts, columns)
 
     def __len__(self) -> int:
         """Return the number of detections."""

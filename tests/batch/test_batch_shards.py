@@ -13,13 +13,14 @@ from batches import FIXTURES, TRUTH, Forgetful, cut, run, shards_of_fixture, wri
 from batches import few_permutations as few_permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import assert_same_result, examples, tables_of_arrays
+from support import assert_same_result, examples, same_bits, tables_of_arrays
 
 import detmap
 from detmap import batch
 from detmap.batch import shards as shards_module
-from detmap.detection.packed import ShardedTally
+from detmap.detection.packed import PackedTally, ShardedTally
 from detmap.detection.protocols import PRESETS, resolve
+from detmap.detection.tally import COLUMNS
 from detmap.formats.inputs import Input
 from detmap.kernels import readonly
 
@@ -74,6 +75,9 @@ def merged(truth, paths, protocol):
     return parts[0].merge(*parts[1:])
 
 
+#: The columns of a tally that have a row per detection.
+PER_DETECTION = [column.name for column in COLUMNS if column.per == "detection"]
+
 PROTOCOLS = [
     PRESETS["coco"],
     PRESETS["voc2007"],
@@ -101,7 +105,10 @@ def test_packed_shards_are_their_merged_tallies(tmp_path, monkeypatch, protocol,
 
 
 @pytest.mark.compiled
-def test_shards_on_the_command_line(tmp_path, capsys):
+@pytest.mark.parametrize("together", [1, 10**6])
+def test_shards_on_the_command_line(tmp_path, capsys, monkeypatch, together):
+    """Also where the intervals ask for the tally that was not unpacked before."""
+    monkeypatch.setattr("detmap.detection.packed.TOGETHER", together)
     shards_of_fixture(tmp_path / "shards")
     expected = run(capsys, "eval", TRUTH, FIXTURES / "detections.json", "--bootstrap", 200, "--format", "json")
     assert (
@@ -154,3 +161,44 @@ def test_shards_on_any_executor(tmp_path):
     paths = [write(tmp_path, f"{i}.json", json.dumps(shard)) for i, shard in enumerate(cut(records, 4, 2))]
     assert_same_result(batch.evaluate_shards(truth, paths, executor=Forgetful()), detmap.evaluate(truth, found))
     assert len(dataset["images"]) == 30
+
+
+def test_a_large_result_keeps_no_tally_until_it_is_asked_for(tmp_path, monkeypatch):
+    """Metrics, tables and arrays come from a few categories at a time; the packed tallies go when the tally is made."""
+    monkeypatch.setattr("detmap.detection.packed.TOGETHER", 1)
+    whole = ShardedTally.whole
+    made = []
+    monkeypatch.setattr(ShardedTally, "whole", lambda *given: made.append(1) or whole(*given))
+    result = batch.evaluate_shards(TRUTH, shards_of_fixture(tmp_path))
+    assert result.AP50
+    assert result.to_json()
+    assert result.rows()
+    assert result.class_summary()
+    assert result.scores.size
+    assert not made
+    truth = detmap.read_coco(TRUTH)
+    expected = detmap.evaluate(truth, detmap.read_coco_results(FIXTURES / "detections.json", truth))
+    for name in ("person", "car"):
+        assert same_bits(result.curve(name).precision, expected.curve(name).precision)
+    assert len(result.tally) == len(expected.tally)
+    assert made == [1]
+    assert result.tally is result.tally
+
+
+@pytest.mark.parametrize("protocol", [PRESETS["coco"], PROTOCOLS[-1]], ids=["coco", "words"])
+def test_a_packed_detection_takes_two_thirds_of_its_memory(protocol):
+    """Of COCO's 40 pairs of area range and threshold, two bits each; nothing of the tally's own columns is kept."""
+    arrays = large_workloads.detector_like(200, 100, 10, 1)
+    tally = detmap.match(*tables_of_arrays(arrays), protocol)
+    made = PackedTally.of(tally)
+    of_detections = sum(owner(column).nbytes for column in made.columns.values())
+    bits = len(protocol.iou_thresholds) * len(protocol.range_names)
+    assert of_detections <= len(tally) * (8 + 2 + 1 + 2 * -(-bits // 8))
+    assert not any(owner(getattr(made.frame, name)).nbytes for name in PER_DETECTION)
+
+
+def owner(array):
+    """The array that holds the memory of a view."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array

@@ -128,11 +128,18 @@ class ShardedTally:
 
     def parts(self, threads: int | None = None) -> Iterator[Tally]:
         """Yield the tallies, in ranking order, of categories that follow each other."""
-        for begin, end in parallel.split(self._counts, TOGETHER) or [(0, 0)]:
+        for begin, end in self._blocks():
             yield self._part(begin, end, threads)
+
+    def _blocks(self) -> list[tuple[int, int]]:
+        """Return the categories that are unpacked together, all of them in half-open ranges."""
+        return parallel.split(self._counts, TOGETHER) or [(0, 0)]
 
     def whole(self, threads: int | None = None) -> Tally:
         """Return the whole tally in ranking order."""
+        blocks = self._blocks()
+        if len(blocks) == 1:
+            return self._part(*blocks[0], threads)
         protocol, at, first = self.frame.protocol, 0, 0
         made = {column.name: np.empty(column.shape(protocol, len(self)), column.native()) for column in _PACKED}
         made["category"] = np.empty(len(self), np.int32)

@@ -24,13 +24,13 @@ from detmap.batch.workers import dispatch, one_line, whence
 from detmap.data.ids import locate
 from detmap.data.notices import NOTICES
 from detmap.data.tables import GroundTruth, MissingClasses
-from detmap.detection.evaluate import match
+from detmap.detection.evaluate import match, tally_of
+from detmap.detection.given import Owned
+from detmap.detection.packed import PackedTally, ShardedTally
 from detmap.detection.protocols import AnyProtocol, EveryDecision, Protocol
 from detmap.detection.result import DetectionResult
-from detmap.detection.tally import Tally
 from detmap.errors import DetmapError, InputError, OptionError, shorten
 from detmap.formats.inputs import Input
-from detmap.kernels import readonly
 from detmap.reading.options import Reading, UnknownImages
 from detmap.shapes.boxes import InvalidBoxes
 
@@ -40,24 +40,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class _Shard:
-    content: str
     records: int
-    tally: Tally
+    tally: PackedTally
 
 
 def _match_shard(ground_truth: GroundTruth, protocol: Protocol, found: Input) -> _Shard:
     """Return the tally of the images that a shard has detections on."""
     with found.unchanged():
-        content = found.fingerprint()
         detections = found.detections(ground_truth)
     found.release()
-    images = detections.images.ids
-    tally = match(ground_truth, detections, protocol, iou_type=protocol.iou_type, image_ids=images)
-    # Notices of the ground truth are counted once, with the images without a shard; zero_id concerns one of the matched
-    # images.
+    records, images, given = len(detections), detections.images.ids, Owned(detections)
+    del detections
+    tally = tally_of(ground_truth, given, protocol, protocol.iou_type, images)
+    # Notices of the ground truth are counted once, with the images of no shard; zero_id is one of the images matched.
     truth = {code: count for code, count in ground_truth.notices.items() if code != "zero_id"}
     notices = {code: count - truth.get(code, 0) for code, count in tally.notices.items()}
-    return _Shard(content, len(detections), replace(tally, notices=notices))
+    return _Shard(records, PackedTally.of(replace(tally, notices=notices)))
 
 
 def evaluate_shards(
@@ -105,70 +103,49 @@ def evaluate_shards(
     truth = read_truth(ground_truth, options, inputs)
     images = truth.images.ids
     owner = np.full(images.size, -1, np.int32)
-    contents: dict[str, int] = {}
     counts: Counter[str] = Counter()
-    lacking: Counter[str] = Counter()  # counts shards that have no file of a class
-    tree = _Tree(len(paths))
-    arguments = [(whence(one, executor),) for one in inputs]
-    with closing(dispatch(executor, threads, truth, _match_shard, decided, arguments)) as outcomes:
+    lacking: Counter[str] = Counter()  # how many shards have no file of a class
+    packed: list[Any] = [None] * len(paths)
+    records = np.zeros(len(paths), np.int64)
+    arguments = [(whence(one, executor), decided) for one in inputs]
+    with closing(dispatch(executor, threads, truth, _match_shard, arguments)) as outcomes:
         for i, outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome if isinstance(outcome, DetmapError) else InputError(one_line(outcome), source=paths[i])
-            counts.update(outcome.tally.notices)
-            lacking.update(code for code in outcome.tally.notices if code.startswith("missing_classes:"))
+            frame = outcome.tally.frame
+            counts.update(frame.notices)
+            lacking.update(code for code in frame.notices if code.startswith("missing_classes:"))
             if outcome.records:
-                twin = contents.setdefault(outcome.content, i)
-                if twin != i:
-                    first, second = sorted((twin, i))
-                    raise InputError(f"is the same shard as {shorten(paths[first], 200)}", source=paths[second])
-                place = locate(outcome.tally.image_ids, images)
+                place = locate(frame.image_ids, images)
                 taken = owner[place]
                 if (taken >= 0).any():
                     at = int(np.argmax(taken >= 0))
                     first, second = sorted((int(taken[at]), i))
+                    if _same(inputs[first], inputs[second]):
+                        raise InputError(f"is the same shard as {shorten(paths[first], 200)}", source=paths[second])
                     raise InputError(
                         f"shares an image with {shorten(paths[first], 200)}",
                         source=paths[second],
                         field="image_id",
-                        value=outcome.tally.image_ids[at].item(),
+                        value=frame.image_ids[at].item(),
                         remedy="put all detections of an image into one shard",
                     )
                 owner[place] = i
-            tree.add(i, outcome.records, outcome.tally)
+            packed[i], records[i] = outcome.tally, outcome.records
     rest = match(truth, nothing(truth), decided, iou_type=decided.iou_type, image_ids=images[owner < 0])
     counts.update(rest.notices)
-    counts["no_detections"] = int(not contents)
+    counts["no_detections"] = int(not records.any())
     for code, times in lacking.items():
         counts[code] = int(times == len(paths))
     notices = {code: counts[code] for code in {**NOTICES, **counts} if counts[code]}
-    return DetectionResult(replace(rest.merge(*tree.merged()), notices=notices), threads=threads)
+    # Where ties go by the place in the file, the file is the shards one after the other.
+    sharded = ShardedTally([*packed, PackedTally.of(rest)], [*(np.cumsum(records) - records), records.sum()], notices)
+    return DetectionResult(sharded, threads=threads)
 
 
-class _Tree:
-    """Merges the tallies of shards, neighbours first, while other shards are still being read. Ties that are broken by
-    the place in the file follow the order of the shards.
-    """
-
-    def __init__(self, leaves: int) -> None:
-        self._leaves = leaves
-        # Number of detections and tally of each subtree, by level and place within the level.
-        self._there: dict[tuple[int, int], tuple[int, Tally]] = {}
-
-    def add(self, i: int, records: int, tally: Tally) -> None:
-        """Add the tally of shard `i`, which has `records` detections, and merge it with the neighbours that have arrived."""
-        level, place, width = 0, i, self._leaves
-        while width > 1:
-            neighbour = place ^ 1
-            if neighbour < width:
-                if (level, neighbour) not in self._there:
-                    break
-                pair = (records, tally), self._there.pop((level, neighbour))
-                (records, tally), (others, other) = pair if place < neighbour else pair[::-1]
-                tally = tally.merge(replace(other, order=readonly(other.order + records, np.int64)))
-                records += others
-            level, place, width = level + 1, place >> 1, (width + 1) >> 1
-        self._there[level, place] = (records, tally)
-
-    def merged(self) -> list[Tally]:
-        """Return the tally of all shards, if there are any."""
-        return [tally for _, tally in self._there.values()]
+def _same(first: Input, second: Input) -> bool:
+    """Return whether two shards have the same content, as far as this process can read them."""
+    try:
+        return first.fingerprint() == second.fingerprint()
+    except InputError:  # only workers can
+        return False

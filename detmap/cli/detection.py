@@ -248,7 +248,7 @@ def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[st
         result = evaluate_shards(
             ground_truth, entries, protocol, reading=reading, executor=executor, threads=options.threads
         )
-        found = len(result.tally)
+        found = sum(row["detections"] for row in result.per_category)
         if options.card:
             named += [*manifests_of([options.detections]), *map(cards.found_of, inputs)]
     else:

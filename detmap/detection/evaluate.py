@@ -44,8 +44,8 @@ def scored(
     """Compute `detmap.evaluate` without intervals; errors suggest keywords of `caller`."""
     detections = owned(detections)
     given = protocol, iou_type, image_ids, category_ids, threads, caller
-    tally = _tally(ground_truth, detections, *given, **decisions)
-    tally = tally.in_ranking_order(threads, grouped=True)  # free the unsorted tally before the curves
+    tally = tally_of(ground_truth, detections, *given, **decisions)
+    tally = tally.in_ranking_order(threads, grouped=True)  # and the tally as it was, for the curves
     return DetectionResult(tally, threads=threads)
 
 
@@ -67,21 +67,21 @@ def match(
     """
     detections = owned(detections)
     given = protocol, iou_type, image_ids, categories_given(category_ids, labels), threads, match
-    return _tally(ground_truth, detections, *given, **decisions).in_ranking_order(threads, grouped=True)
+    return tally_of(ground_truth, detections, *given, **decisions).in_ranking_order(threads, grouped=True)
 
 
-def _tally(
+def tally_of(
     ground_truth: Truth,
     detections: Owned,
     protocol: AnyProtocol,
     iou_type: IouType | None,
     image_ids: Any,
-    category_ids: Any,
-    threads: int | None,
-    caller: Callable[..., Any] | None,
+    category_ids: Any = None,
+    threads: int | None = None,
+    caller: Callable[..., Any] | None = None,
     **decisions: Any,
 ) -> Tally:
-    """Return the tally of the inputs; tables read or handed over are freed when it returns."""
+    """Return the tally of what is given, image by image; tables that were read for it, or handed over, are gone after it."""
     truth, found = tables_of(ground_truth, detections, protocol, iou_type, decisions.get("levels"))
     protocol = asked_protocol(protocol, truth)
     kind = scored_kind(protocol, iou_type, truth, found)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +113,25 @@ class Curves(Frozen):
         return cls._in_order(precision, scores, ap, shape, scored)
 
     @classmethod
+    def joined(cls, parts: Sequence[Curves]) -> Curves:
+        """Return the curves of categories that were made in parts, which follow each other."""
+        if len(parts) == 1:
+            return parts[0]
+        scored = bool(parts[0].scores.size)
+        by_category = [
+            np.concatenate([getattr(one, name).transpose(axes) for one in parts])
+            for name, axes in (
+                ("precision", (2, 3, 4, 0, 1)),
+                *([("scores", (2, 3, 4, 0, 1))] if scored else []),
+                ("average_precision", (1, 2, 3, 0)),
+            )
+        ]
+        shape = by_category[-1].shape
+        rows = [column.reshape(-1, column.shape[-1]) for column in by_category[:-1]]
+        scores = rows[1] if scored else parts[0].scores
+        return cls._in_order(rows[0], scores, by_category[-1].ravel(), shape, scored)
+
+    @classmethod
     def _sampled(cls, tally: Tally, caps: tuple[int, ...], scored: bool, threads: int | None) -> Curves:
         """Compute the curves from precision at up to 41 scores, which the cap does not change."""
         protocol = tally.protocol
@@ -182,20 +203,50 @@ def published_mean(values: NDArray[np.float64]) -> float:
     return float(np.round(np.mean(np.where(np.isnan(values), -1.0, values)), 4)) if values.size else float("nan")
 
 
-def effect_of_zero_ids(tally: Tally, curves: Curves | None = None, threads: int | None = None) -> dict[str, int]:
-    """Return the notice with the AP that results if annotations of the id 0 count as found, and as missed; empty
-    without such annotations. `tally` is in ranking order, and `curves` are those within its largest cap; only
-    categories that change are recomputed.
+def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, int]:
+    """Return the notice that gives AP with annotations of the id 0 found and missed; none where there is none.
+
+    `tally` is in ranking order.
     """
+    changed = changed_by_zero_ids(tally, threads)
+    if changed is None:
+        return {}
+    return notice_of_zero_ids(tally, Curves.of(tally, tally.protocol.max_dets[-1:], False, threads), [changed])
+
+
+class Changed(NamedTuple):
+    """Which categories change with the value of `id_zero`, shape (K,), and what their AP is the mean of under the other one,
+    over the whole area range: by threshold, recall and category.
+    """
+
+    categories: NDArray[np.bool_]
+    values: NDArray[np.float64]
+
+
+def changed_by_zero_ids(tally: Tally, threads: int | None = None) -> Changed | None:
+    """Return what annotations of the id 0 change; None where there are none, or where it is not known."""
     under = zero_ids.under_other(tally)
     if under is None:
+        return None
+    categories, other = under
+    curves = Curves.of(other, tally.protocol.max_dets[-1:], False, threads)
+    return Changed(categories, averaged(curves, tally.protocol)[:, :, :, 0])
+
+
+def notice_of_zero_ids(tally: Tally, curves: Curves, changed: Sequence[Changed | None]) -> dict[str, int]:
+    """Return the notice that gives AP with annotations of the id 0 found and missed; none where it is not known.
+
+    `curves` are those of all categories within the largest cap; `changed` is of parts of them that follow each other.
+    """
+    parts = [part for part in changed if part is not None]
+    if not parts:
         return {}
-    changed, other = under
     protocol = tally.protocol
-    curves = Curves.of(tally, protocol.max_dets[-1:], False, threads) if curves is None else curves
     here = averaged(curves, protocol)[:, :, :, 0]
     there = here.copy()
-    there[..., changed] = averaged(Curves.of(other, protocol.max_dets[-1:], False, threads), protocol)[:, :, :, 0]
+    there[..., np.concatenate([part.categories for part in parts])] = np.concatenate(
+        [part.values for part in parts], -1
+    )
     name = metric_table(protocol, tally.categories)[0][0]
     return zero_ids.effect(name, protocol.id_zero, mean_of_defined(here), mean_of_defined(there))
 

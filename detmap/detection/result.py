@@ -6,18 +6,21 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection.metric_names import OF_CLASS, OF_IMAGES, distinct_names, find_metric, metric_table
+from detmap.detection.packed import ShardedTally
 from detmap.detection.precisions import (
     Curves,
     averaged,
-    effect_of_zero_ids,
+    changed_by_zero_ids,
     mean_of_defined,
     mean_under,
+    notice_of_zero_ids,
     published_mean,
     recalls,
     with_empty,
@@ -29,11 +32,9 @@ from detmap.detection.tally import Tally
 from detmap.detection.true_positives import class_errors, detection_score, mean_errors, names_of
 from detmap.errors import OptionError, UnknownMetricError, shorten
 from detmap.hits import SAMPLED, SAMPLES, Curve, best_f1
+from detmap.kernels import readonly
 from detmap.results import Intervals, Result, widened
 from detmap.shapes import find
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,22 @@ class Counts:
     false_negatives: NDArray[np.int64]
 
 
+class ClassCounts(NamedTuple):
+    """Numbers of `detections`, (K,), and of `hits` and `ignored` ones by threshold, (K, T), and `best_f1` by category."""
+
+    detections: NDArray[np.int64]
+    hits: NDArray[np.int64]
+    ignored: NDArray[np.int64]
+    best_f1: list[dict[str, float]]
+
+    @classmethod
+    def joined(cls, parts: Sequence[ClassCounts]) -> ClassCounts:
+        """Return the counts of categories that follow each other."""
+        detections, hits, ignored, best = zip(*parts, strict=True)
+        columns = np.concatenate(detections), np.concatenate(hits), np.concatenate(ignored)
+        return cls(*columns, list(chain.from_iterable(best)))
+
+
 class DetectionResult(Result):
     """The result of an evaluation: metrics by name, and the arrays behind them.
 
@@ -56,14 +73,14 @@ class DetectionResult(Result):
     Parameters
     ----------
     tally : Tally
-        The outcome of matching.
+        What matching found. In place of one, a `detmap.detection.packed.ShardedTally`.
     threads : int, optional
         One per processor by default.
 
     Attributes
     ----------
     tally : Tally
-        In ranking order.
+        In ranking order. Of many shards it is made when it is first read.
     precision : ndarray of float64, shape (T, R, K, A, M)
         The largest precision at that recall or more; 0 where it is not reached, NaN without ground truth.
     scores : ndarray of float64, shape (T, R, K, A, M)
@@ -81,20 +98,38 @@ class DetectionResult(Result):
 
     recall: NDArray[np.float64]
 
-    def __init__(self, tally: Tally, *, threads: int | None = None) -> None:
-        self.tally = tally = tally.in_ranking_order(threads)
+    def __init__(self, tally: Tally | ShardedTally, *, threads: int | None = None) -> None:
+        self._source = source = tally.in_ranking_order(threads)
         self._threads = threads
-        self.recall = recalls(tally)
-        # Metrics need recall within every cap, and everything else within the largest one.
-        self._largest = Curves.of(tally, self.protocol.max_dets[-1:], False, threads)
+        # What is known of the tally without its detections, which of many shards are unpacked some categories at a time.
+        self._frame = source if isinstance(source, Tally) else source.frame
+        largest, recall, counted, changed = [], [], [], []
+        for part in source.parts(threads):
+            recall.append(recalls(part))
+            # Metrics ask for recall within every cap, and for all else within the largest one.
+            largest.append(Curves.of(part, self.protocol.max_dets[-1:], False, threads))
+            changed.append(changed_by_zero_ids(part, threads))
+            if part is not source:
+                counted.append(self._count(part))
+        if counted:
+            self._counted = ClassCounts.joined(counted)
+        self.recall = recall[0] if len(recall) == 1 else readonly(np.concatenate(recall, axis=1), np.float64)
+        self._largest = Curves.joined(largest)
         metrics = {name: self._mean(*row) for name, row in metric_table(self.protocol, self.categories)}
-        notices = {**tally.every_notice(), **self._few_positives()}
-        super().__init__(metrics, {**notices, **effect_of_zero_ids(tally, self._largest, threads)})
+        notices = {**source.every_notice(), **self._few_positives()}
+        super().__init__(metrics, {**notices, **notice_of_zero_ids(self._frame, self._largest, changed)})
+
+    @cached_property
+    def tally(self) -> Tally:
+        """The tally in ranking order."""
+        if not isinstance(self._source, Tally):
+            self._source = self._source.whole(self._threads)
+        return self._source
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol of the evaluation."""
-        return self.tally.protocol
+        """The protocol that it was scored under."""
+        return self._frame.protocol
 
     @property
     def intervals(self) -> Intervals | None:
@@ -108,12 +143,13 @@ class DetectionResult(Result):
     @property
     def categories(self) -> tuple[tuple[Any, str], ...]:
         """The K categories as (id, name)."""
-        return self.tally.categories
+        return self._frame.categories
 
     @cached_property
     def _scored(self) -> Curves:
         """The curves within every cap, with their scores, computed lazily in one pass."""
-        return Curves.of(self.tally, self.protocol.max_dets, True, self._threads)
+        parts = self._source.parts(self._threads)
+        return Curves.joined([Curves.of(part, self.protocol.max_dets, True, self._threads) for part in parts])
 
     @cached_property
     def _pools(self) -> Curves:
@@ -216,7 +252,7 @@ class DetectionResult(Result):
             means = [self._mean(name, iou, area, cap, None) for name in self._errors]
             return detection_score(self._mean("AP", None, area, cap, None), np.array(means))
         values = self._values(kind, iou, area, cap)
-        chosen: Any = self.tally.in_group(category) if isinstance(category, str) else category
+        chosen: Any = self._frame.in_group(category) if isinstance(category, str) else category
         if category is None and kind == "AP":
             return mean_under(self.protocol, values)
         return mean_of_defined(values if category is None else values[..., chosen])
@@ -229,7 +265,7 @@ class DetectionResult(Result):
         found: dict[str, int] = {}
         for metric, (kind, _, area, _, category) in metric_table(self.protocol, self.categories):
             if kind == "percent" and names.count(str(category).casefold()) == 1:
-                positives = self.tally.positives[names.index(str(category).casefold()), area]
+                positives = self._frame.positives[names.index(str(category).casefold()), area]
                 found |= {f"few_positives:{metric}": 1} if 0 < positives < SAMPLES else {}
         return found
 
@@ -299,25 +335,31 @@ class DetectionResult(Result):
         with its ``f1``, ``precision`` and ``recall``, at IoU 0.5 (or the first threshold); NaN without ground truth. Where
         the protocol measures errors of true positives, these by their names.
         """
-        tally, positives = self.tally, self.tally.positives[:, 0]
-        found, skipped = tally.hit_counts[:, 0], tally.ignored_counts(0)
-        count = np.diff(tally.class_starts)
-        best = best_f1(
-            tally.class_starts, tally.scores, tally.hit, tally.ignored, self._find_threshold(0.5) or 0, positives
-        )
+        positives, counted = self._frame.positives[:, 0], self._counted
         columns: dict[str, Sequence[Any]] = {
             "category_id": [key for key, _ in self.categories],
             "category": [name for _, name in self.categories],
             **{name: self._by_category(iou).tolist() for name, iou in (("AP", None), ("AP50", 0.5), ("AP75", 0.75))},
             "positives": positives.tolist(),
-            "detections": count.tolist(),
-            "true_positives": found.tolist(),
-            "false_positives": (count[:, None] - found - skipped).tolist(),
-            "false_negatives": (positives[:, None] - found).tolist(),
-            "best_f1": best,
+            "detections": counted.detections.tolist(),
+            "true_positives": counted.hits.tolist(),
+            "false_positives": (counted.detections[:, None] - counted.hits - counted.ignored).tolist(),
+            "false_negatives": (positives[:, None] - counted.hits).tolist(),
+            "best_f1": counted.best_f1,
             **{name: values.tolist() for name, values in self._errors.items()},
         }
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    @cached_property
+    def _counted(self) -> ClassCounts:
+        """The counts of every category, over the whole area range and within the largest cap."""
+        return self._count(self.tally)
+
+    def _count(self, tally: Tally) -> ClassCounts:
+        """Return the counts of the categories of a tally in ranking order."""
+        at, positives = self._find_threshold(0.5) or 0, tally.positives[:, 0]
+        best = best_f1(tally.class_starts, tally.scores, tally.hit, tally.ignored, at, positives)
+        return ClassCounts(np.diff(tally.class_starts), tally.hit_counts[:, 0], tally.ignored_counts(0), best)
 
     def _curve(self, k: int, t: int) -> Curve:
         tally, starts = self.tally, self.tally.class_starts
@@ -376,8 +418,8 @@ class DetectionResult(Result):
 
         t = self._threshold(iou)
         every = range(len(self.categories)) if categories is None else [self._category(one) for one in categories]
-        chosen = [k for k in dict.fromkeys(every) if self.tally.positives[k, 0]]
-        chosen.sort(key=lambda k: -int(self.tally.positives[k, 0]))
+        chosen = [k for k in dict.fromkeys(every) if self._frame.positives[k, 0]]
+        chosen.sort(key=lambda k: -int(self._frame.positives[k, 0]))
         ap = self._largest.average_precision[t, :, 0, 0]
         recall = np.linspace(0, 1, 201)
         lines, means = [], np.zeros(recall.size)
@@ -556,7 +598,7 @@ class DetectionResult(Result):
         metrics: dict[str, float] = self.__dict__.get("_metrics", {})
         if name in metrics:
             return metrics[name]
-        if "tally" in self.__dict__ and (found := self._meant(name)):
+        if "_frame" in self.__dict__ and (found := self._meant(name)):
             return metrics[found]
         if hasattr(type(self), name):  # a property raised: show its own error
             value: float = object.__getattribute__(self, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -241,9 +241,9 @@ class Tally(Frozen):
             frequencies=_merged_frequencies(parts),
             otherwise=zero_ids.joined(parts),
         )
-        return merged._capped()
+        return merged.capped()
 
-    def _capped(self) -> Tally:
+    def capped(self) -> Tally:
         """Return the tally without detections beyond `max_per_category`, which are the last of their cells."""
         most = self.protocol.max_per_category
         if most is None or np.bincount(self.category).max(initial=0) <= most:
@@ -388,8 +388,17 @@ class Tally(Frozen):
         return replace(self, category=readonly(category, np.int32), ranked=True, **columns)
 
     def _places(self, grouped: bool) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the destination of each row when rows are grouped by category, and the start of each category."""
-        order = readonly((), np.int32)  # the rows are already grouped
+        """Return where each row goes when a category's rows lie together, and where categories begin."""
+        places, starts = np.empty(len(self), np.int32), np.empty(len(self.categories) + 1, np.int64)
+        sorting.place_by(self.category, self.tie_order(grouped), places, starts)
+        return readonly(places, np.int32), readonly(starts, np.int64)
+
+    def tie_order(self, grouped: bool = False) -> NDArray[np.int32]:
+        """Return the rows in the order in which equal scores of a category stand; empty where it is the order they have.
+
+        `grouped`: the rows of a category are in the order of image and rank already.
+        """
+        order = readonly((), np.int32)  # as they are
         if not grouped:
             # Within an image, the rows of a category are ordered by rank in every tally.
             by_image, starts = np.empty(len(self), np.int32), np.empty(self.image_ids.size + 1, np.int64)
@@ -403,9 +412,7 @@ class Tally(Frozen):
         elif self.protocol.ties == "reversed":
             given = order if order.size else np.arange(len(self))
             order = readonly(given[np.argsort(-self.image[given], kind="stable")], np.int32)
-        places, starts = np.empty(len(self), np.int32), np.empty(len(self.categories) + 1, np.int64)
-        sorting.place_by(self.category, order, places, starts)
-        return readonly(places, np.int32), readonly(starts, np.int64)
+        return order
 
     @cached_property
     def class_starts(self) -> NDArray[np.int64]:
@@ -444,10 +451,20 @@ class Tally(Frozen):
         """Return the columns of detections that kernels read, in ranking order."""
         return matching.Ranked(self.class_starts, self.rank, self.scores, self.hit, self.ignored)
 
-    def every_notice(self) -> dict[str, int]:
-        """Return `notices` and those derived from the tally: no detections, categories without ground truth."""
+    def parts(self, threads: int | None = None) -> Iterator[Tally]:
+        """Yield the tally: it need not be made a few categories at a time."""
+        yield self
+
+    def every_notice(self, detections: int | None = None) -> dict[str, int]:
+        """Return `notices` and those that follow from the tally: no detections, categories without ground truth.
+
+        `detections` is how many there are, where the tally does not hold them.
+        """
         found = self.positives[:, 0] > 0
-        own = {"no_detections": int(not len(self)), self._empty(): int((~found).sum())}
+        own = {
+            "no_detections": int(not (len(self) if detections is None else detections)),
+            self._empty(): int((~found).sum()),
+        }
         if self.protocol.groups and self.protocol.use_categories:
             known = np.array([key in self.frequencies for key, _ in self.categories], np.bool_)
             own["missing_frequency"] = int((found & ~known).sum())

@@ -520,7 +520,7 @@ def compare_tallies(
     notices = {name: dict(tally.notices) for name, tally in tallies.items()}
     for name, tally in tallies.items():
         if isinstance(tally, Tally):
-            notices[name] = {**tally.every_notice(), **effect_of_zero_ids(tally, None, threads)}
+            notices[name] = {**tally.every_notice(), **effect_of_zero_ids(tally, threads)}
     kind = first.protocol.iou_type if isinstance(first, Tally) else "panoptic"
     return Comparison(done, tests, chosen, level, correction, notices, kind)
 

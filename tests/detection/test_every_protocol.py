@@ -19,6 +19,7 @@ from support import assert_same_result, same_bits
 import detmap
 from detmap import batch, statistics
 from detmap.cli import main
+from detmap.detection.packed import PackedTally, ShardedTally
 from detmap.detection.protocols import BY_FILE, PRESETS, resolve
 from detmap.diagnostics import PARTS
 from detmap.explanations.replay import trimmed
@@ -224,6 +225,23 @@ def test_tallies(name, tables):
     parts = [detmap.match(truth, found, name, image_ids=truth.images.ids[rows].tolist()) for rows in (side, ~side)]
     assert_same_result(detmap.DetectionResult(parts[1].merge(parts[0])), result)
     assert detmap.Tally.empty(whole.protocol, whole.categories).merge(whole).to_bytes() == whole.to_bytes()
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_packed_tallies(name, tables, monkeypatch):
+    """In narrow columns, each category unpacked by itself, some together, or all at once."""
+    truth, found, _ = tables
+    side = np.arange(truth.images.ids.size) % 2 == 0
+    parts = [detmap.match(truth, found, name, image_ids=truth.images.ids[rows].tolist()) for rows in (side, ~side)]
+    merged = parts[0].merge(parts[1])
+    expected = detmap.DetectionResult(merged)
+    for together in (1, len(merged) // 3, 10**9):
+        monkeypatch.setattr("detmap.detection.packed.TOGETHER", together)
+        made = ShardedTally([PackedTally.of(part) for part in parts], [0, 0], merged.notices)
+        assert made.whole().to_bytes() == merged.to_bytes()
+        result = detmap.DetectionResult(made)
+        assert result.to_json() == expected.to_json()
+        assert_same_result(result, expected)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

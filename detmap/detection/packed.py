@@ -1,0 +1,205 @@
+"""Tallies of shards in narrow columns, which are ranked and unpacked a few categories at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.ids import locate
+from detmap.detection.protocols import Protocol
+from detmap.detection.tally import COLUMNS, Column, Tally
+from detmap.hits import SAMPLED
+from detmap.kernels import readonly, sorting
+from detmap.system import parallel
+
+#: Maximum number of detections of the categories that are unpacked together; a larger category is unpacked by itself.
+TOGETHER = 2**21
+
+#: The columns of detections; their categories follow from where each begins.
+_PACKED = tuple(column for column in COLUMNS if column.per == "detection" and column.name != "category")
+
+
+@dataclass(frozen=True, eq=False)
+class PackedTally:
+    """A tally whose detections take about 24 bytes each, for 36: integers have the narrowest type that holds them, and words
+    the bytes that have bits.
+    """
+
+    #: The tally without its detections.
+    frame: Tally
+    #: Where the detections of each category start, shape (K + 1,).
+    starts: NDArray[np.int64]
+    #: Columns of detections by name, category by category; within one in the order that they had.
+    columns: dict[str, NDArray[Any]]
+
+    @classmethod
+    def of(cls, tally: Tally) -> PackedTally:
+        """Pack a tally."""
+        order, starts = np.empty(len(tally), np.int32), np.empty(len(tally.categories) + 1, np.int64)
+        sorting.group_by(tally.category, readonly((), np.int32), order, starts)
+        columns = {}
+        for column in _PACKED:
+            values = _narrow(column, getattr(tally, column.name), tally.protocol)
+            columns[column.name] = np.take(values, order, axis=0) if len(values) else values.copy()
+        # Not empty slices of its own columns, which would keep these in memory.
+        nothing = Tally.empty(tally.protocol, tally.categories)
+        none: dict[str, Any] = {
+            column.name: getattr(nothing, column.name) for column in COLUMNS if column.per == "detection"
+        }
+        return cls(replace(tally, ranked=True, **none), starts, columns)
+
+    def __len__(self) -> int:
+        """Return the number of detections."""
+        return int(self.starts[-1])
+
+
+def _byte_count(protocol: Protocol) -> int:
+    """Return how many bytes of a row of words have bits."""
+    return -(-len(protocol.range_names) * len(protocol.iou_thresholds) // 8)
+
+
+def _narrow(column: Column, values: NDArray[Any], protocol: Protocol) -> NDArray[Any]:
+    """Return a column in the narrowest type without loss; words as the bytes that have bits, shape (n, bytes)."""
+    if column.width == "words":
+        return values.astype("<u8", copy=False).view(np.uint8)[:, : _byte_count(protocol)]
+    if values.dtype.kind == "f" or not values.size:
+        return values
+    narrow = np.promote_types(*(np.min_scalar_type(int(end)) for end in (values.min(), values.max())))
+    return values.astype(narrow) if narrow.itemsize < values.itemsize else values
+
+
+def _widened(column: Column, values: NDArray[Any], protocol: Protocol) -> NDArray[Any]:
+    """Return a column as a tally has it."""
+    if column.width == "words":
+        (words,) = column.shape(protocol, 1)[1:]
+        out = np.zeros((len(values), 8 * words), np.uint8)
+        out[:, : values.shape[1]] = values
+        values = out.view("<u8")
+    return readonly(values, column.native())
+
+
+class ShardedTally:
+    """Packed tallies of disjoint images as one, from which tallies of a few categories at a time are made.
+
+    Parameters
+    ----------
+    shards : sequence of PackedTally
+        Of the same protocol and categories.
+    before : sequence of int
+        The position in the file of the first detection of each, where the file is all shards one after the other.
+    notices : mapping of str to int
+        Those of the merged tally.
+
+    Attributes
+    ----------
+    frame : Tally
+        The merged tally without its detections.
+
+    Raises
+    ------
+    StateError
+        As `Tally.merge` does.
+    """
+
+    def __init__(self, shards: Sequence[PackedTally], before: Sequence[int], notices: Mapping[str, int]) -> None:
+        self._shards, self._before = shards, before
+        merged = shards[0].frame.merge(*(shard.frame for shard in shards[1:]))
+        self.frame = replace(merged, notices=notices)
+        self._images = [locate(one.frame.image_ids, self.frame.image_ids).astype(np.int32) for one in shards]
+        self._counts = np.sum([np.diff(shard.starts) for shard in shards], axis=0)
+
+    def __len__(self) -> int:
+        """Return the number of detections, before any cap on those of all images."""
+        return int(self._counts.sum())
+
+    def every_notice(self) -> dict[str, int]:
+        """Return that of the merged tally."""
+        return self.frame.every_notice(len(self))
+
+    def in_ranking_order(self, threads: int | None = None) -> Tally | ShardedTally:
+        """Return the tally unpacked where it is small, or where no category can be scored without the others."""
+        if len(self) <= TOGETHER or self.frame.protocol.interpolation in SAMPLED:
+            return self.whole(threads)
+        return self
+
+    def parts(self, threads: int | None = None) -> Iterator[Tally]:
+        """Yield the tallies, in ranking order, of categories that follow each other."""
+        for begin, end in self._blocks():
+            yield self._part(begin, end, threads)
+
+    def _blocks(self) -> list[tuple[int, int]]:
+        """Return the categories that are unpacked together, all of them in half-open ranges."""
+        return parallel.split(self._counts, TOGETHER) or [(0, 0)]
+
+    def whole(self, threads: int | None = None) -> Tally:
+        """Return the whole tally in ranking order."""
+        blocks = self._blocks()
+        if len(blocks) == 1:
+            return self._part(*blocks[0], threads)
+        protocol, at, first = self.frame.protocol, 0, 0
+        made = {column.name: np.empty(column.shape(protocol, len(self)), column.native()) for column in _PACKED}
+        made["category"] = np.empty(len(self), np.int32)
+        for part in self.parts(threads):
+            rows = slice(at, at + len(part))
+            for name, out in made.items():
+                if len(out):
+                    out[rows] = getattr(part, name)
+            made["category"][rows] += first
+            at, first = rows.stop, first + len(part.categories)
+        columns: dict[str, Any] = {name: readonly(out[:at], out.dtype) for name, out in made.items()}
+        return replace(self.frame, ranked=True, **columns)
+
+    def _part(self, begin: int, end: int, threads: int | None) -> Tally:
+        """Return the tally of categories ``[begin, end)`` in ranking order.
+
+        Little more than the columns that are sorted by is there at a time: the others are unpacked afterwards.
+        """
+        frame = self.frame.of_categories(np.isin(np.arange(self._counts.size), np.arange(begin, end)))
+        protocol = frame.protocol
+        counts = [np.diff(shard.starts[begin : end + 1]) for shard in self._shards]
+        category = np.concatenate([np.repeat(np.arange(end - begin, dtype=np.int32), count) for count in counts])
+        keys = replace(
+            frame,
+            category=readonly(category, np.int32),
+            image=readonly(self._column("image", begin, end), np.int32),
+            order=readonly(self._column("order", begin, end), np.int64),
+            scores=readonly(self._column("scores", begin, end), np.float64),
+        )
+        order, starts = np.empty(category.size, np.int32), np.empty(end - begin + 1, np.int64)
+        sorting.group_by(keys.category, keys.tie_order(), order, starts)
+        scores = np.take(keys.scores, order)
+        del keys
+        # The kernel moves three columns by score: the rows that these came from stand in place of their images.
+        rank = self._column("rank", begin, end)[order].astype(np.int32)
+        words = np.empty((order.size, 0), np.uint64)
+        rows = sorting.Rows(order, rank, np.empty(0, np.int64), scores.view(np.uint64), words, words)
+        starts = readonly(starts, np.int64)
+        parallel.run(
+            lambda first, last: sorting.sort_rows(starts, first, last, rows, category),
+            parallel.cut(starts, threads),
+            threads,
+        )
+        made: dict[str, Any] = {"scores": scores, "rank": rank}
+        for column in _PACKED:
+            if column.name not in made:
+                values = self._column(column.name, begin, end)
+                made[column.name] = _widened(
+                    column, np.take(values, order, axis=0) if len(values) else values, protocol
+                )
+        made |= {"scores": readonly(scores, np.float64), "rank": readonly(rank, np.int32)}
+        return replace(frame, ranked=True, category=readonly(category, np.int32), **made).capped()
+
+    def _column(self, name: str, begin: int, end: int) -> NDArray[Any]:
+        """Return a packed column of categories ``[begin, end)``, shard after shard."""
+        values = []
+        for shard, images, before in zip(self._shards, self._images, self._before, strict=True):
+            own = shard.columns[name]
+            own = own[shard.starts[begin] : shard.starts[end]] if len(own) else own
+            if name == "image":
+                own = images[own]
+            values.append(own.astype(np.int64) + before if name == "order" else own)
+        return np.concatenate(values)

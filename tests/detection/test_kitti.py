@@ -208,6 +208,25 @@ def test_few_objects_cannot_reach_100(objects, r40, r11):
         assert detmap.evaluate(truth, found, "kitti-r11")["car_easy"] == pytest.approx(r11, abs=1e-12)
 
 
+def test_images_without_a_file_of_results_are_counted(tmp_path):
+    """The benchmark's program leaves them out; an image without detections has an empty file, which is written too."""
+    folder = kitti_scenes.write(tmp_path / "k", 3)
+    truth = detmap.read(folder / "label_2", "ground_truth")
+    whole = detmap.evaluate(truth, folder / "one", "kitti")
+    assert "images_without_file" not in whole.notices
+    for name in ("000001.txt", "000006.txt"):
+        (folder / "one" / name).unlink()
+    found = detmap.read(folder / "one", ground_truth=truth)
+    cut = detmap.evaluate(truth, found, "kitti")
+    assert dict(cut.notices)["images_without_file"] == 2
+    detmap.write(found, tmp_path / "written", format="kitti", ground_truth=truth)
+    assert {one.name for one in (tmp_path / "written").iterdir()} == {f"{n:06d}.txt" for n in range(8)}
+    assert (tmp_path / "written" / "000006.txt").read_bytes() == b""
+    again = detmap.evaluate(truth, tmp_path / "written", "kitti")
+    assert "images_without_file" not in again.notices
+    assert same_bits(list(again.values()), list(cut.values()))
+
+
 def test_diagnoses_are_over_the_classes_that_have_a_limit():
     """Vans are in the table, but have no AP: neither do they count where errors are mended."""
     boxes = [(200.0 * n, 0.0, 200.0 * n + 80, 60.0) for n in range(45)]

@@ -227,6 +227,39 @@ def test_images_without_a_file_of_results_are_counted(tmp_path):
     assert same_bits(list(again.values()), list(cut.values()))
 
 
+def test_an_image_without_objects_leaves_the_orientation_known(tmp_path):
+    """Whether it is scored with others or alone; a detection without an angle makes it unknown."""
+    folder = kitti_scenes.write(tmp_path / "k", 5)
+    (folder / "label_2" / "000002.txt").write_text("")
+    truth = detmap.read(folder / "label_2", "ground_truth")
+    found = detmap.read(folder / "one", ground_truth=truth)
+    whole = detmap.evaluate(truth, found, "kitti")
+    assert not math.isnan(whole["car_orientation_hard"])
+
+    def record(table, rows, **more):
+        own = table.take(rows)
+        angles = own.shape("box3d").angles("bbox")
+        return {"boxes": own.boxes, "labels": own.categories.ids[own.categories.codes], "alpha": angles, **more}
+
+    def merged(unknown=None):
+        merged, alone = (detmap.Evaluator("kitti", categories=truth.categories.ids.tolist()) for _ in range(2))
+        for place, image in enumerate(truth.images.ids.tolist()):
+            own, rows = found.images.ids[found.images.codes] == image, truth.images.codes == place
+            fields = {name: values[rows] for name, values in truth.fields.items()}
+            prediction = record(found, own, scores=found.scores[own])
+            if image == unknown:
+                del prediction["alpha"]
+            (alone if image == "000002" else merged).update(
+                prediction, record(truth, rows, iscrowd=truth.crowd[rows], **fields), image_ids=image
+            )
+        return merged.merge(alone).compute()
+
+    assert same_bits(list(merged().values()), list(whole.values()))
+    other = merged(unknown="000003")
+    assert math.isnan(other["car_orientation_hard"])
+    assert other["car_hard"] == whole["car_hard"]
+
+
 def test_diagnoses_are_over_the_classes_that_have_a_limit():
     """Vans are in the table, but have no AP: neither do they count where errors are mended."""
     boxes = [(200.0 * n, 0.0, 200.0 * n + 80, 60.0) for n in range(45)]

@@ -203,8 +203,9 @@ def permute(
         count, every = _plan(own.size, permutations)
         if every:  # few images can change this category: all of their permutations are looked at
             few = pair.differences(count, partial(_chosen, changing=own, units=units.number), threads, category=k)
-            whole[head + k] = few[:, 0]
-            extreme[head + k], total[head + k], exact[head + k] = *_count(few, estimate[head + k]), count, True
+            at = head + k + len(pair.categories) * np.arange(few.shape[1])
+            whole |= dict(zip(at.tolist(), few.T, strict=True))
+            extreme[at], total[at], exact[at] = _count(few, estimate[at]), count, True
     return Permutations(
         metrics=pair.metrics,
         by_category=pair.by_category,

@@ -358,7 +358,7 @@ def score(
             [Path(out) / "results" / name for name in names], [*read, *(entry.path for entry in entries)]
         )
     folder = None if out is None else make_folder(Path(out) / "results")
-    done = _documents(folder) if folder is not None and resume else {}
+    done = documents(folder) if folder is not None and resume else {}
     return _score_all(truth, entries, inputs, decided, folder, done, executor, threads)
 
 
@@ -405,7 +405,7 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def _documents(folder: Path) -> dict[str, dict[str, Any]]:
+def documents(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the results of an earlier run by the names of their files; what is damaged is made again."""
     found = {}
     for path in sorted(folder.glob("*.json")):

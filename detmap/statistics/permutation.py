@@ -196,7 +196,8 @@ def permute(
     with progress.counting(("permutation", count)):
         made = pair.differences(1 + count, swaps, threads)
     estimate, drawn = made[0], made[1:]
-    extreme, whole = _count(drawn, estimate), {}
+    extreme = _count(drawn, estimate)
+    whole: dict[int, NDArray[np.float64]] = {}
     total, exact = np.full(estimate.size, count), np.full(estimate.size, every)
     for k in range(0 if every or not pair.by_category else len(pair.categories)):
         own = np.flatnonzero(pair.differs[k])

@@ -150,6 +150,9 @@ def describe(notices: Mapping[str, int]) -> list[str]:
     return sentences
 
 
+#: Notices that count the images which a file or folder of detections does not have.
+ABSENT = ("missing_samples", "images_without_file")
+
 #: The nouns and verbs of the sentences, of many and of one.
 _OF_ONE = {
     "annotations": "annotation",

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from support import same_bits
 
 import detmap
+from detmap import batch
 from detmap.shapes import find
 
 CLASSES, LEVELS = ("car", "pedestrian", "cyclist"), ("easy", "moderate", "hard")
@@ -225,6 +226,20 @@ def test_images_without_a_file_of_results_are_counted(tmp_path):
     again = detmap.evaluate(truth, tmp_path / "written", "kitti")
     assert "images_without_file" not in again.notices
     assert same_bits(list(again.values()), list(cut.values()))
+
+
+def test_folders_as_shards(tmp_path):
+    folder = kitti_scenes.write(tmp_path / "k", 4)
+    whole = detmap.evaluate(folder / "label_2", folder / "one", "kitti")
+    shards = [tmp_path / name for name in "ab"]
+    for n, path in enumerate(sorted((folder / "one").iterdir())):
+        shards[n % 2].mkdir(exist_ok=True)
+        (shards[n % 2] / path.name).write_bytes(path.read_bytes())
+    made = batch.evaluate_shards(folder / "label_2", shards, "kitti")
+    assert same_bits(list(made.values()), list(whole.values()))
+    assert dict(made.notices) == dict(whole.notices)
+    (shards[1] / "000003.txt").unlink()
+    assert dict(batch.evaluate_shards(folder / "label_2", shards, "kitti").notices)["images_without_file"] == 1
 
 
 def test_an_image_without_objects_leaves_the_orientation_known(tmp_path):

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from detmap.batch import saving
+from detmap.batch import saving, stamps
 from detmap.batch.finding import Entry, PathLike, file_names, find
-from detmap.batch.scoring import FileResult, make_folder
+from detmap.batch.limited_process import Limits, run
+from detmap.batch.scoring import FileResult, digest, documents, make_folder
 from detmap.batch.workers import one_line
 from detmap.data.segments import SegmentedImages
 from detmap.errors import OptionError
-from detmap.formats.coco.panoptic import read_panoptic
+from detmap.formats.coco.panoptic import content_of, read_panoptic
 from detmap.panoptic.matching import match
 from detmap.panoptic.result import PanopticResult
 from detmap.panoptic.rules import Rules
@@ -43,6 +44,8 @@ class PanopticFiles:
         How they are scored.
     threads : int, optional
         One per processor by default.
+    limits : Limits, optional
+        What scoring a file may take: each is then scored in a process of its own.
 
     Attributes
     ----------
@@ -57,9 +60,10 @@ class PanopticFiles:
         folders: Sequence[PathLike] | None = None,
         rules: Rules | None = None,
         threads: int | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.entries = find(predictions)
-        self._truth, self._rules, self._threads = ground_truth, rules or Rules(), threads
+        self._truth, self._rules, self._threads, self._limits = ground_truth, rules or Rules(), threads, limits
         if folders is not None and len(folders) != len(self.entries):
             raise OptionError(
                 f"there are {len(folders)} folders of label maps (--pred-folder) for {len(self.entries)} files: give one of "
@@ -76,10 +80,15 @@ class PanopticFiles:
         DetmapError
             Where it cannot be scored.
         """
-        found = read_panoptic(entry.path, self._folders.get(entry.name), predictions=True)
-        made = PanopticResult(match(self._truth, found, self._rules, self._threads))
-        self._tallies[entry.name] = made.tally
-        return made
+        arguments = (self._truth, entry.path, self._folders.get(entry.name), self._rules, self._threads)
+        tally = _match(*arguments) if self._limits is None else run(self._limits, _prepare, _match, arguments)
+        self._tallies[entry.name] = tally
+        return PanopticResult(tally)
+
+    def _key(self, entry: Entry, truth: str, options: Sequence[Any]) -> str:
+        """Return the key of a file's result, by which a later run takes it up."""
+        found = content_of(read_panoptic(entry.path, self._folders.get(entry.name), predictions=True))
+        return digest([stamps.code(confidence=bool(options)), truth, found, self._rules.to_dict(), list(options)])
 
     def score(
         self,
@@ -89,6 +98,7 @@ class PanopticFiles:
         *,
         method: Method = "t",
         out: PathLike | None = None,
+        resume: bool = False,
     ) -> Iterator[FileResult]:
         """Score every file.
 
@@ -98,6 +108,9 @@ class PanopticFiles:
             See `detmap.statistics.bootstrap`; 0 replicates make no intervals.
         out : path, optional
             A folder, into which ``results/NAME.json`` of each file is written.
+        resume : bool
+            Do not score a file again whose content, label maps, ground truth, options and scoring code are those of a result
+            in `out`.
 
         Yields
         ------
@@ -105,16 +118,22 @@ class PanopticFiles:
             One per file, in their order. A file that cannot be scored has an `error`; it stops nothing.
         """
         folder = None if out is None else make_folder(Path(out) / "results")
+        known = {one["key"]: one for one in documents(folder).values()} if folder is not None and resume else {}
+        truth = "" if folder is None else content_of(self._truth)
+        draws = (replicates, seed, level, method) if replicates else ()
         for entry, name in zip(self.entries, file_names([one.name for one in self.entries]), strict=True):
             document: dict[str, Any] = {"name": entry.name, "source": entry.path}
             try:
-                result = self.result(entry)
+                key = {} if folder is None else {"key": self._key(entry, truth, draws)}
+                if key and key["key"] in known:
+                    document = {**document, **known[key["key"]], **document}
+                else:
+                    result = self.result(entry)
+                    document |= {**key, **result.to_dict(), "rules": self._rules.describe()}
+                    if replicates:
+                        document["bootstrap"] = bootstrap(result, replicates, seed, method=method).to_dict(level)
             except Exception as error:
                 document |= {"error": one_line(error)}
-            else:
-                document |= {**result.to_dict(), "rules": self._rules.describe()}
-                if replicates:
-                    document["bootstrap"] = bootstrap(result, replicates, seed, method=method).to_dict(level)
             plain = without_nan(document)
             if folder is not None:
                 write_atomically(folder / f"{name}.json", saving.sealed(plain))
@@ -138,6 +157,9 @@ class PanopticFiles:
         scored = [one for one in results if not one.error and not math.isnan(one.get(name, math.nan))]
         scored.sort(key=lambda one: (-one[name], one.entry.name))
         names = [one.entry.name for one in scored]
+        for one in scored if len(names) > 1 else ():
+            if one.entry.name not in self._tallies:  # its result was taken up
+                self.result(one.entry)
         if len(names) < 2:
             return None
         made = pair_tests(self._tallies[names[0]], names, name, permutations, level, correction)
@@ -146,3 +168,14 @@ class PanopticFiles:
             test = permute(pair[first], pair[second], made.permutations, seed, name)
             made.p[first, second] = test.p_value(name)
         return made
+
+
+def _match(
+    truth: SegmentedImages, path: PathLike, folder: PathLike | None, rules: Rules, threads: int | None
+) -> PanopticTally:
+    return match(truth, read_panoptic(path, folder, predictions=True), rules, threads)
+
+
+def _prepare(truth: SegmentedImages, *_: object) -> None:
+    """Load what scoring any file needs: read the first label map."""
+    truth.label_map(0)

@@ -386,7 +386,7 @@ def score(
             [Path(out) / "results" / name for name in names], [*read, *(entry.path for entry in entries)]
         )
     folder = None if out is None else make_folder(Path(out) / "results")
-    done = {} if folder is None or not resume else _earlier(folder)
+    done = documents(folder) if folder is not None and resume else {}
     return _score_all(truth, entries, inputs, decided, folder, done, executor, threads)
 
 
@@ -436,9 +436,9 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def _earlier(folder: Path) -> dict[str, dict[str, bytes]]:
-    """Return the results of an earlier run by key and name of the file, packed; what is damaged is made again."""
-    found: dict[str, dict[str, bytes]] = {}
+def documents(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the results of an earlier run by the names of their files; what is damaged is made again."""
+    found = {}
     for path in sorted(folder.glob("*.json")):
         document = saving.unsealed(path)
         if document is not None and isinstance(document.get("key"), str):

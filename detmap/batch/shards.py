@@ -22,7 +22,7 @@ from detmap.batch.scoring import (
 )
 from detmap.batch.workers import dispatch, one_line, whence
 from detmap.data.ids import locate
-from detmap.data.notices import NOTICES
+from detmap.data.notices import ABSENT, NOTICES
 from detmap.data.tables import GroundTruth, MissingClasses
 from detmap.detection.evaluate import match, tally_of
 from detmap.detection.given import Owned
@@ -137,6 +137,8 @@ def evaluate_shards(
     counts["no_detections"] = int(not records.any())
     for code, times in lacking.items():
         counts[code] = int(times == len(paths))
+    for code in ABSENT:  # each image that a shard has is absent from all others
+        counts[code] = max(counts[code] - (len(paths) - 1) * images.size, 0)
     notices = {code: counts[code] for code in {**NOTICES, **counts} if counts[code]}
     # Where ties go by the place in the file, the file is the shards one after the other.
     sharded = ShardedTally([*packed, PackedTally.of(rest)], [*(np.cumsum(records) - records), records.sum()], notices)

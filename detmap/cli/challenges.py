@@ -10,7 +10,7 @@ from detmap.errors import OptionError
 from detmap.system.limits import size
 
 if TYPE_CHECKING:
-    from detmap.batch import Leaderboard
+    from detmap.batch import Leaderboard, Limits
     from detmap.data.tables import GroundTruth
 
 
@@ -31,31 +31,53 @@ def add_challenge_options(parser: argparse.ArgumentParser) -> None:
     add_option(
         group, "--publish DIR", "write a public leaderboard.*: no hidden split, notice, path, or number of images"
     )
+    add_limits(group)
+    add_option(
+        group, "--discreet", "messages tell nothing of the ground truth; those for organisers are in results/NAME.json"
+    )
+
+
+def add_limits(group: Any) -> None:
+    """Add the options that limit what scoring a file may take."""
     add_option(group, "--limit-seconds S", "maximum seconds for a file; its row says where it took longer", type=float)
     add_option(
         group,
         "--limit-memory SIZE",
         "stop scoring a file that takes more memory, as 512M or 4G, on top of the ground truth's",
     )
-    add_option(
-        group, "--discreet", "messages tell nothing of the ground truth; those for organisers are in results/NAME.json"
-    )
+
+
+def limits_of(options: argparse.Namespace) -> Limits | None:
+    """Return the limits that the options ask for; raises `OptionError` for one that is none."""
+    from detmap.batch import Limits
+
+    if options.limit_seconds is None and options.limit_memory is None:
+        return None
+    memory = None if options.limit_memory is None else size(options.limit_memory, "--limit-memory")
+    return Limits(options.limit_seconds, memory)
+
+
+def add_resume(parser: Any) -> None:
+    """Add --resume."""
+    add_option(parser, "--resume", "score only what has changed since the results in --out")
+
+
+def check_resume(options: argparse.Namespace) -> None:
+    """Refuse --resume without a folder of earlier results."""
+    if options.resume and not options.out:
+        raise OptionError("--resume needs --out DIR, which holds the earlier results")
 
 
 def challenge_of(options: argparse.Namespace, ground_truth: GroundTruth) -> dict[str, Any]:
     """Return the arguments of `detmap.batch.score` that the options ask for; raise for an invalid limit, an option that
     requires another one, or an unusable file of splits.
     """
-    from detmap.batch import Limits, Splits
+    from detmap.batch import Splits
 
     if options.hide and not options.splits:
         raise OptionError("--hide needs --splits FILE, which says which image is in which split")
-    limits = None
-    if options.limit_seconds is not None or options.limit_memory is not None:
-        memory = None if options.limit_memory is None else size(options.limit_memory, "--limit-memory")
-        limits = Limits(options.limit_seconds, memory)
     splits = Splits.read(options.splits, ground_truth) if options.splits else None
-    return {"splits": splits, "limits": limits, "discreet": options.discreet}
+    return {"splits": splits, "limits": limits_of(options), "discreet": options.discreet}
 
 
 def published(options: argparse.Namespace, board: Leaderboard, files: int) -> list[str]:

@@ -23,7 +23,7 @@ from detmap.cli.cards import (
     write_card,
 )
 from detmap.cli.causes import is_nearly_none, tell_causes
-from detmap.cli.challenges import add_challenge_options, challenge_of, published
+from detmap.cli.challenges import add_challenge_options, add_resume, challenge_of, check_resume, published
 from detmap.cli.comparing import (
     add_explanations,
     check_tests,
@@ -287,7 +287,7 @@ def _fill_batch(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--rank-by METRIC", "rank by this metric; default: AP, or mAP")
     add_option(parser, "--metrics LIST", "the metrics of the leaderboard, as AP,AP50,AR_100; default: all")
     add_option(parser, "--fail-fast", "stop at the first file that cannot be scored")
-    add_option(parser, "--resume", "score only what has changed since the results in --out")
+    add_resume(parser)
     add_input_options(parser)
     add_detection_options(parser)
     add_bootstrap_options(parser, tests=True)
@@ -306,8 +306,7 @@ def _fill_batch(parser: argparse.ArgumentParser) -> None:
 
 def _batch(options: argparse.Namespace) -> int:
     protocol = protocol_of(options)
-    if options.resume and not options.out:
-        raise OptionError("--resume needs --out DIR, which holds the earlier results")
+    check_resume(options)
     check_card(options)
     from detmap import batch
     from detmap.batch import finding, publishing

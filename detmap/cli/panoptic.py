@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import Scored, Scorer, add_card, input_of, write_card
+from detmap.cli.challenges import add_limits, add_resume, check_resume, limits_of
 from detmap.cli.gates import Gates, add_gates
 from detmap.cli.options import (
     CORRECTED,
@@ -23,6 +24,7 @@ from detmap.errors import OptionError, check_choice
 from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
+    from detmap.batch import Limits
     from detmap.batch.panoptic import PanopticFiles
     from detmap.data.segments import SegmentedImages
     from detmap.panoptic import PanopticResult, Rules
@@ -206,11 +208,13 @@ def _chance(
 # ------------------------------------------------------------------------------------------------------- several models
 
 
-def files_of(options: argparse.Namespace, truth: SegmentedImages, rules: Rules) -> PanopticFiles:
-    """Return the files of predictions that the options name, as a batch."""
+def files_of(
+    options: argparse.Namespace, truth: SegmentedImages, rules: Rules, limits: Limits | None = None
+) -> PanopticFiles:
+    """Return the files of predictions that the options name."""
     from detmap.batch.panoptic import PanopticFiles
 
-    return PanopticFiles(truth, options.predictions, options.pred_folder, rules, options.threads)
+    return PanopticFiles(truth, options.predictions, options.pred_folder, rules, options.threads, limits)
 
 
 def results_of(options: argparse.Namespace, files: PanopticFiles) -> dict[str, PanopticResult]:
@@ -270,8 +274,10 @@ def fill_batch(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rank-by", metavar="METRIC", default="PQ", help="rank by this metric; default: PQ")
     add_bootstrap_options(parser, tests=True)
+    add_limits(parser.add_argument_group("limits"))
     output = add_format(parser)
     output.add_argument("--out", "-o", metavar="DIR", help="write leaderboard.* and results/NAME.json")
+    add_resume(output)
 
 
 def _batch(options: argparse.Namespace) -> int:
@@ -280,10 +286,14 @@ def _batch(options: argparse.Namespace) -> int:
 
     rules = rules_of(options)
     check_choice("metric", options.rank_by, METRICS)
-    files = files_of(options, truth_of(options), rules)
+    check_resume(options)
+    limits = limits_of(options)
+    files = files_of(options, truth_of(options), rules, limits)
     done = []
     with progress(options, len(files.entries)) as advance:
-        for outcome in files.score(**draws_of(options), method=options.interval, out=options.out):
+        for outcome in files.score(
+            **draws_of(options), method=options.interval, out=options.out, resume=options.resume
+        ):
             done.append(outcome)
             advance()
             if outcome.error:

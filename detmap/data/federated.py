@@ -113,7 +113,8 @@ def _checked(lists: Lists, rows: Mapping[Any, int], source: str, field: str) -> 
         kinds = {*map(type, own)}
         if not kinds <= types:  # ids of known types need no check one by one
             for one in own:
-                if isinstance(one, bool) or not isinstance(one, int | str | np.integer):
+                whole = isinstance(one, float) and one.is_integer()  # as columns of ids may have them
+                if isinstance(one, bool) or not (whole or isinstance(one, int | str | np.integer)):
                     problem, record = "must hold ids, integers or strings", f"image {image!r}"
                     raise InputError(problem, source=source, record=record, field=field, value=one)
             types |= kinds

@@ -34,6 +34,8 @@ NOTICES = {
     "missing_ego": "{n} images do not say where the car was: there boxes at any distance are scored (class_ranges)",
     "missing_samples": "{n} samples of the ground truth without results, which the development kit refuses: nothing is "
     "found there",
+    "images_without_file": "{n} images of the ground truth without a file of results: their objects count as missed, and "
+    "the benchmark's program leaves such images out (--image-set FILE lists the images to score)",
     "labels_outside_hierarchy": "{n} labels without a place in the hierarchy: no label is added for them",
     "missing_part_scores": "{n} detections without a score of the part (score_field): ranked by their score",
     "missing_valid_flag": "{n} objects without the flag that the protocol reads (valid_flag): each counts as valid",
@@ -148,7 +150,10 @@ def describe(notices: Mapping[str, int]) -> list[str]:
     return sentences
 
 
-#: Plural nouns and verbs of the sentences, with their singulars.
+#: Notices that count the images which a file or folder of detections does not have.
+ABSENT = ("missing_samples", "images_without_file")
+
+#: The nouns and verbs of the sentences, of many and of one.
 _OF_ONE = {
     "annotations": "annotation",
     "boxes": "box",

@@ -306,9 +306,9 @@ class Arrangement:
         notices |= lacking
         least = float(least_overlaps(protocol, protocol.iou_thresholds).min())
         reach = None if kind.reach is None else kind.reach(*compared, least)
-        turned = [rematching.angles_of(table, kind.name) for table in (detections, ground_truth)]
-        if not all(angles.size for angles in turned) or protocol.matching != rematching.BY_OBJECTS:
-            turned = [np.empty(0)] * 2
+        angles, true_angles = (rematching.angles_of(table, kind.name) for table in (detections, ground_truth))
+        if angles is None or true_angles is None or protocol.matching != rematching.BY_OBJECTS:
+            angles = true_angles = None
         return cls(
             protocol=protocol,
             image_ids=images,
@@ -320,8 +320,8 @@ class Arrangement:
             order=order,
             scores=readonly(detections.scores[order], np.float64),
             angles=(
-                readonly(turned[0][order] if turned[0].size else (), np.float64),
-                readonly(turned[1][truth.order] if turned[1].size else (), np.float64),
+                readonly(() if angles is None else angles[order], np.float64),
+                readonly(() if true_angles is None else true_angles[truth.order], np.float64),
             ),
             ranges=measuring.ranges,
             objects=matching.Objects(

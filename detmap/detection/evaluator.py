@@ -193,7 +193,8 @@ class Evaluator:
             the area of the box, or of the shape where there are no boxes; and LVIS's ``neg_category_ids`` and
             ``not_exhaustive_category_ids``, and ``pos_category_ids``, which with the first are Open Images' verified
             labels: lists of labels; and CrowdPose's ``crowdIndex``, a number. Levels of difficulty ask for the fields that
-            they name (m,), and ranges in percent for ``image_size``, height and width.
+            they name (m,), and ranges in percent for ``image_size``, height and width. KITTI's similarity of orientation is
+            known where all predictions and targets have ``alpha`` (n,) and (m,), in radians.
         image_ids : int, str, or sequence or tensor of them, optional
             The id of each image; by default the ``image_id`` of its target, as torchvision's data sets have it. There are
             ids with every update, or with none.
@@ -329,6 +330,11 @@ class Evaluator:
                 for columns in ([image.shapes for image in images], [image.true_shapes for image in images])
             )
             areas = joined.own_areas
+        elif angles := [image.angles for image in images if image.angles is not None]:
+            from detmap.shapes.boxes3d import seen
+
+            if len(angles) == len(images):
+                shapes = tuple(seen(np.concatenate(side)) for side in zip(*angles, strict=True))
         counts = [image.scores.size for image in images]
         true_counts = [image.areas.size for image in images]
         labels = np.unique(np.concatenate([joined.labels, joined.true_labels]))

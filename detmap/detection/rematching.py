@@ -234,11 +234,11 @@ def absorbers(
     return readonly(taken[kept], np.int32), runs
 
 
-def angles_of(table: GroundTruth | Detections, kind: str) -> NDArray[np.float64]:
-    """Return the angles of a table's rows for the similarity of orientation; empty if unknown."""
+def angles_of(table: GroundTruth | Detections, kind: str) -> NDArray[np.float64] | None:
+    """Return the angles of the rows of a table whose agreement is the similarity of orientation; None where unknown."""
     for column in table.shapes.values():
         angles = getattr(column, "angles", None)
         if angles is not None:
             found: NDArray[np.float64] = angles(kind)
             return found
-    return np.empty(0)
+    return None

@@ -49,8 +49,10 @@ class Image(NamedTuple):
     unscored: int = 0  # 1 if masks or keypoints were given besides boxes, without an `iou_type`
     lists: Mapping[str, list[Any]] = {}  # the given lists among `LISTS`: category ids
     crowd_index: float | None = None
-    fields: Mapping[str, NDArray[np.float64]] = {}  # fields of its objects that levels read
-    size: tuple[int, int] = (0, 0)  # height and width, if ranges are relative to them
+    fields: Mapping[str, NDArray[np.float64]] = {}  # of its objects, those that levels read
+    size: tuple[int, int] = (0, 0)  # height and width, where ranges are shares of them
+    # Angles at which the camera sees detections and objects, where both are given.
+    angles: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
 
 
 def read_image(
@@ -118,6 +120,10 @@ def read_image(
         boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, group_of,
         0, shapes, true_shapes, 0, lists, crowded,
     )  # fmt: skip
+    if "alpha" in prediction and "alpha" in target:
+        pairs = (prediction, len(boxes), "predictions"), (target, count, "targets")
+        found, true = (_column(record, "alpha", size, source, i) for record, size, source in pairs)
+        image = image._replace(angles=(found, true))
     if needs:
         fields = {name: _optional(target, name, count, i) for name in needs.get("fields", ())}
         image = image._replace(fields=fields, size=_size(target, i) if "image_facts" in needs else (0, 0))
@@ -158,8 +164,10 @@ def _category_list(value: Any, name: str, i: int) -> list[Any]:
     return list(column.tolist())
 
 
-#: Keys of a record that are not shapes.
-_NO_SHAPES = frozenset(("scores", "labels", "category_ids", "area", "iscrowd", "difficult", "group_of", "crowdIndex"))
+#: What records of images hold besides shapes.
+_NO_SHAPES = frozenset(
+    ("scores", "labels", "category_ids", "area", "iscrowd", "difficult", "group_of", "crowdIndex", "alpha")
+)
 
 
 def kinds_given(prediction: object, target: object) -> list[str]:
@@ -449,6 +457,9 @@ def _without(image: Image, kept: NDArray[np.bool_] | None, true_kept: NDArray[np
             changes.update((name, getattr(image, name)[rows]) for name in names)
             column = getattr(image, shapes)
             changes[shapes] = None if column is None else column.take(rows)
+    if image.angles is not None:
+        sides = zip(image.angles, (kept, true_kept), strict=True)
+        changes["angles"] = tuple(angles if rows is None else angles[rows] for angles, rows in sides)
     if true_kept is not None:
         changes["fields"] = {name: values[true_kept] for name, values in image.fields.items()}
     return image._replace(**changes, dropped=dropped)

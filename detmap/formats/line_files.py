@@ -180,6 +180,8 @@ class More:
         Whether classes are case-insensitive: they are read in lower case.
     inside : str
         The folder within a folder of detections that may hold the files.
+    every_image : bool
+        Whether an image without detections has an empty file: others without a file are counted in the notices.
     """
 
     columns: tuple[str, ...] = ()
@@ -191,6 +193,7 @@ class More:
     holds: tuple[str, ...] = ()
     folded: bool = False
     inside: str = ""
+    every_image: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,6 +302,10 @@ class _Side:
             distinct = list(dict.fromkeys(categories))
             known = dict(zip(distinct, resolve_categories(distinct, ground_truth), strict=True))
             categories = [known[one] for one in categories]
+        notices = {"unknown_image": dropped} if dropped else {}
+        if self.more.every_image and ground_truth is not None:
+            absent = ground_truth.images.ids.size - len({*ids})
+            notices |= {"images_without_file": absent} if absent else {}
         with lines.named():
             return Detections.from_arrays(
                 image_ids=_ids([ids[i] for i in lines.files]),
@@ -307,7 +314,7 @@ class _Side:
                 box_format=parsed.form,  # type: ignore[arg-type]
                 scores=parsed.scores,
                 invalid_boxes=reading.invalid_boxes,
-                notices={**parsed.notices, **({"unknown_image": dropped} if dropped else {})},
+                notices={**parsed.notices, **notices},
                 source=source,
                 **self.more.read(parsed.numbers, "detections"),
             )
@@ -366,7 +373,9 @@ class _Side:
         truth = writing.ground_truth
         stems, names = stems_of(table, truth), category_names(table, truth)
         columns, lost = self._columns(table, names, [names[code] for code in table.categories.codes.tolist()])
-        self._write(path, stems, by_image(table), columns, [])
+        empty = stems_of(truth, None) if self.more.every_image and truth is not None else []
+        files = {**dict.fromkeys(empty, np.empty(0, np.int64)), **dict(zip(stems, by_image(table), strict=True))}
+        self._write(path, list(files), list(files.values()), columns, [])
         return {
             **lost,
             "category_ids": lost_ids(table.categories.values, names),

@@ -260,8 +260,9 @@ class _Evaluation:
         self.areas = [tuple(one) for one in p.area_rng]
         self.cat_ids, self.img_ids, self.thresholds = list(p.cat_ids), list(p.img_ids), len(p.iou_thrs)
         self.use_cats, self.kind = bool(p.use_cats), PluginName(p.iou_type)
-        wanted = p.cat_ids if p.cat_ids else None
-        gts, dts = (data.load_anns(data.get_ann_ids(img_ids=p.img_ids, cat_ids=wanted)) for data in (lvis_gt, lvis_dt))
+        gts, dts = (
+            data.load_anns(data.get_ann_ids(img_ids=p.img_ids, cat_ids=p.cat_ids)) for data in (lvis_gt, lvis_dt)
+        )
         for gt in gts:
             gt.setdefault("ignore", 0)
         if not self.use_cats:  # all categories of an image in sequence

@@ -19,7 +19,7 @@ from detmap.errors import InputError
 from detmap.kernels import Frozen, readonly
 from detmap.kernels import rotated as kernels
 from detmap.shapes.boxes import FARTHEST, Boxes
-from detmap.shapes.kinds import BEV, BOX3D, BOXES, Drawing, Kind, Pairs
+from detmap.shapes.kinds import BEV, BOX3D, BOXES, Column, Drawing, Kind, Pairs
 from detmap.shapes.rotated import Rotated
 from detmap.system import parallel
 
@@ -112,6 +112,11 @@ class Boxes3D(Frozen):
     def angles(self, kind: str) -> NDArray[np.float64]:
         """Return the angles for the similarity of orientation: alpha for boxes on the image, else about y."""
         return np.asarray(self.table[:, 7 if kind == BOXES else 6])
+
+
+def seen(angles: NDArray[np.float64]) -> dict[str, Column]:
+    """Return the shapes of boxes of which nothing is known but the angle at which the camera sees each, shape (n,)."""
+    return {BOX3D: Boxes3D.of(np.column_stack([np.zeros((angles.size, 7)), angles]))}
 
 
 def _corners(table: NDArray[np.float64]) -> NDArray[np.float64]:

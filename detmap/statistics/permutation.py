@@ -195,15 +195,17 @@ def permute(
     with progress.counting(("permutation", count)):
         made = pair.differences(1 + count, swaps, threads)
     estimate, drawn = made[0], made[1:]
-    extreme, whole = _count(drawn, estimate), {}
+    extreme = _count(drawn, estimate)
+    whole: dict[int, NDArray[np.float64]] = {}
     total, exact = np.full(estimate.size, count), np.full(estimate.size, every)
     for k in range(0 if every or not pair.by_category else len(pair.categories)):
         own = np.flatnonzero(pair.differs[k])
         count, every = _plan(own.size, permutations)
         if every:  # few images can change this category: enumerate all of their permutations
             few = pair.differences(count, partial(_chosen, changing=own, units=units.number), threads, category=k)
-            whole[head + k] = few[:, 0]
-            extreme[head + k], total[head + k], exact[head + k] = *_count(few, estimate[head + k]), count, True
+            at = head + k + len(pair.categories) * np.arange(few.shape[1])
+            whole |= dict(zip(at.tolist(), few.T, strict=True))
+            extreme[at], total[at], exact[at] = _count(few, estimate[at]), count, True
     return Permutations(
         metrics=pair.metrics,
         by_category=pair.by_category,

@@ -82,9 +82,7 @@ class Paired(Columns, Protocol):
     def differences(
         self, count: int, swaps: Swaps, threads: int | None, category: int | None = None
     ) -> NDArray[np.float64]:
-        """Return second minus first after many permutations, shape (count, m); for a single category its first column,
-        shape (count, 1).
-        """
+        """Return second minus first after many permutations, shape (count, m); of one category alone its first columns."""
 
 
 class ResampledDetections:

@@ -8,7 +8,8 @@ import shutil
 import pytest
 from executed import ROOT
 
-from detmap import cli
+from detmap import cli, statistics
+from detmap.batch import panoptic
 from detmap.panoptic import evaluate
 
 FIXTURES = ROOT / "fixtures" / "panoptic"
@@ -91,6 +92,51 @@ def test_many_files_make_a_leaderboard(capsys, tmp_path):
     assert "PQ (panoptic)" in page
     assert json.loads((board / "results" / "before.json").read_text())["task"] == "panoptic"
     assert "unknown metric 'AP'" in run(capsys, *words, "--rank-by", "AP", code=2).err
+
+
+def test_what_has_not_changed_is_not_scored_again(capsys, tmp_path, monkeypatch):
+    """What has not changed: content, label maps, ground truth, rules and draws; tests between files hold all the same."""
+    for name in ("ground_truth", "before", "after"):
+        shutil.copy(FIXTURES / f"{name}.json", tmp_path)
+        shutil.copytree(FIXTURES / name, tmp_path / name)
+    truth, before, after = (tmp_path / f"{name}.json" for name in ("ground_truth", "before", "after"))
+    words = ("batch", "--pq", truth, before, after, "--out", tmp_path / "board", "--bootstrap", 200, "--format", "json")
+    whole = run(capsys, *words).out
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "board" / "results").iterdir()}
+    scored = []
+    scoring = panoptic.PanopticFiles.result
+    monkeypatch.setattr(
+        panoptic.PanopticFiles, "result", lambda self, entry: scored.append(entry.name) or scoring(self, entry)
+    )
+    made = statistics.bootstrap
+    drawn = []
+    monkeypatch.setattr(panoptic, "bootstrap", lambda *one, **how: drawn.append(1) or made(*one, **how))
+    assert run(capsys, *words, "--resume").out == whole
+    assert not drawn
+    assert {path.name: path.read_bytes() for path in (tmp_path / "board" / "results").iterdir()} == kept
+    scored.clear()
+    plain = (*words[:7], "--resume")
+    run(capsys, *plain)
+    assert scored == ["before", "after"]  # other draws, namely none
+    scored.clear()
+    run(capsys, *plain)
+    assert scored == []
+    first = sorted((tmp_path / "after").iterdir())[0]
+    shutil.copy(tmp_path / "ground_truth" / first.name, first)
+    run(capsys, *plain, code=3)  # whose segments have other ids
+    assert scored == ["after"]
+    run(capsys, *plain[:-1], "--parts", 2, "--resume", code=3)
+    assert scored == ["after", "before", "after"]
+    assert "needs --out" in run(capsys, "batch", "--pq", truth, before, "--resume", code=2).err
+
+
+def test_files_within_limits(capsys, tmp_path):
+    words = ("batch", "--pq", TRUTH, BEFORE, "--format", "json")
+    limited = run(capsys, *words, "--limit-seconds", 100, "--limit-memory", "2G").out
+    assert json.loads(limited)["models"] == json.loads(run(capsys, *words).out)["models"]
+    told = run(capsys, *words, "--limit-seconds", 1e-9, code=3)
+    assert "stopped: it reached the limit of 1e-09 seconds" in told.err
+    assert "must be a number of seconds above 0" in run(capsys, *words, "--limit-seconds", 0, code=2).err
 
 
 def test_pages(capsys, tmp_path):

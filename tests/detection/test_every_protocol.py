@@ -247,8 +247,6 @@ def test_packed_tallies(name, tables, monkeypatch):
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_the_evaluator(name, tables):
     truth, found, _ = tables
-    if folder_of(name) == "kitti" and PRESETS[name].iou_type == BOXES:  # an evaluator of boxes takes no angles
-        truth, found = (replace(one, shapes={BOXES: one.shapes[BOXES]}) for one in (truth, found))
     result = detmap.evaluate(truth, found, name)
     names = dict(zip(truth.categories.ids.tolist(), truth.categories.names, strict=True))
     kind = result.protocol.iou_type
@@ -267,7 +265,8 @@ def test_the_evaluator(name, tables):
         if kind in (*DOTA, *MASKS, MOVING, *TEMPORAL, "tracks"):
             return {KINDS[kind].argument: table.shape(kind)}
         if folder_of(name) == "kitti":
-            return {"boxes": table.boxes, **{KINDS[one].argument: table.shape(one) for one in (kind,) if one != BOXES}}
+            more = {"alpha": table.shape("box3d").angles(kind)} if kind == BOXES else {"boxes3d": table.shape(kind)}
+            return {"boxes": table.boxes, **more}
         if kind == BOXES:
             return {"boxes": table.boxes}
         points = table.shape(kind).arrays()["values"]

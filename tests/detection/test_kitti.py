@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from support import same_bits
 
 import detmap
+from detmap import batch
 from detmap.shapes import find
 
 CLASSES, LEVELS = ("car", "pedestrian", "cyclist"), ("easy", "moderate", "hard")
@@ -206,6 +207,72 @@ def test_few_objects_cannot_reach_100(objects, r40, r11):
     assert result["car_easy"] == pytest.approx(r40, abs=1e-12)
     if r11 is not None:
         assert detmap.evaluate(truth, found, "kitti-r11")["car_easy"] == pytest.approx(r11, abs=1e-12)
+
+
+def test_images_without_a_file_of_results_are_counted(tmp_path):
+    """The benchmark's program leaves them out; an image without detections has an empty file, which is written too."""
+    folder = kitti_scenes.write(tmp_path / "k", 3)
+    truth = detmap.read(folder / "label_2", "ground_truth")
+    whole = detmap.evaluate(truth, folder / "one", "kitti")
+    assert "images_without_file" not in whole.notices
+    for name in ("000001.txt", "000006.txt"):
+        (folder / "one" / name).unlink()
+    found = detmap.read(folder / "one", ground_truth=truth)
+    cut = detmap.evaluate(truth, found, "kitti")
+    assert dict(cut.notices)["images_without_file"] == 2
+    detmap.write(found, tmp_path / "written", format="kitti", ground_truth=truth)
+    assert {one.name for one in (tmp_path / "written").iterdir()} == {f"{n:06d}.txt" for n in range(8)}
+    assert (tmp_path / "written" / "000006.txt").read_bytes() == b""
+    again = detmap.evaluate(truth, tmp_path / "written", "kitti")
+    assert "images_without_file" not in again.notices
+    assert same_bits(list(again.values()), list(cut.values()))
+
+
+def test_folders_as_shards(tmp_path):
+    folder = kitti_scenes.write(tmp_path / "k", 4)
+    whole = detmap.evaluate(folder / "label_2", folder / "one", "kitti")
+    shards = [tmp_path / name for name in "ab"]
+    for n, path in enumerate(sorted((folder / "one").iterdir())):
+        shards[n % 2].mkdir(exist_ok=True)
+        (shards[n % 2] / path.name).write_bytes(path.read_bytes())
+    made = batch.evaluate_shards(folder / "label_2", shards, "kitti")
+    assert same_bits(list(made.values()), list(whole.values()))
+    assert dict(made.notices) == dict(whole.notices)
+    (shards[1] / "000003.txt").unlink()
+    assert dict(batch.evaluate_shards(folder / "label_2", shards, "kitti").notices)["images_without_file"] == 1
+
+
+def test_an_image_without_objects_leaves_the_orientation_known(tmp_path):
+    """Whether it is scored with others or alone; a detection without an angle makes it unknown."""
+    folder = kitti_scenes.write(tmp_path / "k", 5)
+    (folder / "label_2" / "000002.txt").write_text("")
+    truth = detmap.read(folder / "label_2", "ground_truth")
+    found = detmap.read(folder / "one", ground_truth=truth)
+    whole = detmap.evaluate(truth, found, "kitti")
+    assert not math.isnan(whole["car_orientation_hard"])
+
+    def record(table, rows, **more):
+        own = table.take(rows)
+        angles = own.shape("box3d").angles("bbox")
+        return {"boxes": own.boxes, "labels": own.categories.ids[own.categories.codes], "alpha": angles, **more}
+
+    def merged(unknown=None):
+        merged, alone = (detmap.Evaluator("kitti", categories=truth.categories.ids.tolist()) for _ in range(2))
+        for place, image in enumerate(truth.images.ids.tolist()):
+            own, rows = found.images.ids[found.images.codes] == image, truth.images.codes == place
+            fields = {name: values[rows] for name, values in truth.fields.items()}
+            prediction = record(found, own, scores=found.scores[own])
+            if image == unknown:
+                del prediction["alpha"]
+            (alone if image == "000002" else merged).update(
+                prediction, record(truth, rows, iscrowd=truth.crowd[rows], **fields), image_ids=image
+            )
+        return merged.merge(alone).compute()
+
+    assert same_bits(list(merged().values()), list(whole.values()))
+    other = merged(unknown="000003")
+    assert math.isnan(other["car_orientation_hard"])
+    assert other["car_hard"] == whole["car_hard"]
 
 
 def test_diagnoses_are_over_the_classes_that_have_a_limit():

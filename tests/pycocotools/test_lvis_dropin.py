@@ -182,6 +182,24 @@ def test_what_is_refused(tmp_path):
             LVISResults(given, results)
 
 
+def test_ids_that_are_floats_and_no_categories(tmp_path):
+    """lvis-api looks ids up in dicts, where 2.0 is 2."""
+    document, results = lvis_scenes.scene(3)
+    precision, _, numbers, _ = naive_lvis.evaluate(document, copy.deepcopy(results))
+    for one in (*document["annotations"], *results):
+        one["category_id"] = float(one["category_id"])
+    for one in document["images"]:
+        one["neg_category_ids"] = [*map(float, one["neg_category_ids"])]
+    made = LVISEval(data_set(document, tmp_path), copy.deepcopy(results), "bbox")
+    made.run()
+    assert same_bits(made.eval["precision"], precision)
+    assert made.results == numbers
+    none = LVISEval(data_set({**document, "categories": []}, tmp_path), results, "bbox")
+    none.run()
+    assert none.eval["precision"].shape == (10, 101, 0, 4)
+    assert {*none.results.values()} == {-1}
+
+
 def test_a_data_set(tmp_path):
     document, results = lvis_scenes.scene(2)
     truth = data_set(document, tmp_path)

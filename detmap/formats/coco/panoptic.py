@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -130,6 +131,23 @@ def with_clusters(images: SegmentedImages, clusters: Path | Mapping[Any, Any]) -
     return replace(images, clusters=clusters_of(clusters, np.array(images.image_ids), {}))
 
 
+def content_of(images: SegmentedImages) -> str:
+    """Return the hash (SHA-256) of segments and of label maps, of files that of their bytes."""
+    label_map: Any = images.label_map
+    whole = hashlib.sha256(repr((images.image_ids, images.category_ids, images.notices)).encode())
+    columns = [images.starts, images.ids, images.areas, images.crowd]
+    if images.classes is not None:
+        whole.update(repr(images.classes[:2]).encode())
+        columns.append(images.classes.things)
+    if images.clusters is not None:
+        whole.update(repr(images.clusters.tolist()).encode())
+    for column in columns:
+        whole.update(column.tobytes())
+    for image in range(len(images.image_ids)):
+        whole.update(label_map.content(image))
+    return whole.hexdigest()
+
+
 class _Files:
     """Label maps from PNG files."""
 
@@ -137,6 +155,14 @@ class _Files:
         self.paths, self.role = paths, role
 
     def __call__(self, image: int) -> tuple[LabelMap, str]:
+        data, name = self._read(image)
+        return label_map(bytes(data), name), name
+
+    def content(self, image: int) -> bytes:
+        """Return the hash of the file of an image."""
+        return hashlib.sha256(self._read(image)[0]).digest()
+
+    def _read(self, image: int) -> tuple[Any, str]:
         path = self.paths[image]
         if os.path.exists(path) and not os.path.isfile(path):  # reading a pipe would never end
             raise InputError("is not a file", source=path, remedy="label maps are PNG files")
@@ -147,8 +173,7 @@ class _Files:
                 source=path,
                 remedy=f"is this their folder? Else name it ({flag})",
             )
-        data, name = read_bytes(path, "label map")
-        return label_map(bytes(data), name), name
+        return read_bytes(path, "label map")
 
 
 class _Arrays:
@@ -162,6 +187,11 @@ class _Arrays:
         if self.image_ids[image] not in self.maps:
             raise InputError("is missing", source=name, remedy="give an array for each image id")
         return LabelMap.of(self.maps[self.image_ids[image]], name), name
+
+    def content(self, image: int) -> bytes:
+        """Return the hash of the runs of an image."""
+        made = self(image)[0]
+        return hashlib.sha256(repr(made.shape).encode() + made.ends.tobytes() + made.ids.tobytes()).digest()
 
 
 def _document(source: Any, name: str, of: Any) -> Any:

@@ -50,6 +50,14 @@ def first_keys(head: bytes) -> _Keys:
     return _Keys(listed, frozenset(own), frozenset(inner))
 
 
+#: The fields of a record, or of an image, in lists of JSON that other formats are.
+RECORDS = {
+    "bdd100k": frozenset({"name", "labels"}),
+    "createml": frozenset({"image", "annotations"}),
+    "darknet": frozenset({"frame_id", "filename", "objects"}),
+}
+
+
 def json_format(head: bytes) -> str | None:
     """Return the name of the format of JSON that begins so; None of any other, as COCO's."""
     if head.lstrip()[:1] not in (b"{", b"["):

@@ -427,7 +427,7 @@ _FLAG = {"ground_truth": "format=... (--gt-format)", "detections": "format=... (
 
 def _refuse_foreign(given: Given) -> None:
     """Refuse images, archives and other files that hold no boxes."""
-    from detmap.formats.unlike import described
+    from detmap.reading.unlike import described
 
     found = None if given.is_folder else described(given.head, given.name, given.open)
     if found is not None:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import detmap
+import detmap.panoptic
+import detmap.retrieval
 from detmap.errors import InputError
 
 
@@ -30,8 +32,8 @@ HEADER = b'{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
 
 #: What is given, under which name, and what the line says.
 GIVEN = {
-    "is an image; boxes are in a file beside images": ("a.png", b"\x89PNG\r\n\x1a\n" + bytes(20)),
-    "is an image; boxes": ("a.json", b"\xff\xd8\xff\xe0" + bytes(20)),
+    "is an image; images themselves are not read": ("a.png", b"\x89PNG\r\n\x1a\n" + bytes(20)),
+    "is an image; images": ("a.json", b"\xff\xd8\xff\xe0" + bytes(20)),
     "is an image": ("a.webp", b"RIFF\x10\0\0\0WEBPVP8 "),
     "is a PDF": ("a.pdf", b"%PDF-1.7\n"),
     "is an array of numpy; write CSV with the columns": ("a.npy", saved(np.save, np.zeros(3))),
@@ -114,6 +116,19 @@ def test_ground_truth_of_another_form_is_described(document, says, tmp_path):
     (tmp_path / "a.json").write_text(json.dumps(document))
     with pytest.raises(InputError, match=says):
         detmap.read(tmp_path / "a.json", "ground_truth")
+
+
+def test_other_readers_describe_such_files_too(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(20))
+    for read in (
+        lambda path: detmap.retrieval.evaluate_run(path, {"q": {"a": 1}}),
+        lambda path: detmap.panoptic.evaluate(path, path),
+        lambda path: detmap.read(path, "ground_truth", format="bdd100k"),
+        detmap.read,
+        lambda path: detmap.convert(path, tmp_path / "b.csv"),
+    ):
+        with pytest.raises(InputError, match="is an image"):
+            read(tmp_path / "a.png")
 
 
 def test_an_empty_folder_is_said_to_be_one(tmp_path):

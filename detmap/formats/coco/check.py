@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from detmap.errors import InputError, shorten
-from detmap.formats.unlike import listed
 from detmap.reading.scanner import GROUND_TRUTH_ONLY, RESULT_LISTS
+from detmap.reading.unlike import listed
 from detmap.shapes import KINDS, Kind
 from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS
 

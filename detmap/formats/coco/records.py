@@ -25,8 +25,9 @@ from detmap.formats.coco.shapes import read_values, result_shapes, truth_shapes
 from detmap.reading.documents import misplaced
 from detmap.reading.record_walk import crowded, holds_long_list, holds_long_value, walked
 from detmap.reading.scanner import RESULT_LISTS
-from detmap.reading.sources import HEAD, Buffer, unmarked
+from detmap.reading.sources import Buffer, unmarked
 from detmap.reading.typed_json import UNREADABLE
+from detmap.reading.unlike import refuse_foreign
 from detmap.shapes import Kind
 from detmap.shapes.kinds import BOX_FIELD
 
@@ -271,7 +272,7 @@ def _parse(
     except RecursionError:
         raise InputError("nested too deeply", source=name, remedy="is this a COCO file?") from None
     except ValueError as error:
-        _refuse_foreign(data, name)
+        refuse_foreign(data, name)
         _check_encoding(data, name)  # the parser takes halves of characters
         if isinstance(error, json.JSONDecodeError) and reason.startswith(("Expected", "Object")):
             reason = str(error)  # the decoder stopped at a field before the place that is no JSON
@@ -282,15 +283,6 @@ def _parse(
     raise InputError(
         f"is not valid JSON: {reason}", source=name, remedy="NaN, Infinity and text that is not UTF-8 are not JSON"
     )
-
-
-def _refuse_foreign(data: Buffer, name: str) -> None:
-    """Refuse what is no text at all, or a page of HTML."""
-    from detmap.formats.unlike import described
-
-    found = described(bytes(data[:HEAD]), "", lambda: io.BytesIO(data))
-    if found is not None:
-        raise InputError(found[0], source=name, remedy=found[1])
 
 
 def _check_encoding(data: Buffer, name: str) -> None:

@@ -166,10 +166,6 @@ def test_what_is_not_clear_is_asked(world, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="is an empty folder"):
         detmap.convert(tmp_path / "empty", path, to="coco")
-    (tmp_path / "labels").mkdir()
-    (tmp_path / "labels" / "a.txt").touch()
-    with pytest.raises(OptionError, match=r"is .* ground truth, or detections"):
-        detmap.convert(tmp_path / "labels", path, to="coco")
     with pytest.raises(InputError, match="no such file"):
         detmap.convert(tmp_path / "absent.json", path, to="coco")
     with pytest.raises(OptionError, match=r"role must be"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO
@@ -74,6 +73,8 @@ def refuse_foreign(data: Buffer, name: str) -> None:
 
 def _archive(open_: Callable[[], IO[bytes]] | None) -> tuple[str, str]:
     """Describe a zip archive by the names in it."""
+    import zipfile
+
     names: list[str] = []
     if open_ is not None:
         with suppress(OSError, ValueError, zipfile.BadZipFile, NotImplementedError), open_() as file:

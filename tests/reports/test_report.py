@@ -439,7 +439,6 @@ def test_names_of_images_stay_in_the_folder(tmp_path):
         (["--out", "a.html", "--images", "nowhere"], "the images must lie in a folder"),
         (["--out", "a.html", "--attributes", "nowhere.csv"], "nowhere.csv"),
         (["--out", "a.html", "--bootstrap", "7"], "200"),
-        ([], "--out"),
     ],
 )
 def test_refusals_are_one_line(capsys, tmp_path, monkeypatch, words, message):
@@ -448,6 +447,12 @@ def test_refusals_are_one_line(capsys, tmp_path, monkeypatch, words, message):
     assert (code, out) == (2, "")
     assert message in err.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_out_the_page_is_called_report(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(capsys, *FILES, "--bootstrap", "0", "--quiet")[0] == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
 @pytest.mark.parametrize(("module", "extra"), [("jinja2", "report"), ("PIL.Image", "images")])

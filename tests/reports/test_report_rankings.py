@@ -161,7 +161,6 @@ def test_files_that_no_check_reads_are_said(files, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--trec", "qrels.txt", "plain.run"], "--out"),
         (["--trec", "qrels.txt", "--out", "a.html"], "RUN"),
         (["--trec", "qrels.txt", "plain.run", "plain.run", "--out", "a.html"], "'plain.run' is given twice"),
         (["--trec", "qrels.txt", "plain.run", "--out", "plain.run"], "would be written over"),

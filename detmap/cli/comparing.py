@@ -9,7 +9,7 @@ from typing import Any
 
 from detmap.cli.help import add_option
 from detmap.cli.options import draws_of
-from detmap.cli.output import during, finish
+from detmap.cli.output import during, finish, is_narrow
 from detmap.errors import OptionError
 
 #: Maximum number of rows shown: of changes that reverse an order or of images, and of classes.
@@ -29,19 +29,24 @@ def add_explanations(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def comparison_tables(made: Any, corrected: str) -> tuple[list[Any], dict[str, Any], list[dict[str, Any]], list[str]]:
-    """Return the tables, document, CSV rows and sentences of a comparison.
+def comparison_tables(
+    made: Any, corrected: str, options: argparse.Namespace
+) -> tuple[list[Any], dict[str, Any], list[dict[str, Any]], list[str]]:
+    """Return of a comparison the tables for a person, its document, the rows of CSV, and sentences.
 
-    `corrected` is the name of the correction of p-values.
+    `corrected` is what the correction of p-values is called. In tables of plain text long names of pairs are brief.
     """
+    from detmap.formats.model_names import brief
     from detmap.results import p_value, sentences
 
     document = made.to_dict()
     rows = [*document["differences"], *document["categories"]]
+    names = [row["model"] for row in document["models"]]
+    called = brief(names) if is_narrow(options) else dict(zip(names, names, strict=True))
     shown = [
         {
-            "from": one.first,
-            "to": one.second,
+            "from": called[one.first],
+            "to": called[one.second],
             **({} if one.category is None else {"category": one.category}),
             "difference": one.difference,
             "low": one.low,

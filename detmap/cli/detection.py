@@ -399,8 +399,9 @@ def _batch(options: argparse.Namespace) -> int:
     if options.card:
         write_card("batch", batch_card(options, protocol, of_truth, entries, done), options)
     failed = sum(outcome.error is not None for outcome in done)
-    title = f"{protocol.title}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
-    told = {"notices"} if options.format in ("table", "markdown") else set()  # a table of notices already shows them
+    files = f"{len(done)} file{'s' * (len(done) != 1)}"
+    title = f"{protocol.title}: {files} by {board.rank_by}" + (f", {failed} with errors" if failed else "")
+    told = {"notices"} if options.format in ("table", "markdown") else set()  # a table of their own has them in words
     table = [{name: value for name, value in row.items() if name not in told} for row in board.table()]
     tables = [table, board.doubts(), board.notices(), board.errors()]
     kept = [str(board.rank_by), *(f"{board.rank_by} {what}" for what in ("low", "high", "bias"))]
@@ -468,8 +469,9 @@ def _compare(options: argparse.Namespace) -> int:
         write_card("compare", compare_card(options, protocol, of_truth, entries, made), options)
     note(options, made.notices, in_table=True)
     title = f"{protocol.title}: {made.metric}, {ground_truth.images.ids.size:,} images"
-    tables, document, rows, notes = comparison_tables(made, CORRECTED[made.correction])
-    finish(tables, options, title, document, rows, notes)
+    corrected = CORRECTED[made.correction]
+    tables, document, rows, notes = comparison_tables(made, corrected, options)
+    finish(tables, options, title, document, rows, notes, keep=("difference", f"p ({corrected})"))
     return _judge_models(options, protocol, gates, of_truth, entries, made)
 
 

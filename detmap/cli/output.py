@@ -85,6 +85,11 @@ def print_tables(
         print("\n\n".join([terminal.title(title) if styled else title, *shown]))
 
 
+def is_narrow(options: argparse.Namespace) -> bool:
+    """Return whether tables are made to fit a terminal."""
+    return options.format == "table" and not getattr(options, "wide", False)
+
+
 def finish(
     tables: list[list[dict[str, Any]]],
     options: argparse.Namespace,
@@ -92,10 +97,11 @@ def finish(
     document: Any,
     rows: list[dict[str, Any]],
     sentences: Sequence[str] = (),
+    keep: Sequence[str] = (),
 ) -> None:
     """Write a document as JSON if ``--out`` names a file, and print tables with sentences below them."""
     write_json(options.out, document)
-    print_tables(tables, options, title, document, rows)
+    print_tables(tables, options, title, document, rows, keep=keep)
     print_notes(sentences, options)
 
 

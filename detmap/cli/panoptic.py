@@ -257,10 +257,10 @@ def _compare(options: argparse.Namespace) -> int:
         threads=options.threads,
     )
     note(options, made.notices, in_table=True)
-    tables, document, rows, notes = comparison_tables(made, CORRECTED[made.correction])
-    finish(
-        tables, options, f"{rules.describe()}: {made.metric}, {len(truth.image_ids):,} images", document, rows, notes
-    )
+    corrected = CORRECTED[made.correction]
+    tables, document, rows, notes = comparison_tables(made, corrected, options)
+    title = f"{rules.describe()}: {made.metric}, {len(truth.image_ids):,} images"
+    finish(tables, options, title, document, rows, notes, keep=("difference", f"p ({corrected})"))
     return 0
 
 

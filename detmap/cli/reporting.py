@@ -45,11 +45,11 @@ examples:
 Every way has options of its own, which its help lists: detmap report --trec --help
 """
 
-_USAGE = """detmap report GT DETECTIONS... --out FILE [options]
-       detmap report --trec QRELS RUN... --out FILE [options]
-       detmap report --reid FILE.npz... --out FILE [options]
-       detmap report --hashing FILE.npz... --out FILE [options]
-       detmap report --pq GT.json PRED.json... --out FILE [options]"""
+_USAGE = """detmap report GT DETECTIONS... [options]
+       detmap report --trec QRELS RUN... [options]
+       detmap report --reid FILE.npz... [options]
+       detmap report --hashing FILE.npz... [options]
+       detmap report --pq GT.json PRED.json... [options]"""
 
 
 def _fill(parser: argparse.ArgumentParser) -> None:

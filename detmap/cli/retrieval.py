@@ -22,7 +22,7 @@ from detmap.cli.options import (
     add_output_options,
     decided,
 )
-from detmap.cli.output import during, note, print_list, print_notes, print_tables, show
+from detmap.cli.output import during, is_narrow, note, print_list, print_notes, print_tables, show
 from detmap.errors import OptionError, shorten
 from detmap.system.whole_files import write
 
@@ -316,8 +316,10 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
     ]
 
 
-def _shown(compared: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a comparison for display: small p-values abbreviated, and a mark where interval and test disagree."""
+def _shown(compared: list[dict[str, Any]], called: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return a comparison as it is shown: runs as they are `called`, small p-values as such, and a mark where interval
+    and p disagree.
+    """
     from detmap.results import p_value
 
     ends = tuple(f" ({name})" for name in CORRECTED.values())
@@ -326,6 +328,8 @@ def _shown(compared: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
             **{k: p_value(v) if k in tested else v for k, v in row.items() if k != "disagrees"},
+            "from": called[row["from"]],
+            "to": called[row["to"]],
             **({"": "~" if row["disagrees"] else ""} if marked else {}),
         }
         for row in compared
@@ -368,6 +372,7 @@ def _finish_several(
 ) -> None:
     """Show several runs side by side, or one after the other if rows per query are requested, and their comparison."""
     from detmap import results as tables
+    from detmap.formats.model_names import brief, distinct
 
     first = next(iter(results.values()))
     document = {path: tables.without_nan(result.to_dict()) for path, result in results.items()}
@@ -377,7 +382,6 @@ def _finish_several(
     if options.out:
         write(options.out, (everything + "\n").encode())
     if options.plot:
-        from detmap.formats.model_names import distinct
         from detmap.retrieval.scoring import plot_rankings
 
         short = distinct(list(results), stem=str)
@@ -385,25 +389,31 @@ def _finish_several(
     if options.format == "json":
         print(everything)
         return
-    rows = [{"metric": name, **{path: result[name] for path, result in results.items()}} for name in first]
+    paths = list(results)
+    called = dict(zip(paths, paths if options.format == "csv" else distinct(paths, stem=str), strict=True))
+    rows = [{"metric": name, **{called[path]: result[name] for path, result in results.items()}} for name in first]
     rows += [
-        {"metric": f"queries {kind}", **{path: result.queries[kind] for path, result in results.items()}}
+        {"metric": f"queries {kind}", **{called[path]: result.queries[kind] for path, result in results.items()}}
         for kind in ("scored", "empty", "missing", "extra")
     ]
     codes = dict.fromkeys(code for result in results.values() for code in result.notices)
-    rows += [
+    counted = [
         {"metric": f"notices {code}", **{path: result.notices.get(code, 0) for path, result in results.items()}}
         for code in codes
         if not code.endswith("_queries")  # unless the table already has them
     ]
     if options.rows:
-        rows = [{"run": path, **row} for path, result in results.items() for row in result.rows()]
+        rows = [{"run": called[path], **row} for path, result in results.items() for row in result.rows()]
     if options.format == "csv":
+        rows += [] if options.rows else counted
         print("\n".join(filter(None, (tables.to_csv(rows), tables.to_csv(compared or [])))), end="")
         return
-    said = tables.sentences({path: result.notices for path, result in results.items()})
-    shown = [rows, _shown(compared) if compared else [], said]
-    print_tables(shown, options, first.convention.describe(), None, [])
+    said = tables.sentences({called[path]: result.notices for path, result in results.items()})
+    if is_narrow(options):
+        called = dict(zip(paths, brief(list(called.values())).values(), strict=True))
+    keep = ["difference", *(f"{test} ({CORRECTED[options.correction]})" for test in options.tests.split(","))]
+    shown = [rows, _shown(compared, called) if compared else [], said]
+    print_tables(shown, options, first.convention.describe(), None, [], keep=keep)
     print_notes(_about(options, compared, results) if compared else [], options)
 
 
@@ -412,7 +422,9 @@ def _finish(result: Any, options: argparse.Namespace, name: str) -> None:
         write(options.out, (result.to_json() + "\n").encode())
     if options.plot:
         result.plot(options.plot)
-    show(result, options, f"{name}: {result.describe()}")
+    from detmap.formats.model_names import distinct
+
+    show(result, options, f"{distinct([name], stem=str)[0]}: {result.describe()}")
 
 
 def _scored_arrays(options: argparse.Namespace, evaluate: Callable[[argparse.Namespace, Any], Any]) -> Scored:

@@ -101,12 +101,12 @@ def _fit(cells: dict[str, list[str]], words: Mapping[str, bool], room: int, keep
     """Narrow columns until a table fits, and return the names of columns that are removed."""
 
     def widths() -> dict[str, int]:
-        return {name: max(map(width, texts)) for name, texts in cells.items()}
+        return {name: _widest(texts) for name, texts in cells.items()}
 
     def excess() -> int:
         return sum(widths().values()) + 2 * (len(cells) - 1) - room
 
-    least = {name: _least(texts) if words[name] else max(map(width, texts)) for name, texts in cells.items()}
+    least = {name: _least(texts) if words[name] else _widest(texts) for name, texts in cells.items()}
     left_out: list[str] = []
     for name in [*reversed(list(cells)[1:])]:
         if sum(least[one] for one in cells) + 2 * (len(cells) - 1) <= room:
@@ -114,22 +114,28 @@ def _fit(cells: dict[str, list[str]], words: Mapping[str, bool], room: int, keep
         if not words[name] and name not in keep:
             left_out.insert(0, name)
             del cells[name]
+    stuck = set[str]()  # columns whose words are no shorter
     while excess() > 0:
         now = widths()
-        name = max(now, key=lambda one: now[one] - least[one])
-        if now[name] <= least[name]:
+        name = max(now, key=lambda one: -1 if one in stuck else now[one] - least[one])
+        if name in stuck or now[name] <= least[name]:
             break
         others = [most for one, most in now.items() if words[one] and one != name]
         to = max(least[name], now[name] - excess(), min(now[name] - 1, max(others, default=0)))
         cells[name] = [_narrow(text, to) for text in cells[name]]
-        if max(map(width, cells[name])) >= now[name]:
-            break
+        if _widest(cells[name]) >= now[name]:
+            stuck.add(name)
     return left_out
 
 
+def _widest(texts: Sequence[str]) -> int:
+    """Return how wide the widest line of some texts is."""
+    return max(width(line) for text in texts for line in text.split("\n"))
+
+
 def _least(texts: Sequence[str]) -> int:
-    """Return the minimum width of a column of words; names stay whole if cutting would make them equal."""
-    most = max(map(width, texts))
+    """Return how narrow a column of words can become; names that would be cut alike are left as they are."""
+    most = _widest(texts)
     if any(" " in text for text in texts[1:]):
         return min(most, _SENTENCE)
     alike = len({_narrow(text, _NAME) for text in texts[1:]}) < len(set(texts[1:]))
@@ -137,8 +143,8 @@ def _least(texts: Sequence[str]) -> int:
 
 
 def _narrow(text: str, room: int) -> str:
-    """Return text on lines of at most `room` places: wrapped at blanks; names without blanks are cut in the middle."""
-    if width(text) <= room:
+    """Return text on lines of at most `room` places: wrapped at blanks, and a name without blanks cut in its middle."""
+    if _widest([text]) <= room:
         return text
     from textwrap import wrap
 

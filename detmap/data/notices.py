@@ -188,19 +188,19 @@ _OF_ONE = {
     "begin": "begins",
     "stand": "stands",
 }
-_COUNTED = r"(?<![\w:])1 (\w+)(.*?)(?=: |$)"
+_COUNTED = r"(?<![\w:])1 ((?:judged )?)(\w+)(.*?)(?=: |$)"
 
 
 def _of_one(sentence: str) -> str:
     """Return a plural sentence about 1 record in the singular: "1 boxes have" becomes "1 box has"."""
 
     def single(match: re.Match[str]) -> str:
-        noun, rest = match[1], match[2]
+        kind, noun, rest = match.groups()
         if noun not in _OF_ONE:
             return match[0]
         verb = re.match(r" (have|are|repeat|lie|begin|stand|do|lack|leave)\b", rest)
         rest = rest if verb is None else f" {_OF_ONE[verb[1]]}{rest[verb.end() :]}"
-        return f"1 {_OF_ONE[noun]}{rest}"
+        return f"1 {kind}{_OF_ONE[noun]}{rest}"
 
     return re.sub(_COUNTED, single, sentence, count=1)
 

@@ -378,6 +378,8 @@ def _role_of(source: Path | Held, format: str | None) -> Role:
         fits = {role: named for role in get_args(Role) if getattr(named, f"read_{role}") is not None}
     if len(fits) == 1:
         return next(iter(fits))
+    if not fits:
+        registry.unknown(source, "detections")  # which says of most files what they are
     told: Role | None = None
     if len({one.name for one in fits.values()}) == 1:
         (found, *_) = fits.values()

@@ -27,6 +27,33 @@ def distinct(paths: Sequence[str], taken: Collection[str] = (), stem: Callable[[
     return names
 
 
-def _stem(suffixes: Sequence[str], name: str) -> str:
-    endings = [suffix for suffix in suffixes if name.endswith(suffix) and name != suffix]
+#: Longer names are shown in brief where there are many columns.
+_BRIEF = 20
+
+
+def brief(names: Sequence[str]) -> dict[str, str]:
+    """Return what long names are called in narrow tables: what tells them apart, with ellipses for what all have."""
+    if max(map(len, names), default=0) <= _BRIEF or len(names) < 2:
+        return {name: name for name in names}
+    begin = _alike(names)
+    end = _alike([name[begin:][::-1] for name in names])
+    made = {}
+    for name in names:
+        own = name[begin : len(name) - end]
+        around = max(_BRIEF - 2 - len(own), 0)
+        first = max(begin - around // 2, 0)
+        last = min(len(name), len(name) - end + around - around // 2)
+        made[name] = "…" * (first > 0) + name[first:last] + "…" * (last < len(name))
+    short = all(0 < len(one) <= _BRIEF for one in made.values()) and len(set(made.values())) == len(names)
+    return made if short else {name: name for name in names}
+
+
+def _alike(names: Sequence[str]) -> int:
+    """Return with how many characters all names begin alike."""
+    columns = enumerate(zip(*names, strict=False))
+    return next((at for at, column in columns if len(set(column)) > 1), min(map(len, names)))
+
+
+def _stem(name: str) -> str:
+    endings = [suffix for suffix in registry.suffixes() if name.endswith(suffix) and name != suffix]
     return name.removesuffix(max(endings, key=len, default=""))

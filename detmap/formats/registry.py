@@ -41,7 +41,10 @@ def unpacked_name(name: str) -> str:
     return next((name.removesuffix(ending) for ending in PACKED if name.endswith(ending)), name)
 
 
-#: Maximum number of names of a folder that are counted in its description, and of names proposed instead of it.
+#: How the names of JSON end, whose reader says what is wrong with it.
+_NAMES_OF_JSON = packed(".json", ".jsonl", ".ndjson")
+
+#: Maximum number of names of a folder that are counted to describe it, and of those that are proposed instead of it.
 _MANY, _FEW = 10_000, 3
 
 #: Maximum number of lines used for recognition.
@@ -409,6 +412,7 @@ def unknown(source: Path | Held, role: Role) -> Format:
     of the other role, and for text of no known form.
     """
     given = Given(source, role)
+    _refuse_foreign(given)
     _refuse_other(given, source)
     _refuse_unlike(given, source)
     return FORMATS[_OTHERWISE[given.is_folder]]
@@ -417,6 +421,15 @@ def unknown(source: Path | Held, role: Role) -> Format:
 _OTHER: dict[Role, Role] = {"ground_truth": "detections", "detections": "ground_truth"}
 
 _FLAG = {"ground_truth": "format=... (--gt-format)", "detections": "format=... (--dt-format)"}
+
+
+def _refuse_foreign(given: Given) -> None:
+    """Refuse images, archives and other files that hold no boxes."""
+    from detmap.reading.unlike import described
+
+    found = None if given.is_folder else described(given.head, given.name, given.open)
+    if found is not None:
+        raise InputError(found[0], source=given.path or "standard input", remedy=found[1])
 
 
 def _refuse_other(given: Given, source: Path | Held) -> None:
@@ -443,9 +456,11 @@ def _refuse_other(given: Given, source: Path | Held) -> None:
             source=name,
             remedy=f"say which it is: {_FLAG[given.role]}, whose reader says what is wrong with a line",
         )
-    if given.name.lower().endswith(".txt") and given.head.lstrip()[:1] not in (b"{", b"[", b""):
+    text = given.head.lstrip()
+    if text[:1] not in (b"{", b"[", b"<", b"") and not given.name.lower().endswith(_NAMES_OF_JSON):
+        line = text.partition(b"\n")[0].strip()
         raise InputError(
-            "is text of no format that is known by its lines",
+            f"is text of no format that is known by its lines, the first of which is {shorten(line)}",
             source=name,
             remedy=f"files of text, one for an image, are given as their folder; else say which it is: {_FLAG[given.role]}",
         )
@@ -466,7 +481,9 @@ def _refuse_unlike(given: Given, source: Path | Held) -> None:
                 with suppress(InputError):
                     found = recognise(path, given.role)
                     inside += [] if found is None else [f"{name} ({found.name})"]
-        if not counts or ".xml" in counts:  # its reader raises the error
+        if not counts and os.access(given.path, os.R_OK):
+            raise InputError("is an empty folder", source=given.path, remedy="is it the right one?")
+        if not counts or ".xml" in counts:  # whose reader says what is wrong
             return
         parts = [f"{count:,} {what}" for what, count in counts.most_common(3)]
         held = f"holds {', '.join(parts)}{', and others' if len(counts) > 3 else ''}, which no format is known by"

@@ -15,6 +15,7 @@ from detmap.kernels import readonly
 from detmap.kernels.texts import LENGTH_BITS, LENGTHS
 from detmap.reading.scanner import QrelsColumns, RunColumns, scan_qrels, scan_run
 from detmap.reading.sources import Opened, Source
+from detmap.reading.unlike import refuse_foreign
 from detmap.system import parallel
 
 #: Maximum length of an id: no corpus has longer ones, and some columns are as wide as their longest element.
@@ -167,6 +168,8 @@ def _documents(found: RunColumns | QrelsColumns) -> Texts:
 def _fields(opened: Opened, kind: str, count: int, wanted: int) -> tuple[Lines, list[bytes], list[str]]:
     """Return lines of `count` fields without values, the texts of field `wanted`, and the place of each line."""
     data, name = bytes(opened.whole()).removeprefix(_MARK), opened.name
+    if b"\0" in data or data[:1] == b"<":
+        refuse_foreign(data, name)
     if b"\0" in data:
         raise InputError("holds a zero byte: not a text file", source=name)
     codes, documents, texts, places = [], [], [], []

@@ -9,6 +9,7 @@ import msgspec
 
 from detmap.errors import InputError
 from detmap.reading.sources import Buffer, Source, read_bytes, unmarked
+from detmap.reading.unlike import refuse_foreign
 
 T = TypeVar("T")
 
@@ -30,6 +31,8 @@ def decoded(data: Buffer, form: type[T], name: str, record: str | None = None, r
     try:
         return msgspec.json.decode(unmarked(data), type=form)
     except UNREADABLE as error:
+        if record is None:
+            refuse_foreign(data, name)
         raise refused(error, name, record, remedy) from None
 
 

@@ -265,7 +265,14 @@ def _threshold(model: Model) -> Card:
         f"Keep detections of score {best['score']:.3f} or more{between}: there F1 of all classes together is best, with "
         f"precision {best['precision']:.3f} and recall {best['recall']:.3f} at {model.diagnosis.at}."
     )
-    return Card(title, said)
+    cuts = [
+        one for one in points if str(one["point"]).startswith(("best", "precision")) and not math.isnan(one["score"])
+    ]
+    bars = tuple(
+        Bar(f"{one['point']}: from {one['score']:.3f}", f"{one['recall']:.4f}", round(100 * one["recall"], 1))
+        for one in cuts
+    )
+    return Card(title, f"{said} A bar is the recall that a cut leaves.", bars=bars)
 
 
 def _classes(models: Sequence[Model]) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any
@@ -42,12 +43,26 @@ def render(template: str, purpose: str, *, styles: Sequence[str], scripts: Seque
         keep_trailing_newline=True,
         loader=jinja2.FunctionLoader(read),
     )
+    environment.filters["breakable"] = _breakable
     return environment.get_template(template).render(
         style=markupsafe.Markup("".join(map(read, styles))),
         script=markupsafe.Markup(script),
         script_hash=f"sha256-{digest}",
         **context,
     )
+
+
+#: Longer words, as names of models are, may be broken behind the characters that part them.
+_LONG_WORD = 20
+
+
+def _breakable(text: str) -> Any:
+    """Return markup of text whose long words are broken where readers would break them."""
+    import markupsafe
+
+    words = text.split(" ")
+    parted = [re.sub(r"([_/.-])(?=\w)", "\\1\0", word) if len(word) > _LONG_WORD else word for word in words]
+    return markupsafe.Markup(str(markupsafe.escape(" ".join(parted))).replace("\0", "<wbr>"))
 
 
 def encoded(page: str) -> bytes:

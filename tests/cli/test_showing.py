@@ -13,6 +13,7 @@ import detmap
 from detmap import cli, plots
 from detmap.cli import terminal
 from detmap.data.subsets import subset
+from detmap.formats.model_names import brief
 from detmap.statistics import bootstrap
 from detmap.system import progress
 
@@ -301,3 +302,58 @@ def test_a_diagnosis_of_many_classes_fits_a_screen(capsys, tmp_path):
     assert "more rows" not in every
     code, _, err = run(capsys, "diagnose", truth, found, "--all", "--rows", "3")
     assert (code, "--all shows every part" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["a", "b"], ["a", "b"]),
+        (
+            ["run_of_2024_base_model_lr0.1", "run_of_2024_base_model_lr0.25"],
+            ["…024_base_model_lr0.1", "…024_base_model_lr0.25"],
+        ),
+        (["x" * 50], ["x" * 50]),
+        (["first_" + "a" * 30, "other_" + "b" * 30], ["first_" + "a" * 30, "other_" + "b" * 30]),
+    ],
+)
+def test_long_names_of_pairs_are_brief_where_they_stay_apart(names, expected):
+    found = brief(names)
+    assert list(found) == names
+    assert len(set(found.values())) == len(names)
+    if expected[0] == names[0]:
+        assert list(found.values()) == expected
+    else:
+        assert all(len(one) <= 22 and one.startswith("…") and one.strip("…") in name for name, one in found.items())
+
+
+def test_tables_of_pairs_keep_what_decides(tmp_path, capsys, monkeypatch):
+    """Long names are brief, so that difference and p are shown; CSV and --wide have them whole."""
+    monkeypatch.chdir(tmp_path)
+    rows = json.loads(FOUND.read_text())
+    names = [f"a_model_of_a_rather_long_name_{one}_and_more.json" for one in ("first", "second")]
+    for name, some in zip(names, (rows, rows[::2]), strict=True):
+        Path(name).write_text(json.dumps(some))
+    words = ["compare", str(TRUTH), *names, "--bootstrap", "200", "--permutations", "200"]
+    assert cli.main(words) == 0
+    shown = capsys.readouterr().out
+    pairs = next(line for line in shown.splitlines() if line.startswith("from"))
+    assert "difference" in pairs
+    assert "p (Holm)" in pairs
+    assert "…" in shown
+    assert max(map(len, shown.split("\n\np: ")[0].splitlines())) <= 100
+    assert cli.main([*words, "--wide"]) == 0
+    assert "…" not in capsys.readouterr().out.split("\n\np: ")[0]
+
+
+def test_runs_are_called_by_their_files(tmp_path, capsys):
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.run").write_text("q1 Q0 a 1 2 x\nq2 Q0 b 1 2 x\n")
+    (tmp_path / "qrels.txt").write_text("q1 0 a 1\nq2 0 c 1\nq3 0 c 1\n")
+    words = ["trec", str(tmp_path / "qrels.txt"), *(str(tmp_path / f"{name}.run") for name in ("first", "second"))]
+    assert cli.main([*words, "--metrics", "map", "--compare"]) == 0
+    shown = capsys.readouterr().out
+    assert str(tmp_path) not in shown
+    assert "1 judged query that the run does not have" in shown
+    assert "notices " not in shown
+    assert cli.main([*words, "--format", "csv"]) == 0
+    assert str(tmp_path) in capsys.readouterr().out

@@ -80,6 +80,20 @@ def test_a_terminal_without_the_rule_s_character_shows_another(monkeypatch):
     assert set(terminal.table(ROWS).splitlines()[1].strip()) == {"-"}
 
 
+def test_every_line_of_a_narrow_table_fits():
+    """What is wrapped once can be wrapped again, and a column that cannot be narrower does not end it."""
+    long = "inclusive_pixels yes, far_corner x+w and interpolation 101-linear-tail"
+    rows = [
+        {"protocol": "voc2007", "with": "ignore crowd", "value": 0.437, "the same here": ""},
+        {"protocol": "coco", "with": long, "value": 0.437, "the same here": f"torchmetrics with {long}"},
+        {"protocol": "x" * 30, "with": long, "value": 0.437, "the same here": long},
+    ]
+    for room in (70, 80, 100):
+        shown = terminal.table(rows, room, styled=False)
+        assert max(map(len, shown.splitlines())) <= room
+        assert ("0.4370" in shown) == (room > 70)
+
+
 def test_progress_says_how_much_is_done_and_how_long_it_takes(monkeypatch):
     terminal_as_stderr(monkeypatch)
     now = [100.0]

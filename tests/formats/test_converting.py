@@ -164,7 +164,7 @@ def test_what_is_not_clear_is_asked(world, tmp_path):
     with pytest.raises(OptionError, match=r"unknown format 'none'; one of: .*coco"):
         detmap.convert(paths[0], path, to="none")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(OptionError, match=r"is .* ground truth, or detections"):
+    with pytest.raises(InputError, match="is an empty folder"):
         detmap.convert(tmp_path / "empty", path, to="coco")
     with pytest.raises(InputError, match="no such file"):
         detmap.convert(tmp_path / "absent.json", path, to="coco")

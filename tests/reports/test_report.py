@@ -449,6 +449,12 @@ def test_refusals_are_one_line(capsys, tmp_path, monkeypatch, words, message):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_without_out_the_page_is_called_report(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(capsys, *FILES, "--bootstrap", "0", "--quiet")[0] == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
 @pytest.mark.parametrize(("module", "extra"), [("jinja2", "report"), ("PIL.Image", "images")])
 def test_what_is_not_installed_is_named_at_once(capsys, tmp_path, monkeypatch, module, extra):
     monkeypatch.setitem(sys.modules, module, None)

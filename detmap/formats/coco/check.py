@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from detmap.errors import InputError
+from detmap.errors import InputError, shorten
 from detmap.reading.scanner import GROUND_TRUTH_ONLY, RESULT_LISTS
+from detmap.reading.unlike import listed
 from detmap.shapes import KINDS, Kind
 from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS
 
@@ -30,6 +31,7 @@ _REMEDIES = {
 }
 
 _NO_LIST = "is not a list of detections but "
+_SECTIONS = "ground truth has images, annotations and categories"
 _LIST = 'a result file is [{"image_id": …, "category_id": …, "bbox": […], "score": …}, …]'
 
 
@@ -48,10 +50,40 @@ def _results_within(document: Mapping[str, Any], name: str) -> Any:
             remedy="are the arguments swapped? The ground truth comes first",
         )
     if not found:
-        raise InputError(_NO_LIST + "an object", source=name, remedy=_LIST)
+        raise InputError(_NO_LIST + _kind(document) + held_by(document), source=name, remedy=_within(document) or _LIST)
     if not isinstance(records, Sequence) or isinstance(records, str | bytes):
         raise InputError(f"must be a list, not {_kind(records)}", source=name, field=found[0], remedy=_LIST)
     return records
+
+
+def _within(document: Mapping[str, Any]) -> str | None:
+    """Return what to do with an object that has a list of results by another name, or one for each column or image."""
+    values = [*islice(document.items(), 100)]
+    for key, value in values:
+        if isinstance(value, list) and value and isinstance(value[0], Mapping) and "image_id" in value[0]:
+            return f"its list {shorten(key)} may be meant: give that list alone, or call it 'predictions'"
+    if len(values) > 1 and all(isinstance(value, list) for _, value in values):
+        return f"lists by image or by column are not read: write a record for each detection, or CSV; {_LIST}"
+    return None
+
+
+def held_by(record: Any) -> str:
+    """Return the end of a message that names the fields of an object, or of the first object in a list."""
+    first = record[0] if isinstance(record, list | tuple) and record else record
+    names = [str(key) for key in first] if isinstance(first, Mapping) else []
+    return f" with {listed(names, 6)}" if names else ""
+
+
+def _closest(record: Mapping[str, Any], fields: Sequence[str]) -> str:
+    """Return which of another format's fields, more than of COCO's, a record has, and what it lacks; or what it has."""
+    from detmap.formats.tools.recognition import RECORDS
+
+    near = {name: needed & record.keys() for name, needed in RECORDS.items()}
+    best = max(near, key=lambda name: len(near[name]) / len(RECORDS[name]))
+    has = f"the record has {listed([str(key) for key in record], 6)}" if record else "the record is empty"
+    if not near[best] or len(near[best]) <= len(record.keys() & set(fields)):
+        return has
+    return f"{has}, which comes close to the format {best} but lacks {listed(sorted(RECORDS[best] - record.keys()))}"
 
 
 def _kind(value: Any) -> str:
@@ -66,7 +98,7 @@ def checked_results(document: Any, name: str, kind: Kind | None = None) -> list[
     if isinstance(document, Mapping):
         document = _results_within(document, name)
     if not isinstance(document, Sequence) or isinstance(document, str | bytes):
-        raise InputError(_NO_LIST + _kind(document), source=name, remedy=_LIST)
+        raise InputError(_NO_LIST + _kind(document) + held_by(document), source=name, remedy=_LIST)
     return [_checked_record(record, i, "result", name, kind) for i, record in enumerate(document)]
 
 
@@ -79,15 +111,17 @@ def checked_ground_truth(document: Any, name: str, kind: Kind | None = None) -> 
                 source=name,
                 remedy="are the arguments swapped? The ground truth comes first",
             )
-        raise InputError(f"is not COCO ground truth but {_kind(document)}", source=name)
+        problem = f"is not COCO ground truth but {_kind(document)}"
+        if held_by(document):
+            problem += f" of objects{held_by(document)}"
+        raise InputError(problem, source=name, remedy=_SECTIONS)
     checked: dict[str, Any] = {}
     for section, what in (("images", "image"), ("categories", "category"), ("annotations", "annotation")):
         records = document.get(section)
         if not isinstance(records, Sequence) or isinstance(records, str | bytes):
             problem = "is missing" if section not in document else f"must be a list, not {_kind(records)}"
-            raise InputError(
-                problem, source=name, field=section, remedy="ground truth has images, annotations and categories"
-            )
+            there = "" if section in document else f"; there is {listed(list(map(str, document)), 6) or 'nothing'}"
+            raise InputError(problem, source=name, field=section, remedy=_SECTIONS + there)
         shape = kind if section == "annotations" else None
         checked[section] = [_checked_record(record, i, what, name, shape) for i, record in enumerate(records)]
     if kind is not None:
@@ -108,7 +142,7 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
     # A record with a shape other than its box needs no box and area.
     place: dict[str, Any] = {"source": name, "record": index if kind == "result" else f"{kind} {index}"}
     if not isinstance(record, Mapping):
-        raise InputError(f"must be an object, not {_kind(record)}", **place)
+        raise InputError(f"must be an object, not {_kind(record)}", **place, remedy=_LIST if kind == "result" else None)
     out: dict[str, Any] = {}
     for field in FIELDS[kind]:
         if shape is not None and field in (BOX_FIELD, "area") and _nothing(record.get(field)):
@@ -118,7 +152,8 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
             other = _other_kind(record) if field == BOX_FIELD else None
             if other is None:
                 panoptic = "segments_info" in record
-                remedy = "panoptic segmentation is scored by detmap pq" if panoptic else _REMEDIES.get(field)
+                remedy = _REMEDIES.get(field) or _closest(record, FIELDS[kind])
+                remedy = "panoptic segmentation is scored by detmap pq" if panoptic else remedy
                 raise InputError("is missing", **place, field=field, remedy=remedy)
             remedy = f"it has {other.field}: iou_type={other.name!r} (--iou-type {other.name}) scores that"
             if kind == "result" and index == 0:

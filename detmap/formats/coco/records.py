@@ -26,6 +26,7 @@ from detmap.reading.record_walk import crowded, holds_long_list, holds_long_valu
 from detmap.reading.scanner import RESULT_LISTS
 from detmap.reading.sources import Buffer, unmarked
 from detmap.reading.typed_json import UNREADABLE
+from detmap.reading.unlike import refuse_foreign
 from detmap.shapes import Kind
 from detmap.shapes.kinds import BOX_FIELD
 
@@ -262,17 +263,19 @@ def _parse(
             if crowded(data):
                 raise InputError("holds more lists and objects than such a file can have", source=name)
         else:
-            text = bytes(data)
-            check([json.loads(line) for line in text.splitlines() if line.strip()] if lines else json.loads(text), name)
+            # The parser would guess at the encoding of bytes, as UTF-32 where some are 0.
+            texts = [line.decode() for line in bytes(data).splitlines()] if lines else [bytes(data).decode()]
+            parsed = [json.loads(text) for text in texts if text.strip() or not lines]
+            check(parsed if lines else parsed[0], name)
     except InputError:
         raise
     except RecursionError:
         raise InputError("nested too deeply", source=name, remedy="is this a COCO file?") from None
-    except UnicodeDecodeError:
-        _check_encoding(data, name)
-        raise
-    except ValueError:
-        _check_encoding(data, name)  # the parser accepts lone surrogates
+    except ValueError as error:
+        refuse_foreign(data, name)
+        _check_encoding(data, name)  # the parser takes halves of characters
+        if isinstance(error, json.JSONDecodeError) and reason.startswith(("Expected", "Object")):
+            reason = str(error)  # the decoder stopped at a field before the place that is no JSON
         problem = "is empty" if not bytes(data).strip() else f"is not valid JSON: {reason} ({len(data)} bytes in all)"
         raise InputError(problem, source=name, remedy="is it the right file, and complete?") from None
     _check_encoding(data, name)

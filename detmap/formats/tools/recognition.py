@@ -52,6 +52,14 @@ def first_keys(head: bytes) -> _Keys:
     return _Keys(listed, frozenset(own), frozenset(inner))
 
 
+#: The fields of a record, or of an image, in lists of JSON that other formats are.
+RECORDS = {
+    "bdd100k": frozenset({"name", "labels"}),
+    "createml": frozenset({"image", "annotations"}),
+    "darknet": frozenset({"frame_id", "filename", "objects"}),
+}
+
+
 def json_format(head: bytes) -> str | None:
     """Return the format of JSON by its beginning; None for others, such as COCO's."""
     if head.lstrip()[:1] not in (b"{", b"["):

@@ -31,9 +31,13 @@ def encoded(document: Any) -> bytes:
 
 
 def _encoded(plain: Any) -> bytes:
-    """Return plain values as ``json.dumps(plain, indent=1)`` writes them, in half the time: that runs no C."""
-    text = _COMPACT.encode(plain).encode("utf-8", "backslashreplace")
-    return msgspec.json.format(text, indent=1) + b"\n"
+    """Return plain values as ``json.dumps(plain, indent=1)`` writes them."""
+    try:  # in half the time: Python's encoder in C writes no indentation
+        text = _COMPACT.encode(plain).encode("utf-8", "backslashreplace")
+        return msgspec.json.format(text, indent=1) + b"\n"
+    except msgspec.DecodeError:  # half of a surrogate pair, as in names of files that are not UTF-8
+        text = json.dumps(plain, indent=1, allow_nan=False, ensure_ascii=False).encode("utf-8", "backslashreplace")
+        return text + b"\n"
 
 
 def sealed(document: dict[str, Any]) -> bytes:

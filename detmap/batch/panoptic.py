@@ -80,8 +80,11 @@ class PanopticFiles:
         DetmapError
             Where it cannot be scored.
         """
-        arguments = (self._truth, entry.path, self._folders.get(entry.name), self._rules, self._threads)
-        tally = _match(*arguments) if self._limits is None else run(self._limits, _prepare, _match, arguments)
+        given: tuple[Any, ...] = (entry.path, self._folders.get(entry.name), self._rules, self._threads)
+        if self._limits is None:
+            tally = _match(self._truth, *given)
+        else:
+            tally = run(self._limits, _prepare, _match, (self._truth,), given)
         self._tallies[entry.name] = tally
         return PanopticResult(tally)
 
@@ -118,15 +121,16 @@ class PanopticFiles:
             One per file, in their order. A file that cannot be scored has an `error`; it stops nothing.
         """
         folder = None if out is None else make_folder(Path(out) / "results")
-        known = {one["key"]: one for one in documents(folder).values()} if folder is not None and resume else {}
+        done = documents(folder) if folder is not None and resume else {}
         truth = "" if folder is None else content_of(self._truth)
         draws = (replicates, seed, level, method) if replicates else ()
         for entry, name in zip(self.entries, file_names([one.name for one in self.entries]), strict=True):
             document: dict[str, Any] = {"name": entry.name, "source": entry.path}
             try:
                 key = {} if folder is None else {"key": self._key(entry, truth, draws)}
-                if key and key["key"] in known:
-                    document = {**document, **known[key["key"]], **document}
+                if key and key["key"] in done:
+                    before = saving.unpacked(next(iter(done[key["key"]].values())))
+                    document = {**document, **before, **document}
                 else:
                     result = self.result(entry)
                     document |= {**key, **result.to_dict(), "rules": self._rules.describe()}
@@ -176,6 +180,6 @@ def _match(
     return match(truth, read_panoptic(path, folder, predictions=True), rules, threads)
 
 
-def _prepare(truth: SegmentedImages, *_: object) -> None:
+def _prepare(truth: SegmentedImages) -> None:
     """Load what scoring any file needs: read the first label map."""
     truth.label_map(0)

@@ -436,9 +436,9 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def documents(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the results of an earlier run by the names of their files; what is damaged is made again."""
-    found = {}
+def documents(folder: Path) -> dict[str, dict[str, bytes]]:
+    """Return the undamaged results of an earlier run, packed, by key and name of their file."""
+    found: dict[str, dict[str, bytes]] = {}
     for path in sorted(folder.glob("*.json")):
         document = saving.unsealed(path)
         if document is not None and isinstance(document.get("key"), str):

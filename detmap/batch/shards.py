@@ -107,8 +107,8 @@ def evaluate_shards(
     lacking: Counter[str] = Counter()  # how many shards have no file of a class
     packed: list[Any] = [None] * len(paths)
     records = np.zeros(len(paths), np.int64)
-    arguments = [(whence(one, executor), decided) for one in inputs]
-    with closing(dispatch(executor, threads, truth, _match_shard, arguments)) as outcomes:
+    arguments = [(whence(one, executor),) for one in inputs]
+    with closing(dispatch(executor, threads, truth, _match_shard, decided, arguments)) as outcomes:
         for i, outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome if isinstance(outcome, DetmapError) else InputError(one_line(outcome), source=paths[i])

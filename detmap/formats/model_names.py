@@ -54,6 +54,6 @@ def _alike(names: Sequence[str]) -> int:
     return next((at for at, column in columns if len(set(column)) > 1), min(map(len, names)))
 
 
-def _stem(name: str) -> str:
-    endings = [suffix for suffix in registry.suffixes() if name.endswith(suffix) and name != suffix]
+def _stem(suffixes: Sequence[str], name: str) -> str:
+    endings = [suffix for suffix in suffixes if name.endswith(suffix) and name != suffix]
     return name.removesuffix(max(endings, key=len, default=""))

@@ -319,7 +319,7 @@ class Framed:
             Columns ``image_id`` (or ``image``), ``category_id`` (or ``category``), of integers or strings; of detections
             ``score``; and boxes, as four columns (x, y, width, height; x1, y1, x2, y2; cx, cy, width, height), or as lists
             of four numbers, ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Ground truth may have area, crowd, difficult,
-            image_width and image_height; a row without a category says that there is this image. Other usual names are
+            image_width and image_height; a row without a category lists an image without objects. Other usual names are
             known, as in CSV (`detmap.data.column_names.COLUMNS`).
         columns : mapping of str to str, optional
             Titles of columns by role, if they have other names.

@@ -16,7 +16,7 @@ from detmap.errors import InputError, OptionError
 from detmap.explanations.quotes import Search, check_most, quoted_of, searched
 from detmap.explanations.ranking_shares import Evaluate, RankingReplay, parse_convention
 from detmap.explanations.replay import said
-from detmap.explanations.survival import Situation, Survival, claims_of
+from detmap.explanations.survival import Survival, Trial
 from detmap.explanations.tries import Changes, Vocabulary
 from detmap.hits import INTERPOLATIONS
 from detmap.retrieval.conventions import CONVENTIONS, Convention, convention_of
@@ -74,7 +74,7 @@ class _Looked:
             convention = convention_of(convention, {}, run=False)
         return replace(convention, name="", formula="", users="")
 
-    def value(self, convention: Convention) -> float:
+    def number(self, convention: Convention) -> float:
         """Return the metric; NaN if the convention does not apply to it or to the rankings."""
         plain = self.plain(convention)
         if plain not in self._values:
@@ -105,7 +105,7 @@ class _Numbers(Vocabulary):
 
     def value(self, name: str, changes: Changes, number: int) -> float:
         """Return one of the metrics; NaN if it does not apply."""
-        return self.looked[number].value(self.rules(name, changes))
+        return self.looked[number].number(self.rules(name, changes))
 
     def plain(self, name: str, changes: Changes) -> Convention:
         """Return the convention without its names."""
@@ -167,7 +167,7 @@ def find_ranking_value(
     names = [
         name
         for name, one in CONVENTIONS.items()
-        if not one.together and not any(math.isnan(looked.value(one)) for looked in numbers.looked)
+        if not one.together and not any(math.isnan(looked.number(one)) for looked in numbers.looked)
     ]
     problem = next((looked.problem for looked in numbers.looked if looked.problem is not None), None)
     if not names and problem is not None:
@@ -219,62 +219,32 @@ def rankings_survive(
     check_draws(replicates, seed, level)
     base = convention_of(parse_convention(convention) if isinstance(convention, str) else convention, {}, run=run)
     results = {name: RankingReplay(evaluate, metric) for name, evaluate in systems.items()}
-    values = {name: one.value(base) for name, one in results.items()}
-    values = dict(sorted(values.items(), key=lambda item: (-item[1], item[0])))
     looked = {name: _Looked(evaluate, metric, run) for name, evaluate in systems.items()}
-    situations: list[Situation] = []
-
-    def add(kind: str, name: str, changes: int, ends: Iterable[Mapping[str, float]]) -> None:
-        lowest, highest = ends
-        if not any(math.isnan(value) for value in lowest.values()):
-            situations.append(
-                Situation(kind=kind, name=name, changes=changes, lowest=dict(lowest), highest=dict(highest))
-            )
-
-    bands = {name: one.band(base) for name, one in results.items()}
-    if any(low < high for low, high in bands.values()):
-        ends = ({name: band[at] for name, band in bands.items()} for at in (0, 1))
-        add(_KINDS["ties"], "any order of equal scores", 0, ends)
-    there = {next(iter(looked.values())).plain(base)}
-
-    def try_one(kind: str, name: str, changes: int, rule: Convention) -> None:
-        made = next(iter(looked.values())).plain(rule)
-        if made not in there:
-            there.add(made)
-            found = {of: one.value(rule) for of, one in looked.items()}
-            # Decisions that change no value are no alternatives.
-            if found != values:
-                add(kind, name, changes, (found, found))
-
-    for label, changes in GRID.items():
-        if run or label not in _RUNS_ONLY:
-            for change in changes:
-                rule = replace(base, **change)
-                try_one(_KINDS.get(label, "other decisions"), _words(base, rule, change), 1, rule)
-    for name, rule in CONVENTIONS.items():
-        if not rule.together:
-            differ = [one for one in GRID if getattr(rule, one) != getattr(base, one)]
-            try_one("conventions", name, len(differ), rule)
+    trial = Trial(base, looked, {name: one.value(base) for name, one in results.items()})
+    trial.try_ties({name: one.band(base) for name, one in results.items()})
+    # Decisions that change no value are no alternatives.
+    trial.try_rules(_other_rules(base, run), seen={trial.plain(base)}, idle=False)
     for variant in variants:
         try:
             found = {name: RankingReplay(one, metric).value(base) for name, one in variant.systems.items()}
         except InputError:  # no document is relevant
             continue
-        add(variant.kind, variant.name, 1, (found, found))
+        trial.add(variant.kind, variant.name, 1, found)
+    notes = tuple(_apart({name: one.result(base) for name, one in results.items()}))
     drawn = _draws(results, base, metric, replicates, seed)
-    claims = claims_of(values, situations, drawn, level)
-    return Survival(
-        metric=metric,
-        protocol=base,
-        values=values,
-        situations=situations,
-        claims=claims,
-        replicates=replicates if drawn else 0,
-        level=level,
-        suspects=0,
-        units="queries",
-        notes=tuple(_apart({name: one.result(base) for name, one in results.items()})),
-    )
+    return trial.survival(metric, drawn, replicates, level, "queries", suspects=0, notes=notes)
+
+
+def _other_rules(base: Convention, run: bool) -> Iterator[tuple[str, str, int, Convention]]:
+    """Yield conventions with one decision changed, then the named ones: kind, name, number of changes, and convention."""
+    for label, changes in GRID.items():
+        if run or label not in _RUNS_ONLY:
+            for change in changes:
+                rule = replace(base, **change)
+                yield _KINDS.get(label, "other decisions"), _words(base, rule, change), 1, rule
+    for name, rule in CONVENTIONS.items():
+        if not rule.together:
+            yield "conventions", name, sum(getattr(rule, one) != getattr(base, one) for one in GRID), rule
 
 
 def _apart(results: Mapping[str, RankingResult]) -> Iterator[str]:

@@ -3,7 +3,9 @@ matching."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+import typing
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -30,6 +32,22 @@ from detmap.shapes.kinds import BOXES
 AT = {"AP50": 0.5, "AP75": 0.75}
 
 T = TypeVar("T", bound=Any)
+
+#: A protocol or a convention.
+Rules = TypeVar("Rules", bound=Any)
+
+_Given = TypeVar("_Given", contravariant=True)
+
+
+class Question(typing.Protocol[_Given]):
+    """A metric of one model, which is evaluated under many protocols or conventions."""
+
+    def number(self, rules: _Given, /) -> float:
+        """Return the metric; NaN if undefined."""
+
+    def plain(self, rules: _Given, /) -> Hashable:
+        """Return a key that is equal for rules known to be equivalent."""
+
 
 _DECLARED = decisions_of(Protocol)
 _DEFAULTS = {name: default_of(one) for name, one in Protocol.__dataclass_fields__.items()}
@@ -191,6 +209,17 @@ class Replay:
             by_class = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[-1], -1)
             self._known[plain] = Value(value, np.asarray(by_class.mean(axis=1)), values.mean(axis=1))
         return self._known[plain]
+
+    def number(self, protocol: Protocol) -> float:
+        """Return the metric under a protocol that is `trimmed` for it; NaN if undefined."""
+        try:
+            return self.value(protocol).value
+        except InputError:
+            return math.nan
+
+    def plain(self, protocol: Protocol) -> Protocol:
+        """Return `simplified`, by the name that a `Question` has for it."""
+        return self.simplified(protocol)
 
     def forget(self) -> None:
         """Free the values of the classes; protocols requested again are evaluated again."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from detmap.decisions import decisions_of
 from detmap.detection.given import Found, Truth, tables_of
 from detmap.detection.protocols import PRESETS, Protocol
 from detmap.errors import OptionError
-from detmap.explanations.replay import Replay, Value, is_late, moved_to, pair, parse, players, said
+from detmap.explanations.replay import Replay, Rules, Value, is_late, moved_to, pair, parse, players, said
 from detmap.kernels.pairs import HIT, IGNORED, MISS
 from detmap.results import fragment, signed
 from detmap.shapes import IouType
@@ -39,9 +39,6 @@ _OUTCOMES = {MISS: "false positive", HIT: "hit", IGNORED: "ignored"}
 _NAMED = 5
 
 Values = Callable[[frozenset[int]], Fraction]
-
-#: A protocol or a convention.
-Rules = TypeVar("Rules", bound=Any)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from detmap.detection.evaluate import match
 from detmap.detection.protocols import PRESETS, AnyProtocol, Protocol
 from detmap.detection.scored_kinds import readable
 from detmap.errors import InputError, OptionError
-from detmap.explanations.replay import Replay, decided, players, trimmed
+from detmap.explanations.replay import Question, Replay, Rules, decided, players, trimmed
 from detmap.explanations.search import GRID, changed_to
 from detmap.kernels import readonly
 from detmap.results import fragment
@@ -291,27 +291,16 @@ def survives(
     check_draws(replicates, seed, level)
     named = decided(protocol, iou_type, ground_truth, *models.values())
     base = trimmed(named, metric)
-    trial = _Trial(base, {name: Replay(ground_truth, found, metric, threads) for name, found in models.items()})
-    values = {name: one.value(base).value for name, one in trial.replays.items()}
-    values = dict(sorted(values.items(), key=lambda item: (-item[1], item[0])))
-    trial.try_decisions()
-    trial.try_conventions()
+    replays = {name: Replay(ground_truth, found, metric, threads) for name, found in models.items()}
+    trial = _Trial(base, replays, {name: one.value(base).value for name, one in replays.items()})
+    trial.try_ties({name: one.band(base) for name, one in replays.items()})
+    trial.try_rules(changed_decisions(base), seen={trial.plain(base)})
+    trial.try_rules(other_conventions(base, metric, ground_truth))
     suspects = max(len(ground_truth) // _OBJECTS_PER_SUSPECT, _FEWEST_SUSPECTS)
     trial.try_labels(suspects)
-    situations = sorted(trial.situations, key=lambda one: KINDS.index(one.kind))
-    drawn = trial.draws(replicates, seed)
-    claims = claims_of(values, situations, drawn, level)
-    return Survival(
-        metric=metric,
-        protocol=base,
-        values=values,
-        situations=situations,
-        claims=claims,
-        replicates=replicates,
-        level=level,
-        suspects=suspects,
-        units="images" if ground_truth.images.clusters is None else "clusters",
-    )
+    trial.situations.sort(key=lambda one: KINDS.index(one.kind))
+    units = "images" if ground_truth.images.clusters is None else "clusters"
+    return trial.survival(metric, trial.draws(replicates, seed), replicates, level, units, suspects=suspects)
 
 
 def claims_of(
@@ -377,44 +366,75 @@ def other_conventions(
             yield "conventions", name, len(players(base, protocol)), protocol
 
 
-@dataclass(eq=False)
-class _Trial:
-    """The situations tried so far."""
+class Trial(Generic[Rules]):
+    """Models scored under other rules than `base`, and the situations found so far; ``values`` has the best first."""
 
-    base: Protocol
-    replays: Mapping[str, Replay]
-    situations: list[Situation] = field(default_factory=list)
+    def __init__(self, base: Rules, questions: Mapping[str, Question[Rules]], values: Mapping[str, float]) -> None:
+        self.base, self.questions = base, questions
+        self.values = dict(sorted(values.items(), key=lambda item: (-item[1], item[0])))
+        self.situations: list[Situation] = []
 
-    def _add(self, kind: str, name: str, changes: int, protocol: Protocol) -> None:
-        try:
-            values = {model: one.value(protocol).value for model, one in self.replays.items()}
-        except InputError:  # only images with detections are scored, and a model has none
-            return
-        self.situations.append(Situation(kind=kind, name=name, changes=changes, lowest=values, highest=values))
+    def add(
+        self, kind: str, name: str, changes: int, lowest: dict[str, float], highest: dict[str, float] | None = None
+    ) -> None:
+        """Add a situation, unless a value is undefined there."""
+        if not any(map(math.isnan, lowest.values())):
+            made = Situation(kind=kind, name=name, changes=changes, lowest=lowest, highest=highest or lowest)
+            self.situations.append(made)
 
-    def _simplified(self, protocol: Protocol) -> tuple[Protocol, ...]:
-        return tuple(one.simplified(protocol) for one in self.replays.values())
+    def try_ties(self, bands: Mapping[str, tuple[float, float]]) -> None:
+        """Add any order of equal scores, if it changes a value."""
+        if any(low < high for low, high in bands.values()):
+            ends = ({name: band[at] for name, band in bands.items()} for at in (0, 1))
+            self.add(_KINDS["ties"], "any order of equal scores", 0, *ends)
 
-    def try_decisions(self) -> None:
-        """Score with one decision changed, each distinct protocol once."""
-        ends = {name: one.band(self.base) for name, one in self.replays.items()}
-        if any(low < high for low, high in ends.values()):
-            lowest, highest = ({name: end[at] for name, end in ends.items()} for at in (0, 1))
-            name = "any order of equal scores"
-            kind = _KINDS["ties"]
-            self.situations.append(Situation(kind=kind, name=name, changes=0, lowest=lowest, highest=highest))
-        there = {self._simplified(self.base)}
-        for kind, name, changes, protocol in changed_decisions(self.base):
-            made = self._simplified(protocol)
-            if made not in there:
-                there.add(made)
-                self._add(kind, name, changes, protocol)
+    def plain(self, rules: Rules) -> tuple[Hashable, ...]:
+        """Return a key that is equal for rules known to be equivalent for all models."""
+        return tuple(one.plain(rules) for one in self.questions.values())
 
-    def try_conventions(self) -> None:
-        """Score under the named protocols that compare boxes, and have the metric."""
-        first = next(iter(self.replays.values()))
-        for rules in other_conventions(self.base, first.metric, first.ground_truth):
-            self._add(*rules)
+    def try_rules(
+        self, rules: Iterable[tuple[str, str, int, Rules]], seen: set[Any] | None = None, idle: bool = True
+    ) -> None:
+        """Score under rules (kind, name, number of changes, rules), each with a new key if there are `seen` ones; with
+        `idle` also those that change no value.
+        """
+        for kind, name, changes, one in rules:
+            if seen is not None:
+                made = self.plain(one)
+                if made in seen:
+                    continue
+                seen.add(made)
+            found = {model: question.number(one) for model, question in self.questions.items()}
+            if idle or found != self.values:
+                self.add(kind, name, changes, found)
+
+    def survival(
+        self,
+        metric: str,
+        drawn: Mapping[str, NDArray[np.float64]],
+        replicates: int,
+        level: float,
+        units: str,
+        **more: Any,
+    ) -> Survival:
+        """Return the outcome; `drawn` may be empty."""
+        return Survival(
+            metric=metric,
+            protocol=self.base,
+            values=self.values,
+            situations=self.situations,
+            claims=claims_of(self.values, self.situations, drawn, level),
+            replicates=replicates if drawn else 0,
+            level=level,
+            units=units,
+            **more,
+        )
+
+
+class _Trial(Trial[Protocol]):
+    """A trial of detections."""
+
+    questions: Mapping[str, Replay]
 
     def try_labels(self, most: int) -> None:
         """Score without the labels that are most suspicious by the detections of any model."""
@@ -425,16 +445,16 @@ class _Trial:
         iou = 0.5 if base.find_threshold(0.5) is not None else base.iou_thresholds[0]
         if iou <= BACKGROUND:  # suspects are defined above it
             return
-        truth = next(iter(self.replays.values())).ground_truth
+        truth = next(iter(self.questions.values())).ground_truth
         found, rows = np.zeros(len(truth), np.bool_), {}
-        for name, one in self.replays.items():
+        for name, one in self.questions.items():
             diagnosis = diagnose(truth, one.detections, base, iou=iou, iou_type=base.iou_type, threads=one.threads)
             rows[name] = diagnosis.suspects(most=most).rows()
             scored = diagnosis.places >= 0
             found[scored] |= diagnosis.found[diagnosis.places[scored]] >= 0
         suspect = np.zeros(len(truth), np.bool_)
         values: dict[str, float] = {}
-        kept = {name: np.ones(len(one.detections), np.bool_) for name, one in self.replays.items()}
+        kept = {name: np.ones(len(one.detections), np.bool_) for name, one in self.questions.items()}
         for name, made in rows.items():
             for row in made:
                 at, twin, detection = row["object"], row["other object"], row["detection"]
@@ -447,21 +467,20 @@ class _Trial:
         if not suspect.any() and all(map(np.all, kept.values())):
             return
         objects, protocol = _ignoring(truth, suspect, base)
-        for name, one in self.replays.items():
+        for name, one in self.questions.items():
             detections = one.detections.take(np.flatnonzero(kept[name]))
             try:
                 values[name] = Replay(objects, detections, one.metric, one.threads).value(protocol).value
             except InputError:  # every object is suspicious
                 return
-        name = "label suspects left out"
-        self.situations.append(Situation(kind="labels", name=name, changes=1, lowest=values, highest=values))
+        self.add("labels", "label suspects left out", 1, values)
 
     def draws(self, replicates: int, seed: int) -> dict[str, NDArray[np.float64]]:
         """Return the values of each model on drawn images, with the same draws for all."""
         from detmap.statistics import bootstrap
 
         made = {}
-        for name, one in self.replays.items():
+        for name, one in self.questions.items():
             tally = match(one.ground_truth, one.detections, self.base, iou_type=self.base.iou_type, threads=one.threads)
             drawn = bootstrap(tally, replicates, seed, threads=one.threads)
             made[name] = drawn.replicates[:, drawn.columns["AP"]]

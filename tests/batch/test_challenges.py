@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import sys
 import time
 
 import pytest
@@ -209,6 +210,23 @@ def test_within_limits_the_bits_are_the_same(tmp_path, capsys, files):
     code, _, err = run(capsys, *arguments, *limits, "--out", tmp_path / "b")
     assert code == 0, err
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process is not forked")
+def test_files_within_limits_share_a_process_that_is_ready(files, truth, monkeypatch):
+    """Each file took the time of loading everything; nothing is left of the process."""
+    started, original = [], limited_process.subprocess.Popen
+
+    def note(*arguments, **options):
+        started.append(original(*arguments, **options))
+        return started[-1]
+
+    monkeypatch.setattr(limited_process.subprocess, "Popen", note)
+    found = list(batch.score(truth, files, limits=batch.Limits(seconds=300), threads=1))
+    assert [one.error for one in found] == [None] * len(files)
+    assert len(files) > 1
+    assert len(started) == 1
+    assert started[0].wait(60) is not None
 
 
 PLUGIN = """

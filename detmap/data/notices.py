@@ -30,6 +30,7 @@ NOTICES = {
     "missing_level_fields": "{n} objects lack a field that a level of difficulty reads: ignored there",
     "few_positives": "{n} metrics are of 40 objects or fewer, and cannot reach 100 by KITTI's rule (10 of 10 found give "
     "22.5): {names}",
+    "unnamed_classes": "no category is called as the protocol's classes, {names}: all of its numbers are undefined",
     "missing_crowdIndex": "{n} images without crowdIndex: in none of the groups of images",
     "missing_ego": "{n} images do not say where the car was: there boxes at any distance are scored (class_ranges)",
     "missing_samples": "{n} samples of the ground truth without results, which the development kit refuses: nothing is "

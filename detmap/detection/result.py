@@ -258,10 +258,13 @@ class DetectionResult(Result):
         return mean_of_defined(values if category is None else values[..., chosen])
 
     def _few_positives(self) -> dict[str, int]:
-        """Return notices of metrics with fewer objects than scores at which precision is read."""
+        """Return notices of metrics with fewer objects than scores at which precision is to be read, or of no category."""
         if self.protocol.interpolation not in SAMPLED:
             return {}
         names = [name.casefold() for _, name in self.categories]
+        wanted = [name for name, _ in self.protocol.class_thresholds] if self.protocol.class_levels else []
+        if names and wanted and not {*names} & {one.casefold() for one in wanted}:
+            return {f"unnamed_classes:{'/'.join(wanted)}": 1}
         found: dict[str, int] = {}
         for metric, (kind, _, area, _, category) in metric_table(self.protocol, self.categories):
             if kind == "percent" and names.count(str(category).casefold()) == 1:

@@ -17,6 +17,7 @@ from support import same_bits
 
 import detmap
 from detmap import batch
+from detmap.data.notices import describe
 from detmap.shapes import find
 
 CLASSES, LEVELS = ("car", "pedestrian", "cyclist"), ("easy", "moderate", "hard")
@@ -207,6 +208,17 @@ def test_few_objects_cannot_reach_100(objects, r40, r11):
     assert result["car_easy"] == pytest.approx(r40, abs=1e-12)
     if r11 is not None:
         assert detmap.evaluate(truth, found, "kitti-r11")["car_easy"] == pytest.approx(r11, abs=1e-12)
+
+
+def test_classes_of_other_names_are_said():
+    boxes = [(0.0, 0.0, 80.0, 60.0)]
+    found = made([("lorry", box, 0.9) for box in boxes])
+    other = detmap.evaluate(made([("lorry", box) for box in boxes], truth=True), found, "kitti")
+    assert math.isnan(other["car_easy"])
+    assert dict(other.notices)["unnamed_classes:car/pedestrian/cyclist"] == 1
+    assert any("car/pedestrian/cyclist: all of its numbers" in line for line in describe(other.notices))
+    known = detmap.evaluate(made([("Car", box) for box in boxes], truth=True), made([("Car", boxes[0], 0.9)]), "kitti")
+    assert not [code for code in known.notices if code.startswith("unnamed")]
 
 
 def test_images_without_a_file_of_results_are_counted(tmp_path):

@@ -15,7 +15,7 @@ from detmap.checks.inputs import Side
 from detmap.data.tables import Detections
 
 #: Causes with which objects and detections can be compared all the same.
-_BESIDE = {"classes_disagree", "sizes_cut", "category_cap"}
+_BESIDE = {"classes_disagree", "sizes_cut", "category_cap", "piled_scores", "score_gap", "cut_boxes"}
 
 
 @dataclass(eq=False)

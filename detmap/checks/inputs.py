@@ -51,8 +51,13 @@ class Side:
     unknown: int = 0
     #: Of these: the table with ids as the file has them.
     raw: Detections | None = None
+    #: Which records have a box that was put on many images, shape (n,).
+    constant: NDArray[np.bool_] = field(init=False)
     #: Of detections: the images that they are on.
     truth: GroundTruth | None = None
+
+    def __post_init__(self) -> None:
+        self.constant = np.zeros(len(self.table), np.bool_)
 
     def __len__(self) -> int:
         return len(self.table)

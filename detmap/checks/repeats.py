@@ -15,7 +15,7 @@ from detmap.checks.image_ids import mix, signatures
 from detmap.checks.inputs import Side
 
 #: Fewest images with one and the same box. Of 40,000 boxes in whole pixels, each of some 10 ** 8 that there can be, about
-#: eight pairs are equal, and five on five images once in 10 ** 12 data sets.
+#: eight pairs are equal, and five of them once in 10 ** 11 data sets.
 FEWEST = 5
 
 #: Fewest detections of two images that are the same, scores included.

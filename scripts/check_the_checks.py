@@ -26,7 +26,7 @@ import detmap  # noqa: E402
 from detmap.results import to_text  # noqa: E402
 
 #: Shares of the images, of the objects of a class or of the detections that a defect of a scene concerns.
-SEVERITIES = (0.02, 0.1, 0.5)
+SEVERITIES = (0.02, 0.1, 0.5, 1.0)
 
 
 def codes_of(data, folder):
@@ -104,14 +104,14 @@ def scenes(seeds, folder):
             clean = planting.scene(seed, kind)
             usual = codes_of(clean.data(), folder)
             tally.clean(f"seed {seed}, clean {kind}", usual)
-            for codes, name, also, classes, least, plant in planting.SCENE_DEFECTS:
-                for share in SEVERITIES if clean.classes >= classes else ():
-                    if share >= least:
+            for one in planting.SCENE_DEFECTS:
+                for share in SEVERITIES if clean.classes >= one.classes else ():
+                    if one.least <= share <= one.most:
                         scene = copy.deepcopy(clean)
-                        plant(np.random.default_rng([seed, 1]), scene, share)
+                        one.plant(np.random.default_rng([seed, 1]), scene, share)
                         found = codes_of(scene.data(), folder)
-                        where = f"seed {seed}, {kind}, {share:.0%}, {name}"
-                        tally.add(where, codes, also | usual, found, f"{share:4.0%} {name}")
+                        where = f"seed {seed}, {kind}, {share:.0%}, {one.name}"
+                        tally.add(where, one.codes, one.also | usual, found, f"{share:4.0%} {one.name}")
     return tally
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Changes one line of a kernel at a time and runs the tests that should notice: comparisons, ties, epsilons, indices.
+"""Changes one line at a time and runs the tests that should notice: comparisons, ties, epsilons, indices.
 
 A mutant that no test kills is a test that is missing. Kernels run interpreted, in copies of this checkout. A test that has
 not ended in time has killed nothing, except a mutant that is marked as endless.
@@ -7,6 +7,9 @@ not ended in time has killed nothing, except a mutant that is marked as endless.
     scripts/mutate.py                   all of them, on all processors
     scripts/mutate.py --only _envelope  those whose file, function, line or tests hold this text
     scripts/mutate.py --list            what there is
+    scripts/mutate.py --random 60 --seed 0 --folders detmap/checks detmap/statistics
+                                        so many drawn at random outside of the kernels, each with the tests of the folder of
+                                        that name that carry its line out
 
 A mutant is written as: file and function; the line, which must stand there once; what it becomes; tests that kill it; and
 True where it makes an endless loop.
@@ -26,10 +29,12 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from mutants import MUTANTS
+from mutants.drawn import Drawn, draw
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Seconds that the tests of a mutant may take.
@@ -108,7 +113,7 @@ def _test_file(name: str) -> str:
 
 def copied(folder: Path) -> Path:
     """Return a copy of what tests need of this checkout."""
-    for name in ("detmap", "tests", "fixtures"):
+    for name in ("detmap", "tests", "fixtures", "scripts", "docs"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, folder / name)
@@ -121,11 +126,11 @@ def put(path: Path, text: str, turn: int) -> None:
     os.utime(path, (turn, turn))
 
 
-def outcome(command: list[str], tree: Path, limit: float) -> str:
+def outcome(command: list[str], tree: Path, limit: float, **variables: str) -> str:
     """Return "killed" where a test fails, "survived" where all pass, "no end" where time is up, and what was printed where
     no test could run.
     """
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(tree)}
+    environment = {**os.environ, **variables, "PYTHONPATH": str(tree)}
     try:
         run = subprocess.run(
             command, cwd=tree, env=environment, capture_output=True, text=True, timeout=limit, check=False
@@ -140,12 +145,78 @@ def outcome(command: list[str], tree: Path, limit: float) -> str:
     return f"no test ran: {run.stdout[-2000:]}{run.stderr[-500:]}"
 
 
+def tests_of_lines(tree: Path, folders: list[str], into: Path) -> dict[tuple[str, int], list[str]]:
+    """Return the tests, of the folders that are named as these, that carry each line out; the quick ones first."""
+    tests = sorted({f"tests/{Path(name).name}" for name in folders if (tree / "tests" / Path(name).name).is_dir()})
+    settings, data, times = into / "coveragerc", into / "coverage", into / "times.xml"
+    settings.write_text("[run]\nsource = detmap\ndynamic_context = test_function\n")
+    command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", f"--data-file={data}", *PYTEST[1:]]
+    command.remove("-x")
+    found = outcome([*command, f"--junitxml={times}", *(tests or ["tests"])], tree, 10 * LIMIT, DETMAP_TESTS="quick")
+    if found != "survived":
+        raise SystemExit(f"without a change all must pass: {found}")
+    took: dict[str, float] = {}
+    for case in ElementTree.parse(times).iter("testcase"):
+        name = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name', '').partition('[')[0]}"
+        took[name] = took.get(name, 0.0) + float(case.get("time", 0))
+    files = {path.stem: path.relative_to(tree).as_posix() for path in (tree / "tests").rglob("test_*.py")}
+    from coverage import CoverageData  # not needed by those of kernels
+
+    held = CoverageData(str(data))
+    held.read()
+    out: dict[tuple[str, int], list[str]] = {}
+    for path in held.measured_files():
+        for line, contexts in held.contexts_by_lineno(path).items():
+            names = {".".join(one.split(".")[-2:]) for one in contexts if one}
+            known = sorted((name for name in names if name in took), key=took.__getitem__)
+            place = Path(path).relative_to(tree).as_posix(), line
+            out[place] = [f"{files[stem]}::{test}" for stem, _, test in (name.partition(".") for name in known)]
+    return out
+
+
+def drawn(options: argparse.Namespace) -> int:
+    """Try mutants that are drawn at random."""
+    chosen = draw(ROOT, options.folders, options.random, options.seed)
+    killed = 0
+    with tempfile.TemporaryDirectory(prefix="detmap-mutants-") as folder:
+        trees: queue.Queue[Path] = queue.Queue()
+        for job in range(options.jobs):
+            trees.put(copied(Path(folder, str(job))))
+        tests = tests_of_lines(Path(folder, "0"), options.folders, Path(folder))
+
+        def tried(turn: int, one: Drawn) -> str:
+            named = tests.get((one.path, one.line)) or [f"tests/{Path(one.path).parts[1]}"]  # constants, threads
+            tree = trees.get()
+            original = (ROOT / one.path).read_text("utf-8")
+            try:
+                put(tree / one.path, one.applied(original), 2 * turn)
+                found = outcome([*PYTEST, *named], tree, LIMIT, DETMAP_TESTS="quick")
+                return (
+                    "killed" if found.startswith(("no test ran", "no end")) else found
+                )  # it cannot be loaded, or ends never
+            finally:
+                put(tree / one.path, original, 2 * turn + 1)
+                trees.put(tree)
+
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for one, result in zip(chosen, pool.map(tried, range(1, len(chosen) + 1), chosen), strict=True):
+                killed += result == "killed"
+                print(f"{result:9} {one}", flush=True)
+    print(f"{killed} of {len(chosen)} mutants killed")
+    return int(killed < 0.95 * len(chosen))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants that hold this text")
     parser.add_argument("--list", action="store_true", help="print the mutants and end")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="default: all processors")
+    parser.add_argument("--random", type=int, default=0, metavar="N", help="draw N mutants outside of the kernels")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    parser.add_argument("--folders", nargs="+", default=["detmap"], metavar="DIR", help="where they are drawn")
     options = parser.parse_args()
+    if options.random:
+        return drawn(options)
     chosen = [one for one in (Mutant(*row) for row in MUTANTS) if options.only in f"{one} {one.tests}"]
     if not chosen:
         raise SystemExit(f"no mutant holds {options.only!r}")
@@ -165,7 +236,8 @@ def main() -> int:
             tree = trees.get()
             try:
                 put(tree / one.path, changed[one], 2 * turn)
-                found = outcome([*PYTEST, *one.names()], tree, ENDLESS if one.endless else LIMIT)
+                limit = ENDLESS if one.endless else LIMIT
+                found = outcome([*PYTEST, *one.names()], tree, limit, NUMBA_DISABLE_JIT="1")
                 return "killed (by the clock)" if one.endless and found == "no end" else found
             finally:
                 put(tree / one.path, original[one.path], 2 * turn + 1)
@@ -174,7 +246,8 @@ def main() -> int:
         def unchanged() -> str:
             tree = trees.get()
             try:
-                return outcome([*PYTEST, *sorted({name for one in chosen for name in one.names()})], tree, 10 * LIMIT)
+                every = sorted({name for one in chosen for name in one.names()})
+                return outcome([*PYTEST, *every], tree, 10 * LIMIT, NUMBA_DISABLE_JIT="1")
             finally:
                 trees.put(tree)
 

@@ -16,8 +16,10 @@ from detmap.checks import (
     leakage,
     limits,
     parts,
+    repeats,
     scores,
     shapes,
+    sizes,
     uneven,
 )
 from detmap.checks.codes import CODES, SEVERITIES, Code
@@ -42,8 +44,22 @@ if TYPE_CHECKING:
 
 __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_run"]
 
-#: The themes; earlier ones may explain findings of later ones.
-_THEMES = (image_ids, leakage, boxes, labels, shapes, scores, coverage, parts, categories, limits, uneven)
+#: The themes, those first that explain what others would find.
+_THEMES = (
+    image_ids,
+    leakage,
+    repeats,
+    boxes,
+    labels,
+    shapes,
+    scores,
+    coverage,
+    parts,
+    limits,
+    categories,
+    sizes,
+    uneven,
+)
 
 
 @takes_options(*SidesOptions.__annotations__)

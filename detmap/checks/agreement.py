@@ -39,7 +39,11 @@ _WELL, _HARDLY = 0.6, 0.3
 #: Probability of accepting a hypothesis that is wrong.
 _CHANCE = 1e-5
 
-#: Minimum share of the sample that a hypothesis has to gain.
+#: By how much the median overlap under a hypothesis may be smaller than that of other detections: boxes that were moved
+#: elsewhere reach `_WELL` barely. And what is rounded coarsely ahead of it.
+_WORSE, _ROUNDED = 0.1, {"normalised_boxes"}
+
+#: The least share of the sample that a hypothesis has to gain.
 _SHARE = 0.01
 
 #: Below this number of images with objects, chance is also measured on mirrored boxes.
@@ -48,7 +52,10 @@ _FEW_IMAGES = 20
 #: Minimum share of the sample that gains under ids of neighbours; `parts` names the images of smaller parts.
 _ROTATED = 0.25
 
-#: Minimum number of objects that support a hypothesis.
+#: Most places in the list by which ids are out of step: a file that ends late, a video that lags.
+_PLACES = 8
+
+#: The fewest objects that bear a hypothesis out.
 _FEWEST = 3
 
 #: Minimum median offset between boxes and their objects in pixels, and minimum number of boxes that lie on objects.
@@ -276,6 +283,10 @@ class Agreement:
             chance = np.unique(control.object[control.overlap >= _WELL]).size
             if tail(gained, 2.0 * chance + 0.5) > _CHANCE:
                 return None
+        usual = self.plain.overlap[self.plain.overlap >= _WELL]
+        undone = float(np.median(made.overlap[better]))
+        if code not in _ROUNDED and usual.size >= _FEWEST_RANKED and undone < float(np.median(usual)) - _WORSE:
+            return None  # what is undone overlaps objects as others do
         return Gain(code, role, self.rows[self.astray[better]], made)
 
     def _of_whole_images(self, made: Nearest, whole: bool) -> Nearest:
@@ -352,12 +363,15 @@ class Agreement:
         return _best(made)
 
     def _neighbours(self, boxes: Array) -> Iterator[Gain | None]:
-        """Yield the hypotheses that each id is off by one or two places in the list of images."""
+        """Yield the hypotheses that each id is that of an image a few places behind, or ahead."""
         image, count = self.image[self.astray], self.truth.on.images.ids.size
-        for step in (1, -1, 2, -2):
+        for step in (sign * by for by in range(1, _PLACES + 1) for sign in (1, -1)):
             place = np.where((image >= 0) & (image + step >= 0) & (image + step < count), image + step, -1)
-            says = f"each is meant to be the {'next' if step > 0 else 'previous'} image" + (
-                " but one" if abs(step) > 1 else ""
+            way = "next" if step > 0 else "previous"
+            says = (
+                f"each is meant to be the {way} image"
+                if abs(step) == 1
+                else f"each is meant to be {abs(step)} images {'on' if step > 0 else 'back'}"
             )
             made = self.gain("image_ids_rotated", "detections", place, boxes)
             if made is not None and (self.part is not None or made.gained.size >= _ROTATED * self.rows.size):
@@ -453,6 +467,8 @@ class Agreement:
                     factor = np.maximum(sizes.min(axis=1) / short, sizes.max(axis=1) / long)[:, None]
                     yield scaled(own, factor), f"as if the shorter side were {short}, and the longer {long} at most"
         factors = np.quantile(objects[:, :2] + objects[:, 2:], 0.999, axis=0) / reach
+        if abs(factors[0] / factors[1] - 1) > 0.05:
+            yield scaled(own, factors), f"times {factors[0]:.3g} (x) and {factors[1]:.3g} (y) they lie on objects"
         for factor in sorted({*factors.tolist(), float(np.sqrt(factors.prod())), 2.0, 0.5}):
             if abs(factor - 1) > 0.05:
                 yield scaled(own, factor), f"times {factor:.3g} they lie on objects"

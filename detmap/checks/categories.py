@@ -61,7 +61,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     yield from _missed(facts, evidence)
     yield from _lost(facts, evidence)
-    yield from _unlabelled(facts, evidence)
+    if not facts.caused(
+        "detections", "piled_scores", "score_gap", "cut_boxes"
+    ):  # what scores or pieces of boxes explain
+        yield from _unlabelled(facts, evidence)
     if not facts.caused("detections", "classes_disagree"):
         yield from _mixed(facts, evidence)
     yield from _unsuppressed(facts, evidence)

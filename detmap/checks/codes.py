@@ -300,6 +300,10 @@ warning strict_suppression
     {many} overlapping another of their category by more than any two confident detections do
     One of the two cannot be found.
     Raise the threshold of overlap of the suppression (NMS), or suppress less.
+warning suppressed_across
+    {many} overlapping one of another category by more than any two confident detections do
+    One of the two cannot be found.
+    Suppress overlaps (NMS) within a category alone, as the protocols match within one.
 warning uneven_scores
     {many} that find objects, with other scores than those elsewhere
     The ranking mixes two scales: one part stands above the other whatever it is worth.
@@ -320,6 +324,14 @@ warning sizes_cut
     {many} of a size or at a place that no detection has, a limit as it seems
     They cannot be found.
     Remove the filter of detections, or leave such objects out of both sides.
+warning sizes_missed
+    {many} of a range of sizes not found, where smaller and larger ones are
+    They count as missed, and detections on them, if there are some, as false.
+    Is a level of the detector's feature pyramid lost, or decoded otherwise than the others?
+warning objects_of_many
+    {many} around several others of their category, and found far less often than others as large
+    They count as missed, if they stand for many objects.
+    Look at some: flag regions of many objects as iscrowd.
 warning category_cap
     {many} more than the largest number of detections of an image and category, a limit as it seems
     They cannot be found.
@@ -332,6 +344,14 @@ warning categories_of_labels
     Not one of {many} is of a category without an object on its image
     A detector that is told the categories of an image makes fewer errors than one that is not: AP is too good.
     Keep the detections of all categories on all images.
+warning constant_boxes
+    {many} with one and the same box on many images
+    Objects of a tool's default cannot be found, and detections that fill an array up are false.
+    Look at some: were boxes of a default kept, or rows of padding written?
+warning same_detections
+    {many} with exactly the detections of an earlier one
+    Those of one of the two are false, unless both show the same.
+    Look at some: was a buffer written again before it was filled, or an image read twice?
 warning cut_boxes
     {many} with an edge at a coordinate inside the image that many share
     An object that is cut there is found in pieces, or in part.
@@ -440,6 +460,10 @@ warning score_cut
     No score of {many} lies below a cut, and what lies just above it still finds objects
     Recall ends there, and AP is smaller than it could be.
     Lower the threshold on scores: AP wants the whole ranking (0.001 or so).
+warning score_gap
+    No score of {many} lies within a range of which both sides hold many
+    Objects that detections of such scores find count as missed.
+    Was the file made of parts by score, and one of them lost?
 warning cap_reached
     {many} with as many detections as any image has, a limit as it seems
     Detections were cut off there, and recall with them.
@@ -484,6 +508,10 @@ note images_without_detections
     {many} without a detection
     Whatever is on them counts as missed.
     Look at some of them.
+note tiny_objects
+    {many} with a side of less than 2 pixels
+    No detector finds such objects well, and rounding alone changes their overlaps.
+    Nothing, if they are meant: otherwise, were they drawn by accident?
 note unknown_sizes
     {many} without height and width
     Boxes and polygons there cannot be compared with the edge of the image.

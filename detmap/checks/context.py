@@ -14,8 +14,8 @@ from detmap.checks.evidence import Evidence, evidence_of
 from detmap.checks.inputs import Side
 from detmap.data.tables import Detections
 
-#: Causes that do not prevent a comparison of objects and detections.
-_BESIDE = {"classes_disagree", "sizes_cut", "category_cap"}
+#: Causes with which objects and detections can be compared all the same.
+_BESIDE = {"classes_disagree", "sizes_cut", "category_cap", "piled_scores", "score_gap", "cut_boxes"}
 
 
 @dataclass(eq=False)

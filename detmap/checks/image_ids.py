@@ -178,17 +178,25 @@ def _numbered_alike(ids: Sequence[Any]) -> bool:
 # ------------------------------------------------------------------------------------------------------------ the same image
 
 
-def signatures(side: Side) -> NDArray[np.uint64]:
-    """Return a hash of each image's objects, equal for images with the same objects; 0 if there are too few."""
+def signatures(
+    side: Side, fewest: int = _SHARED, more: NDArray[np.uint64] | None = None, rows: NDArray[np.bool_] | None = None
+) -> NDArray[np.uint64]:
+    """Return a number for each image that images share whose records are the same; 0 where there are fewer than `fewest`.
+
+    `more`: another column; `rows`: which records count.
+    """
     count = side.on.images.ids.size
     category = side.table.categories.codes.astype(np.uint64)
     mixed = mix(category + np.uint64(1))
     for column in side.columns:
         mixed = mix(mixed ^ (column + 0.0).view(np.uint64))
+    mixed = mixed if more is None else mix(mixed ^ more)
+    image = side.image
+    if rows is not None:
+        mixed, image = mixed[rows], image[rows]
     total = np.zeros(count, np.uint64)
-    np.add.at(total, side.image, mixed)
-    different = np.bincount(side.image, minlength=count)
-    total[different < _SHARED] = 0
+    np.add.at(total, image, mixed)
+    total[np.bincount(image, minlength=count) < fewest] = 0
     return total
 
 

@@ -50,8 +50,13 @@ class Side:
     unknown: int = 0
     #: The detections with ids as in the file, where they were converted.
     raw: Detections | None = None
-    #: The ground truth that detections refer to.
+    #: Which records have a box that was put on many images, shape (n,).
+    constant: NDArray[np.bool_] = field(init=False)
+    #: Of detections: the images that they are on.
     truth: GroundTruth | None = None
+
+    def __post_init__(self) -> None:
+        self.constant = np.zeros(len(self.table), np.bool_)
 
     def __len__(self) -> int:
         return len(self.table)

@@ -92,9 +92,12 @@ def worst_range(logs: Array) -> Range:
     return Range(start, stop, float(total[stop] - total[start]))
 
 
-def bad_ranges(bad: Array, chance: Array, looks: float) -> list[Range]:
-    """Return the ranges with more bad units than chance explains, the worst first."""
-    logs = evidence(bad, chance)
+def bad_ranges(bad: Array, chance: Array, looks: float, repeats: float = 1.0) -> list[Range]:
+    """Return the ranges of units in which more are bad than chance explains, the worst first.
+
+    `repeats`: how many units in a row say the same.
+    """
+    logs = evidence(bad, chance) / repeats
     out: list[Range] = []
     if not bad.size:
         return out
@@ -146,16 +149,17 @@ class Division:
         self.ids, self.orders, self.groupings = ids, orders, groupings
         self.groups = sum(len(one.names) for one in groupings)
 
-    def unlike(self, image: Array, bad: Array, chance: Array, looks: float = 1.0) -> Part | None:
-        """Return the most significant part with bad units, None if chance explains all. `image` is each unit's image;
-        `looks` the number of such tests.
+    def unlike(self, image: Array, bad: Array, chance: Array, looks: float = 1.0, repeats: float = 1.0) -> Part | None:
+        """Return the part whose units are bad beyond chance by the most, None where chance explains all of them.
+
+        `image`: each unit's image; `looks`: how many such tests are made; `repeats`: how many units in a row say the same.
         """
         if np.count_nonzero(bad) < FEWEST:
             return None
         best: tuple[float, Part] | None = None
         for order in self.orders:
             by = np.argsort(order.place[image], kind="stable")
-            ranges = bad_ranges(bad[by], chance[by], 2 * looks * len(self.orders))
+            ranges = bad_ranges(bad[by], chance[by], 2 * looks * len(self.orders), repeats)
             if ranges:
                 units = np.zeros(bad.size, np.bool_)
                 for one in ranges:
@@ -163,7 +167,7 @@ class Division:
                 logs = sum(one.logs for one in ranges) - 5.0 * (len(ranges) - 1)
                 if best is None or logs > best[0] + 1:
                     best = logs, self._of_ranges(order, image, by, ranges, units)
-        logs_of = evidence(bad, chance)  # half of the error probability is spent on orders, half on groups
+        logs_of = evidence(bad, chance) / repeats  # half of the chance is for orders, half for groups
         for grouping in self.groupings:
             codes = grouping.codes[image]
             known = codes >= 0

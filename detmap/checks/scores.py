@@ -21,7 +21,11 @@ _LOWEST = 60
 #: scores with six digits the most frequent one has a share of 0.0001.
 _PILED, _FEWEST_PILED = 0.005, 20
 
-#: Maximum share of detections that are tied with another of their category.
+#: Scores on either side by which a gap is measured; share of their density that is expected in it at least, and the number
+#: of scores that is expected then: by chance there is none once in a million files.
+_BESIDE, _THINNER, _EXPECTED = 50, 0.3, 14.0
+
+#: The share of detections that may be tied with another of their category.
 _TIED = 0.1
 
 
@@ -47,9 +51,17 @@ def check(facts: Facts) -> Iterator[Finding]:
         more = f"{np.unique(scores).size:,} different scores in all"
         yield found("quantised_scores", int(tied.sum()), "detection", more=more, **side.records(tied))
     else:
-        yield from _piled(side, scores)
+        for one in _piled(side, scores):
+            facts.causes.add(("detections", one.code))
+            yield one
     if low >= 0 and not facts.causes:
         yield from _cut(facts, scores)
+    between = None if scales else gap(scores)
+    if between is not None:
+        less, more_than, expected = between
+        more = f"{less:.3g} to {more_than:.3g}, where {expected:,.0f} would be expected by those beside it"
+        facts.causes.add(("detections", "score_gap"))
+        yield found("score_gap", len(side), "detection", more=more)
     if mixed:
         facts.causes.add(("detections", "mixed_scores"))
 
@@ -79,7 +91,7 @@ def _two_scales(scores: NDArray[np.float64]) -> bool:
     # In one population the density just below 1 is about that just above; in a mixture of probabilities with a wider
     # scale it falls steeply at 1.
     inside = scores[scores <= 1]
-    if inside.size < 3 or inside.size == scores.size:
+    if inside.size < 3 or inside.size == scores.size or (scores == np.floor(scores)).all():
         return False
     below, above = np.count_nonzero(inside > 0.5), np.count_nonzero((scores > 1) & (scores <= 1.5))
     if tail(int(below), 3.0 * (above + 1)) < 1e-4 and float(np.quantile(scores[scores > 1], 0.5)) > 2:
@@ -116,6 +128,23 @@ def _piled(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
         value = float(ascending[edges[most]])
         same = scores == value
         yield found("piled_scores", int(same.sum()), "detection", more=f"{value:.4g}", **side.records(same))
+
+
+def gap(scores: NDArray[np.float64]) -> tuple[float, float, float] | None:
+    """Return the ends of the range without a score that is the widest for the scores on both sides, and how many it would
+    hold; None where there is none.
+    """
+    values = np.unique(scores)  # of scores of few digits all gaps are equal
+    if values.size < 2 * _BESIDE + 2:
+        return None
+    at = np.arange(_BESIDE, values.size - _BESIDE - 1)
+    wide = values[at + 1] - values[at]
+    sides = np.maximum(values[at] - values[at - _BESIDE], values[at + 1 + _BESIDE] - values[at + 1])
+    expected = _THINNER * _BESIDE * wide / sides
+    best = int(np.argmax(expected))
+    if expected[best] < _EXPECTED:
+        return None
+    return float(values[at[best]]), float(values[at[best] + 1]), float(expected[best] / _THINNER)
 
 
 def _with_a_twin(ascending: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -38,9 +38,9 @@ FACTOR = 2.0
 #: Quantile at which the scores of one category are compared with those of the others: the ranges hardly overlap.
 APART = 0.05
 
-#: Share of other categories' scores above all of one category's, and share of the latter that count as draws of the
-#: same distribution: hard categories have few high scores.
-ABOVE, OF_THOSE = 0.2, 0.3
+#: Share of the scores of other categories that lie above all of one, and the share of the latter that count as draws of the
+#: same kind: categories that are hard have few high scores.
+ABOVE, OF_THOSE = 0.5, 0.3
 
 #: Minimum share of the variance of scores between images; with two scales, on half of the images each, it is 0.75.
 BETWEEN = 0.5
@@ -128,7 +128,7 @@ def _part(evidence: Evidence, one: Statistic, looks: int) -> Iterator[tuple[Any,
     for split, inside in zip(SPLITS, INSIDE, strict=True):
         for high in (False, True):
             bad = _flags(one.value, bins, split, high)
-            part = evidence.division.unlike(one.image, bad, np.full(bad.size, split), looks)
+            part = evidence.division.unlike(one.image, bad, np.full(bad.size, split), looks, evidence.frames)
             if part is None or np.count_nonzero(part.units) < FEWEST or part.units.all():
                 continue
             if bad[part.units].mean() >= inside:

@@ -77,7 +77,7 @@ def test_the_generator_shares_nothing_with_the_checks():
     modules = [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
     modules += [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
     used = {name.split(".")[0] for name in modules} - {"planting"}
-    assert used <= {"__future__", "copy", "string", "dataclasses", "numpy"}
+    assert used <= {"__future__", "collections", "copy", "string", "dataclasses", "numpy", "typing"}
 
 
 def test_every_code_is_found_somewhere_and_registered():
@@ -96,7 +96,7 @@ def test_the_script_measures_recall_and_precision(monkeypatch, capsys):
 
     monkeypatch.setattr(planting, "DEFECTS", [one for one in planting.DEFECTS if one[0] == "constant_scores"])
     monkeypatch.setattr(
-        planting, "SCENE_DEFECTS", [one for one in planting.SCENE_DEFECTS if one[1] == "shard_mirrored"]
+        planting, "SCENE_DEFECTS", [one for one in planting.SCENE_DEFECTS if one.name == "shard_mirrored"]
     )
     monkeypatch.setattr(planting, "KINDS", ["one class"])
     monkeypatch.setattr(planting, "clean", clean)

@@ -15,7 +15,7 @@ from detmap.checks import categories, check, leakage, limits, uneven
 from detmap.checks.rates import CHANCE, FLOOR, LEFT, Division, Order, bad_ranges, evidence, explained
 
 scene = functools.lru_cache(maxsize=None)(planting.scene)
-PLANT = {name: plant for _, name, _, _, _, plant in planting.SCENE_DEFECTS}
+PLANT = {one.name: one.plant for one in planting.SCENE_DEFECTS}
 
 
 def planted(name, kind="one class", share=0.1, seed=0):

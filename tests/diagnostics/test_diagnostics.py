@@ -293,6 +293,13 @@ def test_the_matrix_agrees_with_ap(tables, protocol, score, iou):
     assert matrix[:, :-1].sum(axis=0).tolist() == (counts.true_positives + counts.false_positives).tolist()
     assert np.diag(matrix)[:-1].tolist() == counts.true_positives.tolist()
     assert matrix[-1, -1] == 0
+    hits, detected, objects = (int(part.sum()) for part in (np.diag(matrix)[:-1], matrix[:, :-1], matrix[:-1]))
+    for value, share, whole in (
+        ("precision", hits, detected),
+        ("recall", hits, objects),
+        ("F1", 2 * hits, detected + objects),
+    ):
+        assert confusion[value] == share / whole if whole else np.isnan(confusion[value])
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -7,9 +7,20 @@ as well (a class of which no detection is left) is named beside it.
 
 from __future__ import annotations
 
-from planting import boxes, classes, images, records, scores, shapes  # noqa: F401, each registers its defects
+from planting import (  # noqa: F401, each registers its defects
+    boxes,
+    classes,
+    images,
+    records,
+    scene_exports,
+    scene_labels,
+    scores,
+    shapes,
+)
 from planting.boxes import _corners as _corners
 from planting.data import clean as clean
+from planting.natural import NATURAL_KINDS as NATURAL_KINDS
+from planting.natural import natural as natural
 from planting.registry import DEFECTS as DEFECTS
 from planting.registry import make as make
 from planting.scene_defects import SCENE_DEFECTS as SCENE_DEFECTS

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
 from planting.scenes import boxes, jittered
 
-#: Every defect: what may be said of it (any of them is a success), a name, what else is true then, and what plants it.
+
+class Defect(NamedTuple):
+    """A defect of scenes."""
+
+    #: What may be said of it (any of them is a success), a name, and what else is true then.
+    codes: frozenset
+    name: str
+    also: frozenset
+    #: The fewest classes of a scene, and the least and the largest severity.
+    classes: int
+    least: float
+    most: float
+    plant: Callable
+
+
 SCENE_DEFECTS = []
 
 
-def plants(codes, *also, classes=1, least=0.02):
-    """Register a defect for scenes of at least so many classes, from a severity on."""
+def plants(codes, *also, classes=1, least=0.02, most=0.5):
+    """Register a defect for scenes of at least so many classes, and for some severities."""
 
     def register(function):
-        SCENE_DEFECTS.append((frozenset(codes.split()), function.__name__, frozenset(also), classes, least, function))
+        SCENE_DEFECTS.append(
+            Defect(frozenset(codes.split()), function.__name__, frozenset(also), classes, least, most, function)
+        )
         return function
 
     return register

@@ -6,7 +6,7 @@ for some images in a row, overlapping detections of one class are suppressed, cl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,7 +35,12 @@ class Scene:
     of: np.ndarray
     classes: int = 1
     train: dict | None = None
-    extra: dict = field(default_factory=dict)
+
+    @classmethod
+    def of_objects(cls, sizes, ids, names, image, label, box, classes):
+        """A scene without detections."""
+        none = np.zeros(0, int)
+        return cls(sizes, ids, names, image, label, box, none, none, np.zeros((0, 4)), np.zeros(0), none, classes)
 
     def objects(self, keep):
         """Keep some objects."""
@@ -68,7 +73,9 @@ class Scene:
                 {"id": one, "file_name": name, "width": int(w), "height": int(h)}
                 for one, name, (w, h) in zip(ids, self.names, self.sizes.tolist(), strict=True)
             ],
-            "categories": [{"id": i + 1, "name": _NAMES[i]} for i in range(self.classes)],
+            "categories": [
+                {"id": i + 1, "name": _NAMES[i] if i < len(_NAMES) else f"class {i}"} for i in range(self.classes)
+            ],
             "annotations": [
                 {"id": at + 1, "image_id": ids[i], "category_id": int(c) + 1, "bbox": b, "area": b[2] * b[3] * 0.7,
                  "iscrowd": 0}
@@ -98,16 +105,20 @@ def scene(seed, kind):
     weights = 0.5 * mixtures[image // 12] + 0.5 * usual
     label = (weights.cumsum(axis=1) < rng.random((image.size, 1)) * weights.sum(axis=1, keepdims=True)).sum(axis=1)
     box = boxes(rng, sizes[image])
+    names = [f"{one:012d}.jpg" for one in ids]
     # How well an object is found: by class, size and image; its score goes with it.
     side = np.sqrt(box[:, 2] * box[:, 3])
     ease = rng.normal(2.6, 0.6, classes)[label] + 0.7 * np.log(side / 60) - hard[image] + rng.normal(0, 0.7, image.size)
+    return detected(rng, Scene.of_objects(sizes, ids, names, image, label, box, classes), ease, usual, false)
+
+
+def detected(rng, made, ease, usual, false):
+    """Put detections on the objects of a scene, as well as each is found, and beside them, in the mean so many an image."""
+    image, label, box, sizes, classes = made.image, made.label, made.box, made.sizes, made.classes
     found = np.flatnonzero(rng.random(image.size) < 1 / (1 + np.exp(-ease)))
     near = jittered(rng, box[found], 0.05, sizes[image[found]])
     score = 1 / (1 + np.exp(-(ease[found] - 1.2 + rng.normal(0, 0.8, found.size))))
-    made = Scene(
-        sizes, ids, [f"{one:012d}.jpg" for one in ids], image, label, box, image[found], label[found], near,
-        score, found, classes,
-    )  # fmt: skip
+    made.add(image[found], label[found], near, score, found)
     again = found[rng.random(found.size) < 0.12]  # beside the first, of less overlap than suppression leaves
     moved = jittered(rng, box[again], 0.22, sizes[image[again]])
     made.add(image[again], label[again], moved, 0.3 * rng.beta(2, 3, again.size), again)
@@ -116,8 +127,8 @@ def scene(seed, kind):
         confused = (label[other] + 1 + rng.integers(classes - 1, size=other.size)) % classes
         boxes_of = jittered(rng, box[other], 0.06, sizes[image[other]])
         made.add(image[other], confused, boxes_of, 0.5 * rng.beta(1.5, 3, other.size))
-    count = rng.poisson(false, images)
-    at = np.repeat(np.arange(images), count)
+    count = rng.poisson(false, len(made.ids))
+    at = np.repeat(np.arange(len(made.ids)), count)
     made.add(at, rng.choice(classes, at.size, p=usual), boxes(rng, sizes[at]), 0.001 + 0.99 * rng.beta(0.6, 6, at.size))
     made.detections(suppressed(made.d_image, made.d_label, made.d_box, made.d_score))
     made.d_score = np.round(made.d_score, 9)

@@ -1,0 +1,94 @@
+"""Records that are the same on several images, as neither detectors nor annotators make them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks.changes import Array
+from detmap.checks.context import Facts
+from detmap.checks.data_statistics import number
+from detmap.checks.findings import Finding, found
+from detmap.checks.image_ids import mix, signatures
+from detmap.checks.inputs import Side
+
+#: Fewest images with one and the same box. Of 40,000 boxes in whole pixels, each of some 10 ** 8 that there can be, about
+#: eight pairs are equal, and five of them once in 10 ** 11 data sets.
+FEWEST = 5
+
+#: Fewest detections of two images that are the same, scores included.
+SAME = 2
+
+#: Pixels from the edges of the image within which a box is one of the whole image.
+_WHOLE = 2.0
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Look for one box on many images, and for the detections of one image on another."""
+    for side in facts.sides:
+        if len(side) and not side.table.within_unit:
+            rows = constant(side)
+            side.constant = rows
+            if rows.any():
+                images = np.unique(side.image[rows]).size
+                box = ", ".join(map(number, side.boxes[np.flatnonzero(rows)[0]].tolist()))
+                more = f"x, y, width, height {box}, on {images:,} images"
+                yield found("constant_boxes", int(rows.sum()), side.unit, more=more, **side.records(rows))
+    if facts.found is not None and len(facts.found):
+        yield from _stale(facts, facts.found)
+
+
+def constant(side: Side) -> NDArray[np.bool_]:
+    """Return which records have the box that is there on more images than any other, where chance does not explain it.
+
+    Detections must have one score as well. Objects must be on images that do not follow one another: what stands still
+    in a video is there again on the next image.
+    """
+    out = np.zeros(len(side), np.bool_)
+    columns = list(side.columns)
+    if side.role == "detections":
+        columns.append(side.table.scores)  # type: ignore[union-attr]
+    x, y, w, h = side.columns
+    width, height = side.sizes.T
+    whole = (x <= _WHOLE) & (y <= _WHOLE)
+    whole &= ~np.isfinite(width) | ((x + w >= width - _WHOLE) & (y + h >= height - _WHOLE))
+    rows = np.flatnonzero((side.image >= 0) & ~whole & side.sized & ~side.crowd)
+    mixed = np.zeros(rows.size, np.uint64)
+    for column in columns:
+        mixed = mix(mixed ^ (column[rows] + 0.0).view(np.uint64))
+    order = np.argsort(mixed, kind="stable")
+    ascending = mixed[order]
+    edges = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1], [True]]))
+    held = np.diff(edges)
+    for at in np.argsort(-held, kind="stable")[:3].tolist():
+        if held[at] < FEWEST:
+            break
+        these = rows[order[edges[at] : edges[at + 1]]]
+        images = np.unique(side.image[these])
+        apart = images.size if side.role == "detections" else 1 + np.count_nonzero(np.diff(images) > 1)
+        if apart >= FEWEST and 3 * apart >= images.size:
+            out[these] = True
+            break
+    return out
+
+
+def _stale(facts: Facts, side: Side) -> Iterator[Finding]:
+    """Images with exactly the detections of an earlier one, where their objects are not the same, too."""
+    scores: Array = side.table.scores  # type: ignore[union-attr]
+    marks = signatures(side, SAME, (scores + 0.0).view(np.uint64), ~side.constant & (side.image >= 0))
+    order = np.argsort(marks, kind="stable")
+    order = order[marks[order] > 0]
+    again = np.zeros(marks.size, np.bool_)
+    again[order[1:]] = marks[order[1:]] == marks[order[:-1]]
+    if facts.schema or not again.any():
+        own = again
+    else:
+        objects = signatures(facts.truth, 1)
+        same = np.zeros(marks.size, np.bool_)
+        same[order[1:]] = objects[order[1:]] == objects[order[:-1]]
+        own = again & ~(same & (objects > 0))
+    if own.any():
+        ids = facts.truth.on.images.ids[own][:10].tolist()
+        yield found("same_detections", int(own.sum()), "image", records=ids, named="image")

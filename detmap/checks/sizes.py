@@ -1,0 +1,135 @@
+"""Sizes: ranges in which objects are not found, regions of several objects, objects of hardly a pixel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks.context import Facts
+from detmap.checks.data_statistics import number
+from detmap.checks.evidence import PAIRS, Evidence
+from detmap.checks.findings import AT_LEAST, Finding, found, many
+from detmap.checks.parts import share
+from detmap.checks.rates import CHANCE, rates, tail
+
+Array = NDArray[Any]
+
+#: Bands of an octave of the root of the area, and the widest range of them that is compared with an octave on either side.
+BANDS, WIDEST = 4, 12
+
+#: Fewest objects of a range and on each side of it, and of regions of several objects.
+FEWEST = 20
+
+#: Largest share of the objects of a range that is found, relative to the side where fewer are: recall has one top as a
+#: function of the size, and a dip by half, beyond chance, is none that detectors have.
+DIP = 0.5
+
+#: Objects of the same image and category that lie within a region of several, and the share of their area that does.
+HELD, WITHIN = 4, 0.9
+
+#: Regions that are missed, for each that would be by their sizes.
+TIMES = 2.0
+
+#: Pixels of the shorter side of an object that nothing finds well, and the fewest such objects, and their share: of 1,449
+#: objects of COCO in ``../shared/data`` there is none, of 977 of LVIS there are five.
+TINY, FEWEST_TINY, SHARE_TINY = 2.0, 10, 0.005
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Look for sizes of objects that are not found, and for boxes that stand for several objects or for none."""
+    yield from _tiny(facts)
+    evidence = facts.evidence
+    if evidence is None or not evidence.objects.size or not evidence.detections.size:
+        return
+    if not facts.caused("detections", "sizes_cut"):
+        yield from _missed(evidence)
+    yield from _regions(evidence)
+
+
+def _tiny(facts: Facts) -> Iterator[Finding]:
+    """Objects of hardly a pixel."""
+    side = facts.truth
+    if facts.schema or side.table.within_unit or facts.caused("ground_truth", "normalised_boxes"):
+        return
+    tiny = side.sized & ~side.crowd & (side.boxes[:, 2:].min(axis=1) < TINY)
+    if np.count_nonzero(tiny) >= max(FEWEST_TINY, SHARE_TINY * len(side)):
+        yield found("tiny_objects", int(tiny.sum()), "object", **side.records(tiny))
+
+
+def _missed(evidence: Evidence) -> Iterator[Finding]:
+    """A range of sizes of which far fewer objects are found than of smaller and of larger ones."""
+    area = evidence.object_box[:, 2] * evidence.object_box[:, 3]
+    band = np.clip(np.floor(BANDS / 2 * np.log2(np.maximum(area, 1))), 0, 13 * BANDS).astype(np.int64)
+    made = dip(
+        np.bincount(band[evidence.seen], minlength=14 * BANDS), np.bincount(band[evidence.hit], minlength=14 * BANDS)
+    )
+    if made is None:
+        return
+    first, last, rate = made
+    inside = (band >= first) & (band < last) & evidence.seen
+    missed = np.sort(evidence.objects[inside & ~evidence.hit])
+    low, high = (number(round(2 ** (at / BANDS), 1)) for at in (first, last))
+    total = int(inside.sum())
+    more = (
+        f"root of the area {low} to {high}: {share(missed.size, total)} of {total:,}; "
+        f"of an octave on the better and on the worse side at most {1 - rate:.0%}"
+    )
+    words = "{many}" if evidence.looked_at.all() else AT_LEAST
+    yield found("sizes_missed", missed.size, "object", more=more, words=words, **evidence.truth.records(missed))
+
+
+def dip(total: Array, hits: Array) -> tuple[int, int, float] | None:
+    """Return the range of bands, and the lower of the rates beside it, in which far fewer are found; None without one."""
+    sums, found_of = (np.concatenate([[0], np.cumsum(column)]) for column in (total, hits))
+    best: tuple[float, tuple[int, int, float]] | None = None
+    looks = total.size * WIDEST
+    for first in range(BANDS, total.size - BANDS):
+        for last in range(first + 1, min(first + WIDEST, total.size - BANDS) + 1):
+            spans = ((first - BANDS, first), (last, last + BANDS), (first, last))
+            (few, near), (other, far), (count, own) = (
+                (int(sums[b] - sums[a]), int(found_of[b] - found_of[a])) for a, b in spans
+            )
+            if min(few, other, count) < FEWEST:
+                continue
+            rate = min(near / few, far / other)
+            missed, expected = count - own, count * (1 - rate)
+            if own > DIP * rate * count or tail(missed, 1.2 * expected + 1) * looks >= CHANCE:
+                continue
+            gain = rate * count - own - 0.5 * own  # as many that are missing, and few that are there
+            if best is None or gain > best[0]:
+                best = gain, (first, last, rate)
+    return None if best is None else best[1]
+
+
+def _regions(evidence: Evidence) -> Iterator[Finding]:
+    """Objects around several others of their category that are found less often than others as large."""
+    cell, box = evidence.object_cell, evidence.object_box
+    starts, stops = (np.searchsorted(cell, cell, way) for way in ("left", "right"))
+    area = box[:, 2] * box[:, 3]
+    several = np.flatnonzero(evidence.seen & (stops - starts > HELD))
+    several = several[np.cumsum(stops[several] - starts[several]) <= PAIRS]
+    if several.size < FEWEST // 2:
+        return
+    owner = np.repeat(several, (stops - starts)[several])
+    first = np.cumsum((stops - starts)[several]) - (stops - starts)[several]
+    other = np.arange(owner.size) - np.repeat(first - starts[several], (stops - starts)[several])
+    near = np.maximum(box[owner, :2], box[other, :2])
+    far = np.minimum(box[owner, :2] + box[owner, 2:], box[other, :2] + box[other, 2:])
+    both = np.maximum(far - near, 0).prod(axis=1)
+    inside = (both >= WITHIN * area[other]) & (area[other] < 0.5 * area[owner])
+    regions = np.bincount(owner[inside], minlength=area.size) >= HELD
+    missed = regions & ~evidence.hit
+    count = int(missed.sum())
+    rest = evidence.seen & ~regions
+    chance = rates(~evidence.hit[rest], evidence.band[rest], 12)[evidence.band]
+    expected = float(chance[regions].sum())
+    if count >= FEWEST // 2 and count >= TIMES * expected and tail(count, 1.5 * expected + 1) < CHANCE:
+        rows = np.sort(evidence.objects[missed])
+        more = (
+            f"{share(count, int(regions.sum()))} of {many(int(regions.sum()), 'object')} around {HELD} or more; "
+            f"by their sizes {number(round(expected, 1))} would be expected"
+        )
+        yield found("objects_of_many", count, "object", more=more, **evidence.truth.records(rows))

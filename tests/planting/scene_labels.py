@@ -1,0 +1,145 @@
+"""Defects of scenes that annotators, their tools and conversions make: what is written of the objects."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planting.scene_defects import frequent, plants, run, some
+from planting.scenes import boxes, jittered
+
+_MOVED = ("outside_boxes", "misplaced", "no_agreement", "zero_sized_boxes", "inverted_boxes", "area_misfits")
+
+
+def _where(scene, there, made):
+    """Put other boxes on some images."""
+    scene.box = np.where(there[scene.image][:, None], made, scene.box)
+
+
+@plants("duplicate_objects", most=1.0)
+def labels_saved_twice(rng, scene, share):
+    at = np.flatnonzero(some(rng, scene, share)[scene.image])
+    scene.add_objects(scene.image[at], scene.label[at], scene.box[at])
+
+
+@plants("duplicate_objects", "misplaced", "unsuppressed", "strict_suppression", most=1.0)
+def labels_of_two_annotators(rng, scene, share):
+    at = np.flatnonzero(some(rng, scene, share)[scene.image])
+    box = jittered(rng, scene.box[at], 0.02, scene.sizes[scene.image[at]])
+    scene.add_objects(scene.image[at], scene.label[at], box)
+
+
+@plants("corners_as_sizes", *_MOVED, most=1.0)
+def labels_by_corners_anywhere(rng, scene, share):
+    _where(scene, some(rng, scene, share), np.concatenate([scene.box[:, :2], scene.box[:, :2] + scene.box[:, 2:]], 1))
+
+
+@plants("normalised_boxes", *_MOVED, "sizes_cut", most=1.0)
+def labels_as_shares_anywhere(rng, scene, share):
+    """With six digits, as YOLO has them; written with two they would be lost."""
+    size = np.concatenate([scene.sizes, scene.sizes], 1)[scene.image]
+    _where(scene, some(rng, scene, share), scene.box / size)
+
+
+@plants("centres_as_corners misplaced", *_MOVED, most=1.0)
+def labels_by_centres_on_a_shard(rng, scene, share):
+    middle = scene.box[:, :2] + scene.box[:, 2:] / 2
+    _where(scene, run(rng, scene, share), np.concatenate([middle, scene.box[:, 2:]], 1))
+
+
+@plants("turned_boxes misplaced", *_MOVED, most=1.0)
+def labels_counted_from_below_on_a_shard(rng, scene, share):
+    y = scene.sizes[scene.image, 1] - scene.box[:, 1] - scene.box[:, 3]
+    _where(scene, run(rng, scene, share), np.concatenate([scene.box[:, :1], y[:, None], scene.box[:, 2:]], 1))
+
+
+@plants("image_sizes_swapped", *_MOVED, "scaled_boxes", "unknown_sizes", least=0.1, most=1.0)
+def sizes_of_images_swapped_anywhere(rng, scene, share):
+    there = some(rng, scene, share)
+    scene.sizes = np.where(there[:, None], scene.sizes[:, ::-1], scene.sizes)
+
+
+@plants("relabelled wrong_labels misplaced", "classes_disagree", "labels_mixed", classes=2, most=0.5)
+def labels_one_off_on_a_shard(rng, scene, share):
+    there = run(rng, scene, share)[scene.image]
+    scene.label = np.where(there, (scene.label + 1) % scene.classes, scene.label)
+
+
+@plants("labels_mixed wrong_labels relabelled", "classes_disagree", classes=2, least=0.1, most=0.5)
+def two_labels_swapped_anywhere(rng, scene, share):
+    one, other = np.argsort(-np.bincount(scene.label, minlength=scene.classes))[:2]
+    wrong = rng.random(scene.label.size) < share
+    swapped = np.where(scene.label == one, other, np.where(scene.label == other, one, scene.label))
+    scene.label = np.where(wrong, swapped, scene.label)
+
+
+@plants("uneven_boxes misplaced biased_boxes", "duplicate_objects", least=0.1, most=0.5)
+def an_annotator_with_tight_boxes(rng, scene, share):
+    """Whose images stand together in the file of labels, and anywhere by their ids."""
+    there = some(rng, scene, share)
+    small = np.concatenate([scene.box[:, :2] + 0.1 * scene.box[:, 2:], 0.8 * scene.box[:, 2:]], 1)
+    _where(scene, there, small)
+    order = np.argsort(there[scene.image], kind="stable")
+    new = np.argsort(order)
+    scene.of = np.where(scene.of >= 0, new[scene.of], -1)
+    scene.image, scene.label, scene.box = scene.image[order], scene.label[order], scene.box[order]
+
+
+@plants("constant_boxes", "duplicate_objects", "misplaced", "undetected", "sizes_cut", most=0.5)
+def a_box_that_the_tool_put_there(rng, scene, share):
+    at = np.flatnonzero(some(rng, scene, share))
+    label = rng.integers(scene.classes, size=at.size)
+    scene.add_objects(at, label, np.tile([10.0, 10.0, 90.0, 90.0], (at.size, 1)))
+
+
+@plants("tiny_objects sizes_cut", "misplaced", "undetected", least=0.02, most=0.1)
+def clicks_by_accident(rng, scene, share):
+    count = max(round(share * len(scene.image)), 12)
+    at = rng.integers(len(scene.ids), size=count)
+    near = rng.random((count, 2)) * (scene.sizes[at] - 3)
+    scene.add_objects(
+        at, rng.integers(scene.classes, size=count), np.concatenate([near, rng.uniform(0.3, 2, (count, 2))], 1)
+    )
+
+
+@plants("objects_of_many", "misplaced", "area_misfits", "undetected", least=0.02, most=0.1)
+def crowds_as_objects(rng, scene, share):
+    """Regions of many objects without the flag: a box around all objects of a class."""
+    cell = scene.image * scene.classes + scene.label
+    held = np.bincount(cell)
+    many = np.flatnonzero(held >= 4)
+    many = rng.permutation(many)[: max(round(share * many.size), 12)]
+    near = np.full((held.size, 2), np.inf)
+    far = np.zeros((held.size, 2))
+    np.minimum.at(near, cell, scene.box[:, :2])
+    np.maximum.at(far, cell, scene.box[:, :2] + scene.box[:, 2:])
+    scene.add_objects(many // scene.classes, many % scene.classes, np.concatenate([near, far - near], 1)[many])
+
+
+@plants("same_image_twice", "duplicate_objects", "outside_boxes", "images_without_detections", "missing_shard", "misplaced",
+        "undetected", least=0.02, most=0.1)  # fmt: skip
+def labels_of_the_image_before(rng, scene, share):
+    """A tool that goes on with the boxes of the image before."""
+    held = np.bincount(scene.image, minlength=len(scene.ids))
+    stale = some(rng, scene, share)
+    stale[0] = False
+    stale[1:] &= ~stale[:-1] & (held[:-1] >= 3)
+    scene.objects(~stale[scene.image])
+    at = np.flatnonzero(np.append(stale[1:], False)[scene.image])
+    scene.add_objects(scene.image[at] + 1, scene.label[at], scene.box[at])
+
+
+@plants("unlabelled missing_labels rarely_labelled", "images_without_objects", least=0.1, most=0.5)
+def small_objects_unlabelled_on_a_shard(rng, scene, share):
+    side = np.sqrt(scene.box[:, 2] * scene.box[:, 3])
+    scene.objects(~(run(rng, scene, share)[scene.image] & (side < np.quantile(side, 0.6))))
+
+
+@plants("rarely_labelled missing_labels unlabelled", "images_without_objects", classes=2, least=0.5, most=0.5)
+def one_annotator_leaves_a_class_out(rng, scene, share):
+    gone = np.arange(len(scene.ids)) % 2 == 1
+    scene.objects(~((scene.label == frequent(rng, scene)) & gone[scene.image]))
+
+
+@plants("misplaced no_agreement", "unlabelled", "outside_boxes", most=0.5)
+def labels_of_other_images_on_a_shard(rng, scene, share):
+    _where(scene, run(rng, scene, share), boxes(rng, scene.sizes[scene.image]))

@@ -256,26 +256,37 @@ def table_of_dicts(
     values, bounds = np.empty(int(listed.starts[-1])), listed.starts.tolist()
     if sought is not None and order is not None:
         listed.found = Found.empty(order, sum(len(sought[query]) for query in data))
-    done = 0
-    for begin, end in parallel.split(np.diff(listed.starts) + 1, TOGETHER):  # once over all that a query has
+
+    def read(begin: int, end: int, done: int) -> int:
+        """Read the dicts of queries ``[begin, end)``; return how many documents were sought so far, `done` before."""
         scores, ends = [], [0]
         names: list[str] = []
-        for place in range(begin, end):
-            query, one = listed.queries[place], mappings[place]
-            _write_numbers(list(one.values()), values[bounds[place] : bounds[place + 1]])
-            listed.join(place)
+        packed = None if keep else bytearray()
+        for place in range(begin, end):  # once over all that a query has
+            packed = listed.pack(place, packed)
             if listed.found is not None and sought is not None:
-                names += sought[query]
-                scores += found_in(one, sought[query])
+                wanted = sought[listed.queries[place]]
+                names += wanted
+                scores += found_in(mappings[place], wanted)
                 ends.append(len(names))
-        listed.check(begin, end)
+        part = Scores(values, listed.starts).part(begin, end)
+        texts = listed.unpack(begin, end, packed, part.values)
+        if texts is None:
+            for place in range(begin, end):
+                _write_numbers(list(mappings[place].values()), values[bounds[place] : bounds[place + 1]])
+                listed.join(place)
+            listed.check(begin, end)
         if listed.found is not None:
             own = Scores(np.array(scores, np.float64), np.array(ends, np.int64))
-            part = Scores(values, listed.starts).part(begin, end)
-            listed.found.place(done, part, own, partial(listed.of, begin), names)
-            done += len(names)
+            ids = partial(listed.lines, begin, end) if texts is None else texts.__getitem__
+            listed.found.place(done, part, own, ids, names)
         if not keep:
             listed.joined[begin:end] = [None] * (end - begin)
+        return done + len(names)
+
+    done = 0
+    for begin, end in parallel.split(np.diff(listed.starts) + 1, TOGETHER):
+        done = read(begin, end, done)
     return Table(list(data), listed.starts, listed, _values(values, kind, values.size, listed.name))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,9 +23,6 @@ from detmap.kernels import readonly
 from detmap.kernels.mappings import read_mappings
 from detmap.kernels.texts import LENGTHS, split
 from detmap.system import parallel
-
-if TYPE_CHECKING:
-    from detmap.retrieval.lookups import Found
 
 #: How ids are encoded, lone surrogates included.
 UTF8 = ("utf-8", "surrogatepass")
@@ -230,8 +227,6 @@ class Keys:
         self.checked = checked
         #: The keys of each mapping, joined by zero bytes; None where they are not kept.
         self.joined: list[bytes | None] = [None] * len(mappings)
-        #: The judged documents, query by query, where they were looked up.
-        self.found: Found | None = None
         self.starts = np.concatenate(([0], np.cumsum([len(one) for one in mappings]))).astype(np.int64)
 
     def located(self, begin: int, end: int) -> Texts:

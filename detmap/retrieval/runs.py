@@ -65,6 +65,8 @@ class Table:
         Scores; or grades, which are floats where some have a fraction.
     notices : mapping of str to int
         What was unusual in a file, counted.
+    found : Found or None
+        The judged documents, query by query, where they were looked up in dicts on the way.
     """
 
     queries: list[Any]
@@ -72,6 +74,7 @@ class Table:
     documents: Located | Keys
     values: NDArray[Any]
     notices: Mapping[str, int] = field(default_factory=dict)
+    found: Found | None = None
 
     def take(self, which: list[int]) -> Table:
         """Return some of the queries (-1: one without lines), in their order."""
@@ -254,8 +257,9 @@ def table_of_dicts(
     mappings = list(data.values())
     listed = Keys(mappings, list(data), kind, "documents", checked=True)
     values, bounds = np.empty(int(listed.starts[-1])), listed.starts.tolist()
+    found: Found | None = None
     if sought is not None and order is not None:
-        listed.found = Found.empty(order, sum(len(sought[query]) for query in data))
+        found = Found.empty(order, sum(len(sought[query]) for query in data))
 
     def read(begin: int, end: int, done: int) -> int:
         """Read the dicts of queries ``[begin, end)``; return how many documents were sought so far, `done` before."""
@@ -264,7 +268,7 @@ def table_of_dicts(
         packed = None if keep else bytearray()
         for place in range(begin, end):  # once over all that a query has
             packed = listed.pack(place, packed)
-            if listed.found is not None and sought is not None:
+            if found is not None and sought is not None:
                 wanted = sought[listed.queries[place]]
                 names += wanted
                 scores += found_in(mappings[place], wanted)
@@ -276,10 +280,10 @@ def table_of_dicts(
                 _write_numbers(list(mappings[place].values()), values[bounds[place] : bounds[place + 1]])
                 listed.join(place)
             listed.check(begin, end)
-        if listed.found is not None:
+        if found is not None:
             own = Scores(np.array(scores, np.float64), np.array(ends, np.int64))
             ids = partial(listed.lines, begin, end) if texts is None else texts.__getitem__
-            listed.found.place(done, part, own, ids, names)
+            found.place(done, part, own, ids, names)
         if not keep:
             listed.joined[begin:end] = [None] * (end - begin)
         return done + len(names)
@@ -287,7 +291,8 @@ def table_of_dicts(
     done = 0
     for begin, end in parallel.split(np.diff(listed.starts) + 1, TOGETHER):
         done = read(begin, end, done)
-    return Table(list(data), listed.starts, listed, _values(values, kind, values.size, listed.name))
+    read_values = _values(values, kind, values.size, listed.name)
+    return Table(list(data), listed.starts, listed, read_values, found=found)
 
 
 def _write_numbers(numbers: list[Any], out: NDArray[np.float64]) -> None:
@@ -683,7 +688,7 @@ def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Po
     assert isinstance(ranked.documents, Keys)
     count = len(judged.queries)
     order = order_of(convention)
-    found = ranked.documents.found
+    found = ranked.found
     if found is None or found.order != order:
         found = look_up(Scores(ranked.values, ranked.starts), ranked.documents, judged.documents.mappings, order)
     got = np.flatnonzero(~np.isnan(found.scores))

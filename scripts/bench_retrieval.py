@@ -148,6 +148,29 @@ def features() -> list[Case]:
     ]
 
 
+def million() -> list[Case]:
+    """960 queries against a million items: 2 GB of features, more than a minute, so only where it is named."""
+    from detmap.retrieval import evaluate_features
+
+    rng = np.random.default_rng(7)
+    query = rng.standard_normal((960, 512), dtype=np.float32)
+    gallery = rng.standard_normal((1_000_000, 512), dtype=np.float32)
+    labels = rng.integers(0, 1000, 960), rng.integers(0, 1000, 1_000_000)
+
+    def product() -> None:
+        for low in range(0, 1_000_000, 50_000):
+            query @ gallery[low : low + 50_000].T
+
+    return [
+        Case(
+            "features 960 x 1,000,000, 512 wide, 1,000 relevant items each / the bare product",
+            "",
+            lambda: evaluate_features(query, gallery, *labels, metrics=["mAP", "CMC@1"]),
+            product,
+        )
+    ]
+
+
 def runs() -> list[Case]:
     import pytrec_eval
 
@@ -363,7 +386,8 @@ CASES = (distances, features, runs, evaluators, of_ranx, files, codes, samples)
 
 
 if __name__ == "__main__":
-    for function in (f for f in CASES if len(sys.argv) < 2 or f.__name__ in sys.argv[1:]):
+    named = [f for f in (*CASES, million) if f.__name__ in sys.argv[1:]]
+    for function in named or CASES:
         for case in function():
             line = interleaved(case)
             print(

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,17 +20,17 @@ from detmap import columns
 from detmap.errors import InputError, shorten
 from detmap.formats.trec import LONGEST_ID, Texts
 from detmap.kernels import readonly
+from detmap.kernels.mappings import read_mappings
 from detmap.kernels.texts import LENGTHS, split
 from detmap.system import parallel
 
-if TYPE_CHECKING:
-    from detmap.retrieval.lookups import Found
-
-#: Encoding of ids, including lone surrogates.
+#: How ids are encoded, lone surrogates included.
 UTF8 = ("utf-8", "surrogatepass")
 
 #: Number of keys of mappings processed at a time.
 _TOGETHER = 1 << 16
+
+_ENCODER = msgspec.msgpack.Encoder()
 
 #: Ids as integers, or as strings in a buffer.
 Located = NDArray[np.int64] | Texts
@@ -224,8 +225,6 @@ class Keys:
         self.checked = checked
         #: The keys of each mapping, joined by zero bytes; None if not kept.
         self.joined: list[bytes | None] = [None] * len(mappings)
-        #: The judged documents by query, if they were looked up.
-        self.found: Found | None = None
         self.starts = np.concatenate(([0], np.cumsum([len(one) for one in mappings]))).astype(np.int64)
 
     def located(self, begin: int, end: int) -> Texts:
@@ -246,6 +245,28 @@ class Keys:
     def join(self, place: int) -> None:
         """Join the keys of a mapping; raise TypeError unless all are strings."""
         self.joined[place] = "\0".join(self.mappings[place]).encode(*UTF8)
+
+    def pack(self, place: int, packed: bytearray | None) -> bytearray | None:
+        """Append a mapping's keys and values to `packed`, which `unpack` reads; None where they cannot be."""
+        if packed is not None:
+            try:
+                _ENCODER.encode_into(self.mappings[place], packed, -1)
+            except (TypeError, ValueError, OverflowError):  # a type, or a character, that MessagePack does not have
+                return None
+        return packed
+
+    def unpack(self, begin: int, end: int, packed: bytearray | None, values: NDArray[np.float64]) -> Texts | None:
+        """Return the keys of mappings ``[begin, end)`` and write their values.
+
+        None where a key is no string, or holds a zero byte or many bytes, or a value is no float.
+        """
+        if packed is None or "\0" in "".join(self.queries[begin:end]):
+            return None
+        packed += bytes(8)
+        data, words = readonly(np.frombuffer(packed, np.uint8), np.uint8), np.empty(values.size, np.uint64)
+        starts = readonly(self.starts[begin : end + 1] - self.starts[begin], np.int64)
+        whole = read_mappings(data, starts, values.view(np.uint64), words) == values.size
+        return Texts(data, readonly(words, np.uint64)) if whole else None
 
     def check(self, begin: int, end: int) -> None:
         """Refuse a zero byte in a key, or in a query, of mappings ``[begin, end)``."""
@@ -309,9 +330,16 @@ class Keys:
         some.joined = [None if i < 0 else self.joined[i] for i in which]
         return some
 
-    def of(self, begin: int, which: Sequence[int]) -> Texts:
-        """Return the keys of some of the mappings, counted from `begin` on."""
-        return self.some([begin + one for one in which]).located(0, len(which))
+    def lines(self, begin: int, end: int, lines: NDArray[np.int64]) -> Texts:
+        """Return some keys of mappings ``[begin, end)``, ascending, counted from the first one's first."""
+        ends = np.searchsorted(lines, self.starts[begin : end + 1] - self.starts[begin])
+        sizes = np.diff(ends)
+        used = np.flatnonzero(sizes)
+        some = self.some((begin + used).tolist())
+        if (np.diff(some.starts) != np.diff(self.starts)[begin + used]).any():
+            raise InputError("a dict was changed while it was read", source=self._source)
+        moved = some.starts[:-1] - (self.starts[begin + used] - self.starts[begin])
+        return some.located(0, used.size)[lines + np.repeat(moved, sizes[used])]
 
     def __getitem__(self, rows: NDArray[np.int64]) -> Texts:
         """Return some of the keys, counted over all mappings."""

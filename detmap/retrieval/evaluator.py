@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -322,7 +323,8 @@ class Evaluator:
             parts = [Seen.of([None] * len(block.raw), block, junk=junk, short=few) for block, junk, few in made]
         elif rows_of is not None:
             width = shot_ranks(self._requests, relation, self.convention)
-            for _, _, _, block, junk in ranked_rows(cuts, rows_of, relation, self.convention, width, 0):
+            ranked = ranked_rows(cuts, rows_of, relation, self.convention, width, 0)
+            for block, junk in map(itemgetter(3, 4), ranked):  # which keeps no distances while the next are made
                 junk = junk + relation.dropped
                 parts.append(Seen.of([None] * junk.size, block, junk=junk, short=np.zeros(junk.size)))
         return Seen.join(parts)

@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 
 DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
 
-#: Number of distances of a block of queries, and number of gallery rows multiplied at a time.
-_BLOCK_DISTANCES, _TILE = 1 << 24, 16384
+#: Distances that a block of queries makes at a time, and the gallery rows multiplied at a time.
+_BLOCK_DISTANCES, _TILE = 1 << 25, 16384
+
+#: Queries of a block, or a multiple: OpenBLAS copies every tile, which for 48 queries takes half as long as the product.
+_TOGETHER = 96
 
 #: Products have a multiple of these numbers of queries, items and features: whole steps of the inner loops of every
 #: tested BLAS, and splits of long sums that do not depend on the threads.
@@ -95,7 +98,7 @@ def evaluate_features(
 def blocks(ours: Side, theirs: Side, metric: DistanceMetric) -> tuple[list[tuple[int, int]], RowsOf]:
     """Return how to cut the queries into blocks, and a function that returns the distances of a block."""
     queries, items = len(ours.rows), len(theirs.rows)
-    height = max(1, _BLOCK_DISTANCES // (max(1, items) * _QUERIES)) * _QUERIES
+    height = max(1, _BLOCK_DISTANCES // max(1, items) // _TOGETHER) * _TOGETHER
 
     def block(begin: int, end: int) -> Rows:
         made = _distances_of(ours, begin, end, height, theirs, metric)

@@ -305,6 +305,7 @@ def ranked_rows(
         rows = _columns(rows_of(low, high), gallery.columns)
         for begin, end in gallery.parts(low, high, width):
             yield begin, end, rows, *_rank(rows, gallery, convention, begin, end, width, seed)
+        del rows  # before the next block is made
 
 
 def evaluate_rows(
@@ -338,6 +339,7 @@ def evaluate_rows(
                 for q in range(begin, end):
                     mine = relevant[starts[q - begin] : starts[q - begin + 1]]
                     matched.append(np.asarray(rows(q, q + 1)[0, mine], dtype=np.float64))
+            del rows  # before the next block is made
             yield block
 
     names_of = np.arange(gallery.queries)
@@ -375,20 +377,15 @@ def _true_positive_rates(
     steps, matches = np.unique(matched, return_counts=True)
     between, equal = np.zeros(steps.size + 1, np.int64), np.zeros(steps.size, np.int64)
     read = readonly(steps, np.float64)
-    blocks = (
-        (rows, begin, end)
-        for low, high in cuts
-        for rows in (_columns(rows_of(low, high), gallery.columns),)
-        for begin, end in gallery.parts(low, high, 0)
-    )
-    for rows, begin, end in blocks:
-        lists = ranking.Lists(*gallery.lists(begin, end)[2:])
 
-        def task(
-            a: int, b: int, rows: Rows = rows, begin: int = begin, junk: ranking.Lists = lists
-        ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def add(rows: Rows, begin: int, end: int) -> None:
+        """Count the distances of queries ``[begin, end)``."""
+        nonlocal between, equal
+        junk = ranking.Lists(*gallery.lists(begin, end)[2:])
+
+        def task(a: int, b: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
             counts = np.zeros(steps.size + 1, np.int64), np.zeros(steps.size, np.int64)
-            for low, high in parallel.steps(a, b, gallery.items, 1 << 20):
+            for low, high in parallel.steps(a, b, gallery.items, 1 << 17):
                 block = readonly(rows(begin + low, begin + high), np.float64)
                 edges = readonly(np.arange(high - low + 1) * gallery.items, np.int64)
                 distances = ranking.Distances(block.ravel(), edges, low)
@@ -398,6 +395,12 @@ def _true_positive_rates(
         for part in parallel.run(task, parallel.even(end - begin, None)):
             between += part[0]
             equal += part[1]
+
+    for low, high in cuts:
+        rows = _columns(rows_of(low, high), gallery.columns)
+        for begin, end in gallery.parts(low, high, 0):
+            add(rows, begin, end)
+        del rows  # before the next block is made
     different = equal - matches
     # From the largest distance down: numbers of matching and other pairs at each step, and between it and the next.
     p, n = matches[::-1], different[::-1]

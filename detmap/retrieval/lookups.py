@@ -14,15 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import InputError
 from detmap.formats.trec import Texts
 from detmap.kernels import ranking, readonly
 from detmap.kernels.texts import LENGTHS, Grouped, Tied, count_before, find_strings, rank_rows
 from detmap.retrieval.document_ids import Keys, strings
 from detmap.system import parallel
 
-#: Returns the ids of all documents of some queries.
-Located = Callable[[list[int]], Texts]
+#: Returns the ids of some documents of a block of queries, by their places among all of its documents, which ascend.
+Ids = Callable[[NDArray[np.int64]], Texts]
 
 #: Maximum number of tied documents compared for each document of a query; with more, all are sorted.
 _FEW = 16
@@ -90,17 +89,17 @@ class Found(NamedTuple):
         """Return buffers for `count` documents."""
         return cls(order, np.full(count, math.nan), *(np.zeros(count, np.int64) for _ in range(3)))
 
-    def place(self, begin: int, run: Scores, sought: Scores, located: Located, names: Sequence[str]) -> None:
-        """Rank the documents of some queries; the first one is written to element `begin`.
+    def place(self, begin: int, run: Scores, sought: Scores, ids: Ids, names: Sequence[str]) -> None:
+        """Place the documents of some queries; the first one is element `begin`.
 
         Parameters
         ----------
         begin : int
             First element to write.
         run, sought : Scores
-            All scores of the queries, and those of the documents to rank.
-        located : callable
-            Returns the ids of all documents of some of the queries.
+            All scores of the queries, and those of the documents that are placed.
+        ids : callable
+            Returns the ids of some documents of these queries.
         names : sequence of str
             The ids of the documents to rank.
         """
@@ -116,14 +115,7 @@ class Found(NamedTuple):
         if not which.size:
             return
         lines = np.flatnonzero(numbers)
-        ends = np.searchsorted(lines, rows)
-        sizes = np.diff(ends)
-        used = np.flatnonzero(sizes)
-        starts, _ = groups_of(rows, used)
-        ids = located(used.tolist())
-        if ids.words.size != starts[-1]:
-            raise InputError("a dict was changed while it was read", source="run")
-        listed = ids[lines - np.repeat(rows[used] - starts[:-1], sizes[used])]
+        listed, ends = ids(lines), np.searchsorted(lines, rows)
         every = Tied(listed.data, listed.words, readonly(ends, np.int64), readonly(numbers[lines], np.int32))
         texts = strings([names[one] for one in got[which].tolist()], "qrels", "documents", int(LENGTHS))
         bounds = readonly(np.searchsorted(which, own[1]), np.int64)
@@ -147,7 +139,7 @@ def look_up(run: Scores, ids: Keys, sought: Sequence[Mapping[str, Any]], order: 
 
         names = list(chain.from_iterable(sought[begin:end]))
         shifted = scores._replace(starts=scores.starts - scores.starts[0])
-        found.place(int(starts[begin]), run.part(begin, end), shifted, partial(ids.of, begin), names)
+        found.place(int(starts[begin]), run.part(begin, end), shifted, partial(ids.lines, begin, end), names)
 
     parallel.run(place, parallel.split(np.diff(run.starts) + 1, TOGETHER))
     return found

@@ -64,7 +64,9 @@ class Table:
     values : ndarray of float64 or int64
         Scores; or grades, which are floats if some have a fraction.
     notices : mapping of str to int
-        Counts of what was unusual in a file.
+        What was unusual in a file, counted.
+    found : Found or None
+        The judged documents, query by query, where they were looked up in dicts on the way.
     """
 
     queries: list[Any]
@@ -72,6 +74,7 @@ class Table:
     documents: Located | Keys
     values: NDArray[Any]
     notices: Mapping[str, int] = field(default_factory=dict)
+    found: Found | None = None
 
     def take(self, which: list[int]) -> Table:
         """Return some of the queries (-1: one without lines), in their order."""
@@ -252,29 +255,42 @@ def table_of_dicts(
     mappings = list(data.values())
     listed = Keys(mappings, list(data), kind, "documents", checked=True)
     values, bounds = np.empty(int(listed.starts[-1])), listed.starts.tolist()
+    found: Found | None = None
     if sought is not None and order is not None:
-        listed.found = Found.empty(order, sum(len(sought[query]) for query in data))
-    done = 0
-    for begin, end in parallel.split(np.diff(listed.starts) + 1, TOGETHER):  # one pass over all data of a query
+        found = Found.empty(order, sum(len(sought[query]) for query in data))
+
+    def read(begin: int, end: int, done: int) -> int:
+        """Read the dicts of queries ``[begin, end)``; return how many documents were sought so far, `done` before."""
         scores, ends = [], [0]
         names: list[str] = []
-        for place in range(begin, end):
-            query, one = listed.queries[place], mappings[place]
-            _write_numbers(list(one.values()), values[bounds[place] : bounds[place + 1]])
-            listed.join(place)
-            if listed.found is not None and sought is not None:
-                names += sought[query]
-                scores += found_in(one, sought[query])
+        packed = None if keep else bytearray()
+        for place in range(begin, end):  # once over all that a query has
+            packed = listed.pack(place, packed)
+            if found is not None and sought is not None:
+                wanted = sought[listed.queries[place]]
+                names += wanted
+                scores += found_in(mappings[place], wanted)
                 ends.append(len(names))
-        listed.check(begin, end)
-        if listed.found is not None:
+        part = Scores(values, listed.starts).part(begin, end)
+        texts = listed.unpack(begin, end, packed, part.values)
+        if texts is None:
+            for place in range(begin, end):
+                _write_numbers(list(mappings[place].values()), values[bounds[place] : bounds[place + 1]])
+                listed.join(place)
+            listed.check(begin, end)
+        if found is not None:
             own = Scores(np.array(scores, np.float64), np.array(ends, np.int64))
-            part = Scores(values, listed.starts).part(begin, end)
-            listed.found.place(done, part, own, partial(listed.of, begin), names)
-            done += len(names)
+            ids = partial(listed.lines, begin, end) if texts is None else texts.__getitem__
+            found.place(done, part, own, ids, names)
         if not keep:
             listed.joined[begin:end] = [None] * (end - begin)
-    return Table(list(data), listed.starts, listed, _values(values, kind, values.size, listed.name))
+        return done + len(names)
+
+    done = 0
+    for begin, end in parallel.split(np.diff(listed.starts) + 1, TOGETHER):
+        done = read(begin, end, done)
+    read_values = _values(values, kind, values.size, listed.name)
+    return Table(list(data), listed.starts, listed, read_values, found=found)
 
 
 def _write_numbers(numbers: list[Any], out: NDArray[np.float64]) -> None:
@@ -668,7 +684,7 @@ def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Po
     assert isinstance(ranked.documents, Keys)
     count = len(judged.queries)
     order = order_of(convention)
-    found = ranked.documents.found
+    found = ranked.found
     if found is None or found.order != order:
         found = look_up(Scores(ranked.values, ranked.starts), ranked.documents, judged.documents.mappings, order)
     got = np.flatnonzero(~np.isnan(found.scores))

@@ -284,6 +284,31 @@ def test_real_runs(qrels, run, level, judged_only):
     assert_alike(ours.RelevanceEvaluator(*arguments).evaluate(ranked), wanted)
 
 
+class Score(float):
+    """A float of another type."""
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"a": 2, "b": 1.0}, {"a": True, "b": Score(0.5)}, {"a": np.float64(2), "b": 0.5}, {"\ud800": 3.0, "a": 2.0}],
+)
+@pytest.mark.parametrize("tied", [False, True])
+def test_scores_of_other_types_among_floats(other, tied):
+    """One query whose documents cannot be read at once with those of its neighbours changes no value of these."""
+    rng = np.random.default_rng(7)
+    run = {f"q{q}": {f"d{d}": float(rng.integers(3) if tied else rng.normal()) for d in range(50)} for q in range(9)}
+    qrels = {query: {f"d{d}": int(rng.integers(3)) for d in range(30)} for query in run} | {"other": {"a": 1, "b": 2}}
+    measures = {"map", "ndcg", "recip_rank"}
+    assert_alike(
+        ours.RelevanceEvaluator(qrels, measures).evaluate(run), theirs.RelevanceEvaluator(qrels, measures).evaluate(run)
+    )
+    mixed = {"q0": run["q0"], "other": other, **run}
+    found = ours.RelevanceEvaluator(qrels, measures).evaluate(mixed)
+    plain = ours.RelevanceEvaluator(qrels, measures).evaluate(run)
+    assert {query: found[query] for query in run} == plain
+    assert found["other"]["recip_rank"] == (0.5 if "\ud800" in other else 1.0)
+
+
 @pytest.mark.compiled
 @pytest.mark.parametrize("tied", [False, True])
 def test_documents_are_not_copied(tied):

@@ -141,6 +141,7 @@ def test_equal_queries_have_equal_results_in_whatever_block(kind, monkeypatch):
     rows = (base + 1e-7 * rng.standard_normal((20, 70))).astype(kind)
     which = np.concatenate((np.arange(20), rng.integers(0, 20, 130)))
     gallery = (base + 1e-7 * rng.standard_normal((50, 70))).astype(kind)
+    monkeypatch.setattr(features, "_TOGETHER", 48)
     monkeypatch.setattr(features, "_BLOCK_DISTANCES", 50 * 48)  # blocks of 48 queries
     result = evaluate_features(rows[which], gallery, np.zeros(150, int), rng.integers(0, 5, 50), metrics=["mAP"])
     ranks = result.hits.ranks.reshape(150, -1)
@@ -155,6 +156,7 @@ def test_equal_queries_of_several_blocks_may_have_one_place(monkeypatch):
     rows = (base + 1e-7 * rng.standard_normal((144, 70))).astype(np.float32)
     which = np.concatenate((np.arange(144), [3, 51, 99, 3, 4, 100]))
     gallery = (base + 1e-7 * rng.standard_normal((20, 70))).astype(np.float32)
+    monkeypatch.setattr(features, "_TOGETHER", 48)
     monkeypatch.setattr(features, "_BLOCK_DISTANCES", 20 * 48)
     result = evaluate_features(rows[which], gallery, np.zeros(150, int), rng.integers(0, 2, 20), metrics=["mAP"])
     ranks = result.hits.ranks.reshape(150, -1)
@@ -168,6 +170,7 @@ def test_the_first_queries_do_not_depend_on_those_that_follow(monkeypatch):
     base = rng.standard_normal(70)
     query, gallery = ((base + 1e-7 * rng.standard_normal((n, 70))).astype(np.float32) for n in (200, 130))
     ids = np.zeros(200, int), rng.integers(0, 5, 130)
+    monkeypatch.setattr(features, "_TOGETHER", 48)
     monkeypatch.setattr(features, "_BLOCK_DISTANCES", 130 * 48)
     wanted = evaluate_features(query, gallery, *ids).per_query["AP"]
     for count in (48, 96, 144, 192):

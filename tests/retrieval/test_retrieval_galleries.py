@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from fractions import Fraction
 
 import naive_retrieval as naive
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from legs import examples
 
 from detmap.errors import InputError, OptionError
-from detmap.retrieval import evaluate_distances, evaluate_features, evaluate_landmarks, multi_query
+from detmap.retrieval import Evaluator, evaluate_distances, evaluate_features, evaluate_landmarks, multi_query
 
 
 @st.composite
@@ -308,6 +309,7 @@ def test_features_in_several_blocks(monkeypatch):
     query, gallery = rng.integers(-3, 4, (9, 4)).astype(np.float32), rng.integers(-3, 4, (23, 4)).astype(np.float32)
     args = (query, gallery, rng.integers(0, 3, 9), rng.integers(0, 3, 23))
     wanted = evaluate_features(*args)
+    monkeypatch.setattr("detmap.retrieval.features._TOGETHER", 48)
     monkeypatch.setattr("detmap.retrieval.features._BLOCK_DISTANCES", 46)
     monkeypatch.setattr("detmap.retrieval.features._TILE", 5)
     again = evaluate_features(*args)
@@ -407,3 +409,28 @@ def test_bad_options():
             evaluate_distances(*args, **change)
     with pytest.raises(InputError, match="empty='error'"):
         evaluate_distances(np.zeros((2, 3)), [1, 9], [1, 2, 3], empty="error")
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(("metrics", "batch"), [(["mAP"], False), (["mAP", "TPR@FPR=0.1"], False), (["mAP"], True)])
+def test_distances_of_one_block_of_queries_are_held(monkeypatch, metrics, batch):
+    monkeypatch.setattr("detmap.retrieval.features._BLOCK_DISTANCES", 1)
+    rng = np.random.default_rng(0)
+    query, gallery = rng.standard_normal((288, 8), np.float32), rng.standard_normal((40_000, 8), np.float32)
+    ids = rng.integers(0, 4000, 288), rng.integers(0, 4000, 40_000)
+
+    def evaluate():
+        if not batch:
+            return evaluate_features(query, gallery, *ids, metrics=metrics)
+        evaluator = Evaluator(metrics=metrics, gallery=gallery, gallery_ids=ids[1])
+        evaluator.update(features=query, query_ids=ids[0])
+        return evaluator.compute()
+
+    evaluate()  # which loads the kernels
+    tracemalloc.start()
+    try:
+        evaluate()
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 1.7 * 96 * gallery.shape[0] * query.itemsize

@@ -10,7 +10,10 @@ stand in bench_programs.py, the workloads in bench_workloads.py.
     scripts/bench.py --only dense     the rows whose name begins so; or: scripts/bench.py masks keypoints boundary
     scripts/bench.py --all            the slow peers too, once each
     scripts/bench.py --write NAME …   put the table of some rows, or of all, into docs/benchmarks.md
+    scripts/bench.py --threads 1,2,4  where it uses several threads, by stage (bench_threads.py): files500k masks keypoints
     scripts/bench.py --against COMMIT detmap against itself: is any row slower than in that commit (bench_commits.py)
+
+detmap runs with kernels compiled ahead of time, as users of a wheel have them: scripts/build-kernels makes them.
 """
 
 from __future__ import annotations
@@ -177,7 +180,7 @@ def fixture(title: str, options: Options, *, empty_cache: bool, repeats: int) ->
     with tempfile.TemporaryDirectory() as warm:
         for turn in range(1 + (1 if options.quick else repeats)):
             with tempfile.TemporaryDirectory() as cold:
-                environment = {**os.environ, "NUMBA_CACHE_DIR": cold if empty_cache else warm}
+                environment = {**os.environ, "NUMBA_CACHE_DIR": cold if empty_cache else warm, "DETMAP_KERNELS": "jit"}
                 start = time.perf_counter()
                 subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
                 if turn or options.quick:  # the first fills the caches of files, and of kernels where they are kept
@@ -300,7 +303,7 @@ def shapes(kind: str, options: Options) -> list[Line]:
             "seconds",
             [note],
         ),
-        Line("… peak memory above numpy and numba", {p: one["memory"] for p, one in found.items()}, "bytes"),
+        Line("… peak memory above numpy", {p: one["memory"] for p, one in found.items()}, "bytes"),
     ]
 
 
@@ -392,12 +395,12 @@ def processor() -> str:
     return platform.machine()
 
 
-def write(text: str, path: Path = ROOT / "docs/benchmarks.md") -> None:
+def write(text: str, path: Path = ROOT / "docs/benchmarks.md", name: str = "bench") -> None:
     """Replace what stands between the two markers."""
-    before, begin, rest = path.read_text().partition("<!-- bench -->\n")
-    _, end, after = rest.partition("<!-- /bench -->")
+    before, begin, rest = path.read_text().partition(f"<!-- {name} -->\n")
+    _, end, after = rest.partition(f"<!-- /{name} -->")
     if not (begin and end):
-        raise SystemExit(f"{path} has no <!-- bench --> … <!-- /bench -->")
+        raise SystemExit(f"{path} has no <!-- {name} --> … <!-- /{name} -->")
     path.write_text(f"{before}{begin}{text}\n{end}{after}")
 
 
@@ -409,6 +412,7 @@ def main() -> None:
     sizes.add_argument("--write", action="store_true", help="put the table, of these rows, into docs/benchmarks.md")
     parser.add_argument("--only", nargs="+", metavar="NAME", help=f"of {', '.join(row.name for row in ROWS)}")
     parser.add_argument("--all", action="store_true", help="the peers that take minutes too")
+    parser.add_argument("--threads", metavar="LIST", help="numbers of threads, such as 1,2,4: seconds by stage")
     parser.add_argument("--against", metavar="COMMIT", help="compare with a commit; a row that is slower fails")
     parser.add_argument(
         "--pairs", type=int, default=15, metavar="N", help="runs of each side with --against; default: 15"
@@ -420,6 +424,18 @@ def main() -> None:
         import bench_commits
 
         sys.exit(bench_commits.against(arguments.against, arguments.only, arguments.pairs, arguments.samples))
+    os.environ.setdefault("DETMAP_KERNELS", "ahead")
+    if arguments.threads:
+        import bench_threads
+
+        threads = [int(one) for one in arguments.threads.split(",")]
+        names = arguments.only or ["files500k", "masks", "keypoints"]
+        with tempfile.TemporaryDirectory() as folder:
+            text = bench_threads.report(Path(folder), names, threads, arguments.quick)
+        print(text)
+        if arguments.write:
+            write(text, name="threads")
+        return
     rows = [row for row in ROWS if not arguments.only or any(row.name.startswith(name) for name in arguments.only)]
     if not rows:
         parser.error("no such row")

@@ -114,6 +114,8 @@ def main() -> None:
     parser.add_argument("--only", metavar="LIST", default=",".join(name for name in PROGRAMS if name != "lvis-api"))
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
+    # The peers' modules were compiled when they were installed; so are ours, wherever that is not switched off.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     kind = "segm" if options.masks else "bbox"
     names = [name for name in options.only.split(",") if name.startswith("detmap") or options.peers]
     sides = "ground_truth", "boxed_detections" if options.masks else "detections"  # vernier reads no masks alone

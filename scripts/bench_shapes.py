@@ -437,10 +437,7 @@ def peak(*command: str) -> int:
 
 
 def measure(kind: str, folder: Path, repeats: int, peers: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    """Seconds of warm processes; and memory of new ones, above one that has only imported numpy and numba.
-
-    All import these, the peers too, so that every program is measured above the same.
-    """
+    """Seconds of warm processes; and memory of new ones, above one that has only imported numpy."""
     programs = ("detmap", *peers)
     processes = {
         program: subprocess.Popen(
@@ -476,6 +473,19 @@ def measure(kind: str, folder: Path, repeats: int, peers: tuple[str, ...]) -> di
     return out
 
 
+def write_workload(kind: str, place: Path, quick: bool) -> None:
+    """Write the files of a workload into a folder that is not there."""
+    if kind == "rotated":
+        write_rotated(place, 20 if quick else 450, 222)
+    elif kind == "tracks":
+        write_tracks(place, 8 if quick else 421, 25, 3, 54)
+    elif kind == "keypoints":
+        write_poses(place, 100 if quick else 5000, 27)
+    else:
+        images = {"masks": 5000, "boundary": 100}[kind]
+        write_masks(place, 20 if quick else images, 99 if kind == "masks" else 100)
+
+
 def rows(kind: str, folder: Path, quick: bool = False, repeats: int = 5) -> dict[str, dict[str, float]]:
     """Write a workload and measure it."""
     import importlib.util
@@ -483,15 +493,7 @@ def rows(kind: str, folder: Path, quick: bool = False, repeats: int = 5) -> dict
     print(kind, file=sys.stderr)
     place = folder / kind
     if not place.exists():
-        if kind == "rotated":
-            write_rotated(place, 20 if quick else 450, 222)
-        elif kind == "tracks":
-            write_tracks(place, 8 if quick else 421, 25, 3, 54)
-        elif kind == "keypoints":
-            write_poses(place, 100 if quick else 5000, 27)
-        else:
-            images = {"masks": 5000, "boundary": 100}[kind]
-            write_masks(place, 20 if quick else images, 99 if kind == "masks" else 100)
+        write_workload(kind, place, quick)
     peers = tuple(peer for peer in PEERS[kind] if importlib.util.find_spec(peer))
     return measure(kind, place, 2 if quick else repeats, peers)
 
@@ -509,8 +511,6 @@ def main() -> None:
         worker(*arguments.worker)
         return
     if arguments.whole:
-        import numba  # noqa: F401 - so that what it takes is in the base, and in every program
-
         program, kind, folder = arguments.whole
         if program != "nothing":
             score(program, kind, Path(folder))

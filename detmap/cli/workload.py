@@ -130,13 +130,10 @@ def _shapes() -> None:
             evaluate(*tables(name), iou_type=PluginName(name))
     some: dict[str, Any] = {"image_ids": [1], "category_ids": [1], KINDS[ROTATED].argument: [[1, 1, 4, 1, 4, 5, 1, 5]]}
     evaluate(GroundTruth.from_arrays(**some), Detections.from_arrays(**some, scores=[0.5]))
-    track = {
-        "video_id": 1,
-        "category_id": 1,
-        "score": 0.5,
-        "segmentations": [{"size": [6, 7], "counts": "742000a0"}, None],
-    }
-    read_detections(json.dumps([track]).encode(), None, Reading())
+    masks = [{"size": [6, 7], "counts": "742000a0"}, None]
+    track = {"video_id": 1, "category_id": 1, "score": 0.5, "segmentations": masks}
+    found = read_detections(json.dumps([track]).encode(), None, Reading())
+    evaluate(GroundTruth.from_arrays(image_ids=[1], category_ids=[1], tracks=[masks]), found, "ytvis")
 
 
 def _drop_in() -> None:

@@ -22,8 +22,9 @@ from detmap.formats.registry import Format, Given, packed
 from detmap.kernels import readonly
 from detmap.kernels.values import list_elements
 from detmap.plugins import register
+from detmap.reading.opening import File
 from detmap.reading.options import Reading, Role
-from detmap.reading.sources import read_bytes
+from detmap.reading.sources import Opened
 from detmap.reading.typed_json import decoded
 from detmap.shapes import Place, Reader, find
 from detmap.shapes.kinds import MASKS, TRACKS
@@ -78,8 +79,8 @@ class _Document(msgspec.Struct):
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
-    """Read annotations; the area of an object is the mean of its non-zero areas."""
-    document, data, name = _decoded(source, "ground truth", _Document)
+    """Read annotations; areas are the means of those of the file that are not 0."""
+    document, given = _decoded(source, "ground truth", _Document)
     videos, rows = document.videos, document.annotations
     sizes = [(one.height, one.width) for one in videos]
     own = {one.id: size for one, size in zip(videos, sizes, strict=True)}
@@ -93,14 +94,14 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
         areas=np.array([_mean_area(row.areas) for row in rows]),
         crowd=[row.iscrowd for row in rows],
         zero_ids=[row.id == 0 for row in rows],
-        **_tracks(data, rows, np.array([own.get(row.video_id, (0, 0)) for row in rows], np.int64), name, "annotation "),
-        source=name,
+        **_tracks(given, rows, np.array([own.get(row.video_id, (0, 0)) for row in rows], np.int64), "annotation "),
+        source=given.name,
     )
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
     """Read results."""
-    rows, data, name = _decoded(source, "detections", list[_Result])
+    rows, given = _decoded(source, "detections", list[_Result])
     videos = np.array([row.video_id for row in rows], np.int64)
     sizes = np.zeros((len(rows), 2), np.int64)
     if ground_truth is not None and ground_truth.images.sizes is not None:
@@ -110,16 +111,30 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
         image_ids=videos,
         category_ids=np.array([row.category_id for row in rows], np.int64),
         scores=np.array([row.score for row in rows], np.float64),
-        **_tracks(data, rows, sizes, name, ""),
-        source=name,
+        **_tracks(given, rows, sizes, ""),
+        source=given.name,
     )
     return made if ground_truth is None else made.on_images_of(ground_truth, reading.unknown_images)
 
 
-def _decoded(source: Any, what: str, kind: Any) -> tuple[Any, NDArray[np.uint8], str]:
-    """Return a parsed file, its bytes and its name."""
-    data, name = read_bytes(source, what)
-    return decoded(data, kind, name, remedy=_REMEDY[what]), readonly(np.frombuffer(data, np.uint8), np.uint8), name
+class _Bytes(NamedTuple):
+    """The bytes of a document, where they come from, and memory that begins with them, for masks to stay in, or None."""
+
+    data: NDArray[np.uint8]
+    name: str
+    whole: NDArray[np.uint8] | None
+
+
+def _decoded(source: Any, what: str, kind: Any) -> tuple[Any, _Bytes]:
+    """Return a parsed file, and its bytes."""
+    with Opened(source, what) as opened:
+        whole = None
+        if isinstance(opened.data, File) and what == "detections":
+            # Escaped strings are copied behind the document. What is never written to takes no memory.
+            whole = opened.data.read_before(opened.data.size + _BLOCK)
+        data = opened.whole() if whole is None else whole[: len(opened)].data
+    given = _Bytes(readonly(np.frombuffer(data, np.uint8), np.uint8), opened.name, whole)
+    return decoded(data, kind, opened.name, remedy=_REMEDY[what]), given
 
 
 def _mean_area(areas: Sequence[float | None]) -> float:
@@ -128,10 +143,9 @@ def _mean_area(areas: Sequence[float | None]) -> float:
     return sum(seen) / len(seen) if seen else 0.0
 
 
-def _tracks(
-    data: NDArray[np.uint8], rows: Sequence[_Track], sizes: NDArray[np.int64], name: str, kind: str
-) -> dict[str, Any]:
-    """Return the tracks of records with notices; masks stay compressed."""
+def _tracks(given: _Bytes, rows: Sequence[_Track], sizes: NDArray[np.int64], kind: str) -> dict[str, Any]:
+    """Return the tracks of records and what is unusual in them; masks stay compressed."""
+    data, name, _ = given
     lists = _places(data, rows)
     other = np.flatnonzero(data[lists[:, 0]] != ord("["))
     if other.size:
@@ -141,7 +155,7 @@ def _tracks(
     taken = np.cumsum(lists[:, 1] - lists[:, 0])
     cuts = np.searchsorted(taken, np.arange(_BLOCK, taken[-1] if taken.size else 0, _BLOCK)) + 1
     blocks = list(pairwise(np.unique([0, *cuts, len(rows)]).tolist()))
-    read = _read(data, lists, blocks, exact=False) or _read(data, lists, blocks, exact=True)
+    read = _read(given, lists, blocks, exact=False) or _read(given, lists, blocks, exact=True)
     if read is None:
         raise InputError("has a segmentation that is no JSON", source=name)
     reader, parts, present, lengths = read
@@ -179,12 +193,9 @@ class _Read(NamedTuple):
     lengths: NDArray[np.int64]
 
 
-def _read(
-    data: NDArray[np.uint8], lists: NDArray[np.int64], blocks: list[tuple[int, int]], *, exact: bool
-) -> _Read | None:
-    """Read the masks of all lists block by block; None for invalid JSON, or, unless `exact`, for JSON that may be
-    invalid.
-    """
+def _read(given: _Bytes, lists: NDArray[np.int64], blocks: list[tuple[int, int]], *, exact: bool) -> _Read | None:
+    """Read the masks of all lists, block by block; None where one is no JSON, or, unless `exact`, may be none."""
+    data = given.data
     lengths = np.empty(len(lists), np.int64)
     found = parallel.run(lambda begin, end: _elements(data, lists[begin:end], exact, lengths[begin:end]), blocks)
     elements = [one for one in found if one is not None]
@@ -195,7 +206,7 @@ def _read(
     masks = np.concatenate([[0], np.cumsum(present)])[before]
     make = find(MASKS).reader
     assert make is not None
-    reader: Any = make(data.size)
+    reader: Any = make(data.size, given.whole)
 
     def read(block: int, _: int) -> Any:
         spans = elements[block][present[before[block] : before[block + 1]]]

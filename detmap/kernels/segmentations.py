@@ -46,9 +46,10 @@ NEITHER, INCOMPLETE, TWICE, BAD_SIZE, BAD_COUNTS, FOREIGN, CUT, UNFILLED, NO_OUT
     range(-1, -13, -1)
 )
 
-# The slots of `state`: next record; used lengths of `text`, `ends`, `points`, `vertices`; number of doubts; and number
-# of polygons with fewer than three points or half a point at the end.
-ROW, TEXT, ENDS, POINTS, POLYGONS, DOUBTS, ODD, STATE_SIZE = range(8)
+# The slots of `state`: the next record, how much of `text`, `ends`, `points`, `vertices` is used, how many doubts there are,
+# how many polygons have fewer than three points or half a point at the end, and whether `text` begins with the bytes of
+# `data`, so that strings without escapes stay where they are.
+ROW, TEXT, ENDS, POINTS, POLYGONS, DOUBTS, ODD, WITHIN, STATE_SIZE = range(9)
 
 _WORD = 0xFFFFFFFF
 _SIZE = np.uint64(int.from_bytes(b'size"', "little"))
@@ -60,11 +61,11 @@ _SEVEN = np.uint64((1 << 56) - 1)
 class Segments(NamedTuple):
     """Records' segmentations.
 
-    ``kinds`` (n,) int8 is one of `ABSENT`, `PACKED`, `LISTED`, `OUTLINES`, or a problem. ``spans`` (n, 4) int64 holds
-    the range of its mask, runs or polygons in ``text``, ``ends`` or ``vertices``, and height and width of its image
-    (except for polygons); the end of a string is inverted (~). ``text`` holds NUL-terminated strings; ``ends`` runs as
-    in `detmap.kernels.masks`; ``vertices`` the number of coordinates of each polygon, which are concatenated in
-    ``points``. Compressed masks also have ``areas``, ``boxes`` (x, y, width, height) and ``regular`` flags.
+    ``kinds`` (n,) int8 is one of `ABSENT`, `PACKED`, `LISTED`, `OUTLINES`, or a problem. ``spans`` (n, 4) int64 says where
+    in ``text``, ``ends`` or ``vertices`` its mask, runs or polygons begin and end, and height and width of its image (not
+    of polygons); the end of a string is inverted (~). ``text`` has strings, a NUL or quote behind each; ``ends`` the runs as
+    `detmap.kernels.masks` has them; ``vertices`` how many coordinates each polygon has, which follow each other in
+    ``points``. Of compressed masks there are ``areas``, ``boxes`` (x, y, width, height) and whether they are ``regular``.
     """
 
     kinds: Array
@@ -138,6 +139,38 @@ def _read_text(data: Any, i: int, stop: int, out: Segments, at: int) -> Any:
 
 
 @helper
+def _plain_end(data: Any, i: int, stop: int) -> int:
+    """Return where the string that `i` is within ends ahead of `stop`; -1 where it does not, or has an escape."""
+    while i + 8 <= min(stop, len(data)):
+        word = _word(data, i)
+        quote, backslash = word ^ QUOTES, word ^ BACKSLASHES
+        special = (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash)) & HIGHS
+        if special != NOTHING:
+            i += _before(special)
+            break
+        i += 8
+    while i < stop and _byte(data, i) != 34 and _byte(data, i) != 92:
+        i += 1
+    return i if i < stop and _byte(data, i) == 34 else -1
+
+
+@helper
+def _read_string(data: Any, i: int, stop: int, out: Segments, row: int, state: Array) -> int:
+    """Write where in ``text`` a mask's string is, which is copied unless it may stay, `i` being behind its quote.
+
+    Where the next quote is, as `_read_text` has it.
+    """
+    end = _plain_end(data, i, stop) if state[WITHIN] else -1
+    if end >= 0:
+        out.spans[row, 0], out.spans[row, 1] = i, end
+        return end
+    begin = state[TEXT]
+    i, end = _read_text(data, i, stop, out, begin)
+    out.spans[row, 0], out.spans[row, 1] = begin, end
+    return i
+
+
+@helper
 def _why(out: Segments, row: int) -> int:
     """Return what is wrong with an invalid mask string."""
     foreign = False
@@ -192,10 +225,10 @@ def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, 
     begin, stop = place[0], place[1]
     if alike[1] == 0 or begin + alike[1] > stop or not _same(data, begin, alike[0], alike[1]):
         return False
-    i, end = _read_text(data, begin + alike[1], stop, out, state[TEXT])
+    i = _read_string(data, begin + alike[1], stop, out, row, state)
     if stop - i != alike[3] or not _same(data, i, alike[2], alike[3]):
         return False
-    out.spans[row, 0], out.spans[row, 1], out.spans[row, 2], out.spans[row, 3] = state[TEXT], end, alike[4], alike[5]
+    out.spans[row, 2], out.spans[row, 3] = alike[4], alike[5]
     return True
 
 
@@ -226,10 +259,9 @@ def _read_mask(data: Any, i: int, stop: int, powers: Any, out: Segments, row: in
                 return TWICE
             if c == 34:
                 length = i + 1 - alike[0]
-                i, end = _read_text(data, i + 1, stop, out, state[TEXT])
+                kind, i = PACKED, _read_string(data, i + 1, stop, out, row, state)
                 alike[2] = i
                 i += 1
-                kind, out.spans[row, 0], out.spans[row, 1] = PACKED, state[TEXT], end
             elif c == 91:
                 count, i = _read_lengths(data, i, powers, out, state[ENDS])
                 if count < 0:
@@ -382,7 +414,8 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
                     whole = _value_end(data, i, False, powers) == places[row, 1]
                     kind = _why(out, row) if whole else NO_JSON
                 if kind == PACKED:
-                    state[TEXT] = out.spans[row, 1] + 1
+                    if out.spans[row, 0] == state[TEXT]:
+                        state[TEXT] = out.spans[row, 1] + 1
                     out.spans[row, 1] = ~out.spans[row, 1]
                 elif kind == LISTED:
                     state[ENDS] = out.spans[row, 1]

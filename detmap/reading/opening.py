@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from detmap.errors import InputError, shorten
 from detmap.system import limits, parallel
@@ -143,10 +144,14 @@ class File:
 
     def read(self) -> memoryview:
         """Return all bytes."""
-        whole = np.empty(self.size, np.uint8)  # numpy requests huge pages
+        return self.read_before(0).data
+
+    def read_before(self, spare: int) -> NDArray[np.uint8]:
+        """Return all bytes, with memory for `spare` more behind them."""
+        whole = np.empty(self.size + spare, np.uint8)  # numpy asks the system for large pages
         bounds = [(begin, min(begin + _PIECE, self.size)) for begin in range(0, self.size, _PIECE)]
         parallel.run(lambda begin, end: self.read_into(whole[begin:end], begin), bounds)
-        return whole.data
+        return whole
 
     def stream(self) -> io.BufferedReader:
         """Return a file object for reading from the beginning, to be closed separately."""

@@ -219,8 +219,10 @@ _LOOKED_AT = 1024
 class MaskReader:
     """Reads the field ``segmentation``, a `detmap.shapes.Reader`."""
 
-    def __init__(self, size: int) -> None:
-        self._text = Regions(np.uint8, size)
+    def __init__(self, size: int, document: NDArray[np.uint8] | None = None) -> None:
+        """Keep strings of a document of `size` bytes; with `document`, which begins with it, where they are, if they can."""
+        self._within = document is not None
+        self._text = Regions(np.uint8, size, document)
         self._points = Store(np.uint64, size)
         self._scratch = Scratch()
         self._lock = threading.Lock()
@@ -245,7 +247,7 @@ class MaskReader:
         room = size // 2 + 1
         text, begin, chunk = self._text.take(size + 8)
         state = np.zeros(kernels.STATE_SIZE, np.int64)
-        state[kernels.TEXT] = begin
+        state[kernels.TEXT], state[kernels.WITHIN] = begin, self._within and chunk == 0
         out = kernels.Segments(
             **rows,
             text=text,

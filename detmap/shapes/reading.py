@@ -98,10 +98,11 @@ class Regions:
     mostly without a copy.
     """
 
-    def __init__(self, kind: type[Any], size: int) -> None:
+    def __init__(self, kind: type[Any], size: int, first: NDArray[Any] | None = None) -> None:
+        """Take the memory behind the document in `first`, which begins with it, before any other."""
         self._kind, self._size = kind, size
-        self._chunks: list[NDArray[Any]] = []
-        self._used: list[int] = []  # per chunk
+        self._chunks: list[NDArray[Any]] = [] if first is None else [first]
+        self._used: list[int] = [size] * len(self._chunks)
         self._lock = threading.Lock()
         self._own = threading.local()
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError
-from detmap.kernels import Frozen, mask_pairs, readonly
+from detmap.kernels import Frozen, readonly
+from detmap.kernels import tracks as kernels
 from detmap.shapes import masks as library
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import TRACKS, Kind, Pairs
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 #: Name of the argument of tables.
 _ARGUMENT = "tracks"
-
-#: Number of pairs of masks compared between two checks for cancellation.
-_PAIRS = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,56 +68,29 @@ class Tracks(Frozen):
         return replace(self, spans=spans, lengths=lengths)
 
     def bounds(self) -> Boxes:
-        """Return the box around all masks of each track; zeros for empty ones."""
-        return self._bounds
-
-    @cached_property
-    def _bounds(self) -> Boxes:
-        areas, boxes, number = self._measures
-        seen = areas > 0
-        if not seen.all():
-            number = np.bincount(np.repeat(np.arange(len(self)), number), seen, len(self)).astype(np.int64)
-            boxes = boxes[seen]
-        around = np.zeros((len(self), 4))
-        if len(boxes):  # boxes are grouped by track
-            first = (np.cumsum(number) - number)[number > 0]
-            low = np.minimum.reduceat(boxes[:, :2], first)
-            around[number > 0, :2] = low
-            around[number > 0, 2:] = np.maximum.reduceat(boxes[:, :2] + boxes[:, 2:], first) - low
-        return Boxes(readonly(around, np.float64), sizes=True)
-
-    @property
-    def _measures(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-        """Area and box of each mask, track by track, and the number of masks of each track."""
-        held, number = self.masks.held, self.spans[:, 1] - self.spans[:, 0]
-        if (self.spans[:, 0] == np.cumsum(number) - number).all():  # the usual order of files
-            stop = int(number.sum())
-            return held.areas[:stop], held.boxes[:stop], number
-        _, mask = _expanded(self, np.arange(len(self)))
-        return held.areas[mask], held.boxes[mask], number
+        """Return the box around all masks of each track; zeros where there is no pixel."""
+        return Boxes(self._measures[1], sizes=True)
 
     def areas(self) -> NDArray[np.float64]:
-        """Return the mean number of pixels of non-empty masks, shape (n,); 0 without any."""
-        areas, _, number = self._measures
-        track = np.repeat(np.arange(len(self)), number)
-        total = np.bincount(track, areas, len(self))
-        return np.asarray(total / np.maximum(np.bincount(track, areas > 0, len(self)), 1))
+        """Return the mean number of pixels of the masks that have any, shape (n,); 0 where none has."""
+        return self._measures[0]
+
+    @cached_property
+    def _measures(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        areas, boxes = np.empty(len(self)), np.empty((len(self), 4))
+        kernels.measure_tracks(self.held(), areas, boxes)
+        return readonly(areas, np.float64), readonly(boxes, np.float64)
+
+    def held(self) -> kernels.Tracks:
+        """Return all that kernels read."""
+        return kernels.Tracks(*self.masks.held, self.frames, self.spans, self.lengths)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all content by name: the masks of one track after the other, and their frames."""
-        _, mask = _expanded(self, np.arange(len(self)))
-        counts = self.spans[:, 1] - self.spans[:, 0]
+        """Return everything that the column holds, by name: the masks of one track after the other, and their frames."""
+        starts, counts = self.spans[:, 0], self.spans[:, 1] - self.spans[:, 0]
+        mask = np.arange(int(counts.sum())) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
         held = self.masks.take(mask).arrays()
         return {**held, "frames": self.frames[mask], "counts": counts, "lengths": self.lengths}
-
-
-def _expanded(tracks: Tracks, rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return for each mask of some tracks the index of its track among these, and the mask."""
-    starts, stops = tracks.spans[rows].T
-    counts = stops - starts
-    place = np.repeat(np.arange(len(counts)), counts)
-    before = np.cumsum(counts) - counts
-    return place, np.arange(place.size) + (starts - before)[place]
 
 
 def _join(given_columns: Sequence[Tracks]) -> Tracks:
@@ -165,74 +136,9 @@ def _prepare(
 
 
 def _refine(detections: Tracks, ground_truth: Tracks, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write the pixels shared in all frames over those of either; also for crowds, as in YouTube-VIS."""
-    spans = detections.spans[pairs.detections]
-    masks = np.cumsum(spans[:, 1] - spans[:, 0])
-    cuts = np.searchsorted(masks, np.arange(_PAIRS, int(masks[-1]) if masks.size else 0, _PAIRS)) + 1
-    bounds = np.unique(np.concatenate([[0], cuts, [len(out)]]))
-    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        if parallel.stop_flag()[0]:
-            return
-        rows = pairs.detections[begin:end], pairs.ground_truth[begin:end]
-        out[begin:end] = _overlaps(detections, ground_truth, *rows, pairs.lowest)
-
-
-def _overlaps(
-    detections: Tracks, ground_truth: Tracks, left: NDArray[np.int64], right: NDArray[np.int64], lowest: float
-) -> NDArray[np.float64]:
-    """Return overlaps of pairs of tracks over their common frames, without frames whose masks have different sizes.
-    Pairs whose areas and boxes already imply less than `lowest` get 0. Areas are whole numbers, exact as floats: only
-    the quotient is rounded.
-    """
-    count = len(left)
-    # YouTube-VIS' program stops at the end of the shorter list.
-    lengths = np.minimum(detections.lengths[left], ground_truth.lengths[right])
-    sides = []
-    for tracks, rows in ((detections, left), (ground_truth, right)):
-        pair, mask = _expanded(tracks, rows)
-        frame = tracks.frames[mask]
-        kept = frame < lengths[pair]
-        sides.append((pair[kept], mask[kept], frame[kept], tracks.masks.held.areas[mask[kept]]))
-    (pair, mask, frame, areas), (other_pair, other_mask, other_frame, other_areas) = sides
-    either = np.bincount(pair, areas, count) + np.bincount(other_pair, other_areas, count)
-    most = int(lengths.max(initial=0)) + 1
-    keys, others = pair * most + frame, other_pair * most + other_frame
-    at = np.minimum(np.searchsorted(others, keys), max(others.size - 1, 0))
-    both = np.flatnonzero(others[at] == keys) if others.size else np.empty(0, np.int64)
-    at = at[both]
-    own, theirs = mask[both], other_mask[at]
-    sizes = detections.masks.held.spans[own, 2:], ground_truth.masks.held.spans[theirs, 2:]
-    differ = (sizes[0] != sizes[1]).any(axis=1)
-    either -= np.bincount(pair[both], differ * (areas[both] + other_areas[at]), count)
-    same = np.flatnonzero(~differ)
-    held = detections.masks.held, ground_truth.masks.held
-    most_shared = np.bincount(pair[both][same], _most_shared(*held, own[same], theirs[same]), count)
-    with np.errstate(invalid="ignore"):
-        hopeless = most_shared / (either - most_shared) < lowest
-    same = same[~hopeless[pair[both][same]]]
-    same = same[np.argsort(own[same], kind="stable")]  # unpack a mask once for all that it is compared with
-    shares = np.zeros(same.size)
-    crowd = readonly(np.ones(same.size, np.bool_), np.bool_)
-    mine, others = readonly(own[same], np.int64), readonly(theirs[same], np.int64)
-    mask_pairs.mask_overlaps(*held, mine, others, crowd, parallel.stop_flag(), shares)
-    # For crowds the kernel returns the share of the detection's area; times that area it is exact up to less than a
-    # pixel.
-    shared = np.bincount(pair[both][same], np.rint(shares * areas[both][same]), count)
-    either -= shared
-    return np.asarray(np.divide(shared, either, out=np.zeros(count), where=either > 0))
-
-
-def _most_shared(
-    detections: mask_pairs.Masks, ground_truth: mask_pairs.Masks, left: NDArray[np.int64], right: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return upper bounds of the shared pixels of pairs of masks by areas and boxes; infinity if unknown."""
-    most = np.minimum(detections.areas[left], ground_truth.areas[right])
-    boxes, others = detections.boxes[left].T, ground_truth.boxes[right].T
-    width, height = (
-        np.minimum(boxes[k] + boxes[k + 2], others[k] + others[k + 2]) - np.maximum(boxes[k], others[k]) for k in (0, 1)
-    )
-    most = np.minimum(most, np.maximum(width, 0) * np.maximum(height, 0))
-    return np.where(detections.regular[left] & ground_truth.regular[right], most, np.inf)
+    """Write the pixels shared in all frames over those of either; a crowd's too, as YouTube-VIS has it."""
+    rows = pairs.detections, pairs.ground_truth
+    kernels.track_overlaps(detections.held(), ground_truth.held(), *rows, pairs.lowest, parallel.stop_flag(), out)
 
 
 KIND = Kind(

@@ -241,6 +241,25 @@ MUTANTS = [
         "out[i] = shared / (own if crowd[i] else own + ground_truth.areas[g])",
         "masks_naive::overlaps_of_pairs_are_those_of_sets_of_pixels",
     ),
+    # --------------------------------------------------------------------------------------------------------- tracks
+    (
+        "tracks._limits",
+        "last = min(found.lengths[d], truth.lengths[g])",
+        "last = max(found.lengths[d], truth.lengths[g])",
+        "tracks::overlaps",
+    ),
+    (
+        "tracks._compare",
+        "hopeless = rest > 0.0 and most / rest < lowest",
+        "hopeless = rest > 0.0 and most / rest < 2 * lowest",
+        "tracks::lowest",
+    ),
+    (
+        "tracks.measure_tracks",
+        "if masks.areas[m] > 0:",
+        "if masks.areas[m] >= 0:",
+        "tracks::bounds_and_areas_of_some_tracks",
+    ),
     # ------------------------------------------------------------------------------------------------------- polygons
     (
         "polygons._fifth",

@@ -17,6 +17,7 @@ from support import examples, same_bits
 import detmap
 from detmap.formats import ytvis
 from detmap.masks import Masks
+from detmap.reading.options import Reading
 from detmap.shapes import Pairs, find
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "ytvis"
@@ -206,6 +207,34 @@ def test_blocks_of_records_make_no_difference(seed, tmp_path, monkeypatch):
         for one, other in zip(columns[0], made, strict=True):
             assert one.keys() == other.keys()
             assert all(same_bits(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("block", [1, 1 << 20])
+def test_strings_of_a_file_stay_in_its_bytes(block, tmp_path, monkeypatch):
+    """But for those with escapes, and where there is no room behind the document; bytes that a user gives are copied."""
+    codes = [
+        Masks.from_bitmaps(np.arange(64)[None, :, None] % 64 >= np.full((1, 1, 3), top)).to_rle()[0] for top in (8, 44)
+    ]
+    assert ["\\" in code["counts"] for code in codes] == [False, True]
+    segmentations = [*codes, None, *codes[::-1]]
+    escaped = json.dumps(segmentations[0]).replace(codes[0]["counts"][0], f"\\u{ord(codes[0]['counts'][0]):04x}")
+    lists = [json.dumps(segmentations), f"[null, {escaped}]"]
+    record = '{"video_id": 1, "category_id": 1, "score": 0.5, "segmentations": %s}'
+    path = tmp_path / "found.json"
+    path.write_text(f"[{', '.join(record % one for one in lists)}]")
+    monkeypatch.setattr(ytvis, "_BLOCK", block)
+    from_file, from_bytes = (
+        ytvis.read_detections(source, None, Reading()).shapes["tracks"] for source in (path, path.read_bytes())
+    )
+    expected = [Masks.from_rle([one]).to_bitmaps()[0].tolist() for one in [*codes, *codes[::-1], codes[0]]]
+    for column in (from_file, from_bytes):
+        assert column.spans.tolist() == [[0, 4], [4, 5]]
+        assert column.frames.tolist() == [0, 1, 3, 4, 1]
+        assert [one.tolist() for one in column.masks.masks().to_bitmaps()] == expected
+    places = from_file.masks.held.spans[:, 0]
+    size = path.stat().st_size
+    if block > 1:
+        assert (places < size).tolist() == [True, False, False, True, False]
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from detmap.errors import InputError, shorten
+from detmap.errors import InputError, did_you_mean, shorten
 from detmap.system import limits, parallel
 
 #: The most bytes that are read from a device that is no terminal: such as have an end have little in them.
@@ -30,6 +30,9 @@ STANDARD_INPUT = "-"
 
 #: Sets that the paths of all files are added to that are opened meanwhile, see `noted`.
 _noting: list[set[str]] = []
+
+#: Maximum number of files among which the one that may be meant is looked for.
+_LOOKED_AT = 1000
 
 _PIECE = 1 << 22  # bytes that a thread reads at a time
 _TICK = 20_000_000  # nanoseconds; two changes that are closer than this may leave a file with the same time
@@ -44,12 +47,21 @@ def unreadable(path: str | os.PathLike[str], error: OSError) -> InputError:
     except ValueError:  # a null character in it
         pass
     if isinstance(error, FileNotFoundError):
-        return InputError("no such file", source=name, remedy="check the path")
+        return InputError("no such file", source=name, remedy=f"check the path{_beside(name)}")
     if isinstance(error, IsADirectoryError):
         return InputError("is a folder", source=name, remedy="give a file")
     if error.errno == errno.ENXIO:
         return InputError("is a socket or a device that is not there", source=name, remedy="give a file")
     return InputError(f"cannot be read: {error.strerror or error}", source=name)
+
+
+def _beside(name: str) -> str:
+    """Return the end of a sentence that names the file of the same folder whose name is most like that of a path."""
+    try:
+        there = sorted(os.listdir(os.path.dirname(name) or "."))[:_LOOKED_AT]
+    except (OSError, ValueError):
+        return ""
+    return did_you_mean(os.path.basename(name)[:100], there)
 
 
 def dangling(path: str | os.PathLike[str]) -> InputError:

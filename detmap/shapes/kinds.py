@@ -324,7 +324,11 @@ class Kind:
 
 
 #: Every kind by name.
-KINDS = Registry(Kind, "iou_type")
+KINDS = Registry(
+    Kind,
+    "iou_type",
+    {"mask": "segm", "masks": "segm", "box": "bbox", "boxes": "bbox", "pose": "keypoints", "poses": "keypoints"},
+)
 
 #: The kind of the boxes that every table has: the default of ``iou_type``.
 BOXES: Final = "bbox"

@@ -110,6 +110,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def one_of(word: object, known: Iterable[str], meant: str = "") -> str:
+    """Return the end of a sentence that names what is `meant`, or written most like a word, and all that there is."""
+    names = list(known)
+    near = f"; did you mean {meant!r}?" if meant in names else did_you_mean(str(word)[:100], names)
+    return f"{near or ';'} one of: {', '.join(names)}" if names else near
+
+
 class UnknownMetricError(OptionError, KeyError):
     """A result has no metric of that name; the message lists up to 20 names, and a replacement if there is one."""
 
@@ -131,7 +138,8 @@ class UnknownMetricError(OptionError, KeyError):
 def check_allowed(name: str, value: object, allowed: Collection[Any]) -> None:
     """Refuse a value that is not one of those `allowed`."""
     if not (isinstance(value, str | int | None) and value in allowed):
-        raise OptionError(f"{name} must be one of {', '.join(map(str, allowed))}, not {shorten(value)}")
+        near = did_you_mean(str(value)[:100], [str(one) for one in allowed])
+        raise OptionError(f"{name} must be one of {', '.join(map(str, allowed))}, not {shorten(value)}{near}")
 
 
 def is_integer(value: object) -> TypeGuard[int]:
@@ -149,7 +157,7 @@ def check_choice(what: str, value: object, choices: Iterable[str]) -> None:
     """Refuse a value that is not among `choices`; `what` describes the value."""
     known = list(choices)
     if value not in known:
-        raise OptionError(f"unknown {what} {value!r}; one of: {', '.join(known)}")
+        raise OptionError(f"unknown {what} {value!r}{one_of(value, known)}")
 
 
 class StateError(DetmapError, ValueError):

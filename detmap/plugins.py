@@ -13,12 +13,12 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import ModuleType
 from typing import Any, NamedTuple, NewType, TypeVar
 
-from detmap.errors import OptionError, shorten
+from detmap.errors import OptionError, one_of, shorten
 
 T = TypeVar("T")
 
@@ -65,11 +65,13 @@ class _Later(NamedTuple):
 
 
 class Registry(dict[str, T]):
-    """Named objects of one type, in order of registration; `what` names such an object in messages."""
+    """Things of one type, which have a ``name``, by their names, in the order in which they came; messages call such a
+    thing `what`. `also` are other words for them, by which they are not found, and which the error explains.
+    """
 
-    def __init__(self, of: type[T], what: str) -> None:
+    def __init__(self, of: type[T], what: str, also: Mapping[str, str] | None = None) -> None:
         super().__init__()
-        self.of, self.what = of, what
+        self.of, self.what, self._also = of, what, also or {}
         self._modules: dict[str, str] = {}
         self._shipped: dict[str, T] = {}
         _REGISTRIES.append(self)
@@ -131,7 +133,8 @@ class Registry(dict[str, T]):
         if isinstance(name, str) and name not in self:
             load_installed()
         if not isinstance(name, str) or name not in self:
-            raise OptionError(f"unknown {self.what} {shorten(name)}; one of: {', '.join(self)}")
+            meant = self._also.get(str(name)[:100].lower(), "")
+            raise OptionError(f"unknown {self.what} {shorten(name)}{one_of(name, self, meant)}")
         return self[name]
 
 

@@ -29,7 +29,7 @@ from detmap.data.tables import GroundTruth
 from detmap.detection.protocols import Protocol
 from detmap.detection.result import DetectionResult
 from detmap.detection.tally import Tally
-from detmap.errors import MissingDependencyError, OptionError, shorten
+from detmap.errors import MissingDependencyError, OptionError, one_of, shorten
 from detmap.reports import leaderboard as page
 from detmap.statistics import PairTests
 from detmap.statistics.bootstrap import BIAS
@@ -78,7 +78,7 @@ class Leaderboard:
         known = self._allowed
         metric = self.rank_by or default_metric(known, self.splits)
         if scored and metric not in known:
-            raise OptionError(f"cannot rank by {shorten(metric)}; one of: {', '.join(known[:30])}")
+            raise OptionError(f"cannot rank by {shorten(metric)}{one_of(metric, known[:30])}")
         order = sorted(self.results, key=lambda one: (*_place(one, metric), one.entry.name, one.entry.path))
         object.__setattr__(self, "rank_by", metric)
         object.__setattr__(self, "results", order)

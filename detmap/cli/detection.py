@@ -64,7 +64,7 @@ from detmap.cli.output import (
 )
 from detmap.cli.panoptic import fill_batch, fill_compare
 from detmap.cli.ranking_files import add_rankings, kind_of
-from detmap.errors import OptionError, did_you_mean, shorten
+from detmap.errors import OptionError, one_of, shorten
 from detmap.system.interrupts import before_end
 from detmap.system.whole_files import write
 
@@ -326,7 +326,7 @@ def _batch(options: argparse.Namespace) -> int:
         publishing.check(options.publish, options.out, names, options.hide)
     known = batch.metric_names(ground_truth, protocol, names, options.hide)
     if options.rank_by is not None and options.rank_by not in known:
-        raise OptionError(f"cannot rank by {shorten(options.rank_by)}; one of: {', '.join(known[:30])}")
+        raise OptionError(f"cannot rank by {shorten(options.rank_by)}{one_of(options.rank_by, known[:30])}")
     metric = options.rank_by or default_metric(known, names)
     metrics = _listed(options.metrics, known)
     done: list[batch.FileResult] = []
@@ -417,9 +417,7 @@ def _listed(given: str | None, known: Sequence[str]) -> list[str]:
         raise OptionError("--metrics names no metric")
     for name in found:
         if name not in known:
-            raise OptionError(
-                f"--metrics: no metric {shorten(name)}{did_you_mean(name, known)}; one of: {', '.join(known[:30])}"
-            )
+            raise OptionError(f"--metrics: no metric {shorten(name)}{one_of(name, known[:30])}")
     return found
 
 

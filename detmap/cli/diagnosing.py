@@ -20,7 +20,7 @@ from detmap.cli.options import (
     protocol_of,
 )
 from detmap.cli.output import note, print_notes, print_tables, say, stages, write_json
-from detmap.errors import OptionError, shorten
+from detmap.errors import OptionError, one_of, shorten
 
 if TYPE_CHECKING:
     from detmap.diagnostics import Diagnosis, Finding
@@ -83,7 +83,7 @@ def _diagnose(options: argparse.Namespace) -> None:
     names = list(PARTS) if options.parts is None else [name.strip() for name in options.parts.split(",")]
     for name in names:
         if name not in PARTS:
-            raise OptionError(f"unknown part {shorten(name)}; one of: {', '.join(PARTS)}")
+            raise OptionError(f"unknown part {shorten(name)}{one_of(name, PARTS)}")
     if options.rows is not None and options.rows < 0:
         raise OptionError(f"--rows must be at least 0, not {options.rows}")
     if options.all and (options.parts is not None or options.rows is not None):

@@ -12,6 +12,9 @@ from detmap.errors import did_you_mean
 #: Maximum number of lines of ``--help``, and its width; longer help is abridged, and ``--help-all`` shows all of it.
 LINES, WIDTH = 40, 99
 
+#: Errors of more characters leave out what else could be chosen where they say what may be meant.
+_LONG = 200
+
 #: Width of the column of flags.
 _FLAGS = 26
 
@@ -54,7 +57,10 @@ class Parser(argparse.ArgumentParser):
         """Print a one-line error about the options, and exit with code 2."""
         from detmap.cli.output import say
 
-        shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message + self._meant(message))
+        meant = self._meant(message)
+        if meant and len(message) > _LONG:  # a list of all choices would hide it
+            message = re.sub(r" \(choose from .+\)$", "", message)
+        shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message + meant)
         say(f"error: {shown}; see {self.asked or self.prog} --help")
         raise SystemExit(2)
 

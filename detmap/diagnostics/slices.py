@@ -16,7 +16,7 @@ from detmap.diagnostics._errors import BKG, DUPE, ERRORS, errors
 from detmap.diagnostics._pairs import Rematch
 from detmap.diagnostics._ranking import mean
 from detmap.diagnostics._registry import Finding, Part, Rows
-from detmap.errors import InputError, OptionError, shorten
+from detmap.errors import InputError, OptionError, one_of, shorten
 from detmap.results import printable
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _slices(
     made: list[_Slice] = []
     for name in wanted:
         if name not in every:
-            raise OptionError(f"nothing is known of {shorten(name)}; one of: {', '.join(every)}")
+            raise OptionError(f"nothing is known of {shorten(name)}{one_of(name, every)}")
         if name in missing:
             raise OptionError(f"{name} needs the size of every image, which the ground truth does not have")
         if name in given:

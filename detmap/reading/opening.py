@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import InputError, shorten
+from detmap.errors import InputError, did_you_mean, shorten
 from detmap.system import limits, parallel
 
 #: Maximum number of bytes read from a device that is no terminal.
@@ -32,8 +32,11 @@ STANDARD_INPUT = "-"
 #: Sets that collect the paths of files opened meanwhile, see `noted`.
 _noting: list[set[str]] = []
 
-_PIECE = 1 << 22  # number of bytes that a thread reads at a time
-_TICK = 20_000_000  # nanoseconds; two closer changes may leave a file with the same time
+#: Maximum number of files among which the one that may be meant is looked for.
+_LOOKED_AT = 1000
+
+_PIECE = 1 << 22  # bytes that a thread reads at a time
+_TICK = 20_000_000  # nanoseconds; two changes that are closer than this may leave a file with the same time
 
 
 def unreadable(path: str | os.PathLike[str], error: OSError) -> InputError:
@@ -45,12 +48,21 @@ def unreadable(path: str | os.PathLike[str], error: OSError) -> InputError:
     except ValueError:  # the path holds a null character
         pass
     if isinstance(error, FileNotFoundError):
-        return InputError("no such file", source=name, remedy="check the path")
+        return InputError("no such file", source=name, remedy=f"check the path{_beside(name)}")
     if isinstance(error, IsADirectoryError):
         return InputError("is a folder", source=name, remedy="give a file")
     if error.errno == errno.ENXIO:
         return InputError("is a socket or a device that is not there", source=name, remedy="give a file")
     return InputError(f"cannot be read: {error.strerror or error}", source=name)
+
+
+def _beside(name: str) -> str:
+    """Return the end of a sentence that names the file of the same folder whose name is most like that of a path."""
+    try:
+        there = sorted(os.listdir(os.path.dirname(name) or "."))[:_LOOKED_AT]
+    except (OSError, ValueError):
+        return ""
+    return did_you_mean(os.path.basename(name)[:100], there)
 
 
 def dangling(path: str | os.PathLike[str]) -> InputError:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from detmap.choices import decimal
-from detmap.errors import OptionError, shorten
+from detmap.errors import OptionError, did_you_mean, shorten
 from detmap.retrieval import measures, trec_measures
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.ranked import GEOMETRIC, TOTAL, Metric, Order, Request
@@ -400,7 +400,8 @@ def _read(name: str, **defaults: str) -> Request:
                 )
     if metric is None:
         known = ", ".join(m.mean_name or m.name for m in METRICS)
-        raise OptionError(f"unknown metric {shorten(name)}; one of: {known}, with @depth where it takes one")
+        near = did_you_mean(re.split(r"[@(]", text.lower()[:100])[0], _BY_ALIAS) or ";"
+        raise OptionError(f"unknown metric {shorten(name)}{near} one of: {known}, with @depth where it takes one")
     options, level = _options(metric, name, given)
     default = defaults.get(metric.name, metric.default)
     if default and not any(option.startswith(default.partition("=")[0] + "=") for option in options):

@@ -321,7 +321,11 @@ class Kind:
 
 
 #: Every kind by name.
-KINDS = Registry(Kind, "iou_type")
+KINDS = Registry(
+    Kind,
+    "iou_type",
+    {"mask": "segm", "masks": "segm", "box": "bbox", "boxes": "bbox", "pose": "keypoints", "poses": "keypoints"},
+)
 
 #: The kind of the boxes in every table, the default of ``iou_type``.
 BOXES: Final = "bbox"

@@ -14,7 +14,7 @@ import numpy as np
 from detmap.data.ids import Clusters
 from detmap.detection.precisions import effect_of_zero_ids
 from detmap.detection.tally import Tally
-from detmap.errors import OptionError, check_choice, shorten
+from detmap.errors import OptionError, check_choice, one_of, shorten
 from detmap.results import fragment, to_text
 from detmap.statistics import intervals
 from detmap.statistics.bootstrap import (
@@ -528,5 +528,5 @@ def compare_tallies(
 def find_column(data: Columns, metric: str) -> int:
     """Return the column of a metric; raise `OptionError` if there is none."""
     if metric not in data.columns:
-        raise OptionError(f"no metric {shorten(metric)}; one of: {', '.join(list(data.columns)[:30])}")
+        raise OptionError(f"no metric {shorten(metric)}{one_of(metric, list(data.columns)[:30])}")
     return data.columns[metric]

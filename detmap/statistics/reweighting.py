@@ -15,7 +15,7 @@ from detmap.detection.precisions import mean_under
 from detmap.detection.protocols import BY_FILE, Protocol
 from detmap.detection.tally import Tally
 from detmap.detection.true_positives import class_errors, detection_score, mean_errors, names_of
-from detmap.errors import OptionError, shorten
+from detmap.errors import OptionError, one_of, shorten
 from detmap.hits import SAMPLED, WITH_TAIL, Hits
 from detmap.kernels import readonly, resampling
 from detmap.statistics.clusters import Units, balanced, units_of
@@ -107,7 +107,7 @@ def find_column(protocol: Protocol, categories: tuple[tuple[Any, str], ...], met
     """Return the column of a metric among all columns; raise `OptionError` if the protocol has no such metric."""
     columns = column_names(metric_names(protocol), category_metrics(protocol), protocol, categories)
     if metric not in columns:
-        raise OptionError(f"no metric {shorten(metric)}; one of: {', '.join(list(columns)[:30])}")
+        raise OptionError(f"no metric {shorten(metric)}{one_of(metric, list(columns)[:30])}")
     return columns[metric]
 
 

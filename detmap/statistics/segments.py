@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import OptionError, shorten
+from detmap.errors import OptionError, one_of, shorten
 from detmap.panoptic.tally import GROUPS, METRICS, QUALITIES, PanopticTally, Sums
 from detmap.statistics.clusters import Units, balanced, units_of
 from detmap.statistics.resampled import Copies, Swaps
@@ -48,7 +48,7 @@ class PairedSegments:
     def __init__(self, first: PanopticTally, second: PanopticTally, metric: str | None, categories: bool) -> None:
         chosen = metric or METRICS[0]
         if chosen not in METRICS:
-            raise OptionError(f"no metric {shorten(chosen)}; one of: {', '.join(METRICS)}")
+            raise OptionError(f"no metric {shorten(chosen)}{one_of(chosen, METRICS)}")
         self.metrics: tuple[str, ...] = (chosen,)
         self.by_category: tuple[str, ...] = QUALITIES[:1] if categories else ()
         self.categories, self.units = first.categories, units_of(first)

@@ -245,3 +245,35 @@ def test_panoptic_files_are_sent_to_their_command(capsys):
     folder = FIXTURES.parent / "panoptic"
     assert main(["eval", str(folder / "ground_truth.json"), str(folder / "before.json")]) == 2
     assert "'category_id': is missing; panoptic segmentation is scored by detmap pq" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["eval", "a", "b", "--iou-type", "mask"], "unknown iou_type 'mask'; did you mean 'segm'? one of: "),
+        (
+            ["eval", "a", "b", "--protocol", "coca"],
+            "invalid choice: 'coca'; did you mean 'coco'?; see detmap eval --help",
+        ),
+        (["trec", "a", "b", "--metrics", "ndgc@10"], "unknown metric 'ndgc@10'; did you mean 'ndcg'? one of: "),
+        (["trec", "a", "b", "--convention", "trek"], "unknown convention 'trek'; did you mean 'trec'? one of: "),
+        (
+            ["explain", "a", "b", "--from", "ultralitics"],
+            "unknown protocol 'ultralitics'; did you mean 'ultralytics'? ",
+        ),
+        (["eval", "found.jsn", "b"], "found.jsn: no such file; check the path; did you mean 'found.json'?"),
+        (["eval", "zzz", "b"], "zzz: no such file; check the path"),
+        (["eval", "a", "b", "--interpolation", "101point"], "not '101point'; did you mean '101-point'?"),
+    ],
+)
+def test_values_that_are_nearly_right_name_what_may_be_meant(words, says, capsys, monkeypatch, tmp_path):
+    (tmp_path / "found.json").write_text("[]")
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main(words)
+    except SystemExit as stop:
+        code = stop.code
+    assert code == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert ("did you mean" in error) == ("did you mean" in says)

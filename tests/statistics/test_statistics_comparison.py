@@ -93,7 +93,7 @@ def test_compare_by_another_metric(models, metric):
     assert (found.metric, found.first) == (metric, best)
     assert found.difference == models[found.second][metric] - models[found.first][metric]
     assert list(made.bootstraps["one"].columns) == list(models["one"])
-    with pytest.raises(detmap.OptionError, match="no metric 'AR_7'; one of: AP, AP50"):
+    with pytest.raises(detmap.OptionError, match=r"no metric 'AR_7'; did you mean 'AR_1'\? one of: AP, AP50"):
         detmap.compare(models, 200, metric="AR_7")
     with pytest.raises(detmap.OptionError, match="unknown correction 'z'; one of: holm, bh"):
         detmap.compare(models, 200, correction="z")

@@ -288,5 +288,5 @@ def test_models_under_voc_are_compared_by_a_class_too(name):
         assert abs(compared.differences[0].difference) == abs(values[1][wanted] - values[0][wanted])
     made = statistics.bootstrap(one, 200)
     assert [made.estimate[at] for at in made.columns.values()] == list(values[0].values())
-    with pytest.raises(detmap.OptionError, match="no metric 'AR_1'; one of: mAP"):
+    with pytest.raises(detmap.OptionError, match=r"no metric 'AR_1'; did you mean 'AP_1'\? one of: mAP"):
         statistics.permute(one, other, 20, 0, "AR_1")

@@ -104,10 +104,15 @@ class OptionError(DetmapError, ValueError):
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the suffix of a message that suggests the most similar known word, or ""."""
+    near = most_similar(word, known)
+    return "" if near is None else f"; did you mean {near!r}?"
+
+
+def most_similar(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that is spelled most like a word; None where none is similar."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, list(known), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return next(iter(get_close_matches(word, list(known), 1)), None)
 
 
 def one_of(word: object, known: Iterable[str], meant: str = "") -> str:

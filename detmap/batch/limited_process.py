@@ -149,6 +149,7 @@ class _Server:
         data, status = self._wait(lambda: limits.check(begun, _resident(process) - before if limits.memory else 0))
         if data is None:
             raise _ended(status)
+        limits.check(begun, 0)  # it may have ended between two checks
         return data
 
     def _send(self, message: object) -> None:

@@ -169,7 +169,7 @@ def _fields(opened: Opened, kind: str, count: int, wanted: int) -> tuple[Lines, 
     """Return lines of `count` fields without values, the texts of field `wanted`, and the place of each line."""
     data, name = bytes(opened.whole()).removeprefix(_MARK), opened.name
     if b"\0" in data or data[:1] == b"<":
-        refuse_foreign(data, name)
+        refuse_foreign(data, name, "write lines of text")
     if b"\0" in data:
         raise InputError("holds a zero byte: not a text file", source=name)
     codes, documents, texts, places = [], [], [], []

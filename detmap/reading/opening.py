@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import InputError, did_you_mean, shorten
+from detmap.errors import InputError, most_similar, shorten
 from detmap.system import limits, parallel
 
 #: Maximum number of bytes read from a device that is no terminal.
@@ -62,7 +62,9 @@ def _beside(name: str) -> str:
         there = sorted(os.listdir(os.path.dirname(name) or "."))[:_LOOKED_AT]
     except (OSError, ValueError):
         return ""
-    return did_you_mean(os.path.basename(name)[:100], there)
+    stems = {os.path.splitext(one)[0]: one for one in reversed(there)}  # endings are alike in files of any names
+    near = most_similar(os.path.splitext(os.path.basename(name)[:100])[0], stems)
+    return "" if near is None else f"; did you mean {stems[near]!r}?"
 
 
 def dangling(path: str | os.PathLike[str]) -> InputError:

@@ -39,6 +39,9 @@ _BEGINNINGS: tuple[tuple[tuple[bytes, ...], str, str], ...] = (
 #: How the names of files of weights end.
 _WEIGHTS = (".pt", ".pth", ".ckpt", ".onnx", ".safetensors", ".tflite", ".engine", ".h5", ".pb")
 
+#: The remedy for detections in binary data of no known form.
+_WRITE = "write JSON, CSV or Parquet"
+
 _NO_WEIGHTS = "give the file that its predictions were written to"
 
 #: Maximum number of names of an archive that are shown.
@@ -61,14 +64,14 @@ def described(head: bytes, name: str, open_: Callable[[], IO[bytes]] | None = No
     start = head.lstrip()[:15].lower()
     if start.startswith((b"<!doctype html", b"<html")):
         return "is a page of HTML", "was it downloaded where one has to log in, or from a wrong address?"
-    return ("is binary data of no known form", "write JSON, CSV or Parquet") if b"\0" in head else None
+    return ("is binary data of no known form", _WRITE) if b"\0" in head else None
 
 
-def refuse_foreign(data: Buffer, name: str) -> None:
-    """Refuse bytes that are of no text at all, or of a page of HTML."""
+def refuse_foreign(data: Buffer, name: str, binary: str = _WRITE) -> None:
+    """Refuse bytes that are of no text at all, or of a page of HTML; `binary` is the remedy for those of no known form."""
     found = described(bytes(data[:HEAD]), "", lambda: io.BytesIO(data))
     if found is not None:
-        raise InputError(found[0], source=name, remedy=found[1])
+        raise InputError(found[0], source=name, remedy=binary if found[1] == _WRITE else found[1])
 
 
 def _archive(open_: Callable[[], IO[bytes]] | None) -> tuple[str, str]:

@@ -94,7 +94,7 @@ def test_packed_shards_are_their_merged_tallies(tmp_path, monkeypatch, protocol,
     """Also where no two categories are unpacked together; positions go on from shard to shard."""
     monkeypatch.setattr("detmap.detection.packed.TOGETHER", together)
     truth, paths = detmap.read_coco(TRUTH), shards_of_fixture(tmp_path, 7)
-    leaves = [shards_module._match_shard(truth, Input(path, "detections"), protocol) for path in paths]
+    leaves = [shards_module._match_shard(truth, protocol, Input(path, "detections")) for path in paths]
     expected = merged(truth, paths, protocol)
     made = packed(leaves)
     assert made.whole().to_bytes() == replace(expected, notices={}).to_bytes()

@@ -435,7 +435,7 @@ def test_titles_of_commands_pages_and_cards_name_the_kind(tmp_path, capsys):
         ("eval", PEOPLE, MASKS, "--card", card): "coco segm: 79 detections",
         ("diagnose", PEOPLE, MASKS, "--parts", "lrp"): "coco segm at IoU 0.5",
         ("explain", PEOPLE, MASKS, "--from", "coco+min_score=0.4"): "AP (segm): ",
-        ("batch", PEOPLE, MASKS, "--out", tmp_path / "board"): "coco segm: 1 files by AP",
+        ("batch", PEOPLE, MASKS, "--out", tmp_path / "board"): "coco segm: 1 file by AP",
     }
     for words, head in heads.items():
         assert main([*map(str, words), *files]) == 0

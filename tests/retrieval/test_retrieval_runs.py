@@ -233,7 +233,7 @@ def test_names_are_found_in_any_spelling():
         (b"a 0 x 1\n", b"a Q0 x 1 1_0 n\n", r"run:1: a score must be a number"),
         (b"a 0 x 1\n", b"a Q0 x 1 1\n", r"run:1: 5 fields"),
         (b"a 0 x 1\n", b"# nothing\n", r"run: holds no lines"),
-        (b"a 0 x 1\0\n", b"a Q0 x 1 1 n\n", r"qrels: holds a zero byte"),
+        (b"a 0 x 1\0\n", b"a Q0 x 1 1 n\n", r"qrels: is binary data of no known form; write lines of text"),
     ],
 )
 def test_bad_input_says_what_is_wrong(qrels, run, message):

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_run"]
 
-#: The themes, those first that explain what others would find.
+#: The checks of each theme; themes whose findings explain findings of others come first.
 _THEMES = (
     image_ids,
     leakage,

@@ -1,9 +1,9 @@
 """Whether detections overlap objects as they are read, or would under another reading of ids or boxes.
 
 A hypothesis is a way in which ids or boxes may have been written wrongly, with the change that undoes it. Its *gain* is
-the number of detections of a sample that overlap an object well under it, and hardly any object without it. The gain by
-chance is measured in the same way, with detections moved to other images: a hypothesis holds if it gains far more than
-that.
+the number of sampled detections that overlap an object well with the change, and hardly any object without it. The gain
+by chance is measured in the same way, with detections moved to other images. A hypothesis is accepted if its gain is far
+larger than the gain by chance.
 """
 
 from __future__ import annotations
@@ -24,57 +24,59 @@ from detmap.data.ids import locate
 from detmap.shapes import Boxes
 from detmap.shapes.kinds import BOXES
 
-#: Maximum number of detections in the sample, and of their pairs with objects.
+#: Maximum number of detections in the sample, and maximum number of their pairs with objects.
 _SAMPLE, _PAIRS = 20_000, 1_000_000
 
-#: Number of detections that are screened first, if there are more.
+#: Approximate number of detections tested first if there are more; hypotheses without a gain there are rejected early.
 _SCREENED = 2_500
 
-#: Common input sizes of models: the shorter side, and the maximum of the longer one.
+#: Common input sizes of models: the shorter side, and the maximum of the longer side, in pixels.
 _INPUTS = ((800, 1333), (600, 1000))
 
-#: A detection gains if it overlaps an object by more than the first IoU, and overlapped none by the second.
+#: Minimum IoU with an object under a hypothesis, and IoU below which all objects must be without it, for a detection to
+#: gain.
 _WELL, _HARDLY = 0.6, 0.3
 
-#: Probability of accepting a hypothesis that is wrong.
+#: Maximum probability that a gain as large arises by chance, for a hypothesis to be accepted.
 _CHANCE = 1e-5
 
-#: By how much the median overlap under a hypothesis may be smaller than that of other detections: boxes that were moved
-#: elsewhere reach `_WELL` barely. And what is rounded coarsely ahead of it.
+#: Maximum amount by which the median IoU of the gaining detections may be below that of detections that overlap well
+#: without the change (boxes moved to a wrong place barely reach `_WELL`), and codes exempt from this limit because their
+#: boxes are coarsely rounded.
 _WORSE, _ROUNDED = 0.1, {"normalised_boxes"}
 
-#: The least share of the sample that a hypothesis has to gain.
+#: Minimum share of the sample that gains, for a hypothesis to be accepted.
 _SHARE = 0.01
 
-#: Below this number of images with objects, chance is also measured on mirrored boxes.
+#: Number of images with objects below which the gain by chance is also measured with mirrored boxes.
 _FEW_IMAGES = 20
 
-#: Minimum share of the sample that gains under ids of neighbours; `parts` names the images of smaller parts.
+#: Minimum share of the sample that gains if ids are those of neighbouring images; `parts` reports smaller parts.
 _ROTATED = 0.25
 
-#: Most places in the list by which ids are out of step: a file that ends late, a video that lags.
+#: Maximum offset tested between an image's id and the id written, in places of the list of images.
 _PLACES = 8
 
-#: The fewest objects that bear a hypothesis out.
+#: Minimum number of distinct objects that support a hypothesis.
 _FEWEST = 3
 
-#: Minimum median offset between boxes and their objects in pixels, and minimum number of boxes that lie on objects.
+#: For a shift of all boxes: minimum median offset from their objects in pixels, and minimum number of boxes on objects.
 _SHIFT, _FEWEST_SHIFTED = 0.75, 50
 
-#: Minimum share of records that must overlap the other side's under another reading, and maximum number of records
-#: compared.
+#: Minimum share of the compared records that overlap records of the other side only under another reading, and maximum
+#: number of records compared.
 _BORNE, _LOOKED_AT = 0.1, 5_000
 
-#: AUC below which scores are taken to be upside down, and minimum number of detections on objects, and on none.
+#: AUC below which scores are considered inverted, and minimum number of detections on objects, and of others, to decide.
 _UPSIDE_DOWN, _FEWEST_RANKED = 0.35, 30
 
-#: Minimum number of detections on no object for each on an object: a small minority of high scores may lie on
-#: unlabelled objects.
+#: Minimum ratio of detections on no object to detections on an object for this AUC: if they are few, high scores among
+#: them may belong to unlabelled objects.
 _ON_NONE = 0.5
 
 
 class Nearest(NamedTuple):
-    """For each detection of the sample the object with the largest IoU, -1 for none, and that IoU."""
+    """The largest IoU of each sampled detection with an object, and the object's row (-1: none)."""
 
     overlap: NDArray[np.float64]
     object: NDArray[np.int64]
@@ -123,14 +125,16 @@ class Agreement:
     #: `truth` and `found`: what is compared.
     truth: Side
     found: Side
-    #: Flags of the images whose detections are compared; None for all.
+    #: Mask of the images whose detections are compared, shape (images,); None: all images.
     part: NDArray[np.bool_] | None = None
 
     @cached_property
     def ranked(self) -> tuple[float, float]:
-        """The probability that a detection on an object outscores one on none (the AUC), and its standard error.
+        """The probability that a detection on an object outscores a detection on no object (the AUC), and its standard
+        error.
 
-        Ties count by half. Both are NaN where there are too few of either, or those on none are a small minority.
+        A tie counts as one half. Both numbers are NaN if there are too few detections on objects or on no object, or if
+        the ratio of the latter to the former is below `_ON_NONE`.
         """
         scores = self.found.table.scores  # type: ignore[union-attr]
         many = len(scores) > _LOOKED_AT
@@ -182,22 +186,22 @@ class Agreement:
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
-        """The objects that are no crowds, image by image."""
+        """Rows of the objects that are not crowds, sorted by image."""
         rows = np.flatnonzero(~self.truth.crowd)
         return rows[np.argsort(self.truth.image[rows], kind="stable")]
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """Where the objects of each image begin in `order`."""
+        """Start of the objects of each image in `order`."""
         return np.searchsorted(self.truth.image[self.order], np.arange(self.truth.on.images.ids.size))
 
     @cached_property
     def stops(self) -> NDArray[np.int64]:
-        """Where the objects of each image end in `order`."""
+        """End of the objects of each image in `order`."""
         return np.searchsorted(self.truth.image[self.order], np.arange(self.truth.on.images.ids.size), "right")
 
     def nearest(self, image: Array, found: Array, truth: Array | None = None) -> Nearest:
-        """Return the best overlap of each box of the sample, on images given by their places (-1: none)."""
+        """Return the best overlap of each box `found` with the objects on its image, an index (-1: none)."""
         boxes = self.truth.boxes if truth is None else truth
         count = len(image)
         if not self.order.size or not count:
@@ -233,11 +237,11 @@ class Agreement:
 
     @cached_property
     def astray(self) -> NDArray[np.int64]:
-        """Places in the sample of the detections that lie on no object: only these can gain."""
+        """Indices into the sample of the detections that lie on no object; no other detection can gain."""
         return np.flatnonzero(self.plain.overlap < _HARDLY)
 
     def _others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
-        """Return for each image another one that has objects, -1 where there is none."""
+        """Return for each image another image that has objects, -1 if there is none."""
         full = self._full
         if full.size < 2:
             return np.full(image.size, -1)
@@ -262,12 +266,13 @@ class Agreement:
     def gain(
         self, code: str, role: str, image: Array, found: Array, truth: Array | None = None, whole: bool = False
     ) -> Gain | None:
-        """Return the gain of the detections astray by other images or boxes, if chance does not explain it.
+        """Return the gain of the detections `astray` with other images or boxes; None if chance explains it.
 
         With `whole` the change concerns whole images, so only images on which it increases the number of hits count.
         """
         step = len(found) // _SCREENED
-        # a small sample first: it gains this little by chance once in a million if the whole gains a hundredth
+        # Screen a small sample first: if the gain of the whole sample is sufficient, the screening rejects it by chance
+        # with a probability of one in a million.
         if step > 1:
             some = self.nearest(image[::step], found[::step], truth).overlap >= _WELL
             if np.count_nonzero(some) < 0.25 * _SHARE * self.rows.size / step:
@@ -276,7 +281,7 @@ class Agreement:
         better = made.overlap >= _WELL
         if np.count_nonzero(better) < max(_FEWEST, _SHARE * self.rows.size):
             return None
-        gained = np.unique(made.object[better]).size  # many detections on one object are no more evidence than one
+        gained = np.unique(made.object[better]).size  # several detections on one object are not independent
         sizes = self.found.sizes[self.rows[self.astray]]
         for on, boxes in self._controls(self.image[self.astray], found, sizes):
             control = self._of_whole_images(self.nearest(on, boxes, truth), whole)
@@ -286,12 +291,12 @@ class Agreement:
         usual = self.plain.overlap[self.plain.overlap >= _WELL]
         undone = float(np.median(made.overlap[better]))
         if code not in _ROUNDED and usual.size >= _FEWEST_RANKED and undone < float(np.median(usual)) - _WORSE:
-            return None  # what is undone overlaps objects as others do
+            return None  # correctly restored boxes overlap objects as well as the others do
         return Gain(code, role, self.rows[self.astray[better]], made)
 
     def _of_whole_images(self, made: Nearest, whole: bool) -> Nearest:
-        """Return the overlaps of the detections astray, on images on which no more detections lie on objects without
-        the change.
+        """Return the overlaps of the detections `astray`; with `whole`, 0 on images where the change does not increase the
+        number of detections on objects.
         """
         if not whole:
             return made
@@ -302,8 +307,8 @@ class Agreement:
         return made._replace(overlap=np.where((own >= 0) & good[own], made.overlap, 0.0))
 
     def borne_out(self, side: Side, rows: NDArray[np.int64], change: Change) -> bool:
-        """Return whether records of a side lie on the other's under another reading only. At least a tenth of those
-        compared must, and far more than lie on records of other images.
+        """Return whether records overlap records of the other side under another reading only: at least the share `_BORNE`
+        of those compared, and far more than overlap records of other images.
         """
         if side is self.found:
             scores = self.found.table.scores[rows]  # type: ignore[union-attr]
@@ -339,7 +344,7 @@ class Agreement:
 
     @cached_property
     def of_images(self) -> Gain | None:
-        """The best of the hypotheses about ids of images."""
+        """The largest gain of a hypothesis about image ids; None if none is accepted."""
         ids, known = self.found.table.images.ids, self.truth.on.images.ids
         if ids.dtype.kind != "i" or known.dtype.kind != "i" or not known.size or not ids.size:
             return None
@@ -363,7 +368,7 @@ class Agreement:
         return _best(made)
 
     def _neighbours(self, boxes: Array) -> Iterator[Gain | None]:
-        """Yield the hypotheses that each id is that of an image a few places behind, or ahead."""
+        """Yield the gains of the hypotheses that each id belongs to the image a few places before or after."""
         image, count = self.image[self.astray], self.truth.on.images.ids.size
         for step in (sign * by for by in range(1, _PLACES + 1) for sign in (1, -1)):
             place = np.where((image >= 0) & (image + step >= 0) & (image + step < count), image + step, -1)
@@ -393,7 +398,7 @@ class Agreement:
 
     @cached_property
     def of_boxes(self) -> Gain | None:
-        """The best of the hypotheses about boxes, on either side."""
+        """The largest gain of a hypothesis about the boxes of either side; None if none is accepted."""
         if self.of_images is not None:
             return None  # a second defect is found once the first is fixed
         return _best(self._of_boxes())
@@ -425,7 +430,7 @@ class Agreement:
 
     @cached_property
     def shift(self) -> Array | None:
-        """The offset in pixels, in x and y, of the sample from the objects that it lies on; None if there is none.
+        """The median offset in x and y, in pixels, of the sampled boxes from their objects; None if it is not significant.
 
         The medians of opposite edges' offsets must agree, and be far from 0 relative to their spread.
         """
@@ -488,7 +493,7 @@ class Agreement:
 
     @cached_property
     def by_chance(self) -> bool:
-        """Whether the sample overlaps objects, as it is, no more than by chance."""
+        """Whether the unchanged sample overlaps objects no more than by chance."""
         return self._as_by_chance(self.image, self.boxes, self.hits)
 
     def lies_on(self, image: Array, boxes: Array) -> bool:
@@ -505,7 +510,7 @@ class Agreement:
 
     @cached_property
     def best(self) -> Nearest:
-        """The best overlaps of the sample: as it is, or under the best hypothesis if that has more."""
+        """The best overlaps of the sample: unchanged, or under the best hypothesis if that has more hits."""
         made = [one for one in (self.of_images, self.of_boxes) if one is not None]
         if not made:
             return self.plain
@@ -522,12 +527,12 @@ class Agreement:
         return np.unique(at[at >= 0])
 
     def share_on_objects(self, rows: NDArray[np.int64]) -> float:
-        """Return the share of some detections that lie on an object."""
+        """Return the share of the detections at `rows` that lie on an object."""
         near = self.nearest(self.found.image[rows], self.found.boxes[rows])
         return float(np.mean(near.overlap >= 0.5)) if rows.size else 0.0
 
     def rate(self, rows: NDArray[np.int64]) -> tuple[float, float]:
-        """Return the share of some detections that lie on an object, and the share of the objects without a detection.
+        """Return the share of the detections at `rows` that lie on an object, and the share of objects without a detection.
 
         The latter is 0 if there are so many detections that they cannot have been cut off.
         """
@@ -546,8 +551,8 @@ class Agreement:
 
     @cached_property
     def distinct(self) -> Counts:
-        """`confusion` with several detections of a category on one object counted once: they are no more evidence than
-        one.
+        """`confusion` with several detections of a category on one object counted once, because they are not independent
+        evidence.
         """
         own, objects = self._on
         count = len(self.truth)
@@ -556,7 +561,7 @@ class Agreement:
 
     @property
     def _on(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The category and the object of each detection of the sample that lies on one."""
+        """The category and the object of each sampled detection that lies on an object."""
         on = self.best.overlap >= 0.5
         return self.found.table.categories.codes[self.rows[on]].astype(np.int64), self.best.object[on]
 
@@ -575,7 +580,7 @@ class Counts:
 
     @cached_property
     def best(self) -> NDArray[np.int64]:
-        """The column of the largest count of each row, the first of several; 0 where a row has none."""
+        """The column of the largest count of each row, the first of equal ones; 0 for an empty row."""
         rows, columns = np.divmod(self._keys, max(self.shape[1], 1))
         order = np.lexsort((columns, -self._counts, rows))
         first = order[np.unique(rows[order], return_index=True)[1]]
@@ -584,7 +589,7 @@ class Counts:
         return out
 
     def at(self, rows: ArrayLike, columns: ArrayLike) -> NDArray[np.int64]:
-        """Return the counts at some places; 0 for a column below 0."""
+        """Return the counts at `rows` and `columns`; 0 for a negative column."""
         columns = np.asarray(columns)
         keys = np.asarray(rows) * max(self.shape[1], 1) + columns
         place = locate(keys.ravel(), self._keys).reshape(keys.shape)

@@ -1,8 +1,8 @@
 """Checks of boxes: whether they are written as they are read, lie on their images, and are not repeated.
 
-A cause is detected in up to three ways: by the shapes of the same records (a mask has a box), by the other side
-(detections that lie on nothing would lie on objects), and by the edges of images. What a cause explains is not reported
-again.
+A cause is detected in up to three ways: by the shapes of the same records (a mask has a bounding box), by the other side
+(detections that overlap no object would overlap one), and by the edges of images. Findings explained by a cause are
+suppressed.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from detmap.data.tables import Detections, GroundTruth
 from detmap.shapes import Boxes
 from detmap.shapes.kinds import BOXES
 
-#: Pixels by which a box of ground truth may exceed its image: some tools count pixels from 1, and include the last one.
+#: Maximum number of pixels by which a box of ground truth may exceed its image: some tools count pixels from 1 and
+#: include the last one.
 _ROUNDING = 1.5
 
-#: Share of a detection's box that may lie outside of the image: few detectors clip their boxes.
+#: Maximum share of a detection's area that may lie outside of the image: few detectors clip their boxes.
 _UNCLIPPED = 0.25
 
-#: Causes that explain boxes outside of images, without a size, or inverted.
+#: Codes of causes that explain boxes that lie outside of images, have no area, or are inverted.
 _CAUSES = (*CHANGES, "sizes_as_corners", "scaled_boxes", "turned_boxes", "shifted_boxes", "image_sizes_swapped")
 
-#: Minimum number of boxes, or images, for a finding rather than an accident.
+#: Minimum number of boxes or images for a finding.
 _FEWEST = 3
 
 
@@ -93,7 +94,9 @@ def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "", wor
 
 
 def _normalised(facts: Facts, side: Side) -> Array | None:
-    """Return which boxes lie within 0 to 1 although the image, or most other boxes, are larger."""
+    """Mask of the boxes that lie within 0 to 1 although the image or most other boxes are larger, shape (n,); None if
+    there are too few.
+    """
     x, y, w, h = side.columns
     within: NDArray[np.bool_] = side.sized & (w <= 1.0) & (h <= 1.0)
     if not within.any():
@@ -106,14 +109,14 @@ def _normalised(facts: Facts, side: Side) -> Array | None:
             return None  # both sides are normalised, so they agree
         return within
     within &= (x >= 0) & (x <= 1.0) & (y >= 0) & (y <= 1.0)
-    # A box of less than a pixel in the corner of an image is an accident; several are not.
+    # A single box smaller than a pixel in the corner of an image is probably an accident; several are not.
     within &= large | ~known
     fractions = (side.boxes[within] % 1 != 0).any(axis=1)
     return within if np.count_nonzero(fractions) >= _FEWEST else None
 
 
 def _by_shapes(side: Side) -> tuple[str, Array] | None:
-    """Return the finding where boxes are not those of the masks of their records, but would be under another reading."""
+    """Return the code and the mask of boxes that are their masks' bounding boxes only under another reading."""
     if side.drawn is None:
         return None
     _, masks = side.drawn
@@ -134,9 +137,9 @@ def _by_shapes(side: Side) -> tuple[str, Array] | None:
 
 
 def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
-    """Boxes that exceed their images by far, and would not under another reading."""
-    # Boxes of a smaller image, or in another format of it, do so as well: the other side, if there is one, must confirm
-    # it.
+    """Yield findings of boxes that far exceed their images, but would not under another reading."""
+    # Boxes of a smaller image or in another format can also fit by chance, so the other side, if there is one, must
+    # confirm the reading.
     boxes, sizes = side.boxes, side.sizes
     column = side.table.shapes[BOXES]
     in_corners = isinstance(column, Boxes) and not column.sizes
@@ -162,7 +165,7 @@ def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
     if change is None or code == "axes_swapped":
         yield from _turned(facts, side, far, fits)
         return
-    # If the boxes within images fit the other reading as well, all are written so; else only those outside.
+    # If the boxes within images also fit the other reading, it applies to all boxes; otherwise only to those outside.
     rows = fits if np.count_nonzero(fits) > 0.98 * fits.size and at.size >= 0.02 * fits.size else far & fits
     if facts.agreement is None or facts.agreement.borne_out(side, np.flatnonzero(rows), change):
         yield _cause(facts, side, code, rows)
@@ -178,7 +181,7 @@ _EDGES: dict[str, Change | None] = {
 
 
 def _fits(change: Change | None, boxes: Array, sizes: Array) -> NDArray[np.bool_]:
-    """Return which boxes have a size and lie on their image under another reading."""
+    """Mask of the boxes that have an area and lie on their image under another reading, shape (n,)."""
     if change is None:
         sizes = sizes[:, ::-1]
     else:
@@ -199,7 +202,7 @@ def _rather(far: Array, fits: Array, sizes: Array, code: str) -> bool:
 
 
 def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Finding]:
-    """Boxes that fit if x and y are swapped: decide whether the boxes are wrong, or the image's size in the ground truth."""
+    """Yield findings of boxes that fit if x and y are swapped: either the boxes or the image sizes are wrong."""
     images = np.unique(side.image[far])
     other = facts.found if side is facts.truth else facts.truth
     of_image = True
@@ -228,7 +231,7 @@ def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Findi
 
 
 def _areas_of_corners(table: GroundTruth, boxes: Array) -> Array | None:
-    """Return which objects have the area that their numbers would give as two corners."""
+    """Mask of the objects whose area is that of their four numbers taken as two corners; None if there are too few."""
     corner = np.maximum(boxes[:, 2] - boxes[:, 0], 0) * np.maximum(boxes[:, 3] - boxes[:, 1], 0)
     plain = boxes[:, 2] * boxes[:, 3]
     close = (corner > 0) & (np.abs(table.areas - corner) <= 0.001 * corner) & (np.abs(plain - corner) > 0.01 * corner)
@@ -239,7 +242,7 @@ def _areas_of_corners(table: GroundTruth, boxes: Array) -> Array | None:
 
 
 def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
-    """Boxes without a size, with a negative one, or outside of their image."""
+    """Yield findings of boxes without an area, with a negative width or height, or outside of their image."""
     _, _, width, height = side.columns
     inverted = np.asarray((width < 0) | (height < 0))
     if inverted.any() and not facts.caused(side.role, *_CAUSES):
@@ -265,7 +268,7 @@ def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
 
 
 def _sizes(facts: Facts) -> Iterator[Finding]:
-    """Images without height and width, where other images or no images have them."""
+    """Yield findings of images without height and width, if only some or no images have them."""
     known = facts.truth.on.images.sizes
     count = facts.truth.on.images.ids.size
     without = np.ones(count, np.bool_) if known is None else ~(known > 0).all(axis=1)
@@ -284,7 +287,7 @@ def marks(*columns: Array) -> NDArray[np.uint64]:
 
 
 def duplicates(*columns: Array) -> NDArray[np.bool_]:
-    """Return which rows repeat an earlier one in all columns."""
+    """Mask of the rows that equal an earlier row in all columns, shape (n,)."""
     mixed = marks(*columns)
     out = np.zeros(mixed.size, np.bool_)
     ascending = np.sort(mixed)
@@ -296,7 +299,7 @@ def duplicates(*columns: Array) -> NDArray[np.bool_]:
 
 
 def _duplicates(side: Side) -> Iterator[Finding]:
-    """Records of one image and category with the same box; of objects also with nearly the same."""
+    """Yield findings of records of one image and category with the same box; for objects also with nearly the same box."""
     if len(side) < 2:
         return
     category = side.table.categories.codes
@@ -317,7 +320,7 @@ def _duplicates(side: Side) -> Iterator[Finding]:
 
 
 def _close(side: Side, most: int = 2_000_000) -> NDArray[np.bool_]:
-    """Return which objects overlap an earlier one of their image and category by at least 0.95."""
+    """Mask of the objects whose IoU with an earlier object of their image and category is at least 0.95, shape (n,)."""
     codes = side.table.images.codes.astype(np.int64) * side.table.categories.ids.size + side.table.categories.codes
     rows = np.flatnonzero(~side.crowd & (side.boxes[:, 2:] > 0).all(axis=1))
     # Compare neighbours by left edge within an image and category: boxes with so large an overlap are close in this
@@ -341,7 +344,7 @@ def _close(side: Side, most: int = 2_000_000) -> NDArray[np.bool_]:
 
 
 def _areas(side: Side) -> Iterator[Finding]:
-    """Areas that differ from both the box's and the mask's."""
+    """Yield findings of areas that are neither the box's nor the mask's."""
     table = side.table
     assert isinstance(table, GroundTruth)
     if not len(table) or table.notices.get("missing_area", 0) == len(table):
@@ -368,7 +371,7 @@ def _areas(side: Side) -> Iterator[Finding]:
 
 
 def _crowds(facts: Facts) -> Iterator[Finding]:
-    """Crowds that look like single objects: by their outline, their size, or a detection that only fits them."""
+    """Yield findings of crowds that resemble single objects: by outline, by size, or by a detection that matches them."""
     side = facts.truth
     table = side.table
     assert isinstance(table, GroundTruth)
@@ -417,7 +420,7 @@ def _medians(codes: Array, values: Array, count: int) -> NDArray[np.float64]:
 
 
 def _fitted(facts: Facts) -> NDArray[np.bool_]:
-    """Return which crowds are matched by a confident detection of their category as an object would be."""
+    """Mask of the crowds that a confident detection of their category matches like an object, shape (n,)."""
     assert facts.found is not None
     assert facts.agreement is not None
     truth = facts.truth

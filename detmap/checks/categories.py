@@ -21,36 +21,38 @@ from detmap.checks.rates import CHANCE, tail
 
 Array = NDArray[Any]
 
-#: Ratio of an odd category's share to that of the others. In the clean scenes of ``tests/planting/scenes.py`` the
-#: largest ratio is below it in 99 of 100.
+#: Minimum ratio of a category's share to the share of the other categories. In 99 of 100 clean scenes of
+#: ``tests/planting/scenes.py`` the largest ratio is smaller.
 TIMES = 3.0
 
-#: Minimum share of a category's objects on images without detections of it.
+#: Minimum share of a category's objects that are on images without detections of the category.
 LOST = 0.3
 
-#: Minimum ratio of `LOST` shares of the larger half of the objects to the smaller half: defects do not depend on size.
+#: Minimum ratio of the share of lost objects in the larger half of the objects to that in the smaller half: defects do
+#: not depend on size.
 EVEN = 0.6
 
-#: Minimum share of the objects, on images with detections of their category, that none of them finds.
+#: Minimum share of missed objects among the objects on images with detections of their category.
 MISSED = 0.7
 
-#: Minimum share of the best quarter of the confident detections that lie on nothing: for one category, and for all.
+#: Minimum share of the best quarter of the confident detections that overlap no object: of one category, and of all.
 UNLABELLED, ALONE = 0.06, 0.06
 
-#: Minimum ratio of that share to the share in the lower half of the confident detections: for one category, and for
-#: all.
+#: Minimum ratio of this share in the best quarter to the share in the lower half of the confident detections: of one
+#: category, and of all.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
-#: Minimum share of a category's objects, or of another's detections, that are mixed.
+#: Minimum number of mixed-up objects of two categories, as a share of the objects of the one or the detections of the
+#: other, whichever are fewer.
 MIXED = 0.1
 
-#: Minimum share of all objects that are detected as other categories with high scores.
+#: Minimum share of the objects detected with high scores whose detection has another category.
 WRONG = 0.06
 
-#: Minimum share of a category's confident detections that overlap a better one: of one category, and of all.
+#: Minimum share of the confident detections that overlap a better one too much: of one category, and of all.
 TWINS, ALL_TWINS = 0.08, 0.2
 
-#: Minimum number of records of a finding about a category.
+#: Minimum number of records for a finding about a category.
 FEWEST = 10
 
 
@@ -63,7 +65,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield from _lost(facts, evidence)
     if not facts.caused(
         "detections", "piled_scores", "score_gap", "cut_boxes"
-    ):  # what scores or pieces of boxes explain
+    ):  # these causes explain high-scoring detections on no object
         yield from _unlabelled(facts, evidence)
     if not facts.caused("detections", "classes_disagree"):
         yield from _mixed(facts, evidence)
@@ -71,7 +73,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _unknown(facts: Facts, image: Array, label: Array) -> NDArray[np.bool_]:
-    """Return which records lie outside of the parts already found to be odd."""
+    """Mask of the records outside of the parts already reported, shape (n,)."""
     out = np.ones(image.size, np.bool_)
     for images, of in facts.parts:
         out &= ~(images[image] & ((label == of) if of is not None else True))
@@ -79,19 +81,19 @@ def _unknown(facts: Facts, image: Array, label: Array) -> NDArray[np.bool_]:
 
 
 def _others(count: Array, total: Array) -> NDArray[np.float64]:
-    """Return the share of each category expected from the rate of all others."""
+    """Return for each category the rate of all other categories, with one pseudo-record of each outcome."""
     rest, among = count.sum() - count, total.sum() - total
     return np.asarray((rest + 1) / (among + 2))
 
 
 def _beyond(count: int, total: int, rate: float, looks: int) -> bool:
-    """Return whether a share is far above that of others, and more than by chance."""
+    """Return whether ``count / total`` is far above the rate of the other categories and not explained by chance."""
     enough = count >= FEWEST and count >= TIMES * rate * total
     return enough and tail(count, 1.5 * rate * total + 1) * max(looks, 1) < CHANCE
 
 
 def _lost(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Categories with many objects on images without any detection of it, independently of their size."""
+    """Yield findings of categories with many objects, of all sizes, on images without detections of the category."""
     count = evidence.classes
     if count < 2:
         return
@@ -121,7 +123,7 @@ def _lost(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _missed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Categories whose detections find hardly any object on their images."""
+    """Yield findings of categories whose detections find hardly any object on the same images."""
     count = evidence.classes
     label = evidence.object_label
     at = np.flatnonzero(evidence.seen & (evidence.held > 0) & _unknown(facts, evidence.object_image, label))
@@ -138,12 +140,12 @@ def _missed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Categories, or all, whose best detections lie on nothing far more often than those of others."""
+    """Yield findings of categories, or of all, whose best detections overlap no object unusually often."""
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = _unknown(facts, image, label) & evidence.sure_looked_at[image]
     top, low = known & (evidence.sure_rank < 0.25), known & (evidence.sure_rank >= 0.5)
-    # Equal scores have no best ones: nothing is reported where the best quarter is tied with the lower half.
+    # With tied scores the best quarter is arbitrary: a category where it is tied with the lower half is skipped.
     scores = evidence.scores[evidence.sure]
     least, most = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(least, label[top], scores[top])
@@ -181,7 +183,7 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Pairs of categories where objects of one are detected as the other with high scores."""
+    """Yield findings of pairs of categories where objects of one are detected as the other with high scores."""
     count = evidence.classes
     if count < 2:
         return
@@ -226,7 +228,7 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _unsuppressed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Categories, or all, whose confident detections overlap better ones."""
+    """Yield findings of categories, or of all, whose confident detections overlap better ones."""
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = _unknown(facts, image, label)

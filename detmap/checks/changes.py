@@ -47,7 +47,7 @@ def swapped_axes(boxes: Array, sizes: Array) -> Array:
 
 
 def swapped_corner(boxes: Array, sizes: Array) -> Array:
-    """Return boxes whose x and y are swapped, and not width and height."""
+    """Return boxes whose x and y are swapped, but not width and height."""
     return boxes[:, [1, 0, 2, 3]]
 
 
@@ -89,7 +89,7 @@ def scaled(boxes: Array, factor: Array | float, padding: Array | float = 0.0) ->
     return np.concatenate([(boxes[:, :2] - padding) * factor, boxes[:, 2:] * factor], axis=1)
 
 
-#: For each code about wrong boxes, the functions that undo it, on either side.
+#: For each code about wrong boxes, the functions that undo the defect, for either side.
 CHANGES: dict[str, tuple[Change, ...]] = {
     "corners_as_sizes": (as_corners, as_corners_of_rows),
     "centres_as_corners": (as_centres,),

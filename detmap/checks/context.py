@@ -14,15 +14,15 @@ from detmap.checks.evidence import Evidence, evidence_of
 from detmap.checks.inputs import Side
 from detmap.data.tables import Detections
 
-#: Causes with which objects and detections can be compared all the same.
+#: Codes of causes that do not prevent comparing objects and detections.
 _BESIDE = {"classes_disagree", "sizes_cut", "category_cap", "piled_scores", "score_gap", "cut_boxes"}
 
 
 @dataclass(eq=False)
 class Facts:
-    """What is checked."""
+    """Input of all checks, and the causes found so far."""
 
-    #: The ground truth; with `schema` only its images and categories.
+    #: The ground truth; with `schema` only its images and categories are checked.
     truth: Side
     #: The detections.
     found: Side | None = None
@@ -32,12 +32,12 @@ class Facts:
     train: Side | None = None
     #: Pairs of role and code of findings that explain others.
     causes: set[tuple[str, str]] = field(default_factory=set)
-    #: Images and category (None: all) of parts found to be unlike the rest, which explain other findings.
+    #: Mask of images and category (None: all) of each part found to differ from the rest; parts explain other findings.
     parts: list[tuple[NDArray[np.bool_], int | None]] = field(default_factory=list)
 
     @property
     def sides(self) -> Iterator[Side]:
-        """The sides that there are."""
+        """The given sides, ground truth first."""
         yield self.truth
         if self.found is not None:
             yield self.found

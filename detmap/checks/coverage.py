@@ -42,7 +42,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _nothing(facts: Facts) -> Iterator[Finding]:
-    """Sides without records, though none was left aside; and ground truth without images."""
+    """Yield findings of sides without records, although no record was refused, and of ground truth without images."""
     images = facts.truth.on.images.ids.size
     if not images:
         yield found("no_images", 0, "image")
@@ -55,7 +55,7 @@ def _nothing(facts: Facts) -> Iterator[Finding]:
 
 
 def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64]) -> Iterator[Finding]:
-    """Images without detections: as many as expected by chance, or more."""
+    """Yield a finding of images without detections, as expected by chance or more."""
     there = np.ones(objects.size, np.bool_) if facts.schema else objects > 0
     empty = there & (detections == 0)
     count = int(np.count_nonzero(empty))
@@ -69,7 +69,7 @@ def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int6
 
 
 def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64], there: NDArray[np.bool_]) -> str:
-    """Return the evidence that images without detections are a lost part, "" if chance may explain them."""
+    """Return the evidence, in words, that images without detections are a lost part; "" if chance explains them."""
     empty = there & (detections == 0)
     count, others = int(np.count_nonzero(empty)), there & ~empty
     expected = float(np.count_nonzero(there) * chance_of_none(detections[others]))
@@ -83,7 +83,7 @@ def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64
     if together >= 5 and runs < 1e-4:
         return f"{together:,} of them follow one another in the order of ids; {runs:.1g} such runs would be expected"
     if not facts.schema:
-        # By chance, images without detections hold few objects; a lost part holds as many as other images.
+        # Images that have no detections by chance hold few objects; those of a lost part hold as many as other images.
         inside, outside = float(np.median(objects[empty])), float(np.median(objects[others]))
         if inside >= outside > 2 and count >= max(5, 2 * expected):
             return f"{chance}, and they hold as many objects as these, in the median {inside:g} and {outside:g}"
@@ -116,13 +116,13 @@ def chance_of_none(counts: NDArray[np.int64]) -> float:
 
 
 def _longest(flags: NDArray[np.bool_]) -> int:
-    """Return the length of the longest run of flags that are set."""
+    """Return the length of the longest run of set flags."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
     return int((edges[1::2] - edges[::2]).max()) if edges.size else 0
 
 
 def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator[Finding]:
-    """Images with the same, maximum number of detections, more than chance explains."""
+    """Yield a finding if more images have the maximum number of detections than chance explains."""
     table = facts.detections
     cells = side.image * table.categories.ids.size + table.categories.codes
     cells = cells[side.image >= 0]
@@ -137,7 +137,7 @@ def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator
     at = np.flatnonzero(detections == most)
     near = [int(np.count_nonzero(detections == most - step)) for step in (1, 2, 3)]
     some = int(np.count_nonzero(detections))
-    # Counts below the limit are distributed as usual; those that would exceed it pile up at it.
+    # A limit leaves counts below it unchanged; counts that would exceed it accumulate at the limit.
     if at.size >= 3 and at.size > 3 and tail(at.size, 1.5 * max(near) + 1) < 1e-3 and at.size >= 0.01 * some:
         ids = facts.truth.on.images.ids[at][:10].tolist()
         yield found("cap_reached", at.size, "image", records=ids, named="image", more=f"{most:,}")

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from detmap.checks.context import Facts
 from detmap.checks.inputs import Side
 
-#: Number of bars of a plot.
+#: Number of bars in a plot.
 BARS = 16
 
-#: Maximum magnitude of plotted values: differences of larger ones could be infinite.
+#: Maximum magnitude of plotted values: differences between larger values could be infinite.
 _FARTHEST = 1e100
 
 _BLOCKS = "▁▂▃▄▅▆▇█"

@@ -1,7 +1,7 @@
 """Matches and misses of all records, which `parts`, `groups` and `limits` compare.
 
-Crowds are no objects here. Detections are *confident* if they rank among the first n of their category, where n is its
-number of objects: a cut that does not depend on the scale of scores.
+Crowds do not count as objects here. Detections are *confident* if they rank among the first n of their category, where n
+is its number of objects. This criterion does not depend on the scale of scores.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from detmap.data.tables import Detections
 
 Array = NDArray[Any]
 
-#: Least IoU of a detection that finds an object: the lowest threshold of COCO and VOC.
+#: Minimum IoU at which a detection finds an object: the lowest threshold of COCO and VOC.
 FOUND = 0.5
 
-#: Maximum IoU of a detection that lies on nothing: by chance IoU rarely reaches 0.5, but 0.1 where objects are near.
+#: IoU with every object below which a detection lies on no object: between neighbours 0.1 is reached by chance.
 NOTHING = 0.2
 
-#: Maximum number of pairs of boxes compared at once, and in total; beyond it a random part of the images is compared.
+#: Maximum number of pairs of boxes compared at once, and in total; if there are more, a random subset of the images is
+#: compared.
 _AT_ONCE, PAIRS = 250_000, 3_000_000
 
-#: Objects of which the next image is looked at.
+#: Maximum number of objects compared with those of later images.
 SAMPLE = 20_000
 
-#: Most parts that a grouping may have: folders of one image each say nothing.
+#: Maximum number of parts of a grouping: folders with one image each are not informative.
 _GROUPS = 40
 
 
@@ -43,7 +44,7 @@ def best_of_pairs(
 ) -> tuple[Array, Array]:
     """Return for each box the largest IoU with the others in its range, and their index (-1: none).
 
-    `touched`: flags of the others, set for those that some box overlaps by `FOUND`.
+    `touched` is a mask of the others, in which those with an IoU of at least `FOUND` with any box are set.
     """
     held = np.maximum(stops - starts, 0)
     best, which = np.zeros(len(one)), np.full(len(one), -1)
@@ -69,7 +70,9 @@ def best_of_pairs(
 
 
 def _with_earlier(cell: Array, boxes: Array, label: Array | None = None) -> NDArray[np.float64]:
-    """Return the largest IoU of each box with an earlier one of its cell, 0 where that has its label; cells ascend."""
+    """Return the largest IoU of each box with an earlier box of its cell, 0 if that box has the same label; `cell` must
+    ascend.
+    """
     starts = np.searchsorted(cell, cell)
     stops = np.arange(cell.size)
     chosen = np.flatnonzero(np.cumsum(stops - starts) <= PAIRS)
@@ -86,7 +89,7 @@ class Evidence:
 
     truth: Side
     found: Side
-    #: Scores, negated where they are upside down.
+    #: Scores, negated if they are inverted.
     scores: NDArray[np.float64]
 
     # ------------------------------------------------------------------------------------------------------------------
@@ -104,7 +107,7 @@ class Evidence:
 
     @cached_property
     def label(self) -> NDArray[np.int64]:
-        """The category of each detection as an index among those of the ground truth, -1 where it has none."""
+        """Index of each detection's category among the categories of the ground truth, -1 if it is unknown."""
         table = self.found.table.categories
         return np.asarray(locate(table.ids, self.truth.table.categories.ids)[table.codes], np.int64)
 
@@ -113,7 +116,7 @@ class Evidence:
 
     @cached_property
     def objects(self) -> NDArray[np.int64]:
-        """Rows of the objects, ascending by image and category."""
+        """Rows of the objects, sorted by image and category."""
         good = ~self.truth.crowd & self.truth.sized & ~self.truth.constant
         rows = np.flatnonzero(good)
         cell = self._cell(self.truth.image[rows], self.truth.table.categories.codes[rows])
@@ -168,7 +171,9 @@ class Evidence:
 
     @cached_property
     def _own(self) -> tuple[Array, Array, Array, Array]:
-        """Rows of detections in a cell with objects, their best object there with its IoU, and the objects found."""
+        """For detections in cells with objects: their rows, the best object of the cell and its IoU; and a mask of the
+        objects found.
+        """
         starts = np.searchsorted(self.object_cell, self.cell)
         inside = starts < self.object_cell.size
         inside[inside] = self.object_cell[starts[inside]] == self.cell[inside]
@@ -182,7 +187,7 @@ class Evidence:
         return self.detections[rows], which, best, found
 
     def _thinned(self, image: Array, held: Array) -> NDArray[np.bool_]:
-        """Return the rows to compare: those of random images, within the limit of pairs."""
+        """Mask of the rows to compare: all, or those of random images if there are more than `PAIRS` pairs."""
         pairs = np.bincount(image, held, self.images) if image.size else np.zeros(self.images)
         if pairs.sum() <= PAIRS:
             return np.ones(image.size, np.bool_)
@@ -194,12 +199,14 @@ class Evidence:
 
     @cached_property
     def looked_at(self) -> NDArray[np.bool_]:
-        """Which images are compared: all, unless there are too many pairs."""
+        """Mask of the images that are compared, shape (images,): all, unless there are too many pairs."""
         return np.ones(self.images, np.bool_)
 
     @cached_property
     def matched(self) -> tuple[Array, Array]:
-        """For each object the largest IoU with a detection of its category, and the best score among those that find it."""
+        """For each object the largest IoU with a detection of its category, and the best score of a detection that finds
+        it.
+        """
         rows, which, best, _ = self._own
         overlap, score = np.zeros(self.objects.size), np.full(self.objects.size, -np.inf)
         some = which >= 0
@@ -210,12 +217,12 @@ class Evidence:
 
     @cached_property
     def hit(self) -> NDArray[np.bool_]:
-        """Which objects are found by a detection of their category."""
+        """Mask of the objects that a detection of their category finds, shape (objects,)."""
         return np.asarray(self._own[3])
 
     @cached_property
     def finders(self) -> tuple[Array, Array]:
-        """Rows of the detections that find an object of their category, the best for each object, and these objects."""
+        """Row of the best-scoring detection that finds each object of its category, and indices of the objects found."""
         rows, which, best, _ = self._own
         some = np.flatnonzero((which >= 0) & (best >= FOUND))
         order = some[np.lexsort((-self.scores[rows[some]], which[some]))]
@@ -224,7 +231,7 @@ class Evidence:
 
     @cached_property
     def seen(self) -> NDArray[np.bool_]:
-        """Which objects are on a compared image."""
+        """Mask of the objects on compared images, shape (objects,)."""
         _ = self._own
         return np.asarray(self.looked_at[self.object_image])
 
@@ -254,7 +261,7 @@ class Evidence:
 
     @cached_property
     def _any(self) -> tuple[Array, Array]:
-        """For each confident detection the largest IoU with an object of any category, and that object, -1 for none."""
+        """For each confident detection the largest IoU with an object of any category, and the object (-1: none)."""
         image = self.found.image[self.sure]
         starts = np.searchsorted(self.object_image, image)
         stops = np.searchsorted(self.object_image, image, "right")
@@ -276,7 +283,7 @@ class Evidence:
 
     @cached_property
     def sure_looked_at(self) -> NDArray[np.bool_]:
-        """Which images are compared across categories."""
+        """Mask of the images that are compared across categories, shape (images,)."""
         return np.ones(self.images, np.bool_)
 
     @property
@@ -286,12 +293,12 @@ class Evidence:
 
     @property
     def nearest(self) -> NDArray[np.int64]:
-        """The object with that IoU as a place in `objects`, -1 for none."""
+        """The object with the IoU `near` of each confident detection, as an index into `objects` (-1: none)."""
         return np.asarray(self._any[1])
 
     @cached_property
     def alone(self) -> NDArray[np.bool_]:
-        """Which confident detections lie on nothing: neither an object nor a crowd."""
+        """Mask of the confident detections that lie neither on an object nor on a crowd."""
         _ = self._any
         image = self.found.image[self.sure]
         out = (self.near < NOTHING) & self.sure_looked_at[image]
@@ -301,7 +308,7 @@ class Evidence:
         return np.asarray(out)
 
     def _on_crowds(self, image: Array, crowds: Array) -> NDArray[np.bool_]:
-        """Return which confident detections have a fifth of their area on a crowd."""
+        """Mask of the confident detections that have at least the share `NOTHING` of their area on one crowd."""
         out = np.zeros(image.size, np.bool_)
         of = self.truth.image[crowds]
         for at in np.flatnonzero(np.isin(image, of)).tolist():
@@ -314,7 +321,7 @@ class Evidence:
 
     @cached_property
     def taken_for(self) -> tuple[Array, Array]:
-        """For each object the category of the best confident detection that lies on it, -1 for none, and that detection."""
+        """For each object the category of the best confident detection on it, and the detection's index (-1: none)."""
         on = np.flatnonzero((self.near >= FOUND) & (self.nearest >= 0))
         order = on[np.lexsort((self.sure_rank[on], self.nearest[on]))]
         first = order[np.unique(self.nearest[order], return_index=True)[1]] if order.size else order
@@ -325,7 +332,7 @@ class Evidence:
 
     @cached_property
     def between_detections(self) -> NDArray[np.float64]:
-        """The largest IoU of each confident detection with a better one of its image and category."""
+        """The largest IoU of each confident detection with a better detection of its image and category."""
         cell = self._cell(self.found.image[self.sure], self.label[self.sure])
         order = np.argsort(cell, kind="stable")  # by descending score within a cell
         out = np.zeros(order.size)
@@ -334,15 +341,15 @@ class Evidence:
 
     @property
     def twins(self) -> NDArray[np.bool_]:
-        """Which confident detections overlap a better one of their image and category by more than suppression allows.
-        Equal boxes are excluded: they are another finding.
+        """Mask of the confident detections whose IoU with a better one of their image and category is at least
+        `SUPPRESSED`. Equal boxes are excluded because they have their own finding.
         """
         return np.asarray((self.between_detections >= SUPPRESSED) & (self.between_detections < 0.9999))
 
     @cached_property
     def between_any(self) -> tuple[Array, Array]:
-        """The largest IoU of each confident detection, and of each object, with an earlier one of its image of another
-        category; without any of one category that overlap each other by more.
+        """The largest IoU of each confident detection with an earlier confident detection of its image, of any category;
+        and of each object with an earlier object of its image, 0 if that has the same category.
         """
         none = np.zeros(0)
         if self.classes < 2:
@@ -354,10 +361,11 @@ class Evidence:
 
     @cached_property
     def frames(self) -> float:
-        """For how many images in a row an object stays where it is: 1 for photographs, the length of tracks for videos.
+        """Expected number of consecutive images on which an object stays in place: 1 for photographs, the length of tracks
+        for videos.
 
-        Images whose objects are those of the one before say the same again. It is measured by the share of the objects that
-        overlap one of their category on the next image, less that on the tenth one after it.
+        Such images are not independent evidence. The estimate uses the share of objects that overlap one of their category
+        on the next image, minus the share for the tenth image after.
         """
         stays = [self._stays(step) for step in (1, 10)]
         share = max(stays[0] - stays[1], 0.0) if stays[0] > 2 * stays[1] else 0.0
@@ -365,7 +373,9 @@ class Evidence:
         return 1 / (1 - min(share, 0.98))
 
     def _stays(self, step: int) -> float:
-        """Return the share of the objects that overlap one of their category so many images later by half."""
+        """Return the share of the objects whose IoU with an object of their category `step` images later is at least
+        `FOUND`.
+        """
         if self.images <= step or not self.objects.size:
             return 0.0
         later = self.object_cell + step * max(self.classes, 1)
@@ -400,7 +410,7 @@ class Evidence:
         return Division(on.ids, orders, groupings)
 
     def _other_orders(self) -> list[tuple[str, NDArray[np.int64]]]:
-        """Return orders of images besides that of their ids: in the list, by name, and by the file of detections."""
+        """Return orders of images other than by id: in the list of images, by name, and by first record in either file."""
         on = self.truth.on.images
         out = []
         inspected = self.truth.inspected
@@ -417,7 +427,7 @@ class Evidence:
             first = np.full(self.images, images.size)
             np.minimum.at(first, images, np.arange(images.size))
             runs = np.count_nonzero(np.diff(images) != 0) + 1
-            if runs <= 1.02 * np.unique(images).size:  # else an image's first record says where its best one stands
+            if runs <= 1.02 * np.unique(images).size:  # otherwise records are sorted by score, not by image
                 there = first < images.size  # images without records stand behind the one before
                 filled = np.maximum.accumulate(np.where(there, np.arange(self.images), -1))
                 key = np.where(filled >= 0, first[np.maximum(filled, 0)], -1)
@@ -425,12 +435,12 @@ class Evidence:
         return out
 
 
-#: Minimum IoU of two detections that suppression would not leave: common thresholds are 0.45 to 0.7.
+#: Minimum IoU of two detections that non-maximum suppression would not have kept: common thresholds are 0.45 to 0.7.
 SUPPRESSED = 0.75
 
 
 def _grouped(says: str, values: list[str]) -> list[Grouping]:
-    """Return the grouping by some values, or none if there are too few or too many distinct ones."""
+    """Return the grouping of images by their values in a list; an empty list for too few or too many distinct values."""
     names = sorted(set(values))
     if not 2 <= len(names) <= _GROUPS:
         return []
@@ -439,7 +449,7 @@ def _grouped(says: str, values: list[str]) -> list[Grouping]:
 
 
 def evidence_of(truth: Side, found: Side, upside_down: bool) -> Evidence:
-    """Return the evidence of two sides."""
+    """Return the evidence of two sides; scores are negated if they are inverted."""
     assert isinstance(found.table, Detections)
     scores = found.table.scores
     return Evidence(truth, found, -scores if upside_down else scores)

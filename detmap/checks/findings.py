@@ -9,7 +9,7 @@ from typing import Any
 from detmap.checks.codes import CODES, Severity
 from detmap.errors import shorten
 
-#: Maximum number of records that a finding names.
+#: Maximum number of records named by a finding.
 NAMED = 10
 
 

@@ -21,10 +21,10 @@ from detmap.formats.file_names import resolve_images, stem
 #: Codes of findings about ids of images.
 CAUSES = ("image_ids_shifted", "image_ids_positions", "image_ids_rotated", "image_ids_type", "image_ids_names")
 
-#: Minimum number of ids for an explanation of all.
+#: Minimum number of ids for an explanation that covers all of them.
 _FEWEST = 3
 
-#: Minimum number of equal boxes for two images to be the same.
+#: Minimum number of equal boxes for two images to be considered the same.
 _SHARED = 3
 
 
@@ -49,7 +49,7 @@ def _unmatched(facts: Facts, side: Side) -> Iterator[Finding]:
     elif unknown:
         counts = np.bincount(table.images.codes, minlength=strange.size)
         held = dict(zip(table.images.ids[strange].tolist(), counts[strange].tolist(), strict=True))
-        # If boxes could be compared, the agreement would have found shifted ids.
+        # If `facts.agreement` exists, the boxes were compared and shifted ids would have been found there.
         alone = (
             by_ids_alone(table.images.ids, facts.truth.on.images.ids, "image_ids") if facts.agreement is None else None
         )
@@ -69,7 +69,7 @@ def _unmatched(facts: Facts, side: Side) -> Iterator[Finding]:
 
 
 def _strange(table: Detections | GroundTruth, truth: GroundTruth, named: bool) -> NDArray[np.bool_]:
-    """Return which ids of images the ground truth does not have; with `named` they are looked up by file name."""
+    """Mask of the image ids that the ground truth lacks, shape (ids,); with `named` they are looked up by file name."""
     ids = table.images.ids
     unknown = locate(ids, truth.images.ids) < 0
     if named and ids.dtype.kind == "U" and unknown.any():
@@ -81,9 +81,9 @@ def _strange(table: Detections | GroundTruth, truth: GroundTruth, named: bool) -
 def _other_ids(
     strange: list[Any], count: int, truth: Side, borne_out: Callable[[dict[Any, Any]], bool]
 ) -> tuple[str, str, set[Any]] | None:
-    """Return the finding, its detail, and the ids that it explains; None if most unknown ids stay unexplained."""
-    # One or two of many may fit by chance. No two may map to one image. Numbers in names can come from another data
-    # set, so boxes must confirm them.
+    """Return code and detail of the finding, and the ids that it explains; None if most unknown ids stay unexplained."""
+    # One or two of many ids may fit by chance. No two ids may map to the same image. Numbers in names can come from
+    # another data set, so boxes must confirm them.
     known = truth.on.images.ids.tolist()
     if not strange or not known:
         return None
@@ -114,7 +114,7 @@ def _other_ids(
 
 
 def by_ids_alone(ids: NDArray[Any], known: NDArray[Any], what: str) -> tuple[str, str] | None:
-    """Return the reading under which all ids would be known, if they are not: off by one, or positions."""
+    """Return code and detail of the reading under which all ids would be known: off by one, or positions; else None."""
     if ids.dtype.kind != "i" or known.dtype.kind != "i" or min(ids.size, known.size) < _FEWEST:
         return None
     for shift in (1, -1):
@@ -155,7 +155,7 @@ def _number(value: Any) -> str | None:
 
 
 def _borne_out(facts: Facts, side: Side, table: Detections | GroundTruth, images: dict[Any, Any]) -> bool:
-    """Return whether boxes confirm a mapping of image ids; True where there are none to compare."""
+    """Return whether boxes confirm a mapping of image ids; True if there are no boxes to compare."""
     if facts.agreement is None or table is not side.table:
         return True
     known = facts.truth.on.images.ids
@@ -181,9 +181,9 @@ def _numbered_alike(ids: Sequence[Any]) -> bool:
 def signatures(
     side: Side, fewest: int = _SHARED, more: NDArray[np.uint64] | None = None, rows: NDArray[np.bool_] | None = None
 ) -> NDArray[np.uint64]:
-    """Return a number for each image that images share whose records are the same; 0 where there are fewer than `fewest`.
+    """Return a number for each image, equal for images with equal records; 0 for images with fewer than `fewest`.
 
-    `more`: another column; `rows`: which records count.
+    `more` is a further column to compare; `rows` is a mask of the records that count.
     """
     count = side.on.images.ids.size
     category = side.table.categories.codes.astype(np.uint64)
@@ -212,13 +212,13 @@ def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def clean_name(name: str) -> str:
-    """Return a normalised file name: without ``./`` and the like."""
+    """Return a normalised file name, without parts such as ``./``."""
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
     return "/".join(parts)
 
 
 def _twice(facts: Facts) -> Iterator[Finding]:
-    """Images with the same file name, or with the same objects."""
+    """Yield findings of images with the same file name or the same objects."""
     images = facts.truth.on.images
     again: dict[int, str] = {}
     if images.names is not None:

@@ -38,21 +38,21 @@ class Side:
     role: Role
     #: The records that could be read.
     table: Table
-    #: The record number of each row in the file, shape (n,); None if unknown because records were left aside.
+    #: The record number of each row in the file, shape (n,); None if unknown because records were skipped.
     rows: NDArray[np.int64] | None = None
-    #: Records that could not be read.
+    #: Records refused by reading.
     refused: Sequence[Refused] = ()
-    #: Number of records without a shape of each kind that other records have.
+    #: For each kind of shape, the number of records without it, if other records have it.
     shapeless: Mapping[str, int] = field(default_factory=dict)
     #: Further facts about the file.
     inspected: Inspection | None = None
     #: Number of detections dropped while reading because the ground truth lacks their image.
     unknown: int = 0
-    #: The detections with ids as in the file, where they were converted.
+    #: The detections with ids as in the file; None if ids were not converted.
     raw: Detections | None = None
-    #: Which records have a box that was put on many images, shape (n,).
+    #: Mask of the records whose box is the same on many images, shape (n,).
     constant: NDArray[np.bool_] = field(init=False)
-    #: Of detections: the images that they are on.
+    #: For detections: the ground truth that lists their images.
     truth: GroundTruth | None = None
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Side:
 
     @property
     def unit(self) -> str:
-        """What a record is called."""
+        """Name of a record in messages."""
         return UNITS[self.role]
 
     @property
@@ -78,7 +78,7 @@ class Side:
 
     @cached_property
     def image(self) -> NDArray[np.int64]:
-        """Each record's image as a place among those of the ground truth, -1 where it has none."""
+        """Index of each record's image among the images of the ground truth, -1 if it is unknown."""
         if isinstance(self.table, GroundTruth):
             return self.table.images.codes.astype(np.int64)
         place = locate(self.table.images.ids, self._truth.images.ids)
@@ -86,7 +86,7 @@ class Side:
 
     @cached_property
     def boxes(self) -> NDArray[np.float64]:
-        """x, y, width, height of each record."""
+        """Boxes x, y, width, height of all records, shape (n, 4)."""
         boxes = self.table.shapes[BOXES]
         assert isinstance(boxes, Boxes)
         return as_sizes(boxes)
@@ -98,12 +98,12 @@ class Side:
 
     @cached_property
     def sized(self) -> NDArray[np.bool_]:
-        """Which boxes have a width and a height above 0."""
+        """Mask of the boxes with positive width and height, shape (n,)."""
         return np.asarray((self.columns[2] > 0) & (self.columns[3] > 0))
 
     @cached_property
     def sizes(self) -> NDArray[np.float64]:
-        """Width and height of each record's image, shape (n, 2), infinite where they are not known."""
+        """Width and height of each record's image, shape (n, 2); infinite if unknown."""
         known = self.on.images.sizes
         if known is None:
             return np.full((len(self), 2), np.inf)
@@ -117,18 +117,18 @@ class Side:
 
     @cached_property
     def crowd(self) -> NDArray[np.bool_]:
-        """Which records are crowds."""
+        """Mask of the records that are crowds, shape (n,)."""
         return self.table.crowd if isinstance(self.table, GroundTruth) else np.zeros(len(self), np.bool_)
 
     @cached_property
     def drawn(self) -> tuple[Kind, Any] | None:
-        """The kind and column of shapes made of pixels, if there are any."""
+        """Kind and column of the shapes made of pixels; None if there are none."""
         named = ((KINDS[name], column) for name, column in self.table.shapes.items())
         return next((one for one in named if one[0].image_sizes is not None), None)
 
     @cached_property
     def posed(self) -> tuple[Kind, Any] | None:
-        """The kind and column of shapes made of points, if there are any."""
+        """Kind and column of the shapes made of points; None if there are none."""
         named = ((KINDS[name], column) for name, column in self.table.shapes.items())
         return next((one for one in named if one[0].points is not None), None)
 
@@ -189,7 +189,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_truth(source: Input, iou_type: str | None) -> Side:
-    """Read ground truth, leaving aside what cannot be read; raise `InputError` if nothing can be read."""
+    """Read ground truth, skipping records that are refused; raise `InputError` if none can be read."""
     kinds, shapeless = _kinds(source, iou_type)
     inspected = source.facts()
     refused: Sequence[Refused] = ()
@@ -203,7 +203,7 @@ def read_truth(source: Input, iou_type: str | None) -> Side:
 
 
 def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
-    """Read detections, leaving aside what cannot be read; unknown images are kept."""
+    """Read detections, skipping records that are refused; those on unknown images are kept."""
     form = source.format
     kinds, shapeless = _kinds(source, iou_type)
     refused: Sequence[Refused] = ()
@@ -249,7 +249,7 @@ def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
 
 
 def _kinds(source: Input, iou_type: str | None) -> tuple[list[str], dict[str, int]]:
-    """Return the kinds of shape that all records have, and how many records lack a kind that others have."""
+    """Return the kinds of shape that all records have, and for every other kind the number of records without it."""
     counts = source.kinds() or {}
     total = counts.pop("", 0)
     counts = {kind: count for kind, count in counts.items() if count and KINDS[kind].column_name == kind}
@@ -279,7 +279,7 @@ def _read(source: Input, kinds: Sequence[str], truth: GroundTruth | None = None)
 def _salvaged(
     source: Input, kinds: Sequence[str], others: Iterable[str], truth: GroundTruth | None, error: InputError
 ) -> tuple[Table, NDArray[np.int64] | None, Sequence[Refused]]:
-    """Return what can be read of a file that is refused, where its format can leave records aside."""
+    """Return the readable records of a refused file, if its format allows skipping records."""
     # Where nothing can be, `others` are the kinds of shape that most records have.
     made = source.salvage(kinds, truth)
     if made is not None and not len(made[0]) and others:  # records without boxes of their own

@@ -19,19 +19,19 @@ from detmap.checks.inputs import Side
 from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
 
-#: Causes that leave categories without detections.
+#: Codes of causes that leave categories without detections.
 _IDS = (
     "category_ids_shifted", "category_ids_positions", "category_ids_type", "category_ids_names", "classes_renamed",
     "classes_permuted"
 )  # fmt: skip
 
-#: Causes that concern all categories.
+#: Codes of causes that concern all categories.
 _WHOLE = ("category_ids_shifted", "category_ids_positions")
 
-#: Minimum number of detections on objects to compare classes.
+#: Minimum number of a class's detections on objects for a comparison of classes.
 _FEWEST = 5
 
-#: Probability that classes are taken for others if labels are random.
+#: Maximum probability, under random labels, of the observed confusion for classes to be reported as moved.
 _CHANCE = 1e-4
 
 
@@ -69,7 +69,7 @@ def _plain(name: str) -> str:
 
 
 def _repeated(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
-    """Categories that share a name, or are listed twice."""
+    """Yield findings of categories that share a name or are listed twice."""
     first: dict[str, int] = {}
     again = []
     for place, name in enumerate(truth.categories.names):
@@ -86,7 +86,7 @@ def _repeated(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
 
 
 def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
-    """Categories of detections that the ground truth has under other ids, or does not have."""
+    """Yield findings of categories of detections that the ground truth lacks or has under other ids."""
     table = facts.detections.categories
     counts = np.bincount(table.codes, minlength=table.ids.size)
     own = locate(table.ids, truth.categories.ids)
@@ -140,7 +140,7 @@ def _raw(side: Side) -> Detections | None:
 
 
 def _strange_names(side: Side, truth: GroundTruth, unknown: NDArray[np.bool_]) -> list[Any]:
-    """Return the categories that the ground truth lacks, by the file's names where these are known."""
+    """Return the categories that the ground truth lacks, by their names in the file if known."""
     raw = _raw(side)
     if raw is None:
         return list(side.table.categories.ids[unknown].tolist())
@@ -151,7 +151,7 @@ def _strange_names(side: Side, truth: GroundTruth, unknown: NDArray[np.bool_]) -
 def _written_otherwise(
     side: Side, truth: GroundTruth, unknown: NDArray[np.bool_]
 ) -> tuple[str, str, list[Any] | None] | None:
-    """Return why categories are not among those of the ground truth, and which, if their ids or names explain it."""
+    """Return code, detail and the categories concerned if ids or names written otherwise explain unknown categories."""
     known, called = truth.categories.ids.tolist(), truth.categories.names
     ids = _strange_names(side, truth, unknown) if unknown.any() and known else []
     if not ids:
@@ -177,8 +177,8 @@ def _written_otherwise(
 
 
 def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
-    """Return the categories whose detections lie on objects of one other category, and on few of their own."""
-    # The other category must not have detections of its own there.
+    """Return a mapping from each category whose detections lie on objects of another category, not their own, to it."""
+    # The objects of that category must not have detections of their own category as well.
     if facts.agreement is None:
         return {}
     matrix = facts.agreement.confusion
@@ -188,7 +188,8 @@ def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
     at = np.arange(matrix.shape[0])
     most, right = matrix.at(at, best), matrix.at(at, own)
     moved = (best != own) & (rows >= _FEWEST) & (2 * most >= rows) & (most > 2 * right) & (2 * most >= columns[best])
-    # A single class may be moved by chance or likeness, so its own objects must have few detections too.
+    # A single class may seem moved by chance or because classes look alike. Therefore the class whose objects are hit
+    # must have few detections on them.
     place = {int(code): row for row, code in enumerate(own) if code >= 0}
     for row in np.flatnonzero(moved).tolist():
         other = place.get(int(best[row]))
@@ -198,7 +199,7 @@ def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
 
 
 def _settled(agreement: Agreement | None, own: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which categories have detections on objects of their own."""
+    """Mask of the categories most of whose detections on objects lie on their own, shape (categories,)."""
     assert agreement is not None
     matrix = agreement.confusion
     right = matrix.at(np.arange(own.size), own)
@@ -206,9 +207,9 @@ def _settled(agreement: Agreement | None, own: NDArray[np.int64]) -> NDArray[np.
 
 
 def _beyond_chance(matrix: Counts, moved: NDArray[np.bool_], best: NDArray[np.int64]) -> list[int]:
-    """Return the rows that are moved more often than random labels explain."""
-    # Chernoff's bound on the probability that a row has its count in one column, multiplied by the number of columns
-    # and by the number of ways to choose the rows.
+    """Return the moved rows if random labels do not explain them, else an empty list."""
+    # Chernoff's bound on the probability of a row's count in one column, multiplied by the number of columns and by the
+    # number of ways to choose the rows.
     held, share = matrix.of_rows, matrix.of_columns / max(matrix.total, 1)
     at = np.flatnonzero(moved & (held > 0))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -224,7 +225,7 @@ def _beyond_chance(matrix: Counts, moved: NDArray[np.bool_], best: NDArray[np.in
 
 
 def _way(facts: Facts, truth: GroundTruth, moved: dict[int, int], own: NDArray[np.int64]) -> tuple[str, str]:
-    """Return the finding for moved categories: a constant offset, positions in a list, other names, or a permutation."""
+    """Return code and detail for moved categories: a constant offset, positions in a list, other names, a permutation."""
     assert facts.agreement is not None
     matrix, table = facts.agreement.confusion, facts.detections.categories
     weights = matrix.at(list(moved), list(moved.values())).tolist()
@@ -253,7 +254,7 @@ def _called(value: Any, called: dict[Any, str]) -> str:
 
 
 def _disagreeing(facts: Facts, own: NDArray[np.int64]) -> Iterator[Finding]:
-    """Detections on objects, most of them of another category."""
+    """Yield a finding if most detections on objects have another category."""
     assert facts.agreement is not None
     matrix = facts.agreement.confusion
     total = int(matrix.of_rows[own >= 0].sum())  # categories that the ground truth lacks are another finding

@@ -15,19 +15,19 @@ from detmap.checks.inputs import Side
 
 Array = NDArray[Any]
 
-#: Maximum difference of corners, as a share of the image, between an object on an image and on its resized copy:
-#: corners are rounded to pixels, and the smaller copy has at least 100.
+#: Maximum difference of corners, as a share of the image, between an object on an image and on its resized copy: corners
+#: are rounded to pixels, and the smaller copy is at least 100 pixels wide and high.
 CLOSE = 0.01
 
-#: Minimum number of equal objects for two images to be the same: n random boxes agree with a probability of about (2 *
-#: CLOSE) ** (4 * n), so that no 3 do among 10 ** 12 pairs of images.
+#: Minimum number of equal objects for two images to be considered the same: n random boxes agree with a probability of
+#: about (2 * CLOSE) ** (4 * n), so 3 random boxes do not agree among 10 ** 12 pairs of images.
 SHARED = 3
 
-#: Minimum number of pairs with equal names and aspects but other sizes that are taken to be the same without objects,
-#: and of distinct aspects.
+#: For pairs of images with equal names and aspects but other sizes, without objects to compare, to be considered the
+#: same: minimum number of pairs, and minimum number of distinct aspects.
 SAME_ASPECTS, ASPECTS = 10, 3
 
-#: Maximum number of pairs of images compared box by box.
+#: Maximum number of pairs of images whose boxes are compared.
 _PAIRS = 500_000
 
 
@@ -77,7 +77,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _file_names(side: Side) -> dict[int, str]:
-    """Return the file name of each image; ids that are names stand in for them."""
+    """Return the file name of each image, by its index; ids that are strings are used if names are not listed."""
     images = side.on.images
     listed = images.names
     if listed is None and images.ids.dtype.kind == "U":
@@ -86,7 +86,7 @@ def _file_names(side: Side) -> dict[int, str]:
 
 
 def _by_name(truth: Side, train: Side, layouts: tuple[Layout, Layout] | None) -> Iterator[tuple[int, str]]:
-    """Yield the images, with their file names, that share a name with another one that is not shown to differ."""
+    """Yield index and file name of the images that share a name with an image of `train`, unless shown to differ."""
     here, there = _file_names(truth), _file_names(train)
     folders = all(any("/" in name for name in side.values()) for side in (here, there))
     known = {name if folders else base_name(name): place for place, name in there.items()}
@@ -113,7 +113,7 @@ def _by_name(truth: Side, train: Side, layouts: tuple[Layout, Layout] | None) ->
 def _resized(
     pairs: list[tuple[int, int, str]], own: Array, others: Array, layouts: tuple[Layout, Layout] | None
 ) -> Iterator[tuple[int, str]]:
-    """Yield the pairs of one name and two sizes that are the same image, by their objects or else their aspects."""
+    """Yield the images that have another size under the same name but equal objects or, without objects, equal aspects."""
     aspect = np.array([(own[a, 0] / own[a, 1], others[b, 0] / others[b, 1]) for a, b, _ in pairs])
     kept = np.abs(aspect[:, 0] / aspect[:, 1] - 1) <= CLOSE
     says = np.zeros(len(pairs), np.int64)  # 1: the objects agree, -1: they do not
@@ -131,7 +131,7 @@ def _resized(
 
 
 def _agree(one: Layout, a: int, other: Layout, b: int) -> int:
-    """Return whether two images have the same objects: 1 yes, -1 no, 0 if one has none."""
+    """Return 1 if two images have the same objects, -1 if not, 0 if either has none."""
     mine, theirs = (side.corners[side.starts[at] : side.stops[at]] for side, at in ((one, a), (other, b)))
     if not len(mine) or not len(theirs):
         return 0
@@ -163,7 +163,7 @@ def _layouts(truth: Side, train: Side) -> tuple[Layout, Layout] | None:
 
 
 def _by_objects(one: Layout, other: Layout, turned: bool) -> Iterator[int]:
-    """Yield the images whose objects equal those of another image, mirrored with `turned`."""
+    """Yield the images whose objects equal those of an image of the other side, mirrored if `turned`."""
     theirs = other.corners[:, [2, 1, 0, 3]] * [-1, 1, -1, 1] + [1, 0, 1, 0] if turned else other.corners
     sides = []
     for side, corners in ((one, one.corners), (other, theirs)):

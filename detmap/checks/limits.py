@@ -20,15 +20,15 @@ from detmap.checks.rates import tail
 
 Array = NDArray[Any]
 
-#: Minimum expected number of detections beyond a limit that has none: by chance this happens with probability exp(-14),
-#: one in a million.
+#: Minimum expected number of detections beyond a limit for their absence to be reported: by chance it has probability
+#: exp(-14), one in a million.
 EXPECTED = 14.0
 
-#: Assumed rate of detections beyond the limit relative to that next to it: small objects are found less often.
+#: Assumed ratio of the rate of detections beyond a limit to the rate next to it: small objects are found less often.
 BEYOND = 0.3
 
-#: Width of the band next to a limit, as a factor; minimum number of detections in it, absolute and relative to the next
-#: band. Without a limit the number of sizes more than halves within the band.
+#: Width of the band next to a limit, as a factor; minimum number of detections in the band; minimum ratio of this number
+#: to that of the next band. Without a limit the ratio is smaller, because detections become rarer towards the extreme.
 BAND, FEWEST_NEXT, SHARP = 1.15, 12, 0.5
 
 #: Minimum number of objects beyond a limit.
@@ -37,20 +37,21 @@ FEWEST = 10
 #: Maximum number of detections per image and category under the protocol coco.
 LOOKED_AT = 100
 
-#: Minimum share of the images with a box at one coordinate, and of the detections on a grid.
+#: Minimum ratio of boxes at one coordinate to images, and minimum share of detections on a grid.
 ON_A_LINE, ON_A_GRID = 0.01, 0.01
 
-#: IoU by which objects must overlap more than any two detections, and from which two of them are one that is there twice:
-#: of 2,426 objects of COCO and LVIS in ``../shared/data`` one overlaps another of its category by so much.
+#: Minimum difference between the IoU of two objects and the largest IoU of two detections, and IoU from which two objects
+#: are considered one object labelled twice: of 2,426 objects of COCO and LVIS one overlaps another of its category by
+#: that much.
 MARGIN, ONE_OBJECT = 0.02, 0.85
 
-#: Pixels from the image's edge within which coordinates may come from clipping.
+#: Maximum distance from the image's edge, in pixels, of coordinates that may come from clipping.
 EDGE = 2.0
 
-#: Maximum number of detections whose coordinates are searched for lines and grids.
+#: Maximum number of records per side whose coordinates are searched for lines and grids.
 SAMPLE = 20_000
 
-#: Minimum share of detections that have exactly the box of the object they find.
+#: Minimum share of detections with exactly the box of the object that they find.
 COPIED = 0.05
 
 
@@ -80,7 +81,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _measures(boxes: Array, sizes: Array) -> dict[str, Array]:
-    """Return the quantities that may have limits, by their names in a sentence."""
+    """Return the quantities that may have a limit, by their names in messages."""
     w, h = boxes[:, 2], boxes[:, 3]
     out = {"area": w * h, "width": w, "height": h, "width / height": w / h}
     if np.isfinite(sizes).all():
@@ -93,7 +94,7 @@ def _measures(boxes: Array, sizes: Array) -> dict[str, Array]:
 
 
 def edge_below(found: Array, objects: Array) -> float | None:
-    """Return the minimum of some numbers if it is a limit: objects continue below it."""
+    """Return the minimum of `found` if it is a limit below which there are still objects, else None."""
     least = float(found.min())
     beyond = int(np.count_nonzero(objects < 0.98 * least))
     if least <= 0 or beyond < FEWEST:
@@ -108,7 +109,7 @@ def edge_below(found: Array, objects: Array) -> float | None:
 
 
 def _sizes(evidence: Evidence) -> Iterator[Finding]:
-    """Sizes and places of objects at which there are no detections."""
+    """Yield findings of sizes and positions that objects have but detections do not."""
     rows = evidence.detections
     ours = _measures(evidence.found.boxes[rows], evidence.found.sizes[rows])
     inside = evidence.truth.reach[evidence.objects] <= EDGE
@@ -124,7 +125,7 @@ def _sizes(evidence: Evidence) -> Iterator[Finding]:
                 continue
             limit = edge**sign
             beyond = theirs[name] < limit if sign > 0 else theirs[name] > limit
-            # unless another measure already covers these objects
+            # skip if another measure already covers these objects
             if np.count_nonzero(beyond & said) < 0.5 * np.count_nonzero(beyond):
                 yield _cut(evidence, objects[beyond], f"{name} {word} {number(limit)}")
             said |= beyond
@@ -154,7 +155,7 @@ def _cut(evidence: Evidence, rows: Array, more: str) -> Finding:
 
 
 def _objects_beyond(facts: Facts) -> Iterator[Finding]:
-    """Objects beyond the maximum number of detections per image and category of the protocol coco."""
+    """Yield a finding of objects beyond the maximum number of detections per image and category of the protocol coco."""
     truth = facts.truth
     if facts.schema or not len(truth):
         return
@@ -176,7 +177,7 @@ def _objects_beyond(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_cells(evidence: Evidence) -> Iterator[Finding]:
-    """A maximum number of detections per image and category, where there are more objects."""
+    """Yield a finding of a maximum number of detections per image and category that is below the number of objects."""
     held = np.unique(evidence.cell, return_counts=True)[1]
     most = int(held.max())
     cells, first, objects = np.unique(evidence.object_cell, return_index=True, return_counts=True)
@@ -184,7 +185,7 @@ def _of_cells(evidence: Evidence) -> Iterator[Finding]:
     over, under = objects > most, (objects <= most) & (objects > 0)
     if np.count_nonzero(over) < FEWEST or not under.any():
         return
-    # Without a limit, all objects of a cell have a detection each with a probability of at least p ** objects.
+    # Without a limit, all n objects of a cell have a detection each with a probability of at least rate ** n.
     rate = float(np.minimum(of[under], objects[under]).sum() / objects[under].sum())
     expected = float((rate ** (most + 1.0)) * np.count_nonzero(over))
     if expected >= EXPECTED and np.count_nonzero(of[over] == most) >= 0.5 * np.count_nonzero(over):
@@ -195,7 +196,7 @@ def _of_cells(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _score_cuts(evidence: Evidence) -> Iterator[Finding]:
-    """Categories without scores below a number, where other categories have many."""
+    """Yield a finding of categories without scores below a number, if other categories have many."""
     if evidence.classes < 2:
         return
     scores, label = evidence.scores[evidence.detections], evidence.label[evidence.detections]
@@ -214,8 +215,8 @@ def _score_cuts(evidence: Evidence) -> Iterator[Finding]:
         own = scores[label == one]
         next_to = np.count_nonzero(own < least[one] * BAND)
         if next_to < FEWEST_NEXT / 2 or next_to < SHARP * (np.count_nonzero(own < least[one] * BAND**2) - next_to):
-            continue  # its scores thin out towards it
-        # If the share `part` were below the limit as elsewhere, the category would have this many there.
+            continue  # the scores thin out towards their minimum
+        # `part` is the share of the other categories' scores below the limit; it gives the number expected here.
         if part >= 0.1 and BEYOND * held[one] * part / max(1 - part, 0.05) >= EXPECTED:
             cut.append(one)
     if cut and len(cut) <= 0.5 * np.count_nonzero(held):
@@ -225,7 +226,7 @@ def _score_cuts(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _of_labels(evidence: Evidence) -> Iterator[Finding]:
-    """No detections of a category that its image does not have, though many are false positives."""
+    """Yield a finding if every detection has a category of its image's objects, although many are false positives."""
     if evidence.classes < 2:
         return
     cells = np.unique(evidence.object_cell)
@@ -240,7 +241,7 @@ def _of_labels(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _neighbours(evidence: Evidence) -> Iterator[Finding]:
-    """Objects that overlap each other by more than any two confident detections do."""
+    """Yield findings of objects that overlap each other more than any two confident detections do."""
     across, own = evidence.between_any, (evidence.between_detections, evidence.between_objects)
     rate = float(evidence.hit.mean())
     for code, (detections, objects) in (("suppressed_across", across), ("strict_suppression", own)):
@@ -252,7 +253,7 @@ def _neighbours(evidence: Evidence) -> Iterator[Finding]:
         if code == "strict_suppression":
             over &= objects < ONE_OBJECT
             if np.count_nonzero(objects >= ONE_OBJECT) > np.count_nonzero(over):
-                continue  # objects that are labelled twice
+                continue  # more objects are labelled twice
         apart = np.count_nonzero(over) / evidence.frames
         if apart >= FEWEST and apart * rate**2 >= EXPECTED and most < SUPPRESSED and images.size >= FEWEST:
             rows = np.sort(evidence.objects[over])
@@ -265,7 +266,7 @@ def _neighbours(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Coordinates shared by many boxes, and grids of coordinates."""
+    """Yield findings of coordinates shared by many boxes, and of coordinates on a grid."""
     side = evidence.found
     rows = evidence.detections
     if rows.size > SAMPLE:
@@ -300,7 +301,7 @@ _EDGES = ("left edge", "top edge", "right edge", "bottom edge")
 
 
 def _at(side: Side, rows: Array, what: str) -> Array:
-    """Return a coordinate of boxes, NaN near the edges of their images."""
+    """Return the coordinate `what` of boxes, NaN near the edges of their images."""
     share = what.endswith(" / side")
     at = _EDGES.index(what.removesuffix(" / side"))
     axis = at % 2
@@ -311,7 +312,7 @@ def _at(side: Side, rows: Array, what: str) -> Array:
 
 
 def _lines(side: Side, rows: Array) -> list[tuple[str, float]]:
-    """Return coordinates that far more boxes share than neighbouring ones."""
+    """Return the coordinates that far more boxes share than neighbouring coordinates."""
     out = []
     images = np.unique(side.image[rows]).size
     known = bool(np.isfinite(side.sizes[rows]).all()) if rows.size else False
@@ -319,7 +320,7 @@ def _lines(side: Side, rows: Array) -> list[tuple[str, float]]:
     for what in [*_EDGES, *(f"{name} / side" for name in (() if one_size or not known else _EDGES))]:
         values = _at(side, rows, what)
         inner = np.isfinite(values)
-        # Boxes of one image at one coordinate count once: an object is found several times.
+        # Boxes of one image at one coordinate count once, because an object may be found several times.
         image = side.image[rows[inner]]
         order = np.lexsort((image, values[inner]))
         values, image = values[inner][order], image[order]
@@ -338,7 +339,7 @@ def _lines(side: Side, rows: Array) -> list[tuple[str, float]]:
 
 
 def _on_grid(side: Side, rows: Array, step: float) -> NDArray[np.bool_]:
-    """Return which boxes have all corners on a grid of so many pixels; at least two of their edges not at the image's."""
+    """Mask of the boxes with all corners on a grid of `step` pixels and at least two edges away from the image's."""
     boxes, sizes = side.boxes[rows], side.sizes[rows]
     corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
     inner = (corners > EDGE) & (corners < np.concatenate([sizes, sizes], axis=1) - EDGE)
@@ -347,12 +348,12 @@ def _on_grid(side: Side, rows: Array, step: float) -> NDArray[np.bool_]:
 
 
 def _grid(side: Side, rows: Array) -> int | None:
-    """Return the widest grid on which a part of the boxes lies that chance does not explain."""
+    """Return the widest grid step, in pixels, on which more boxes lie than chance explains; None if there is none."""
     if rows.size < FEWEST:
         return None
     whole = float(_on_grid(side, rows, 1).mean())
     if whole < ON_A_GRID or whole * rows.size < FEWEST:
-        return None  # what lies on a wider grid lies on this one, too
+        return None  # boxes on a wider grid are on this one, too
     for step in (64, 32, 20, 16, 10, 8, 5, 4, 3, 2):
         share = float(_on_grid(side, rows, step).mean())
         if share >= max(ON_A_GRID, 5 * whole * step**-4.0) and share * rows.size >= FEWEST:
@@ -361,7 +362,7 @@ def _grid(side: Side, rows: Array) -> int | None:
 
 
 def _copied(evidence: Evidence) -> Iterator[Finding]:
-    """Detections with exactly the box of the object that they find."""
+    """Yield a finding of detections with exactly the box of the object that they find."""
     rows, objects = evidence.finders
     if not rows.size:
         return

@@ -22,35 +22,36 @@ from detmap.checks.rates import CHANCE, FEWEST, FLOOR, Part, explained, rates, t
 
 Array = NDArray[Any]
 
-#: Minimum share of bad units inside a part, and minimum ratio to the share outside: a model's performance varies by
-#: less, and a defect in half of a part's records is still found.
+#: Minimum share of bad units in a part, and minimum ratio of this share to the share outside: a model's performance
+#: varies by less, and a defect in half of a part's records is still found.
 INSIDE, TIMES = 0.4, 2.5
 
-#: The same where half of a unit's records make it bad, which happens more often by itself: in the natural scenes of
-#: ``tests/planting/natural.py`` the nights of which a third is missed stay below.
+#: The same two minima for responses by which a unit is bad if half of its records are, which is more frequent without a
+#: defect: in ``tests/planting/natural.py`` night images with a third of the objects missed stay below.
 HALF_INSIDE, HALF_TIMES = 0.6, 3.0
 
 
-#: Least share of bad records of images anywhere that are a population of their own, and of those that are halfway there.
+#: By code: minimum share of bad records for an image to be defective, and minimum share for it to be halfway. Images are
+#: reported wherever they are if defective ones outnumber halfway ones, which differences in difficulty do not explain.
 SCATTERED = {"misplaced": (0.85, 0.5), "unsuppressed": (0.4, 0.2), "relabelled": (0.5, 0.25)}
 
-#: Least share of the confident detections that lie on nothing, of an image whose objects are missed.
+#: Minimum share of confident detections on no object, for an image whose objects are missed to be defective.
 ALONE = 0.25
 
-#: Fewest records of such an image.
+#: Minimum number of records of an image for these shares; with fewer they count as 0.
 RECORDS = 2
 
 
 class Units(NamedTuple):
     """The units of a response."""
 
-    #: Image and category of each unit.
+    #: Image of each unit, and category of each unit.
     image: NDArray[np.int64]
     label: NDArray[np.int64]
-    #: Flags of the bad units, and the probability of each to be bad.
+    #: Mask of the bad units, and the expected probability of each unit to be bad.
     bad: NDArray[np.bool_]
     chance: NDArray[np.float64]
-    #: Number of concerned records in each unit, and their total.
+    #: Number of flagged records in each unit, and number of all records in each unit.
     some: NDArray[np.int64]
     total: NDArray[np.int64]
 
@@ -60,13 +61,13 @@ class Response:
     """A flag per unit, and the code of the finding where a part differs from the rest."""
 
     code: str
-    #: Name of what is counted.
+    #: Name of a counted record.
     unit: str
-    #: Makes the units, by image and category.
+    #: Computes the units, one for each pair of image and category.
     make: Callable[[Evidence], Units]
-    #: Whether an image is bad if all of its categories are, as opposed to any.
+    #: Whether an image is bad only if all of its categories are, instead of if half of its records are.
     every: bool = True
-    #: Share of the bad units inside a part, and how many times that outside.
+    #: Minimum share of bad units in a part, and minimum ratio of this share to the share outside.
     stands_out: tuple[float, float] = (INSIDE, TIMES)
 
 
@@ -74,14 +75,14 @@ class Response:
 
 
 def _cells(evidence: Evidence, where: Array, image: Array, label: Array) -> tuple[Array, Array, Array]:
-    """Return image and category of each unit, and the unit of each selected record."""
+    """Return image and category of each unit, and the unit of each record selected by `where`."""
     keys = image[where] * max(evidence.classes, 1) + label[where]
     cells, at = np.unique(keys, return_inverse=True)
     return cells // max(evidence.classes, 1), cells % max(evidence.classes, 1), at
 
 
 def _units(evidence: Evidence, where: Array, image: Array, label: Array, flags: Array, *, every: bool = True) -> Units:
-    """Return units of records: bad if all of their flags are set, or (without `every`) at least half."""
+    """Return the units of the records selected by `where`: bad if all flags are set, or without `every` at least half."""
     images, labels, at = _cells(evidence, where, image, label)
     total = np.bincount(at, minlength=images.size)
     count = np.bincount(at[flags[where]], minlength=images.size)
@@ -90,14 +91,14 @@ def _units(evidence: Evidence, where: Array, image: Array, label: Array, flags: 
 
 
 def _undetected(evidence: Evidence) -> Units:
-    """Objects on images with detections, but none of their category."""
+    """Return units of objects, flagged if their image has detections but none of their category."""
     some = np.bincount(evidence.found.image[evidence.found.image >= 0], minlength=evidence.images) > 0
     where = some[evidence.object_image]
     return _units(evidence, where, evidence.object_image, evidence.object_label, evidence.held == 0)
 
 
 def _misplaced(evidence: Evidence) -> Units:
-    """Objects on images with detections of their category, none of which finds them."""
+    """Return units of objects on images with detections of their category, flagged if no detection finds them."""
     where = evidence.seen & (evidence.held > 0)
     factors = (evidence.object_label, evidence.classes), (evidence.band, 12)
     missed = ~evidence.hit
@@ -109,20 +110,20 @@ def _misplaced(evidence: Evidence) -> Units:
 
 
 def _half_missed(evidence: Evidence) -> Units:
-    """The same objects, where half of an image's are missed: boxes that are a little off find some of them."""
+    """Like `_misplaced`, but bad if half of the objects are missed: slightly misplaced boxes still find some objects."""
     where = evidence.seen & (evidence.held > 0)
     return _units(evidence, where, evidence.object_image, evidence.object_label, ~evidence.hit, every=False)
 
 
 def _unlabelled(evidence: Evidence) -> Units:
-    """Confident detections that lie on nothing, from the better half of each category."""
+    """Return units of the better half of each category's confident detections, flagged if they lie on no object."""
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     where = (evidence.sure_rank < 0.5) & evidence.sure_looked_at[image]
     return _units(evidence, where, image, label, evidence.alone)
 
 
 def _relabelled(evidence: Evidence) -> Units:
-    """Objects whose best confident detection has another category."""
+    """Return units of objects, flagged if their best confident detection has another category."""
     label, _ = evidence.taken_for
     where = evidence.sure_looked_at[evidence.object_image]
     wrong = (label >= 0) & (label != evidence.object_label)
@@ -130,7 +131,7 @@ def _relabelled(evidence: Evidence) -> Units:
 
 
 def _unsuppressed(evidence: Evidence) -> Units:
-    """Confident detections that overlap a better one of their category."""
+    """Return units of confident detections, flagged if they overlap a better one of their category too much."""
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     return _units(evidence, np.ones(image.size, np.bool_), image, label, evidence.twins, every=False)
 
@@ -156,7 +157,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     for response in RESPONSES:
         if response.code == "unlabelled" and not facts.parts:
-            yield from uneven.ranking(facts, evidence)  # scores that do not rank say nothing about labels
+            yield from uneven.ranking(facts, evidence)  # scores that do not rank are no evidence about labels
         units = response.make(evidence)
         for part, label in _unlike(evidence, response, units, facts.parts):
             facts.parts.append((part.images, label))
@@ -171,7 +172,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _unlike(
     evidence: Evidence, response: Response, units: Units, known: Sequence[tuple[Array, int | None]]
 ) -> Iterator[tuple[Part, int | None]]:
-    """Yield the parts, of all categories (None) or of one, that differ from the rest and are not known yet."""
+    """Yield the parts that differ from the rest and are not `known`, each with its category (None: all)."""
     left = np.ones(units.bad.size, np.bool_)
     for images, label in known:
         left &= ~(images[units.image] & ((units.label == label) if label is not None else True))
@@ -191,17 +192,17 @@ def _unlike(
         bad[np.bincount(evidence.label[evidence.detections], minlength=evidence.classes) == 0] = 0
     for label in np.flatnonzero(bad >= FEWEST).tolist():
         own = _chosen(units, (units.label == label) & left)
-        # An object that is hard to find is so on all images of a video.
+        # An object that is hard to find is hard to find on all images of a video.
         part = evidence.division.unlike(own.image, own.bad, own.chance, max(evidence.classes, 1), evidence.frames)
         if part is not None and _stands_out(own, part, response):
             yield part, label
 
 
 def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDArray[np.bool_] | None:
-    """Return the images, anywhere, on which nearly all is bad, where more are so than are halfway there; None otherwise.
+    """Return a mask of the images on which nearly all records are bad; None unless they far outnumber images halfway.
 
-    Images differ in difficulty, but of such images the more there are the less bad they are: a second top at the end is
-    another population.
+    Differences in difficulty make images rarer the larger their share of bad records is. A second mode near the end of
+    the distribution is therefore a defect.
     """
     if code not in SCATTERED:
         return None
@@ -212,18 +213,18 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
     share_of = _shares(evidence, units)
     bad = known & (share_of >= least)
     halfway = known & (share_of >= middle) & ~bad
-    if code == "misplaced":  # detections lie on nothing, too
+    if code == "misplaced":  # their detections must lie on no object, too
         bad &= _shares_of(evidence.found.image[evidence.sure], evidence.alone, evidence.images) >= ALONE
     count = int(bad.sum())
     if 2 * count > np.unique(units.image).size:
-        return None  # it is the rule, and said of categories or of all
+        return None  # most images are concerned, so other checks report it
     if count < FEWEST or tail(count, 1.5 * int(halfway.sum()) + 1) >= CHANCE:
         return None
     return bad
 
 
 def _shares(evidence: Evidence, units: Units) -> NDArray[np.float64]:
-    """Return the share of each image's records that are bad, 0 where there are fewer than `RECORDS`."""
+    """Return the share of bad records of each image, 0 for images with fewer than `RECORDS` records."""
     some, total = (np.bincount(units.image, column, evidence.images) for column in (units.some, units.total))
     return np.asarray(np.where(total >= RECORDS, some / np.maximum(total, 1), 0.0))
 
@@ -241,7 +242,9 @@ def _chosen(units: Units, which: Array) -> Units:
 
 
 def _by_image(units: Units, every: bool) -> Units:
-    """Return units of whole images: bad if all of their categories are, or at least half of their records."""
+    """Return units of whole images: bad if all of their categories are or, without `every`, at least half of their
+    records.
+    """
     images, at = np.unique(units.image, return_inverse=True)
     size = images.size
     count, total = (np.bincount(at, column, size).astype(np.int64) for column in (units.some, units.total))
@@ -253,7 +256,7 @@ def _by_image(units: Units, every: bool) -> Units:
         bad = 2 * count >= total
         mean = np.bincount(at, units.chance, size) / held
         chance = mean ** np.sqrt(held)
-    # Images differ in difficulty: all categories of an image are bad together more often than by chance.
+    # Because images differ in difficulty, categories of an image are bad together more often than independent ones.
     share = float(bad.mean()) if size else 0.0
     chance = np.maximum(chance, min(share, 2 * float(np.median(chance)) + FLOOR) if size else 0.0)
     return Units(images, np.zeros(size, np.int64), bad, chance, count, total)
@@ -271,7 +274,7 @@ def _stands_out(units: Units, part: Part, response: Response) -> bool:
 def _said(
     facts: Facts, evidence: Evidence, response: Response, units: Units, part: Part, label: int | None
 ) -> Iterator[Finding]:
-    """Yield the finding of a part, or the finding that explains it."""
+    """Yield the finding about a part, or the finding that explains it."""
     if response.code == "misplaced":
         made = _explained(facts, part, label)
         if made is not None:
@@ -300,7 +303,7 @@ def _name(evidence: Evidence, label: int) -> str:
 
 
 def _explained(facts: Facts, part: Part, label: int | None) -> Finding | None:
-    """Return the finding that explains why detections of a part lie on nothing: by ids or boxes read in another way."""
+    """Return the finding of ids or boxes written wrongly that explains why detections of a part lie on no object."""
     assert facts.agreement is not None
     whole = facts.agreement
     some = Agreement(whole.truth, whole.found, part.images)

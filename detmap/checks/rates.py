@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-#: Probability of a false finding in data without a defect, per test, over all its looks.
+#: Maximum probability of a false finding in data without a defect, per test, after correction for its looks.
 CHANCE = 1e-3
 
-#: Share of good units that remain under a defect; noise leaves most of them.
+#: Assumed share of good units that remain good under a defect; noise leaves most of them good.
 LEFT = 0.2
 
-#: Minimum probability that a unit is bad: every data set has some odd images.
+#: Minimum assumed probability that a unit is bad: every data set has some unusual images.
 FLOOR = 0.02
 
-#: Minimum number of units of a part.
+#: Minimum number of bad units in a part.
 FEWEST = 5
 
 #: Maximum number of ranges of one order that are reported together.
@@ -60,7 +60,7 @@ def rates(bad: Array, codes: Array, count: int, prior: float = 5.0) -> NDArray[n
 
 
 def explained(flags: Array, *factors: tuple[Array, int]) -> NDArray[np.float64]:
-    """Return the expected probability of each flag given several factors, as codes with their number: the odds multiply."""
+    """Return the expected probability of each flag given `factors`, pairs of codes and their number; odds multiply."""
     mean = min(max(float(flags.mean()), 1e-3), 1 - 1e-3) if flags.size else 0.5
     logit = np.full(flags.size, math.log(mean / (1 - mean)))
     for codes, count in factors:
@@ -70,7 +70,7 @@ def explained(flags: Array, *factors: tuple[Array, int]) -> NDArray[np.float64]:
 
 
 def evidence(bad: Array, chance: Array) -> NDArray[np.float64]:
-    """Return the log likelihood ratio of each unit: only the share `LEFT` of good units remains, against all."""
+    """Return the log likelihood ratio of each unit: a defect that leaves the share `LEFT` of good units, against none."""
     chance = np.clip(chance, FLOOR, 0.95)
     return np.where(bad, np.log1p(-(1 - chance) * LEFT) - np.log(chance), math.log(LEFT))
 
@@ -95,7 +95,7 @@ def worst_range(logs: Array) -> Range:
 def bad_ranges(bad: Array, chance: Array, looks: float, repeats: float = 1.0) -> list[Range]:
     """Return the ranges of units in which more are bad than chance explains, the worst first.
 
-    `repeats`: how many units in a row say the same.
+    `repeats` is the number of consecutive units that are not independent of each other.
     """
     logs = evidence(bad, chance) / repeats
     out: list[Range] = []
@@ -117,7 +117,7 @@ class Grouping(NamedTuple):
 
     #: Description of a part, with a placeholder for `names`.
     says: str
-    #: The part of each image, -1 for none, shape (images,).
+    #: Index of each image's part, -1 for none, shape (images,).
     codes: NDArray[np.int64]
     #: Names of the parts.
     names: Sequence[str]
@@ -127,18 +127,18 @@ class Order(NamedTuple):
     """An order of images."""
 
     says: str
-    #: Each image's place, shape (images,).
+    #: Position of each image in the order, shape (images,).
     place: NDArray[np.int64]
 
 
 class Part(NamedTuple):
     """A part of the images that differs from the rest."""
 
-    #: Which images, shape (images,).
+    #: Mask of the images in the part, shape (images,).
     images: NDArray[np.bool_]
     #: Description of the part.
     says: str
-    #: Which units, shape (units,).
+    #: Mask of the units in the part, shape (units,).
     units: NDArray[np.bool_]
 
 
@@ -150,9 +150,10 @@ class Division:
         self.groups = sum(len(one.names) for one in groupings)
 
     def unlike(self, image: Array, bad: Array, chance: Array, looks: float = 1.0, repeats: float = 1.0) -> Part | None:
-        """Return the part whose units are bad beyond chance by the most, None where chance explains all of them.
+        """Return the part with the strongest evidence that its units are bad beyond chance; None if chance explains all.
 
-        `image`: each unit's image; `looks`: how many such tests are made; `repeats`: how many units in a row say the same.
+        `image` is each unit's image, `looks` the number of such tests that are made, and `repeats` the number of
+        consecutive units that are not independent of each other.
         """
         if np.count_nonzero(bad) < FEWEST:
             return None
@@ -167,7 +168,7 @@ class Division:
                 logs = sum(one.logs for one in ranges) - 5.0 * (len(ranges) - 1)
                 if best is None or logs > best[0] + 1:
                     best = logs, self._of_ranges(order, image, by, ranges, units)
-        logs_of = evidence(bad, chance) / repeats  # half of the chance is for orders, half for groups
+        logs_of = evidence(bad, chance) / repeats  # orders and groups may each use half of `CHANCE`
         for grouping in self.groupings:
             codes = grouping.codes[image]
             known = codes >= 0
@@ -180,7 +181,7 @@ class Division:
         return None if best is None else best[1]
 
     def _of_ranges(self, order: Order, image: Array, by: Array, ranges: Sequence[Range], units: Array) -> Part:
-        """Return the part made of ranges of an order."""
+        """Return the part that consists of ranges of an order."""
         images = np.zeros(self.ids.size, np.bool_)
         listed = np.argsort(order.place, kind="stable")
         said = []

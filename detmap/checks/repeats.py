@@ -14,14 +14,14 @@ from detmap.checks.findings import Finding, found
 from detmap.checks.image_ids import mix, signatures
 from detmap.checks.inputs import Side
 
-#: Fewest images with one and the same box. Of 40,000 boxes in whole pixels, each of some 10 ** 8 that there can be, about
-#: eight pairs are equal, and five of them once in 10 ** 11 data sets.
+#: Minimum number of images with the same box. Among 40,000 random boxes in whole pixels, of about 10 ** 8 possible ones,
+#: eight pairs are equal; five equal boxes occur once in 10 ** 11 data sets.
 FEWEST = 5
 
-#: Fewest detections of two images that are the same, scores included.
+#: Minimum number of detections, equal in all columns including scores, for two images to have the same detections.
 SAME = 2
 
-#: Pixels from the edges of the image within which a box is one of the whole image.
+#: Maximum distance in pixels between the edges of a box and of the image for the box to cover the whole image.
 _WHOLE = 2.0
 
 
@@ -41,10 +41,10 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def constant(side: Side) -> NDArray[np.bool_]:
-    """Return which records have the box that is there on more images than any other, where chance does not explain it.
+    """Mask of the records with the most frequent box, if chance does not explain its frequency, shape (n,).
 
-    Detections must have one score as well. Objects must be on images that do not follow one another: what stands still
-    in a video is there again on the next image.
+    Detections must have the same score as well. Objects must be on images that do not follow one another, because an
+    object at rest in a video has the same box on consecutive images.
     """
     out = np.zeros(len(side), np.bool_)
     columns = list(side.columns)
@@ -75,7 +75,7 @@ def constant(side: Side) -> NDArray[np.bool_]:
 
 
 def _stale(facts: Facts, side: Side) -> Iterator[Finding]:
-    """Images with exactly the detections of an earlier one, where their objects are not the same, too."""
+    """Yield a finding of images with exactly the detections of an earlier image, unless their objects are equal, too."""
     scores: Array = side.table.scores  # type: ignore[union-attr]
     marks = signatures(side, SAME, (scores + 0.0).view(np.uint64), ~side.constant & (side.image >= 0))
     order = np.argsort(marks, kind="stable")

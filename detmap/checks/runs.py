@@ -78,7 +78,7 @@ class _Numbers:
         self._places: dict[bytes, int] = {}
 
     def of(self, given: list[bytes]) -> NDArray[np.int64]:
-        """Return the numbers of some names."""
+        """Return the number of each given name."""
         places = self._places
         return np.array([places.setdefault(name, len(places)) for name in given], np.int64)
 
@@ -88,7 +88,7 @@ class _Numbers:
 
 
 def _pairs(side: _Side, size: int) -> NDArray[np.int64]:
-    """Return a number for each line's query and document."""
+    """Return a number for each line, equal for equal pairs of query and document."""
     return side.query * size + side.document
 
 
@@ -150,7 +150,7 @@ def _repeats(
 
 
 def _again(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which keys have occurred before."""
+    """Mask of the keys that have occurred before, shape (n,)."""
     order = np.argsort(keys, kind="stable")
     out = np.zeros(keys.size, np.bool_)
     out[order[1:]] = keys[order[1:]] == keys[order[:-1]]
@@ -158,7 +158,7 @@ def _again(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def _alike(given: list[str], known: list[str]) -> str:
-    """Return how ids differ that would be equal if written alike; "" if none would."""
+    """Describe how ids that should be equal are written differently; "" if there are none."""
     ways: list[tuple[str, Callable[[str], str]]] = [
         ("but for case", str.casefold),
         ("but for zeros ahead", lambda text: text.lstrip("0") or "0"),

@@ -14,18 +14,19 @@ from detmap.checks.findings import Finding, found
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
 
-#: Number of the lowest scores that are tested for a cut.
+#: Number of lowest scores that are tested for a cut-off.
 _LOWEST = 60
 
-#: Minimum share and number of detections with one score that occurs ten times as often as any other: among 100,000
-#: scores with six digits the most frequent one has a share of 0.0001.
+#: For a score that is ten times as frequent as any other: minimum share of the detections with it, and minimum number.
+#: Among 100,000 scores with six digits the most frequent one has a share of 0.0001.
 _PILED, _FEWEST_PILED = 0.005, 20
 
-#: Scores on either side by which a gap is measured; share of their density that is expected in it at least, and the number
-#: of scores that is expected then: by chance there is none once in a million files.
+#: Number of distinct scores on either side of a gap that give the density; minimum density assumed in the gap, relative to
+#: the lower density of both sides; minimum number of scores expected in the gap. By chance there is none once in a million
+#: files.
 _BESIDE, _THINNER, _EXPECTED = 50, 0.3, 14.0
 
-#: The share of detections that may be tied with another of their category.
+#: Maximum share of detections with the score of another detection of their category.
 _TIED = 0.1
 
 
@@ -67,7 +68,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _scales(side: Side, scores: NDArray[np.float64], low: float, high: float) -> Iterator[Finding]:
-    """Scores that are not probabilities."""
+    """Yield findings of scores that are not probabilities."""
     if low >= 0 and high <= 1:
         return
     beyond = scores > 1
@@ -87,16 +88,16 @@ def _scales(side: Side, scores: NDArray[np.float64], low: float, high: float) ->
 
 
 def _two_scales(scores: NDArray[np.float64]) -> bool:
-    """Return whether scores within 0 to 1 are a different population from those above."""
-    # In one population the density just below 1 is about that just above; in a mixture of probabilities with a wider
-    # scale it falls steeply at 1.
+    """Return whether scores up to 1 and scores above 1 come from different populations."""
+    # In one population the densities just below and just above 1 are similar; in a mixture of probabilities and scores
+    # of a wider scale the density falls steeply at 1.
     inside = scores[scores <= 1]
     if inside.size < 3 or inside.size == scores.size or (scores == np.floor(scores)).all():
         return False
     below, above = np.count_nonzero(inside > 0.5), np.count_nonzero((scores > 1) & (scores <= 1.5))
     if tail(int(below), 3.0 * (above + 1)) < 1e-4 and float(np.quantile(scores[scores > 1], 0.5)) > 2:
         return True
-    # A few scores far above all others, as from one file in percent among many.
+    # Also a few scores far above all others, as from one file in percent among many.
     return bool(
         (scores > 1).mean() < 0.5
         and float(np.quantile(scores[scores > 1], 0.5)) > 5
@@ -107,7 +108,7 @@ def _two_scales(scores: NDArray[np.float64]) -> bool:
 
 
 def _tied(codes: NDArray[Any], scores: NDArray[np.float64], most: float) -> NDArray[np.bool_] | None:
-    """Return which detections share their score with another of their category; None if at most `most` do."""
+    """Mask of the detections that share their score with another of their category; None if at most `most` do."""
     mixed = marks(codes, scores)
     if np.count_nonzero(_with_a_twin(np.sort(mixed))) <= most:
         return None
@@ -118,7 +119,7 @@ def _tied(codes: NDArray[Any], scores: NDArray[np.float64], most: float) -> NDAr
 
 
 def _piled(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
-    """One score that far more detections have than any other."""
+    """Yield a finding of one score that is far more frequent than any other."""
     ascending = np.sort(scores)
     edges = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1], [True]]))
     held = np.diff(edges)
@@ -131,10 +132,11 @@ def _piled(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
 
 
 def gap(scores: NDArray[np.float64]) -> tuple[float, float, float] | None:
-    """Return the ends of the range without a score that is the widest for the scores on both sides, and how many it would
-    hold; None where there is none.
+    """Return the ends of the gap with the largest expected number of scores, and this number; None if it is too small.
+
+    The number is that expected at the lower density of both sides.
     """
-    values = np.unique(scores)  # of scores of few digits all gaps are equal
+    values = np.unique(scores)  # scores with few digits have equal gaps
     if values.size < 2 * _BESIDE + 2:
         return None
     at = np.arange(_BESIDE, values.size - _BESIDE - 1)
@@ -148,7 +150,7 @@ def gap(scores: NDArray[np.float64]) -> tuple[float, float, float] | None:
 
 
 def _with_a_twin(ascending: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return which numbers equal their predecessor or successor."""
+    """Mask of the numbers that equal their predecessor or successor, shape (n,)."""
     same = ascending[1:] == ascending[:-1]
     out = np.zeros(ascending.size, np.bool_)
     out[1:] = same
@@ -157,8 +159,8 @@ def _with_a_twin(ascending: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def _ends_at_once(scores: NDArray[np.float64]) -> bool:
-    """Return whether the lowest scores are uniform above the minimum, without thinning out towards it."""
-    # The mean of uniform places is a half; the margin is two standard errors.
+    """Return whether the lowest scores are uniformly distributed instead of thinning out towards the minimum."""
+    # The mean relative position of uniform scores is a half; the margin is two standard errors.
     if scores.size < 4 * _LOWEST:
         return False
     lowest = np.sort(np.partition(scores, _LOWEST)[:_LOWEST])
@@ -167,7 +169,7 @@ def _ends_at_once(scores: NDArray[np.float64]) -> bool:
 
 
 def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:
-    """A minimum score with many scores just above and none below, where the lowest-ranked detections still find objects."""
+    """Yield a finding of a cut-off: many scores just above the minimum, where detections still find objects."""
     # A detector's scores thin out towards 0 or pile up there, but do not end abruptly. `expected` is the number of
     # scores below the minimum if the density just above continued; there are none with probability exp(-expected).
     agreement = facts.agreement

@@ -16,13 +16,13 @@ from detmap.checks.inputs import Side, as_sizes
 from detmap.data.tables import GroundTruth
 from detmap.shapes import Kind
 
-#: Pixels by which a polygon may exceed its image: annotators click on the edge.
+#: Maximum number of pixels by which a polygon may exceed its image: annotators click on the edge.
 _EDGE = 2.0
 
-#: Share of the box's sides, and number of pixels, by which a point may lie outside of it.
+#: Maximum distance of a point outside of its box: this share of the box's side, plus this number of pixels.
 _NEAR, _PIXELS = 0.25, 4.0
 
-#: Share of the image's sides by which a detection's point may lie outside of it.
+#: Maximum distance of a detection's point outside of the image, as a share of the image's side.
 _BEYOND = 0.5
 
 
@@ -38,7 +38,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _refused(side: Side) -> Iterator[Finding]:
-    """Records that strict reading refuses."""
+    """Yield findings of records that strict reading refuses."""
     by_code: dict[str, list[Any]] = {}
     for one in side.refused:
         by_code.setdefault(one.code, []).append(one)
@@ -69,7 +69,7 @@ def _masks(facts: Facts, side: Side, kind: Kind, masks: Any) -> Iterator[Finding
     if facts.caused(side.role, *_CAUSES):
         return
     bounds = as_sizes(masks.bounds())
-    # Tiny masks have whole pixels, boxes have fractions: a difference of two pixels is no other place.
+    # Masks consist of whole pixels but boxes have fractions, so a difference of up to two pixels is ignored.
     grown = np.maximum(side.boxes[:, 2:], 0) + 2
     apart = np.abs(side.boxes[:, :2] + side.boxes[:, 2:] / 2 - bounds[:, :2] - bounds[:, 2:] / 2)
     off = (
@@ -82,7 +82,7 @@ def _masks(facts: Facts, side: Side, kind: Kind, masks: Any) -> Iterator[Finding
 
 
 def _polygons(facts: Facts) -> Iterator[Finding]:
-    """Polygons of the ground truth's file, before reading changes them."""
+    """Yield findings of polygons as written in the file of the ground truth, before reading normalises them."""
     side = facts.truth
     outlines = side.inspected.outlines if side.inspected is not None else None
     if outlines is None or side.rows is None or not (side.rows.size and outlines.records.size):
@@ -113,7 +113,7 @@ def _polygons(facts: Facts) -> Iterator[Finding]:
 
 
 def _poses(facts: Facts, side: Side, kind: Kind, poses: Any) -> Iterator[Finding]:
-    """Labelled points outside of their boxes, and wrong counts."""
+    """Yield findings of labelled points outside of their boxes, and of wrong counts of points."""
     assert kind.points is not None
     counts, place, flag, said = kind.points(poses)
     if not counts.size:

@@ -1,4 +1,4 @@
-"""Sizes: ranges in which objects are not found, regions of several objects, objects of hardly a pixel."""
+"""Checks of object sizes: ranges in which objects are missed, boxes around several objects, and tiny objects."""
 
 from __future__ import annotations
 
@@ -17,29 +17,32 @@ from detmap.checks.rates import CHANCE, rates, tail
 
 Array = NDArray[Any]
 
-#: Bands of an octave of the root of the area, and the widest range of them that is compared with an octave on either side.
+#: Number of size bands per octave of the square root of the area, and maximum number of bands in a range that is compared
+#: with an octave on either side.
 BANDS, WIDEST = 4, 12
 
-#: Fewest objects of a range and on each side of it, and of regions of several objects.
+#: Minimum number of objects in a range of sizes and on each side of it; half of it is the minimum number of regions of
+#: several objects.
 FEWEST = 20
 
-#: Largest share of the objects of a range that is found, relative to the side where fewer are: recall has one top as a
-#: function of the size, and a dip by half, beyond chance, is none that detectors have.
+#: Maximum ratio of the recall in a range of sizes to the lower recall of both sides: detectors have a single maximum of
+#: recall as a function of size, so a dip to half of it that chance does not explain is a defect.
 DIP = 0.5
 
-#: Objects of the same image and category that lie within a region of several, and the share of their area that does.
+#: Minimum number of objects of the same image and category inside a region of several objects, and minimum share of the
+#: area of each that must lie inside.
 HELD, WITHIN = 4, 0.9
 
-#: Regions that are missed, for each that would be by their sizes.
+#: Minimum ratio of missed regions to the number expected from their sizes.
 TIMES = 2.0
 
-#: Pixels of the shorter side of an object that nothing finds well, and the fewest such objects, and their share: of 1,449
-#: objects of COCO in ``../shared/data`` there is none, of 977 of LVIS there are five.
+#: Shorter side in pixels below which an object is tiny, and minimum number and minimum share of tiny objects: there are
+#: none among 1,449 objects of COCO and five among 977 of LVIS.
 TINY, FEWEST_TINY, SHARE_TINY = 2.0, 10, 0.005
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look for sizes of objects that are not found, and for boxes that stand for several objects or for none."""
+    """Check for sizes at which objects are missed, for boxes around several objects, and for tiny objects."""
     yield from _tiny(facts)
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
@@ -50,7 +53,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _tiny(facts: Facts) -> Iterator[Finding]:
-    """Objects of hardly a pixel."""
+    """Yield a finding of objects with a side below `TINY` pixels."""
     side = facts.truth
     if facts.schema or side.table.within_unit or facts.caused("ground_truth", "normalised_boxes"):
         return
@@ -60,7 +63,7 @@ def _tiny(facts: Facts) -> Iterator[Finding]:
 
 
 def _missed(evidence: Evidence) -> Iterator[Finding]:
-    """A range of sizes of which far fewer objects are found than of smaller and of larger ones."""
+    """Yield a finding of a range of sizes in which recall is far lower than for smaller and for larger objects."""
     area = evidence.object_box[:, 2] * evidence.object_box[:, 3]
     band = np.clip(np.floor(BANDS / 2 * np.log2(np.maximum(area, 1))), 0, 13 * BANDS).astype(np.int64)
     made = dip(
@@ -82,7 +85,7 @@ def _missed(evidence: Evidence) -> Iterator[Finding]:
 
 
 def dip(total: Array, hits: Array) -> tuple[int, int, float] | None:
-    """Return the range of bands, and the lower of the rates beside it, in which far fewer are found; None without one."""
+    """Return first and last band of the range with the largest dip in recall, and the lower recall beside it; or None."""
     sums, found_of = (np.concatenate([[0], np.cumsum(column)]) for column in (total, hits))
     best: tuple[float, tuple[int, int, float]] | None = None
     looks = total.size * WIDEST
@@ -98,14 +101,16 @@ def dip(total: Array, hits: Array) -> tuple[int, int, float] | None:
             missed, expected = count - own, count * (1 - rate)
             if own > DIP * rate * count or tail(missed, 1.2 * expected + 1) * looks >= CHANCE:
                 continue
-            gain = rate * count - own - 0.5 * own  # as many that are missing, and few that are there
+            gain = rate * count - own - 0.5 * own  # prefer ranges with many missed and few found objects
             if best is None or gain > best[0]:
                 best = gain, (first, last, rate)
     return None if best is None else best[1]
 
 
 def _regions(evidence: Evidence) -> Iterator[Finding]:
-    """Objects around several others of their category that are found less often than others as large."""
+    """Yield a finding of objects around several others of their category that are missed more often than their sizes
+    explain.
+    """
     cell, box = evidence.object_cell, evidence.object_box
     starts, stops = (np.searchsorted(cell, cell, way) for way in ("left", "right"))
     area = box[:, 2] * box[:, 3]

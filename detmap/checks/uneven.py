@@ -20,45 +20,47 @@ from detmap.checks.findings import Finding, found, names
 
 Array = NDArray[Any]
 
-#: Shares of lowest (or highest) images that a part is tested for: a half finds large parts, a tenth small ones.
+#: Shares of the images that count as lowest (or highest) in a test: a half detects large parts, a tenth small parts.
 SPLITS = (0.5, 0.1)
 
 #: Minimum share of a part's images that must be among the lowest (or highest), for each of `SPLITS`.
 INSIDE = (0.85, 0.5)
 
-#: Minimum number of images of a part, and of detections of a category that find objects.
+#: Minimum number of images of a part, and minimum number of detections of a category that find objects.
 FEWEST, FEWEST_OF_CATEGORY = 8, 20
 
-#: Maximum median rank, from 0 to 1, of a low part's scores among all; the minimum for a high part is 1 less this.
+#: Maximum median rank, from 0 to 1, of the scores of a part with low scores; for a part with high scores the minimum is
+#: ``1 - LOW``.
 LOW = 0.25
 
-#: Minimum ratio between the numbers of detections of a part and of the rest.
+#: Minimum ratio between the numbers of detections per object in a part and in the rest, or its inverse.
 FACTOR = 2.0
 
-#: Quantile at which the scores of one category are compared with those of the others: the ranges hardly overlap.
+#: Quantile at either end at which the scores of one category and of the others must not overlap.
 APART = 0.05
 
-#: Share of the scores of other categories that lie above all of one, and the share of the latter that count as draws of the
-#: same kind: categories that are hard have few high scores.
+#: Minimum share of the scores of other categories above the maximum of a category, and share of the category's scores that
+#: count as independent draws in the test of it: difficult categories have few high scores without a defect.
 ABOVE, OF_THOSE = 0.5, 0.3
 
-#: Minimum share of the variance of scores between images; with two scales, on half of the images each, it is 0.75.
+#: Minimum share of the variance of score ranks that lies between images; with two scales on half of the images each it is
+#: 0.75.
 BETWEEN = 0.5
 
-#: Minimum number of images for this share of variance.
+#: Minimum number of images with several scores for this share of variance.
 FEWEST_IMAGES = 40
 
-#: Median over images of the difference between the mean ranks of true and false positives, below which scores do not
-#: rank: 0.25 or more for detectors, 0 by chance.
+#: Minimum median over images of the difference between the mean ranks of true and false positives, for scores to be
+#: informative: it is 0.25 or more for detectors and 0 by chance.
 AHEAD = 0.06
 
-#: Minimum number of false positives per true positive for this comparison.
+#: Minimum ratio of false to true positives for this comparison.
 MINORITY = 0.5
 
-#: Minimum median deviation of boxes, as a share of the object's side; detectors trained on such boxes stay below.
+#: Minimum median deviation of boxes to report, as a share of the object's side; trained detectors stay below.
 BIAS = 0.08
 
-#: Minimum median deviation of width and height in pixels, if equal for small and large objects.
+#: Minimum median deviation of width and height to report, in pixels, if it is equal for small and large objects.
 PIXELS = 0.75
 
 
@@ -68,7 +70,7 @@ class Statistic:
 
     code: str
     unit: str
-    #: The images with a value, shape (n,), the values, and the number of records behind each.
+    #: Indices of the images with a value, the values, and the number of records of each value, all of shape (n,).
     image: NDArray[np.int64]
     value: NDArray[np.float64]
     records: NDArray[np.int64]
@@ -115,13 +117,13 @@ def ranks(values: Array, codes: Array) -> NDArray[np.float64]:
 
 
 def _flags(value: Array, bins: Array, split: float, high: bool) -> NDArray[np.bool_]:
-    """Return which images are among the lowest (or highest) of those with about as many records."""
+    """Mask of the values among the lowest (or highest) share `split` of their bin (images with about as many records)."""
     rank = ranks(-value if high else value, bins)
     return np.asarray(rank < split)
 
 
 def _part(evidence: Evidence, one: Statistic, looks: int) -> Iterator[tuple[Any, bool]]:
-    """Yield the part with low or high values of a statistic, and whether they are high, if there is one."""
+    """Yield the part with low or high values of a statistic, if there is one, and whether the values are high."""
     if one.image.size < 4 * FEWEST:
         return
     bins = np.searchsorted([2, 3, 6, 12], one.records, "right")
@@ -159,7 +161,7 @@ def _scores(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding
 
 
 def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[Finding]:
-    """Categories with nearly all scores below, or above, nearly all of the others'."""
+    """Yield findings of categories with nearly all scores below or above nearly all scores of the other categories."""
     held = np.bincount(label, minlength=evidence.classes)
     for one in np.flatnonzero(held >= FEWEST_OF_CATEGORY).tolist():
         own, others = scores[label == one], scores[label != one]
@@ -180,7 +182,7 @@ def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[
 
 
 def _between(evidence: Evidence, rank: Array, image: Array, scores: Array) -> Iterator[Finding]:
-    """Scores with most of their variance between images, as with two scales on interleaved images."""
+    """Yield a finding if most variance of scores lies between images, as with two scales on interleaved images."""
     held = np.bincount(image, minlength=evidence.images)
     several = held[image] >= 2
     images = int(np.count_nonzero(held >= 2))
@@ -237,7 +239,7 @@ def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _boxes(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]:
-    """Detections that find objects but are consistently larger, smaller, or shifted."""
+    """Yield findings of detections that find objects but are consistently larger, smaller, or shifted."""
     own, true = evidence.found.boxes[rows], evidence.object_box[objects]
     label, image = evidence.object_label[objects], evidence.object_image[objects]
     middle = own[:, :2] + own[:, 2:] / 2 - true[:, :2] - true[:, 2:] / 2
@@ -273,7 +275,7 @@ def _boxes(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]
 
 
 def biased(away: Array, which: Array) -> str | None:
-    """Return how boxes are larger than their objects, or shifted, in words; None if they are not."""
+    """Describe by how much boxes are larger or smaller than their objects, or shifted; None if they are not."""
     some = away[which]
     if len(some) < FEWEST_OF_CATEGORY:
         return None
@@ -288,9 +290,7 @@ def biased(away: Array, which: Array) -> str | None:
 
 
 def wider(more: Array, side: Array) -> str | None:
-    """Return by how many pixels boxes are wider and higher, for small and large objects alike, in words; None if they
-    are not.
-    """
+    """Describe by how many pixels boxes are wider and higher for small and large objects alike; None if they are not."""
     if len(more) < 4 * FEWEST_OF_CATEGORY:
         return None
     small = side <= np.median(side)
@@ -308,7 +308,7 @@ def wider(more: Array, side: Array) -> str | None:
 
 
 def _counts(evidence: Evidence) -> Iterator[Finding]:
-    """Images with far fewer or more detections than others with as many objects."""
+    """Yield a finding of images with far fewer or more detections than others with as many objects."""
     known = evidence.found.image[evidence.detections]
     counts = np.bincount(known, minlength=evidence.images)
     objects = np.bincount(evidence.object_image, minlength=evidence.images)

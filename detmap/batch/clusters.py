@@ -1,4 +1,4 @@
-"""A Dask cluster: connecting to it, sending an object to all workers once, and noticing that no worker is left."""
+"""A Dask cluster: connect to it, send an object to all workers once, and detect that no worker is left."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cluster(address: str) -> Iterator[Executor]:
     Raises
     ------
     OptionError
-        Where there is no scheduler.
+        If there is no scheduler at the address.
     """
     try:
         import dask
@@ -56,12 +56,12 @@ class Cluster:
 
     @classmethod
     def of(cls, executor: Any) -> Cluster | None:
-        """Return the cluster of an executor, None where it has none."""
+        """Return the cluster of an executor; None if it has none."""
         client: Any = getattr(executor, "_client", None)
         return cls(client) if client is not None and hasattr(client, "nthreads") else None
 
     def threads(self) -> int:
-        """Return how many threads all workers have together; raises `DetmapError` where the scheduler does not answer."""
+        """Return the total number of threads of all workers; raise `DetmapError` if the scheduler does not answer."""
         try:
             return int(sum(self._client.nthreads().values()))
         except Exception as error:  # any exception of the connection

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 
 def _test_pair(ground_truth: GroundTruth, common: tuple[Options, str, int], *pair: tuple[Input, str | None]) -> float:
-    """Return the p-value of the difference between two files by a metric; NaN where they were scored on other classes."""
-    # Of each file there is the fingerprint of what was scored, if it is known. The metric may be one of a split.
+    """Return the p-value of the difference between two files; NaN if they were scored on different classes."""
+    # `pair` holds for each file the fingerprint of the content that was scored, None if unknown.
     options, metric, permutations = common
     first, second = (_tally_again(ground_truth, found, content, options) for found, content in pair)
     metric, first, second = _of_split(metric, options.splits, first, second)
@@ -53,7 +53,7 @@ def _test_pair(ground_truth: GroundTruth, common: tuple[Options, str, int], *pai
 
 
 def _of_split(metric: str, splits: Splits | None, *tallies: Tally) -> Any:
-    """Return a metric's name without its split, and a function that selects the split's part of a tally."""
+    """Return a metric's name without its split, followed by the split's part of each tally."""
     split = None if splits is None else split_of(metric, splits.names)
     if splits is None or split is None:
         return metric, *tallies

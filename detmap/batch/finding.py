@@ -137,7 +137,7 @@ def _without_streams(paths: Iterable[str]) -> list[str]:
     return listed
 
 
-#: Files that `detmap batch --out` writes into a folder beside the results; the first marks such a folder.
+#: Names of files that `detmap batch --out` writes; a folder with the first of them is recognised as its output.
 WRITTEN = (*(f"leaderboard.{kind}" for kind in ("json", "csv", "md", "html", "parquet")), "tests.json")
 
 

@@ -111,7 +111,7 @@ class Leaderboard:
 
     @cached_property
     def groups(self) -> dict[str, str]:
-        """Letters by name: models that share one cannot be told apart by the tests; empty without any."""
+        """Letters by model: models that share a letter do not differ significantly; empty without tests."""
         return {} if self.tests is None else self.tests.groups
 
     @cached_property
@@ -151,7 +151,7 @@ class Leaderboard:
         return rows
 
     def sentences(self) -> list[str]:
-        """Return what was tested and estimated, in words."""
+        """Return sentences on tests and intervals."""
         made = next((one.bootstrap for one in self.results if one.bootstrap), None)
         said = [] if self.tests is None else self.tests.sentences(counted=not self.discreet)
         if made is not None:
@@ -168,7 +168,7 @@ class Leaderboard:
         scored = [one for one in self.results if one.bootstrap]
         reasons = {one.no_interval(str(self.rank_by)) for one in scored}
         if scored and "" not in reasons:
-            # the reasons tell how many images there are
+            # the reasons contain the number of images
             why = "" if self.discreet else f": {', '.join(sorted(reasons))}"
             said.append(f"no interval of {self.rank_by}{why}")
         return said
@@ -262,7 +262,7 @@ class Leaderboard:
         }
 
     def table(self) -> list[dict[str, Any]]:
-        """Return `rows` for a person to read: without empty columns, errors (see `errors`) and too many classes."""
+        """Return `rows` for display: without empty columns, errors (see `errors`), and too many classes."""
         rows = self._rows
         empty = {""}, {"", "–"}  # an interval that no model has is told in a sentence
         ends = (f"{self.rank_by} low", f"{self.rank_by} high")
@@ -391,7 +391,7 @@ class Leaderboard:
         return [(name, said) for name, said in [*told, ("Made", f"with detmap {detmap.__version__}")] if said]
 
     def _files(self) -> list[dict[str, str]]:
-        """Return of each model its file, and the hash of its content where that is known."""
+        """Return the file of each model, and the hash of its content if known."""
         known = any("content" in one.identity for one in self.results)
         return [
             {
@@ -416,20 +416,20 @@ class Leaderboard:
 
 @dataclass(frozen=True)
 class _Classes:
-    """What the page shows of the classes of models, as far as it has room; every document is unpacked once."""
+    """Values and curves per class shown on the page, for a limited number of models; each document is unpacked once."""
 
-    #: Id and name of each class that a model was scored on.
+    #: Id and name of each class that any model was scored on.
     keys: list[tuple[Any, str]]
-    #: The value of each, by model, of the first models.
+    #: ``values[i][k]`` is the value of model *i* on class *k*, for the best models only.
     values: list[list[float | None]]
-    #: The number of objects of each; empty where it is not known of all.
+    #: Number of objects of each class; empty unless known for all classes.
     objects: list[int]
-    #: The mean curve of the first models that have one.
+    #: Mean curve of each of the best models, None if it has none; only up to a maximum number of curves.
     curves: list[dict[str, Any] | None]
 
     @classmethod
     def of(cls, scored: Sequence[FileResult], split: str | None) -> _Classes:
-        """Read them from the documents of models, the best first."""
+        """Read values and curves from the documents of models, the best first."""
         found: list[dict[tuple[Any, str], float | None]] = []
         every: dict[tuple[tuple[Any, str], ...], None] = {}
         objects: dict[tuple[Any, str], int] = {}
@@ -462,12 +462,12 @@ def _utf8(value: Any) -> Any:
 def metric_names(
     ground_truth: GroundTruth, protocol: Protocol, splits: Sequence[str] = (), hide: Sequence[str] = ()
 ) -> list[str]:
-    """Return the metrics that a result will have, in order: what a leaderboard can be ranked by.
+    """Return the names of the metrics of a result, in order; a leaderboard can be ranked by each of them.
 
     Raises
     ------
     OptionError
-        Where something is to be hidden that is no split, or all splits.
+        If a name to hide is not a split, or if all splits are hidden.
     """
     check_hidden(hide, splits)
     pairs = zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True)
@@ -476,8 +476,8 @@ def metric_names(
 
 
 def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
-    """Return the default metric to rank by: the first one, of a split where there are splits; where each level has
-    metrics of its own, as KITTI's do, the first of the level moderate, by which KITTI's leaderboard ranks.
+    """Return the default metric to rank by: the first one (with splits: of a split). If metrics have levels of difficulty,
+    it is the first one of the level moderate, by which KITTI's leaderboard ranks.
     """
     able = [name for name in known if not splits or split_of(name, splits)]
     first = able[0] if able else "AP"
@@ -486,9 +486,7 @@ def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
 
 
 def _in_all(given: Sequence[Collection[T]]) -> list[T]:
-    """Return the keys of all that is given, each once: those of the longest first. Where classes are skipped, some have
-    fewer.
-    """
+    """Return the distinct keys of all collections, those of the longest collection first: files may skip classes."""
     return list(dict.fromkeys(key for one in sorted(given, key=len, reverse=True) for key in one))
 
 
@@ -498,7 +496,7 @@ def _place(one: FileResult, metric: str) -> tuple[int, float]:
 
 
 def _behind(one: FileResult, metrics: Sequence[str]) -> dict[str, Any]:
-    """Return how many images or clusters the intervals of a file are computed from, and why metrics have none."""
+    """Return for each interval of a file the number of images or clusters behind it, and why other metrics have none."""
     return {
         one.unit: {metric: one.images(metric) for metric in one.intervals(metrics)},
         "no_interval": {metric: one.no_interval(metric) for metric in metrics if one.no_interval(metric)},

@@ -89,7 +89,7 @@ class PanopticFiles:
         return PanopticResult(tally)
 
     def _key(self, entry: Entry, truth: str, options: Sequence[Any]) -> str:
-        """Return the key of a file's result, by which a later run takes it up."""
+        """Return the key by which a later run finds the result of a file."""
         found = content_of(read_panoptic(entry.path, self._folders.get(entry.name), predictions=True))
         return digest([stamps.code(confidence=bool(options)), truth, found, self._rules.to_dict(), list(options)])
 
@@ -181,5 +181,5 @@ def _match(
 
 
 def _prepare(truth: SegmentedImages) -> None:
-    """Load what scoring any file needs: read the first label map."""
+    """Load libraries and compiled kernels before the first file is scored, by reading the first label map."""
     truth.label_map(0)

@@ -1,4 +1,4 @@
-"""Documents that a later run reuses: saved with a checksum, and reused only if it fits."""
+"""Documents that a later run reuses, saved with a checksum that is verified on reading."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import msgspec
 
 from detmap.results import without_nan
 
-#: Maximum size of a document of a run, in bytes.
+#: Maximum size of a reused document, in bytes.
 _LARGEST = 1 << 28
 
-#: The last member of a document: the hash of the file as it is without it.
+#: The last member of a document: the hash of the file without this member.
 _SEAL = re.compile(rb',\n "seal": "([0-9a-f]{64})"\n}\n\Z')
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -41,7 +41,7 @@ def _encoded(plain: Any) -> bytes:
 
 
 def sealed(document: dict[str, Any]) -> bytes:
-    """Return a document of plain values as JSON, whose last member is the hash of all before it."""
+    """Return a document of plain values as JSON, whose last member is the hash of everything before it."""
     text = _encoded(document)
     return text.removesuffix(b"\n}\n") + b',\n "seal": "' + _hash(text) + b'"\n}\n'
 
@@ -70,7 +70,7 @@ def packed(document: dict[str, Any]) -> bytes:
 
 
 def unpacked(data: bytes) -> dict[str, Any]:
-    """Return a document anew."""
+    """Return a new copy of a packed document."""
     document: dict[str, Any] = marshal.loads(zlib.decompress(data))
     return document
 

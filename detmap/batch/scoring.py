@@ -92,11 +92,11 @@ class FileResult(Result):
 
     @property
     def bootstrap(self) -> dict[str, Any]:
-        """What the bootstrap tells of all images, without that of categories; empty without one."""
+        """The bootstrap's entries on all images, without those on categories; empty without a bootstrap."""
         return self._bootstraps[None]
 
     def part(self, split: str | None) -> dict[str, Any]:
-        """Return what is known of a split, None for all images: metrics, per_category and bootstrap."""
+        """Return metrics, per_category and bootstrap of a split (None: of all images)."""
         document = self.document
         found: dict[str, Any] = document if split is None else document.get("splits", {}).get(split, {})
         return found
@@ -110,7 +110,7 @@ class FileResult(Result):
         return self.document
 
     def interval(self, metric: str) -> tuple[float, float]:
-        """Return the confidence interval of a metric; NaN where none was made."""
+        """Return the confidence interval of a metric; NaN if there is none."""
         low, high = self.intervals([metric]).get(metric, (None, None))
         return (float("nan") if low is None else low, float("nan") if high is None else high)
 
@@ -120,26 +120,26 @@ class FileResult(Result):
         return {metric: ends for metric, ends in found.items() if ends is not None}
 
     def bias(self, metric: str) -> float:
-        """Return the estimated bias of a metric; NaN where none was estimated."""
+        """Return the estimated bias of a metric; NaN if there is none."""
         found = self._of_bootstrap("bias", metric)
         return float("nan") if found is None else float(found)
 
     @property
     def unit(self) -> str:
-        """What intervals draw: "images", or "clusters" of them."""
+        """Unit that the bootstrap resamples: "images" or "clusters" of images."""
         return "clusters" if "clusters" in self.bootstrap else "images"
 
     def images(self, metric: str) -> int | None:
-        """Return how many images, or clusters, with objects an interval is computed from; None without a bootstrap."""
+        """Return the number of images or clusters with objects behind an interval; None without a bootstrap."""
         found: int | None = self._of_bootstrap(self.unit, metric)
         return found
 
     def no_interval(self, metric: str) -> str:
-        """Return why a metric has no interval, "" where it has one."""
+        """Return why a metric has no interval; "" if it has one."""
         return str(self._of_bootstrap("no_interval", metric) or "")
 
     def _of_bootstrap(self, what: str, metric: str) -> Any:
-        """Return an entry of the bootstrap for a metric; None where there is none."""
+        """Return an entry of the bootstrap for a metric; None if there is none."""
         split = split_of(metric, self.splits)
         name = metric if split is None else metric.partition(":")[2]
         return self._bootstraps.get(split, {}).get(what, {}).get(name)
@@ -157,7 +157,7 @@ def _kind_in(document: dict[str, Any]) -> str:
 
 
 def _of_metrics(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the bootstrap in a document, or in a split of one, tells of metrics; empty without one."""
+    """Return the bootstrap's entries on metrics from a document or a split of it; empty without a bootstrap."""
     return {name: told for name, told in part.get("bootstrap", {}).items() if name != "per_category"}
 
 
@@ -186,7 +186,7 @@ class Options:
 
     @cached_property
     def _shared(self) -> str:
-        """What the keys of all files are made of, as JSON."""
+        """Part of the keys that all files share, as JSON."""
         made = [self.replicates, self.seed, self.method, self.level] if self.replicates else []
         parts: list[Any] = [self.protocol.to_dict(), list(self.recorded), made]
         parts += [] if self.splits is None else [self.splits.to_list()]
@@ -195,12 +195,12 @@ class Options:
 
 
 class _Common(NamedTuple):
-    """What scoring every file of a run shares."""
+    """Input that is shared by the scoring of all files of a run."""
 
     options: Options
-    #: The fingerprint of the ground truth; None where nothing is kept for a later run.
+    #: Fingerprint of the ground truth; None if no results are kept for a later run.
     truth: str | None
-    #: Keys of the results that need not be made again.
+    #: Keys of results that are known and not computed again.
     known: frozenset[str]
 
 
@@ -250,7 +250,7 @@ def _scored(tally: Tally, options: Options) -> dict[str, Any]:
 
 
 def _curve(result: DetectionResult) -> dict[str, Any] | None:
-    """Return the mean precision of the classes with ground truth at each recall; None where there is none."""
+    """Return the mean precision over the classes with ground truth at each recall; None if it is undefined."""
     iou = result.protocol.iou_thresholds[result.protocol.find_threshold(0.5) or 0]
     precision = result.mean_precision(iou)
     if not precision.size or np.isnan(precision[0]):
@@ -263,7 +263,7 @@ def _curve(result: DetectionResult) -> dict[str, Any] | None:
 
 
 def _task(ground_truth: GroundTruth, common: _Common, found: Input) -> tuple[str, dict[str, Any] | None]:
-    """As `_score`, within the limits of the options, and with errors that tell no more than they say."""
+    """Do as `_score` within the limits of the options, and withhold details of errors if the options say so."""
     if not common.options.discreet:
         return _within_limits(ground_truth, common, found)
     try:
@@ -279,7 +279,7 @@ def _within_limits(ground_truth: GroundTruth, common: _Common, found: Input) -> 
 
 
 def _prepare(ground_truth: GroundTruth, common: _Common) -> None:
-    """Load what scoring any file needs: match the first object with itself."""
+    """Load libraries and compiled kernels before the first file is scored, by matching the first object with itself."""
     options = replace(common.options, replicates=0)
     first = nothing(ground_truth, 1)
     _scored(match(ground_truth, first, options.protocol, iou_type=options.protocol.iou_type), options)
@@ -427,7 +427,7 @@ def _score_all(
 
 
 def make_folder(path: Path) -> Path:
-    """Make a folder, unless it is there, and return it."""
+    """Create a folder if it does not exist, and return it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""One model whose detections are cut into files by image."""
+"""Score one model whose detections are split by image into several files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _match_shard(ground_truth: GroundTruth, protocol: Protocol, found: Input) ->
     records, images, given = len(detections), detections.images.ids, Owned(detections)
     del detections
     tally = tally_of(ground_truth, given, protocol, protocol.iou_type, images)
-    # Notices of the ground truth are counted once, with the images of no shard; zero_id is one of the images matched.
+    # Notices of the ground truth are counted once, with the images without a shard; only zero_id belongs to matched images.
     truth = {code: count for code, count in ground_truth.notices.items() if code != "zero_id"}
     notices = {code: count - truth.get(code, 0) for code, count in tally.notices.items()}
     return _Shard(records, PackedTally.of(replace(tally, notices=notices)))
@@ -140,7 +140,7 @@ def evaluate_shards(
     for code in ABSENT:  # each image that a shard has is absent from all others
         counts[code] = max(counts[code] - (len(paths) - 1) * images.size, 0)
     notices = {code: counts[code] for code in {**NOTICES, **counts} if counts[code]}
-    # Where ties go by the place in the file, the file is the shards one after the other.
+    # Positions in the file, which may break ties, are those in the concatenation of all shards.
     sharded = ShardedTally([*packed, PackedTally.of(rest)], [*(np.cumsum(records) - records), records.sum()], notices)
     return DetectionResult(sharded, threads=threads)
 

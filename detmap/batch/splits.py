@@ -18,7 +18,7 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.image_values import image_key, image_values
 from detmap.kernels import readonly
 
-#: No split may be named like a metric, so that names of metrics stay unambiguous.
+#: Valid name of a split: it must not begin like a metric, so that names of metrics are unambiguous.
 _NAME = re.compile(r"(?!m?A[PR])[\w.+ -]{1,40}")
 
 
@@ -27,7 +27,7 @@ _MOST = 100
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """Which image of the ground truth is in which split.
+    """The split of each image of the ground truth.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Splits:
         return cls(names, readonly(codes, np.uint8))
 
     def images(self, split: str) -> NDArray[np.bool_]:
-        """Return which of the ground truth's images are in a split, shape (i,)."""
+        """Mask of the ground truth's images that are in a split, shape (i,)."""
         return np.asarray(self.codes == self.names.index(split))
 
     def parts(self, tally: Tally) -> Iterator[tuple[str, Tally]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import detmap
 from detmap import plugins
 
-#: Path prefixes in the package that affect no score of a file of detections.
+#: Path prefixes in the package of code that does not affect scores of detections.
 _APART = (
     *("checks/", "cli/", "diagnostics/", "explanations/", "integrations/", "lvis/", "pycocotools/"),
     *("pytrec_eval/", "ranx/", "reports/", "retrieval/"),
@@ -26,7 +26,7 @@ _APART = (
 
 _HOME = Path(detmap.__file__).parent
 
-#: Path prefixes that affect no score, but intervals and tests.
+#: Path prefixes of code that affects intervals and tests, but not scores.
 _OF_CONFIDENCE = ("statistics/", "kernels/resampling.py")
 
 
@@ -40,7 +40,7 @@ def code(*, confidence: bool, explanations: bool = False) -> str:
 
 @cache
 def _own(confidence: bool) -> str:
-    """Return the digest of the package's sources; the version where there are none (bytecode only)."""
+    """Return the digest of the package's sources; the version if only bytecode is installed."""
     home = Path(detmap.__file__).parent
     found = []
     for path in sorted(home.rglob("*.py")):

@@ -1,4 +1,4 @@
-"""Tasks on any executor, to whose workers the ground truth and what else they share are sent once."""
+"""Tasks on any executor; objects shared by all tasks, such as the ground truth, are sent to each worker once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 
 
 class Home(NamedTuple):
-    """What a worker must share with the process that sends tasks: plug-ins, and the scoring code."""
+    """Plug-ins and scoring code of the process that sends tasks, which a worker must have as well."""
 
     modules: tuple[str, ...]
     version: str
@@ -78,11 +78,12 @@ def _on_worker(
     submission: str,
     home: Home,
 ) -> tuple[T] | None:
-    """Run a task in `threads` threads; None where what all tasks share was neither sent along nor is kept here."""
-    # The ground truth comes pickled: it is loaded after the plug-ins of `home`, which may define its classes.
-    # Any executor can do this, whether or not it knows how to send something to each of its workers once. `submission`
-    # is another one each time: Dask takes calls with equal arguments for one, and gives the second what came of the
-    # first, even if its file has been rewritten since, or it was cancelled.
+    """Run a task in `threads` threads; return None if the objects shared by all tasks are neither cached here nor sent."""
+    # The ground truth is sent pickled, because it must be loaded after the plug-ins of `home`, which may define its
+    # classes.
+    # Returning None works with every executor, also those that cannot send an object to each worker once. `submission`
+    # differs for each call, because Dask treats calls with equal arguments as one: the second call would get the result
+    # of the first, even if the file has been rewritten since or the first call was cancelled.
     plugins.load(home.modules)
     home.check()
     with _lock:
@@ -102,7 +103,7 @@ def _on_worker(
 
 
 def one_line(error: BaseException) -> str:
-    """Return an error as one line: the last one of a traceback, which some executors make the text of an error."""
+    """Return an error as one line; of a traceback, which some executors put into the message, only the last line."""
     if isinstance(error, DetmapError):
         return str(error)
     if isinstance(error, MemoryError):
@@ -118,7 +119,7 @@ def _is_local(executor: Executor | None) -> bool:
 
 
 def whence(found: Input, executor: Executor | None) -> Input:
-    """Return an input that workers of an executor can open: with absolute paths, as they may have started in another
+    """Return an input that workers of an executor can open: with absolute paths, because workers may run in another
     folder.
     """
     return found if _is_local(executor) else found.from_anywhere()
@@ -132,8 +133,8 @@ def dispatch(
     common: Any,
     arguments: Sequence[tuple[Any, ...]],
 ) -> Generator[tuple[int, T | BaseException], None, None]:
-    """Yield index and outcome of ``task(ground_truth, common, *arguments[i])`` as they finish; without an executor on
-    threads. What is `common` is sent to each worker once.
+    """Yield index and outcome of each ``task(ground_truth, common, *arguments[i])`` as it finishes; without an executor,
+    tasks run in threads. `common` is sent to each worker once.
     """
     if executor is not None:
         yield from _run(executor, threads or 1, (ground_truth, common), task, arguments)
@@ -149,8 +150,8 @@ def _run(
     task: Callable[..., T],
     arguments: Sequence[tuple[Any, ...]],
 ) -> Generator[tuple[int, T | BaseException], None, None]:
-    """Keep an executor's workers busy, with a few tasks in waiting; `threads` for each task, unless it is known there."""
-    # The first tasks carry along what all of them share; a worker that lacks it later says so and is sent it with the
+    """Run the tasks, with up to twice as many submitted as the executor runs at a time; each uses `threads` threads."""
+    # The first tasks carry the shared objects; a worker that lacks them later returns None and is sent them with the same
     # task again.
     local, cluster = _is_local(executor), Cluster.of(executor)
     parcels = [] if local else [pickle.dumps(one, pickle.HIGHEST_PROTOCOL) for one in shared]
@@ -182,10 +183,10 @@ def _run(
                 error = CancelledError("the task was cancelled") if future.cancelled() else future.exception()
                 if isinstance(error, BrokenExecutor):
                     raise error
-                # Dask's error for a task that never ran is no CancelledError.
+                # Dask's error for a task that never ran is not a subclass of CancelledError.
                 if any("Cancelled" in kind.__name__ for kind in type(error).__mro__):
                     scattered = (
-                        None  # what was shared may be gone with its workers: from now on it goes along with tasks
+                        None  # shared objects may be lost with their workers, so send them with tasks from now on
                     )
                     lost[i] += 1
                     if lost[i] < _ATTEMPTS:
@@ -193,7 +194,7 @@ def _run(
                     else:
                         yield i, DetmapError(f"lost with its worker {_ATTEMPTS} times; {_AGAIN}")
                 elif error is not None:
-                    lost_all = type(error).__name__ == "KilledWorker"  # Dask has already retried it
+                    lost_all = type(error).__name__ == "KilledWorker"  # Dask has already retried the task
                     yield i, DetmapError(f"{one_line(error)}; {_AGAIN}") if lost_all else error
                 elif future.result() is None:
                     waiting.appendleft((i, True))
@@ -207,7 +208,7 @@ def _run(
 
 
 def _width(executor: Executor, cluster: Cluster | None) -> int:
-    """Return how many tasks an executor runs at a time, as far as known."""
+    """Return the number of tasks that an executor runs at a time, estimated if unknown."""
     if cluster is not None:
         return max(1, cluster.threads())
     return int(getattr(executor, "_max_workers", None) or parallel.cores())
@@ -221,7 +222,7 @@ def _in_thread(
 
 
 def fingerprint(ground_truth: GroundTruth) -> str:
-    """Return a hash of everything in ground truth that scoring reads."""
+    """Return a hash of all ground truth data that scoring reads."""
     whole = hashlib.sha256()
     for table in (ground_truth.images, ground_truth.categories):
         whole.update(json.dumps(table.ids.tolist()).encode())

@@ -33,7 +33,7 @@ def class_map_of(given: ClassMap) -> dict[str, str]:
     """Return a class map from a mapping or a file. Raises `InputError` for an invalid file or a repeated class,
     `OptionError` for other types.
 
-    A file holds a line ``from,to`` per class (separated by a comma, semicolon or tabulator), or a JSON object.
+    A file holds either one line ``from,to`` per class, separated by a comma, semicolon or tab, or a JSON object.
     """
     if isinstance(given, Mapping):
         return {str(one): "" if other is None else str(other) for one, other in given.items()}

@@ -195,7 +195,7 @@ def _check(box: _Box, record: str, token: str, name: str, scored: bool) -> None:
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read results as they are submitted."""
+    """Read detections in nuScenes' submission format."""
     document, name = _document(source, "detections", _Results)
     tokens = list(document.results)
     found = _read(document.results.items(), name, scored=True)

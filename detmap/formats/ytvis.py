@@ -31,10 +31,10 @@ from detmap.shapes.kinds import MASKS, TRACKS
 from detmap.shapes.reading import powers
 from detmap.system import parallel
 
-#: Number of bytes of segmentations read at a time, which stay in the processor's cache.
+#: Number of bytes of segmentations read at a time, chosen to fit into the processor's cache.
 _BLOCK = 1 << 20
 
-#: Minimum length in bytes of a segmentation that is found without a second pass over shorter ones.
+#: Assumed minimum length of a segmentation in bytes, for sizing a buffer; shorter ones may require a second pass.
 _SHORTEST = 32
 
 
@@ -118,7 +118,9 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
 
 
 class _Bytes(NamedTuple):
-    """The bytes of a document, where they come from, and memory that begins with them, for masks to stay in, or None."""
+    """The bytes of a document, the name of its source, and a larger buffer that begins with them, into which masks may be
+    written (None: no such buffer).
+    """
 
     data: NDArray[np.uint8]
     name: str
@@ -130,7 +132,7 @@ def _decoded(source: Any, what: str, kind: Any) -> tuple[Any, _Bytes]:
     with Opened(source, what) as opened:
         whole = None
         if isinstance(opened.data, File) and what == "detections":
-            # Escaped strings are copied behind the document. What is never written to takes no memory.
+            # Unescaped strings are written behind the document. Pages that are never written to take no memory.
             whole = opened.data.read_before(opened.data.size + _BLOCK)
         data = opened.whole() if whole is None else whole[: len(opened)].data
     given = _Bytes(readonly(np.frombuffer(data, np.uint8), np.uint8), opened.name, whole)
@@ -173,7 +175,7 @@ def _tracks(given: _Bytes, rows: Sequence[_Track], sizes: NDArray[np.int64], kin
 
 
 def _places(data: NDArray[np.uint8], rows: Sequence[_Track]) -> NDArray[np.int64]:
-    """Return begin and end of the segmentations of records: msgspec returns views of the document."""
+    """Return begin and end of the segmentations of records in the document, from addresses: msgspec returns views."""
     start = data.__array_interface__["data"][0]
     views = [np.frombuffer(row.segmentations, np.uint8) for row in rows]
     begins = np.array([one.__array_interface__["data"][0] - start for one in views], np.int64)
@@ -183,8 +185,8 @@ def _places(data: NDArray[np.uint8], rows: Sequence[_Track]) -> NDArray[np.int64
 
 
 class _Read(NamedTuple):
-    """Lists as read: parts of masks with their reader, whether each frame has a mask, and the number of frames of each
-    list.
+    """Content of lists of masks: the reader and the parts it has read, a mask of the frames with a segmentation, and the
+    number of frames of each list.
     """
 
     reader: Reader
@@ -194,7 +196,7 @@ class _Read(NamedTuple):
 
 
 def _read(given: _Bytes, lists: NDArray[np.int64], blocks: list[tuple[int, int]], *, exact: bool) -> _Read | None:
-    """Read the masks of all lists, block by block; None where one is no JSON, or, unless `exact`, may be none."""
+    """Read the masks of all lists, block by block; None if a list is invalid JSON or, unless `exact`, may be invalid."""
     data = given.data
     lengths = np.empty(len(lists), np.int64)
     found = parallel.run(lambda begin, end: _elements(data, lists[begin:end], exact, lengths[begin:end]), blocks)
@@ -219,7 +221,9 @@ def _read(given: _Bytes, lists: NDArray[np.int64], blocks: list[tuple[int, int]]
 def _elements(
     data: NDArray[np.uint8], lists: NDArray[np.int64], exact: bool, out_lengths: NDArray[np.int64]
 ) -> NDArray[np.int64] | None:
-    """Return begin and end of the lists' elements, and write their numbers; None for invalid JSON."""
+    """Return begin and end of each element of the lists, and write the number of elements of each list; None for invalid
+    JSON.
+    """
     lists = readonly(lists, np.int64)
     count, room = 0, int((lists[:, 1] - lists[:, 0]).sum()) // _SHORTEST + 1
     while True:

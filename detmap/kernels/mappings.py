@@ -1,4 +1,4 @@
-"""Mappings from strings to floats, written as MessagePack: one pass over a dict copies its keys and its values."""
+"""Read mappings from strings to floats that are encoded as MessagePack."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from detmap.kernels import innermost, kernel
 from detmap.kernels.texts import LENGTH_BITS
 from detmap.kernels.words import ALL, HIGHS, NOTHING, ONES, U8, U16, U32, U48, _word
 
-# First bytes of MessagePack's types: with a count of 16 or 32 bits, a count of 8 or 16 bits, and a number.
+# First bytes of MessagePack's types: map with a 16-bit or 32-bit count, string with an 8-bit or 16-bit length, and
+# 64-bit float.
 MAP16, MAP32, STRING8, STRING16, DOUBLE = 0xDE, 0xDF, 0xD9, 0xDA, 0xCB
 
 EVEN_BYTES, EVEN_PAIRS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
@@ -18,7 +19,7 @@ EVEN_BYTES, EVEN_PAIRS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000
 
 @innermost
 def _big_endian(data: Any, i: int) -> Any:
-    """Eight bytes from `i` on, the first one highest."""
+    """Return the eight bytes from `i` on as a big-endian integer."""
     word = _word(data, i)
     word = word >> U8 & EVEN_BYTES | (word & EVEN_BYTES) << U8
     word = word >> U16 & EVEN_PAIRS | (word & EVEN_PAIRS) << U16
@@ -32,19 +33,19 @@ def read_mappings(data: Any, starts: Any, numbers: Any, words: Any) -> int:
     Parameters
     ----------
     data : (n,) uint8
-        The mappings one after the other, and eight bytes more.
+        The concatenated mappings, followed by at least eight bytes of padding.
     starts : (m + 1,) int64
         Mapping *i* has the rows ``starts[i]:starts[i + 1]``.
     numbers : (rows,) uint64
         Out: the bits of the floats.
     words : (rows,) uint64
-        Out: position and length of each string.
+        Out: position and length of each string, packed into one word.
 
     Returns
     -------
     int
-        The number of rows read. The first row not read is another type, or a string that holds a zero byte or more than
-        65,535 bytes, or its mapping has another number of rows.
+        The number of rows read. Reading stops at the first row that has an unsupported type, or a string with a zero byte
+        or more than 65,535 bytes, or whose mapping has another number of rows than `starts` says.
     """
     i, row = 0, 0
     for mapping in range(len(starts) - 1):

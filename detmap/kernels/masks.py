@@ -24,9 +24,9 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 # ------------------------------------------------------------------------------------------------------------- strings
-# A number is written as groups of five bits, the lowest first, one character each (the group plus 48). Bit 32 says that
-# more follow; bit 16 of the last group is the sign. From the fourth number on it is the difference from the last but
-# one.
+# A number is written as groups of five bits, the lowest first, one character each (the group plus 48). Bit 32 is set if
+# another group follows; bit 16 of the last group is the sign. From the fourth number on, the difference from the number
+# two places before is written.
 
 
 @innermost

@@ -174,7 +174,7 @@ def _free(objects: Objects, start: int, count: int, ranges: Ranges, inside: Arra
 
 @helper
 def _best_by_role(candidates: Candidates, first: int, last: int, roles: Array, start: int, out: Array) -> None:
-    """Write the candidate of each role with the largest overlap; of ties the first object, -1 for none."""
+    """Write for each role the candidate with the largest overlap, -1 if there is none; the first object wins ties."""
     for role in range(out.shape[0]):
         out[role] = -1
     for i in range(first, last):

@@ -54,8 +54,8 @@ _MOST_MISSES = 16
 
 
 class _Two(NamedTuple):
-    """Two lists of ``size`` numbers that are read side by side to ``out[at:]``, one after the other. Numbers are
-    separated by a comma, followed by a space if ``gap`` is 2.
+    """Destination and layout of two lists of ``size`` numbers that are read alternately: the first list is written from
+    ``out[at]`` on, the second behind it. Numbers are separated by a comma, followed by a space if ``gap`` is 2.
     """
 
     out: Array

@@ -47,13 +47,14 @@ TO_HIGH = np.uint64(0x7676767676767676)
 TEN, HUNDREDS, PAIRS = np.uint64(10), np.uint64(100 + (1000000 << 32)), np.uint64(0x000000FF000000FF)
 UNITS = np.uint64(1 + (10000 << 32))
 TEN_TO_EIGHT = np.uint64(10**8)
-# Mantissas below it are exact as doubles. 2**53 would do, but widened float32 values are on both sides of that by
-# turns, and an unpredictable branch costs more than it saves.
+# Mantissas below `EXACT` are exact as doubles. 2**53 would be a valid limit, too, but mantissas of widened float32 values
+# lie on both sides of it, and the mispredicted branches would cost more than the limit saves.
 EXACT = np.uint64(10**15)
 # The highest power of ten that is exact both as a 64-bit integer and as a double.
 HIGHEST_DIVISOR = 18
 POINT, COMMA = (np.uint64(ord(c) ^ ord("0")) for c in ".,")
-# The common separator of numbers, and that of lists without spaces, of which only one byte counts.
+# Separator of numbers in lists with spaces, separator in lists without spaces (one byte), and mask of the two bytes of the
+# former.
 SPACED, TIGHT, TWO_BYTES = (np.uint64(int.from_bytes(c, "little")) for c in (b", ", b",", b"\xff\xff"))
 UNROUNDED = np.uint64(0x1FF)
 FRACTION_MASK = np.uint64((1 << 52) - 1)

@@ -18,7 +18,7 @@ from detmap.kernels.sorting import _longest_group
 
 Array = NDArray[Any]
 
-#: Maximum number of distinct distances of relevant items for which one vectorised count for each is fastest.
+#: Maximum number of distinct distances of relevant items for which one vectorised counting pass per distance is fastest.
 FEW = 24
 
 #: Slots per distinct distance in the lookup table, maximum number of slots, number of distances looked up together, and
@@ -135,7 +135,7 @@ def _group(found: Array, order: Array, groups: Groups) -> int:
 
 @helper
 def _count_for_each(row: Array, mine: Array, order: Array, count: int, groups: Groups) -> None:
-    """Count a row of distances step by step; `mine` are the relevant items, `order` sorts them by distance."""
+    """Count a row of distances, one pass per step; `mine` are the relevant items, which `order` sorts by distance."""
     steps, bounds, nearer, equal, before = groups.steps, groups.bounds, groups.nearer, groups.equal, groups.before
     _count(row, steps, count, nearer, equal)
     for g in range(count - 1, 0, -1):
@@ -187,7 +187,7 @@ def _fill(table: Table, steps: Array, count: int) -> Any:
 
 @helper
 def _search_for_each(row: Array, mine: Array, order: Array, count: int, groups: Groups, table: Table) -> None:
-    """Count a row of distances item by item, as `_count_for_each` does."""
+    """Do as `_count_for_each`, in a single pass that looks up the step of each distance."""
     steps, turn, equal, nearer = groups.steps, groups.turn, groups.equal, groups.nearer
     scale, lowest, size = _fill(table, steps, count), steps[0], min(SLOTS * count, MOST_SLOTS)
     for first in range(0, row.size, TOGETHER):
@@ -292,7 +292,7 @@ def rank_relevant(distances: Distances, relevant: Lists, junk: Lists, begin: int
 
 @helper
 def _number(row: Array, groups: Groups, count: int, numbers: Array) -> None:
-    """Write 1 + *g* for each value of `row` that is equal to step *g* of the first `count`, if several are."""
+    """Write ``g + 1`` for each value equal to step *g* of the first `count` steps, if several values equal that step."""
     if count <= FEW:
         for g in range(count):
             if groups.equal[g] > 1:
@@ -310,11 +310,12 @@ def _number(row: Array, groups: Groups, count: int, numbers: Array) -> None:
 def count_nearer(
     values: Array, rows: Array, own: Array, starts: Array, ahead: Array, tied: Array, numbers: Array, mine: Array
 ) -> None:
-    """Count, for items known only by their distances, how many of their query's are nearer, and how many equally near.
+    """Count for relevant items, given by distance only, the items of their query that are nearer, and those equally near.
 
-    The distances of query *q* are ``values[rows[q]:rows[q + 1]]``, its items' ``own[starts[q]:starts[q + 1]]``. The
-    distinct distances of these items are numbered within their query, ascending from 1: `mine` holds the numbers of
-    these items, and if several items share a distance, `numbers`, initially 0, holds its number for all of them.
+    Query *q* has the distances ``values[rows[q]:rows[q + 1]]``; those of its relevant items are ``own[starts[q]:starts[q
+    + 1]]``. The distinct distances of the relevant items are numbered within their query, ascending from 1. `mine` holds
+    the number of each relevant item. If several items share such a distance, its number is written to their elements of
+    `numbers`, which are initially 0.
     """
     most = _longest_group(starts, 0, starts.size - 1)
     orders, scratch = np.empty(most, np.int64), np.empty(most, np.int64)
@@ -373,7 +374,7 @@ def _hamming(codes: Array, i: int, query: Array) -> Any:
 
 @helper
 def _shares(labels: Array, i: int, wanted: Array, several: bool) -> Any:
-    """Return 1 where item *i* has the label of the query, or with `several` one of its labels; else 0."""
+    """Return 1 if item *i* has the label of the query or, with `several`, shares a label with it; else 0."""
     if not several:
         return np.int64(labels[i] == wanted[0])
     common = np.uint64(0)

@@ -234,7 +234,9 @@ def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, 
 
 @helper
 def _read_mask(data: Any, i: int, stop: int, powers: Any, out: Segments, row: int, state: Array, alike: Array) -> Any:
-    """Read an object with size and counts; return its kind, or a problem. Its span ends where its data ends in `out`."""
+    """Read an object with size and counts into row `row` of `out`; return its kind, or the code of a problem. Column 1 of
+    ``out.spans`` gets the end of its data in `out`.
+    """
     if _value_end(data, i, False, powers) != stop:
         return NO_JSON
     kind, sized, length = ABSENT, False, 0

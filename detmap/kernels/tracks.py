@@ -1,4 +1,4 @@
-"""How far tracks of masks overlap, pair by pair, and what is around them."""
+"""Overlaps of pairs of tracks of masks, and areas and bounding boxes of tracks."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Tracks(NamedTuple):
 
 
 class _Pairs(NamedTuple):
-    """Objects that detections are compared with, where overlaps go, and room for all that belongs to one detection."""
+    """Objects to compare detections with, output for overlaps, and buffers for the pairs of one detection."""
 
     right: Array
     out: Array
-    #: Of each of its pairs: the next mask of the object, the pixels of both tracks, those that they share.
+    #: For each pair of the detection: the object's next mask, the pixels of both tracks, and the pixels they share.
     at: Array
     pixels: Array
     shared: Array
-    #: The runs of a mask, those of two, and where these are.
+    #: Buffers for the runs of the detection's mask, and for the runs of two masks with their spans.
     ours: Array
     both: Array
     spans: Array
@@ -48,7 +48,7 @@ class _Pairs(NamedTuple):
 
 @helper
 def _most_pixels(found: Tracks, truth: Tracks, m: int, n: int) -> Any:
-    """Return how many pixels two masks can share by their areas and boxes; infinity where these do not tell."""
+    """Return an upper bound of the pixels that two masks share, from their areas and boxes; infinity if they give none."""
     if not (found.regular[m] and truth.regular[n]):
         return np.inf
     sides = np.float64(1.0)
@@ -65,9 +65,9 @@ def _of_one_size(found: Tracks, truth: Tracks, m: int, n: int) -> Any:
 
 @helper
 def _limits(found: Tracks, truth: Tracks, d: int, g: int) -> Any:
-    """Return the pixels of both tracks, and how many of them they can share.
+    """Return the total number of pixels of both tracks, and an upper bound of the pixels that they share.
 
-    YouTube-VIS' program stops at the end of the shorter list. Masks of different sizes in a frame count nothing.
+    Like YouTube-VIS' program, stop at the end of the shorter list, and ignore frames with masks of different sizes.
     """
     last = min(found.lengths[d], truth.lengths[g])
     pixels, most = np.float64(0.0), np.float64(0.0)
@@ -89,10 +89,11 @@ def _limits(found: Tracks, truth: Tracks, d: int, g: int) -> Any:
 
 @helper
 def _pixels_shared(found: Any, truth: Any, m: int, n: int, pairs: _Pairs, count: int) -> Any:
-    """Return how many pixels two masks share, of which the first has the runs ``pairs.ours[:count]``."""
+    """Return the number of pixels that two masks share; the first mask has the runs ``pairs.ours[:count]``."""
     if found.regular[m] and truth.regular[n]:
         return np.float64(_shared(pairs.ours, count, truth.ends, truth.spans[n, 0], truth.spans[n, 1]))
-    # As of a crowd it is the share of the detection's area: times that area it is off by less than a pixel.
+    # The crowd overlap is the shared part of the detection's area. Multiplied by that area it is off by less than half a
+    # pixel, so rounding gives the exact number.
     area = found.areas[m]
     return np.float64(
         np.int64(_by_runs(pairs.ours, count, truth, n, np.int64(area), pairs.both, pairs.spans) * area + 0.5)
@@ -101,7 +102,7 @@ def _pixels_shared(found: Any, truth: Any, m: int, n: int, pairs: _Pairs, count:
 
 @helper
 def _compare(found: Any, truth: Any, d: int, begin: int, end: int, lowest: float, pairs: _Pairs) -> None:
-    """Write overlaps of one detection with the objects ``right[begin:end]``; a mask is unpacked once for all of them."""
+    """Write overlaps of one detection with the objects ``right[begin:end]``; each mask is unpacked once for all objects."""
     hopeful = False
     for i in range(end - begin):
         g = pairs.right[begin + i]
@@ -132,7 +133,7 @@ def _compare(found: Any, truth: Any, d: int, begin: int, end: int, lowest: float
 
 @helper
 def _longest(tracks: Any, track: int) -> Any:
-    """Return how many runs a mask of a track has at most."""
+    """Return the maximum number of runs of a mask of a track."""
     most = 0
     for m in range(tracks.tracks[track, 0], tracks.tracks[track, 1]):
         most = max(most, _most_runs(tracks, m))
@@ -143,10 +144,10 @@ def _longest(tracks: Any, track: int) -> Any:
 def track_overlaps(
     found: Tracks, truth: Tracks, left: Array, right: Array, lowest: float, stop: Array, out: Array
 ) -> None:
-    """Write the overlap of pairs of tracks over the frames that both are given for, those of one detection side by side.
+    """Write the overlap of pairs of tracks over the frames for which both are given; pairs of a detection are consecutive.
 
-    Pairs whose areas and boxes alone put them below `lowest` get 0. The ground truth is unpacked. All areas are whole
-    numbers, which doubles hold: only the quotient is rounded. Once `stop` is set the rest is left undone.
+    Pairs whose areas and boxes bound the overlap below `lowest` get 0. The masks of the ground truth must be unpacked.
+    Areas are integers, exact as doubles, so only the quotient is rounded. If `stop` is set, the rest is not computed.
     """
     count, most, longest, other = 0, 0, 0, 0
     for i in range(len(left)):
@@ -168,7 +169,7 @@ def track_overlaps(
 
 @kernel
 def measure_tracks(masks: Tracks, out_areas: Array, out_boxes: Array) -> None:
-    """Write the mean area of the masks of each track that have a pixel, and the box around them; 0 where none has."""
+    """Write for each track the mean area of its nonempty masks, and their common bounding box; 0 if all are empty."""
     for track in range(len(masks.tracks)):
         count, total = 0, np.float64(0.0)
         left, top, right, bottom = np.inf, np.inf, -np.inf, -np.inf

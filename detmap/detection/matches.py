@@ -45,7 +45,7 @@ class Matches(Frozen):
     Attributes
     ----------
     protocol : Protocol
-        What it was matched under.
+        The protocol used for matching.
     iou : float
         The threshold.
     area : str

@@ -84,7 +84,9 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
 
 
 def most_of_all(protocol: Protocol) -> int | None:
-    """Return the cap that names AR if no cap applies per category and image: that over all categories, or images."""
+    """Return the cap that names AR if no cap applies per category and image: the cap per image over all categories, or
+    else the cap per category over all images.
+    """
     if protocol.max_dets[-1] < UNLIMITED or not protocol.groups:
         return None
     return protocol.max_per_image or protocol.max_per_category

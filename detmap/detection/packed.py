@@ -1,4 +1,4 @@
-"""Tallies of shards in narrow columns, which are ranked and unpacked a few categories at a time."""
+"""Tallies of shards in narrow columns, ranked and unpacked a few categories at a time."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from detmap.hits import SAMPLED
 from detmap.kernels import readonly, sorting
 from detmap.system import parallel
 
-#: Maximum number of detections of the categories that are unpacked together; a larger category is unpacked by itself.
+#: Maximum number of detections unpacked together, in whole categories; a category with more is unpacked by itself.
 TOGETHER = 2**21
 
-#: The columns of detections; their categories follow from where each begins.
+#: The columns of detections that are stored; the column of categories follows from `PackedTally.starts`.
 _PACKED = tuple(column for column in COLUMNS if column.per == "detection" and column.name != "category")
 
 
 @dataclass(frozen=True, eq=False)
 class PackedTally:
-    """A tally whose detections take about 24 bytes each, for 36: integers have the narrowest type that holds them, and words
-    the bytes that have bits.
+    """A tally whose detections take about 24 bytes each instead of 36: integers have the narrowest type that holds their
+    values, and words of bits are cut to the bytes in use.
     """
 
     #: The tally without its detections.
     frame: Tally
-    #: Where the detections of each category start, shape (K + 1,).
+    #: Start of each category's detections, shape (K + 1,).
     starts: NDArray[np.int64]
-    #: Columns of detections by name, category by category; within one in the order that they had.
+    #: Columns of detections by name, sorted by category; within a category in their original order.
     columns: dict[str, NDArray[Any]]
 
     @classmethod
@@ -45,7 +45,7 @@ class PackedTally:
         for column in _PACKED:
             values = _narrow(column, getattr(tally, column.name), tally.protocol)
             columns[column.name] = np.take(values, order, axis=0) if len(values) else values.copy()
-        # Not empty slices of its own columns, which would keep these in memory.
+        # Empty slices of the tally's own columns would keep these in memory.
         nothing = Tally.empty(tally.protocol, tally.categories)
         none: dict[str, Any] = {
             column.name: getattr(nothing, column.name) for column in COLUMNS if column.per == "detection"
@@ -58,12 +58,12 @@ class PackedTally:
 
 
 def _byte_count(protocol: Protocol) -> int:
-    """Return how many bytes of a row of words have bits."""
+    """Return the number of bytes in use in a row of words of bits."""
     return -(-len(protocol.range_names) * len(protocol.iou_thresholds) // 8)
 
 
 def _narrow(column: Column, values: NDArray[Any], protocol: Protocol) -> NDArray[Any]:
-    """Return a column in the narrowest type without loss; words as the bytes that have bits, shape (n, bytes)."""
+    """Return a column in the narrowest lossless type; words of bits as the bytes in use, shape (n, bytes)."""
     if column.width == "words":
         return values.astype("<u8", copy=False).view(np.uint8)[:, : _byte_count(protocol)]
     if values.dtype.kind == "f" or not values.size:
@@ -73,7 +73,7 @@ def _narrow(column: Column, values: NDArray[Any], protocol: Protocol) -> NDArray
 
 
 def _widened(column: Column, values: NDArray[Any], protocol: Protocol) -> NDArray[Any]:
-    """Return a column as a tally has it."""
+    """Return a packed column in the dtype and shape of `Tally`."""
     if column.width == "words":
         (words,) = column.shape(protocol, 1)[1:]
         out = np.zeros((len(values), 8 * words), np.uint8)
@@ -83,16 +83,16 @@ def _widened(column: Column, values: NDArray[Any], protocol: Protocol) -> NDArra
 
 
 class ShardedTally:
-    """Packed tallies of disjoint images as one, from which tallies of a few categories at a time are made.
+    """The packed tallies of shards with disjoint images, merged and unpacked a few categories at a time.
 
     Parameters
     ----------
     shards : sequence of PackedTally
-        Of the same protocol and categories.
+        Tallies of the same protocol and categories.
     before : sequence of int
-        The position in the file of the first detection of each, where the file is all shards one after the other.
+        Position of each shard's first detection in the concatenation of all shards.
     notices : mapping of str to int
-        Those of the merged tally.
+        Notices of the merged tally, by code.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class ShardedTally:
     Raises
     ------
     StateError
-        As `Tally.merge` does.
+        Under the conditions of `Tally.merge`.
     """
 
     def __init__(self, shards: Sequence[PackedTally], before: Sequence[int], notices: Mapping[str, int]) -> None:
@@ -113,26 +113,26 @@ class ShardedTally:
         self._counts = np.sum([np.diff(shard.starts) for shard in shards], axis=0)
 
     def __len__(self) -> int:
-        """Return the number of detections, before any cap on those of all images."""
+        """Return the number of detections, before caps per category over all images."""
         return int(self._counts.sum())
 
     def every_notice(self) -> dict[str, int]:
-        """Return that of the merged tally."""
+        """Return `Tally.every_notice` of the merged tally."""
         return self.frame.every_notice(len(self))
 
     def in_ranking_order(self, threads: int | None = None) -> Tally | ShardedTally:
-        """Return the tally unpacked where it is small, or where no category can be scored without the others."""
+        """Return the unpacked tally if it is small or its categories cannot be scored separately; otherwise itself."""
         if len(self) <= TOGETHER or self.frame.protocol.interpolation in SAMPLED:
             return self.whole(threads)
         return self
 
     def parts(self, threads: int | None = None) -> Iterator[Tally]:
-        """Yield the tallies, in ranking order, of categories that follow each other."""
+        """Yield the tallies, in ranking order, of consecutive ranges of categories."""
         for begin, end in self._blocks():
             yield self._part(begin, end, threads)
 
     def _blocks(self) -> list[tuple[int, int]]:
-        """Return the categories that are unpacked together, all of them in half-open ranges."""
+        """Return the half-open ranges of categories that are unpacked together."""
         return parallel.split(self._counts, TOGETHER) or [(0, 0)]
 
     def whole(self, threads: int | None = None) -> Tally:
@@ -156,7 +156,7 @@ class ShardedTally:
     def _part(self, begin: int, end: int, threads: int | None) -> Tally:
         """Return the tally of categories ``[begin, end)`` in ranking order.
 
-        Little more than the columns that are sorted by is there at a time: the others are unpacked afterwards.
+        To limit memory, only the sort keys are unpacked first; the other columns follow after sorting.
         """
         frame = self.frame.of_categories(np.isin(np.arange(self._counts.size), np.arange(begin, end)))
         protocol = frame.protocol
@@ -173,7 +173,7 @@ class ShardedTally:
         sorting.group_by(keys.category, keys.tie_order(), order, starts)
         scores = np.take(keys.scores, order)
         del keys
-        # The kernel moves three columns by score: the rows that these came from stand in place of their images.
+        # The kernel sorts three columns by score; original rows are passed in place of images.
         rank = self._column("rank", begin, end)[order].astype(np.int32)
         words = np.empty((order.size, 0), np.uint64)
         rows = sorting.Rows(order, rank, np.empty(0, np.int64), scores.view(np.uint64), words, words)
@@ -194,7 +194,7 @@ class ShardedTally:
         return replace(frame, ranked=True, category=readonly(category, np.int32), **made).capped()
 
     def _column(self, name: str, begin: int, end: int) -> NDArray[Any]:
-        """Return a packed column of categories ``[begin, end)``, shard after shard."""
+        """Return a packed column of categories ``[begin, end)``, concatenated over shards."""
         values = []
         for shard, images, before in zip(self._shards, self._images, self._before, strict=True):
             own = shard.columns[name]

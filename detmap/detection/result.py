@@ -50,7 +50,9 @@ class Counts:
 
 
 class ClassCounts(NamedTuple):
-    """Numbers of `detections`, (K,), and of `hits` and `ignored` ones by threshold, (K, T), and `best_f1` by category."""
+    """By category: number of `detections`, shape (K,); numbers of `hits` and of `ignored` detections at each threshold,
+    shape (K, T); and `best_f1`, shape (K,).
+    """
 
     detections: NDArray[np.int64]
     hits: NDArray[np.int64]

@@ -34,9 +34,9 @@ class Column(NamedTuple):
     name: str
     #: The saved dtype, little-endian.
     dtype: str
-    #: Whether it has a row per detection, or per pair of category and image that holds ground truth.
+    #: What a row stands for: a detection, or a pair of category and image with ground truth.
     per: Literal["detection", "pair"]
-    #: The attribute of `Tally` that the values index.
+    #: The attribute of `Tally` that the values index; "" if they are not indices.
     index_of: Literal["", "categories", "image_ids"] = ""
     #: The meaning of its second axis: words of bits, area ranges and levels, bits, or errors of true positives.
     width: Literal["", "words", "areas", "bits", "errors"] = ""
@@ -91,13 +91,13 @@ COLUMNS = (
     Column("positive_counts", "<i4", "pair", width="areas"),
 )
 
-#: The columns that change with the score.
+#: Names of the columns used if detections are matched anew at each score.
 STEPS = ("found", "missed", "alike")
 
 #: Number of counts of hits held at a time while a saved tally is checked.
 _COUNTED = 2**20
 
-#: Maximum number of precisions that a saved tally may ask for: 8 GB of them.
+#: Maximum number of precisions that scoring a saved tally may allocate: 8 GB.
 _MOST_PRECISIONS = 2**30
 
 
@@ -111,14 +111,14 @@ class Tally(Frozen):
     * ``a.merge(b) == b.merge(a)``;
     * however the images are split, the merged tallies of the parts equal the tally of the whole.
 
-    They hold because ties are broken by keys that are stored (image and rank within it, or position in the file and then
-    those), never by the order of merging. Under ``ties="file"`` or ``"file-reversed"`` the third law requires parts of
+    They hold because ties are broken by stored keys (image and rank within it, or first position in the file), never by
+    the order of merging. Under ``ties="file"`` or ``"file-reversed"`` the third law requires parts of
     one file or table.
 
     Attributes
     ----------
     protocol : Protocol
-        What it was matched under.
+        The protocol used for matching.
     categories : tuple of (id, name)
         The K evaluated categories, ascending by id; the one pair ``(None, "all")`` where categories are not used.
     image_ids : ndarray, shape (i,)
@@ -147,15 +147,15 @@ class Tally(Frozen):
     ranked : bool
         Whether the detections are in ranking order: by category, descending score, then the tie key.
     notices : mapping of str to int
-        What was unusual, counted.
+        Number of occurrences of each notice, by code.
     otherwise : Otherwise or None
         The effect of annotations with the id 0, for a notice; it is not saved.
     clusters : ndarray of int64 or str, shape (i,), or None
-        The cluster of each image, which intervals and tests draw as a whole; None: images are independent.
+        The cluster of each image; intervals and tests resample whole clusters. None: images are independent.
     crowd_index : ndarray of float64, shape (i,), or None
-        How crowded each image is, where the protocol has groups of images by it; NaN where it is not known, None: of none.
+        The crowd index of each image, if the protocol groups images by it; NaN if unknown. None: unknown for all images.
     frequencies : mapping of category id to {"r", "c", "f"}
-        The group of categories that each is in, where the protocol has such groups and it is known.
+        The frequency group of each category, if the protocol has such groups and the group is known.
     """
 
     protocol: Protocol
@@ -298,7 +298,7 @@ class Tally(Frozen):
         return some._with_indices("image_ids", np.cumsum(wanted, dtype=np.int32) - 1, kept)
 
     def of_crowd_group(self, name: str) -> NDArray[np.bool_]:
-        """Return which images belong to a group of the protocol, shape (i,)."""
+        """Mask of the images in a crowd group of the protocol, shape (i,)."""
         if self.crowd_index is None:
             return np.zeros(self.image_ids.size, np.bool_)
         names, stops = zip(*self.protocol.crowd_groups, strict=True)
@@ -388,13 +388,13 @@ class Tally(Frozen):
         return replace(self, category=readonly(category, np.int32), ranked=True, **columns)
 
     def _places(self, grouped: bool) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return where each row goes when a category's rows lie together, and where categories begin."""
+        """Return the destination of each row when rows are grouped by category, and the start of each category."""
         places, starts = np.empty(len(self), np.int32), np.empty(len(self.categories) + 1, np.int64)
         sorting.place_by(self.category, self.tie_order(grouped), places, starts)
         return readonly(places, np.int32), readonly(starts, np.int64)
 
     def tie_order(self, grouped: bool = False) -> NDArray[np.int32]:
-        """Return the rows in the order in which equal scores of a category stand; empty where it is the order they have.
+        """Return the rows in tie order: the order of equal scores of a category; empty if the rows already have it.
 
         `grouped`: the rows of a category are in the order of image and rank already.
         """
@@ -452,7 +452,7 @@ class Tally(Frozen):
         return matching.Ranked(self.class_starts, self.rank, self.scores, self.hit, self.ignored)
 
     def parts(self, threads: int | None = None) -> Iterator[Tally]:
-        """Yield the tally: it need not be made a few categories at a time."""
+        """Yield the whole tally as a single part."""
         yield self
 
     def every_notice(self, detections: int | None = None) -> dict[str, int]:
@@ -489,7 +489,7 @@ class Tally(Frozen):
         return counts[:, : shape[1] * shape[2]].reshape(shape)
 
     def in_group(self, group: str) -> NDArray[np.bool_]:
-        """Return which categories have a frequency, shape (K,)."""
+        """Mask of the categories in a frequency group, shape (K,)."""
         return np.array([self.frequencies.get(key) == group for key, _ in self.categories], np.bool_)
 
     def bit(self, words: NDArray[np.uint64], area: int, threshold: int) -> NDArray[np.bool_]:

@@ -56,8 +56,8 @@ class Lines(NamedTuple):
             raise error.elsewhere(self.names[self.files[row]], f"line {self.numbers[row]}") from None
 
     def floats(self, skip: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return all words except the first `skip` of each line as numbers, and the bounds of each line's; raise
-        `InputError` for a word that is no finite number.
+        """Return all words except the first `skip` of each line as numbers, and the range of each line in them as bounds;
+        raise `InputError` for a word that is not a finite number.
         """
         fields = [line[skip:] for line in self.fields] if skip else self.fields
         edges = np.cumsum([0, *map(len, fields)])

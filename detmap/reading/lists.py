@@ -54,7 +54,7 @@ class Layout(NamedTuple):
 
     @property
     def by_line(self) -> bool:
-        """Whether a record ends with its line, so that the last one needs no mark."""
+        """Whether each record is one line, of which the last may lack its newline."""
         return self.lines or self.tokens is not None
 
     def cuts(self, document: Document, begin: int) -> tuple[list[int], bool]:

@@ -1,4 +1,4 @@
-"""What a file is that no format takes, by its first bytes: an image, an archive, weights, a page of HTML."""
+"""Describe files that no format accepts by their first bytes: images, archives, weights, HTML pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_IMAGES = "images themselves are not read: give the file that was written abo
 
 _ARRAYS = "write CSV with the columns image,category,score,x1,y1,x2,y2; or in Python use Detections.from_arrays"
 
-#: What a file is that begins with one of some bytes, and what to do instead.
+#: First bytes of unsupported kinds of files, with a description of the kind and the remedy.
 _BEGINNINGS: tuple[tuple[tuple[bytes, ...], str, str], ...] = (
     ((b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8", b"BM\x36", b"II*\x00"), "is an image", _NO_IMAGES),
     ((b"%PDF",), "is a PDF", "give the file that it was made from"),
@@ -36,20 +36,22 @@ _BEGINNINGS: tuple[tuple[tuple[bytes, ...], str, str], ...] = (
     ),
 )
 
-#: How the names of files of weights end.
+#: Suffixes of files of model weights.
 _WEIGHTS = (".pt", ".pth", ".ckpt", ".onnx", ".safetensors", ".tflite", ".engine", ".h5", ".pb")
 
-#: The remedy for detections in binary data of no known form.
+#: Remedy for binary data of unknown format.
 _WRITE = "write JSON, CSV or Parquet"
 
 _NO_WEIGHTS = "give the file that its predictions were written to"
 
-#: Maximum number of names of an archive that are shown.
+#: Maximum number of file names of an archive shown in a message.
 _SHOWN = 3
 
 
 def described(head: bytes, name: str, open_: Callable[[], IO[bytes]] | None = None) -> tuple[str, str] | None:
-    """Return what a file is and what to do, by its first bytes, its name and what opens it; None of what may be data."""
+    """Return description and remedy of an unsupported file, by its first bytes, its name, and its content if `open_` is
+    given; None if it may be data.
+    """
     if name.lower().endswith(_WEIGHTS) or (head[8:9] == b"{" and b'"dtype"' in head[:200] and head[4:8] == bytes(4)):
         return "holds weights of a model, no predictions", _NO_WEIGHTS
     if head[:4] == b"PK\x03\x04":
@@ -68,14 +70,14 @@ def described(head: bytes, name: str, open_: Callable[[], IO[bytes]] | None = No
 
 
 def refuse_foreign(data: Buffer, name: str, binary: str = _WRITE) -> None:
-    """Refuse bytes that are of no text at all, or of a page of HTML; `binary` is the remedy for those of no known form."""
+    """Raise `InputError` for binary data and for HTML pages; `binary` is the remedy for binary data of unknown format."""
     found = described(bytes(data[:HEAD]), "", lambda: io.BytesIO(data))
     if found is not None:
         raise InputError(found[0], source=name, remedy=binary if found[1] == _WRITE else found[1])
 
 
 def _archive(open_: Callable[[], IO[bytes]] | None) -> tuple[str, str]:
-    """Describe a zip archive by the names in it."""
+    """Return description and remedy of a zip archive, by the names of its files."""
     import zipfile
 
     names: list[str] = []
@@ -97,7 +99,7 @@ def _archive(open_: Callable[[], IO[bytes]] | None) -> tuple[str, str]:
 
 
 def listed(names: Sequence[str], most: int = _SHOWN) -> str:
-    """Return some names in words, of many the first."""
+    """Return names joined for a message, only the first `most` if there are more."""
     shown = [shorten(one, 40)[1:-1] for one in names[:most]]
     if len(names) > most:
         return f"{', '.join(shown)} and {len(names) - most:,} more"

@@ -343,7 +343,7 @@ _COMPARED = {"sha256": "", "beside": " (files beside it)", "content": " (what wa
 #: Known members of an input.
 _OF_INPUT = {"role", "name", *_COMPARED}
 
-#: Members and roles of inputs that the first cards lack: compared only where a card has them.
+#: Members of inputs, and roles of inputs, that older cards lack; they are compared only if a card contains them.
 _LATER, _LATER_ROLES = ("beside",), ("manifest", "gallery")
 
 

@@ -127,7 +127,7 @@ def tidecv(diagnosis: Diagnosis) -> Found:
     taken[_reversed(last, matches.ground_truth[order][outcome == HIT])] = True
     pointing = np.flatnonzero(target >= 0)
     pointing = pointing[~taken[target[pointing]]]
-    # The best score of those that point to an object, and the first of ties.
+    # For each object, keep the best-scoring detection that points to it; of equal scores the first.
     none = order.size * (order.size + 1)
     first = np.full(len(truth), none)
     np.minimum.at(first, target[pointing], rank[pointing] * order.size + pointing)

@@ -63,7 +63,7 @@ class Search:
     matches : int
         Number of all candidates.
     expected : float
-        Expected number of candidates by chance, for quoted numbers nearby that no rule produced.
+        Number of candidates expected by chance: those that would agree with similar numbers that no rule produced.
     named : dict of str to dict of str to float
         The values under every named protocol.
     idle : tuple of str

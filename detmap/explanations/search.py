@@ -1,5 +1,6 @@
-"""Search for the protocol that gives a number: named ones first, then with changes; and the number expected by
-chance."""
+"""Search for protocols that reproduce a quoted number, first named protocols and then variants; and estimate how many
+would do so by chance.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The search for rules that give numbers: named ones, then with one, two and three changes; and the number expected by
-chance."""
+"""Search for rules that reproduce quoted numbers, first named rules and then variants with up to three changes; and
+estimate how many would do so by chance.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +139,7 @@ class Tries:
         return sorted(made, key=lambda match: (-match.ways[0].usual, -len(match.ways)))
 
     def expected(self) -> float:
-        """Return the expected number of tried values that agree with the numbers by chance."""
+        """Return the number of tried rules expected to reproduce the quoted numbers by chance."""
         return self._chance()(0.0)
 
     def _chance(self) -> Callable[[float], float]:

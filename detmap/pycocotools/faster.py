@@ -85,7 +85,7 @@ class COCOeval_faster(cocoeval.COCOeval):
     cocoGt, cocoDt
         As for `detmap.pycocotools.cocoeval.COCOeval`.
     iouType : {"segm", "bbox", "keypoints", "keypoints_crowd", "boundary"}
-        What overlap is measured on.
+        Kind of shape whose overlaps are computed.
     ranges : dict of str to [float, float], optional
         Minimum and maximum area by name, instead of COCO's three.
     print_function : callable of str

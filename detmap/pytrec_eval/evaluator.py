@@ -14,7 +14,7 @@ from detmap.retrieval import runs, trec_eval
 from detmap.retrieval.conventions import CONVENTIONS
 from detmap.retrieval.metrics import parse
 
-#: Every supported measure, and the nicknames of groups of measures; three of these contain unsupported measures.
+#: All supported measures, and the measures of each nickname; three nicknames include unsupported measures.
 supported_measures: set[str] = set(trec_eval.nicknames()["all_trec"])
 supported_nicknames: dict[str, set[str]] = {name: set(names) for name, names in trec_eval.nicknames().items()}
 

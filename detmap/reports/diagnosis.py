@@ -92,7 +92,7 @@ def html(
     comparison : Comparison, optional
         Comparison of several models.
     survives : Survival or str, optional
-        Whether their order survives other rules, or why that was not tested.
+        Whether the order of the models survives other rules; a str says why that was not tested.
     pictures : Pictures, optional
         The images; without them the worst ones are listed.
     level : float

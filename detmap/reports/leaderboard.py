@@ -43,7 +43,7 @@ class Board:
     rows: Sequence[Mapping[str, Any]] = ()
     #: Columns whose largest value is marked.
     metrics: Sequence[str] = ()
-    #: The ends of each row's intervals by metric.
+    #: For each row the ends of the confidence interval of each metric.
     intervals: Sequence[Mapping[str, Sequence[float | None]]] = ()
     #: The level of the intervals.
     level: float = 0.95
@@ -67,7 +67,7 @@ class Board:
     files: Sequence[Mapping[str, Any]] = ()
     #: Sentences on tests and intervals.
     sentences: Sequence[str] = ()
-    #: A row per order of neighbours that other rules reverse, with the rule. None if no other rules were tried.
+    #: A row per pair of neighbouring models whose order other rules reverse; None if no other rules were tried.
     doubts: Sequence[Mapping[str, Any]] | None = None
     #: Title of the page, after "Leaderboard by"; `rank_by` by default.
     title: str = ""

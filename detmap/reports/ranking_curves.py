@@ -157,7 +157,7 @@ def band(values: Values, level: float) -> tuple[Values, Values, Values]:
 
 
 def _ranked_plot(title: str, y: str, says: str, drawn: Sequence[_Ranked], deepest: int, level: float) -> Plot:
-    """Return curves by rank from each one's ranks and values per query."""
+    """Return a plot of curves by rank, each from its ranks and its values per query, with intervals."""
     lines, bands = [], []
     for name, style, ranks, values in drawn:
         mean, low, high = band(values, level)

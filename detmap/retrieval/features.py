@@ -235,7 +235,9 @@ def _distances(ours: Side, members: NDArray[np.int64], theirs: Side, metric: Dis
 
 
 def _tiles(items: int) -> list[tuple[int, int]]:
-    """Cut the gallery into full tiles, a smaller tile of whole steps, and the rest, which is padded."""
+    """Return ranges of gallery rows: full tiles, a smaller tile of a multiple of `_ITEMS` rows, and the rest, which the
+    caller pads.
+    """
     whole = items // _ITEMS * _ITEMS
     edges = sorted({*range(0, whole, _TILE), whole, items})
     return list(pairwise(edges))

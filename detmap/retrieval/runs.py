@@ -64,7 +64,7 @@ class Table:
     values : ndarray of float64 or int64
         Scores; or grades, which are floats if some have a fraction.
     notices : mapping of str to int
-        What was unusual in a file, counted.
+        Number of occurrences of each notice, by code.
     found : Found or None
         The judged documents, query by query, where they were looked up in dicts on the way.
     """

@@ -50,8 +50,8 @@ def average_precision_score(
     y_score : array_like of float, shape (n,), (n, 1) or (n, c)
         Higher means more likely positive.
     average : {"macro", "micro", "weighted", "samples"} or None
-        How columns become one number: their mean; all cells together; their mean weighted by positives; the mean over
-        rows instead; None returns the values of the columns. Binary labels have one value.
+        "macro": mean over columns; "micro": all cells pooled into one ranking; "weighted": mean over columns, weighted by
+        their positives; "samples": mean over rows; None: one value per column. Binary labels have one value.
     pos_label : int, float, bool or str
         The positive label of binary `y_true`: one of its two labels.
     sample_weight : array_like of float, shape (n,) or (n, 1), optional

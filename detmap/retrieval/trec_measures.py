@@ -113,7 +113,7 @@ def residual(ranked: Ranked, request: Request) -> Values:
 
 
 def retrieved(ranked: Ranked, request: Request) -> Values:
-    """num_ret: the number of ranked items; with ``rel`` those of at least that grade."""
+    """num_ret: the number of ranked items; with ``rel``, the number of ranked items of at least that grade."""
     return (ranked.raw.items if request.level is None else ranked.raw.counts).astype(np.float64)
 
 

@@ -312,8 +312,8 @@ def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bo
 
     With n images there are 2**n permutations, which come in mirrored pairs, so that two-sided p-values are at least
     2**(1 - n). A hypothesis is tested if its smallest possible p-value survives the first, strictest step of Holm's
-    correction over all tested ones. Other hypotheses could only become significant after others of the family are
-    rejected, and would make the correction stricter for all.
+    correction over all tested ones. Any other hypothesis could only become significant after another one of
+    the family is rejected, and testing it would make the correction stricter for all.
 
     Parameters
     ----------

@@ -158,7 +158,7 @@ class PairedDetections:
 def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:
     """Return both tallies as one, in which image *i* is image ``2 i`` of the first model and ``2 i + 1`` of the second.
 
-    So ties between images are broken as with either model's detections.
+    With this order, ties between images are broken as in each model's own tally.
     """
     even = np.arange(0, 2 * first.image_ids.size, 2)
     ids = readonly(np.arange(2 * first.image_ids.size), np.int64)

@@ -83,7 +83,7 @@ def _measured(kind: str, protocol: Protocol) -> bool:
 def unlimited(
     protocol: Protocol, metrics: Sequence[str], by_category: Sequence[str], categories: int
 ) -> NDArray[np.bool_]:
-    """Return which columns do not lie between 0 and 1, such as errors of true positives, shape (m,)."""
+    """Mask of the columns whose values are not limited to [0, 1], such as errors of true positives, shape (m,)."""
     rows, errors = dict(metric_table(protocol, ())), names_of(protocol)
     of_category = [name in errors for name in by_category for _ in range(categories)]
     return np.array([*(rows[name][0] in errors for name in metrics), *of_category], np.bool_)

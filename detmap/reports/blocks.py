@@ -52,7 +52,7 @@ class Fragment:
 
 
 class Section(NamedTuple):
-    """A section: its anchor, title, what to look for in it, and of each model its name and its blocks.
+    """A section: its anchor, its title, a hint for readers, and a panel (name and blocks) for each model.
 
     `filters` are the choices of the filters of a gallery in it.
     """
@@ -155,7 +155,7 @@ def picked(rows: Sequence[Mapping[str, Any]], names: Sequence[str], **renamed: s
 
 
 def found_by_check(name: str, checked: Report | str) -> Section:
-    """Return a paragraph on what a check of a model's files found, or why there was none."""
+    """Return a paragraph on the findings of a check of a model's files, or on why it was not checked."""
     blocks: list[Any] = [
         Text(printable(checked)) if isinstance(checked, str) else Fragment(checked.to_html(level=3, of=name))
     ]

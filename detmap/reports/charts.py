@@ -85,9 +85,9 @@ def heights(values: NDArray[np.float64]) -> str:
 
 
 def area(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], style: str) -> dict[str, str]:
-    """Return what lies between two curves of the unit square, in the colour of a line of that style.
+    """Return the area between two curves of the unit square, in the colour of a line of the given style.
 
-    Where an end is NaN there is nothing.
+    The area has gaps where either curve is NaN.
     """
     kept = np.flatnonzero(~(np.isnan(low) | np.isnan(high)))
     runs = np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1) if kept.size else []
@@ -113,7 +113,7 @@ def bar(label: str, low: float, high: float, value: float) -> dict[str, Any]:
 class Heat:
     """A table whose cells are shaded by their share of the row."""
 
-    #: Title, and what rows and columns are.
+    #: Title, and meaning of rows and columns.
     title: str
     rows_are: str
     columns_are: str

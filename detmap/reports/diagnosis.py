@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from detmap.statistics import Bootstrap, Comparison
 
 
-#: Gain in AP up to which it is a rounding error.
+#: Maximum gain in AP that is considered a rounding error.
 _NOTHING = 1e-9
 
-#: Maximum number of metrics on the first screen, and number of the worst classes there.
+#: Maximum number of metrics, and maximum number of worst classes, on the first screen.
 _METRICS, _WORST = 24, 6
 
 

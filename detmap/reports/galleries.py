@@ -59,7 +59,7 @@ class Gallery:
     pictures: list[dict[str, Any]]
     #: Styles of marks with their meanings.
     legend: list[tuple[str, str]]
-    #: Notes on what is shown, and what could not be.
+    #: Notes on what is shown, and on what could not be shown.
     notes: list[str] = field(default_factory=list)
     #: The filters ``errors``, ``classes``, ``found`` and ``sizes``: the choices of each as values and names.
     filters: dict[str, list[tuple[Any, str]]] | None = None

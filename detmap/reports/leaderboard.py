@@ -14,16 +14,17 @@ from detmap.reports.page import render
 from detmap.reports.tables import Table, table
 from detmap.results import cell, is_words, markdown_text, printable, to_markdown, without_nan
 
-#: So many models have a curve on the page, and so many numbers of classes are on it at most: those of the best models.
+#: Maximum number of models with a curve on the page, and maximum number of values per model and class; the best models
+#: are shown.
 CURVES, _VALUES = 200, 150_000
 
-#: Number of curves that are in front initially.
+#: Number of curves initially in the foreground.
 _CHOSEN = 5
 
 #: Number of points of a curve.
 _POINTS = 51
 
-#: Maximum number of groups shown as bars; beyond it there are only letters.
+#: Maximum number of groups shown as bars; if there are more, only their letters are shown.
 _BARS = 16
 
 #: Columns hidden by default, besides those of estimated bias.
@@ -273,12 +274,12 @@ def _curves(board: Board) -> Plot | None:
 
 
 def compared(categories: int) -> int:
-    """Return how many models the page compares by category at most."""
+    """Return the maximum number of models whose values per category are on the page."""
     return max(_VALUES // max(categories, 1), 2)
 
 
 def _categories(board: Board) -> tuple[dict[str, Any], int]:
-    """Return what the page compares by category, and how many models are left out for its size."""
+    """Return the data for comparing models by category, and the number of models left out to limit the page's size."""
     most = compared(len(board.categories))
     values = [[None if one is None else round(one, 6) for one in without_nan(row)] for row in board.values[:most]]
     data = {

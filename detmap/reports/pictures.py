@@ -21,7 +21,7 @@ from detmap.shapes import Drawing, find
 if TYPE_CHECKING:
     from detmap.diagnostics import Diagnosis
 
-#: The longer side of a thumbnail in pixels, and JPEG's quality.
+#: Longer side of a thumbnail in pixels, and quality of its JPEG.
 _SIDE, _QUALITY = 440, 65
 
 #: Suffixes that a name may lack, such as an id of VOC.

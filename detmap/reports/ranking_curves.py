@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 
-#: Recalls of mean curves, and last rank of curves by rank.
+#: Recalls at which mean curves are read, and last rank of curves by rank.
 _RECALLS = np.linspace(0, 1, 51)
 _DEEPEST = 1000
 
@@ -168,7 +168,7 @@ def _ranked_plot(title: str, y: str, says: str, drawn: Sequence[_Ranked], deepes
 
 
 def _plot(title: str, x: str, y: str, says: str, lines: list[Any], bands: list[Any], level: float, **more: Any) -> Plot:
-    """Return a plot of curves over their intervals."""
+    """Return a plot of curves, drawn over the bands of their intervals."""
     bands = [one for one in bands if one["path"]]
     thin = any(one["style"] == "thin" for one in lines)
     if bands and not thin:

@@ -236,7 +236,7 @@ class Lean:
         return self._orders.get_or(("objects", merged), arrange) if merged else self.arranged.truth
 
     def _zero(self, protocol: Protocol) -> NDArray[np.bool_] | None:
-        """Return by position which objects are missed because of their id 0; None if none is."""
+        """Mask, by position, of the objects missed because their id is 0; None if there are none."""
         zero = self.ground_truth.zero_ids
         return None if zero is None or protocol.id_zero != zero_ids.MISSED else zero[self._truth(protocol).order]
 
@@ -399,7 +399,7 @@ class Lean:
         return self._celled.get_or((found, self._order_key(protocol), protocol.left_out), cut)
 
     def _outside(self, protocol: Protocol, found: Pairs) -> tuple[NDArray[np.bool_] | None, matching.Objects]:
-        """Return which positions are outside of the area range (None: none), and the objects, ignored if outside."""
+        """Return a mask of the positions outside of the area range (None: none is), and the objects, ignored if outside."""
         _, low, high = protocol.area_ranges[0]
         flags = found.by_nature
         for flag in protocol.ignore:
@@ -518,7 +518,7 @@ def _key(protocol: Protocol, names: Iterable[str]) -> Hashable:
 
 
 def _among(outside: NDArray[np.bool_] | None, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which positions are outside of the area range, for an `outside` that may be None."""
+    """Mask of the `positions` outside of the area range; `outside` is None if none is."""
     return np.zeros(positions.size, np.bool_) if outside is None else outside[positions]
 
 

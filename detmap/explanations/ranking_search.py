@@ -45,7 +45,7 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
 #: Weight of each row as a prior, divided evenly among its changes; 2 for rows that are not listed.
 _USUAL = {"ties": 20.0, "missing": 15.0, "normalizer": 15.0, "depth": 10.0, "order": 8.0, "interpolation": 8.0}
 
-#: Names of groups of rules where orders of systems are tried; all others are "other decisions".
+#: Kind of each decision in tests of the order of systems; all others are "other decisions".
 _KINDS = {"ties": "orders of equal scores"}
 
 #: Decisions about the lines of a run, which do not apply to arrays.
@@ -112,7 +112,7 @@ class _Numbers(Vocabulary):
         return self.looked[0].plain(self.rules(name, changes))
 
     def place(self, changes: Changes) -> tuple[()]:
-        """Return the same for all, because nothing is cached."""
+        """Return an equal sort key for all rules, because no intermediate results are shared."""
         return ()
 
     def rules(self, name: str, changes: Changes) -> Convention:
@@ -222,7 +222,7 @@ def rankings_survive(
     looked = {name: _Looked(evaluate, metric, run) for name, evaluate in systems.items()}
     trial = Trial(base, looked, {name: one.value(base) for name, one in results.items()})
     trial.try_ties({name: one.band(base) for name, one in results.items()})
-    # Decisions that change no value are no alternatives.
+    # Decisions that change no value are not alternatives.
     trial.try_rules(_other_rules(base, run), seen={trial.plain(base)}, idle=False)
     for variant in variants:
         try:

@@ -75,8 +75,8 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Which places of a ranking are kept, their cumulative count (n + 1,), and their images. `all`: every place is
-    kept. `seen` flags the images with a detection within the score threshold and the cap on the image.
+    """Mask of the kept places of a ranking (`flags`), and their cumulative count, shape (n + 1,) (`ahead`). `all`: every
+    place is kept. `seen` flags the images with a detection within the score threshold and the cap on the image.
     """
 
     flags: NDArray[np.bool_]

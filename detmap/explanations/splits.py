@@ -24,7 +24,7 @@ from detmap.shapes import IouType
 if TYPE_CHECKING:
     from detmap.statistics import Bootstrap
 
-#: Maximum number of images that are all measured; of more only those where the numbers of hits differ most.
+#: Maximum number of images measured; if there are more, those whose numbers of hits differ most are chosen.
 IMAGES = 1000
 
 #: Number of effects of each kind named in a sentence.

@@ -36,7 +36,7 @@ _RAREST = 5e-4
 #: change.
 _REACH = 0.03
 
-#: Expected number of chance candidates up to which a candidate is called found.
+#: Maximum number of candidates expected by chance for a candidate to be called found.
 FOUND = 0.02
 
 #: Number of decimals to which equal values must agree.

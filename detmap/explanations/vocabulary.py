@@ -42,8 +42,8 @@ USUAL = {
 #: Minimum areas in square pixels of detections or objects.
 _AREAS = (16, 64, 100, 256, 1024)
 
-#: Changes that are no decisions of a protocol, and decisions that only `explain --value` tries. A name that is no
-#: decision is a key of `_WAYS`, a transformation of both tables, or "mean".
+#: Changes other than decisions of a protocol, and decisions that only `explain --value` tries. A name that is not a
+#: decision is a key of `_WAYS` (a transformation of both tables) or "mean".
 WIDER: dict[str, tuple[dict[str, Any], ...]] = {
     "boxes": ({"boxes": "xywh rounded"}, {"boxes": "xywh truncated"}),
     "nms": (
@@ -125,7 +125,7 @@ def _overlaps(corners: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _greedy(over: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which boxes survive greedy suppression by better boxes, shape (groups, n)."""
+    """Mask of the boxes that survive greedy suppression by better boxes, shape (groups, n)."""
     kept = np.ones(over.shape[:2], np.bool_)
     for at in range(over.shape[1] - 1):
         kept[:, at + 1 :] &= ~(over[:, at, at + 1 :] & kept[:, at, None])

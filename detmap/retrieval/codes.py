@@ -282,7 +282,7 @@ def evaluate_codes(
 def _relevant(
     labels: NDArray[np.uint64], wanted: NDArray[np.uint64], several: bool
 ) -> tuple[ranking.Relevant, NDArray[np.int64]]:
-    """Return which items are relevant to each query, and their numbers."""
+    """Return the relevant items of each query, and their numbers, shape (q,)."""
     flat, queries = readonly(labels.ravel(), np.uint64), len(wanted)
     positives, spans = np.zeros(queries, np.int64), np.zeros((queries, 2), np.int64)
     items = np.empty(0, np.int32)

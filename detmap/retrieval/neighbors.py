@@ -292,7 +292,7 @@ def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: in
 def _marked(
     items: NDArray[np.int64], starts: NDArray[np.int64], members: NDArray[np.int64], count: int
 ) -> NDArray[np.bool_]:
-    """Return which items of row *q* are among the ascending ``members[starts[q]:starts[q + 1]]``."""
+    """Mask of the items of each row *q* that are among the ascending ``members[starts[q]:starts[q + 1]]``."""
     if not members.size:
         return np.zeros(items.shape, np.bool_)
     codes = np.repeat(np.arange(len(items)) * count, np.diff(starts)) + members
@@ -338,7 +338,7 @@ def _rank(
 
 
 def _short(block: Ranked, requests: Sequence[Request], available: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which queries have fewer neighbours left than a metric needs, although the gallery has more."""
+    """Mask of the queries with fewer neighbours left than a metric needs, although the gallery has more, shape (q,)."""
     wanted = np.zeros(len(block.raw), np.int64)
     for request in requests:
         if request.depth is not None and request.metric.at == "rank":

@@ -751,7 +751,7 @@ def _places(
 
 
 def _named_as_query(ranked: Table) -> NDArray[np.bool_]:
-    """Return which lines' documents have the name of their query."""
+    """Mask of the lines whose document has the name of the query, shape (lines,)."""
     out = np.zeros(ranked.values.size, np.bool_)
     names = [query if isinstance(query, bytes) else str(query) for query in ranked.queries]
     sought = Texts.of([name if isinstance(name, bytes) else name.encode(*document_ids.UTF8) for name in names])

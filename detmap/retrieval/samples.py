@@ -213,7 +213,7 @@ def _averaged(
 
 
 def _positive(truth: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
-    """Return which binary labels are positive; a single distinct label may be either."""
+    """Mask of the positive ones among binary labels, shape (n,); a single distinct label may be either."""
     usual = truth.dtype.kind == "b" or (truth.dtype.kind in "iu" and truth.min() >= 0 and truth.max() <= 1)
     if not usual or pos_label not in (0, 1):  # otherwise there is nothing to check, which would need a sort
         labels = np.unique(truth)

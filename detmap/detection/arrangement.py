@@ -388,7 +388,7 @@ class Arrangement:
         return readonly(measures, np.float64)
 
     def unmatched_outside(self, at: int) -> NDArray[np.bool_]:
-        """Return which detections are ignored in a range if unmatched, by position."""
+        """Mask, by position, of the detections that are ignored in a range if unmatched."""
         return outside_of(self.unmatched_measures(0, self.found.order.size), self.ranges)[:, at]
 
     def _shape_areas(self, begin: int, end: int) -> NDArray[np.float64]:

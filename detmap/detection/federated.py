@@ -143,7 +143,7 @@ def areas_of(table: Detections | GroundTruth, kind: str, own: bool) -> NDArray[n
 
 
 def without_area(table: Detections | GroundTruth, protocol: Protocol) -> NDArray[np.bool_] | None:
-    """Return which rows of a table the decision leaves out; None if it leaves out none."""
+    """Mask of the rows of a table that the decision leaves out, shape (n,); None if it leaves out none."""
     if protocol.without_area == "scored":
         return None
     if protocol.without_area == "undetected":

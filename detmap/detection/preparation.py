@@ -126,7 +126,7 @@ def left_out(
 
 
 def _by_kind(table: GroundTruth | Detections, ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.bool_]:
-    """Return which rows the kind of shape leaves out because of their location."""
+    """Mask of the rows that the kind of shape leaves out because of their location, shape (n,)."""
     kind = find(protocol.iou_type)
     assert kind.left_out is not None
     names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
@@ -139,7 +139,7 @@ def _by_kind(table: GroundTruth | Detections, ground_truth: GroundTruth, protoco
 def beyond_cap(
     cap: int, groups: NDArray[np.int32], scores: NDArray[np.float64], counted: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Return which counted detections come after the `cap` best of their group; of ties the later ones."""
+    """Mask of the counted detections beyond the `cap` best of their group, shape (n,); of ties the earlier ones stay."""
     out = np.zeros(groups.size, np.bool_)
     sizes = np.bincount(groups[counted], minlength=int(groups.max(initial=-1)) + 1)
     crowded = counted & (sizes > cap)[groups] if sizes.max(initial=0) > cap else out

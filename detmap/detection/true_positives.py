@@ -122,7 +122,7 @@ def names_of(protocol: Protocol) -> tuple[str, ...]:
 
 
 def has_rule(protocol: Protocol, names: Iterable[str], rule: str) -> NDArray[np.bool_]:
-    """Return which classes, given by their names, have a rule; shape (K,)."""
+    """Mask of the classes, given by their names, that have a rule, shape (K,)."""
     return np.array([(name, rule) in protocol.error_rules for name in names], np.bool_)
 
 

@@ -72,7 +72,7 @@ def unknown(tally: Tally) -> Tally:
 
 
 def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
-    """Return which categories change under the other value of `id_zero`, and their tally under it.
+    """Return a mask of the categories affected by the other value of `id_zero`, and their tally under it.
 
     None without annotations of the id 0, or if their effect is unknown because the tally was saved.
     """

@@ -177,7 +177,7 @@ def _written_otherwise(
 
 
 def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
-    """Return a mapping from each category whose detections lie on objects of another category, not their own, to it."""
+    """Return for each category whose detections lie on objects of another category, not its own, the other one."""
     # The objects of that category must not have detections of their own category as well.
     if facts.agreement is None:
         return {}

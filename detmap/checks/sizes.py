@@ -21,8 +21,8 @@ Array = NDArray[Any]
 #: with an octave on either side.
 BANDS, WIDEST = 4, 12
 
-#: Minimum number of objects in a range of sizes and on each side of it; half of it is the minimum number of regions of
-#: several objects.
+#: Minimum number of objects in a range of sizes and on each side of it; half of it is the minimum number of missed
+#: regions of several objects.
 FEWEST = 20
 
 #: Maximum ratio of the recall in a range of sizes to the lower recall of both sides: detectors have a single maximum of

@@ -71,7 +71,7 @@ def within(detections: Detections, ground_truth: GroundTruth) -> Detections:
 def _mask(
     truth: GroundTruth, what: str, ids: NDArray[Any], names: Sequence[Iterable[str]], chosen: Chosen | None
 ) -> NDArray[np.bool_]:
-    """Return which ids are selected, by themselves or by names."""
+    """Mask of the ids that are selected, by themselves or by names."""
     if chosen is None:
         return np.ones(ids.size, np.bool_)
     mask = np.zeros(ids.size, np.bool_)

@@ -185,7 +185,7 @@ class Mending:
         self.best = is_best[rows]
 
     def outcomes(self, mended: set[int]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which places are hits, and which count, after fixing errors of some kinds."""
+        """Return masks of the places that are hits, and of those that count, after fixing errors of the kinds `mended`."""
         counts, hit = (self.outcome != IGNORED) & ~self.moved, (self.outcome == HIT) & ~self.moved
         if LOC in mended:
             mine = (self.error == LOC) & ~self.moved

@@ -153,12 +153,12 @@ def seem_shares(given: NDArray[np.float64]) -> bool:
 
 
 def finite(boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which boxes are four finite numbers of at most `FARTHEST`."""
+    """Mask of the boxes whose four numbers are finite and at most `FARTHEST`, shape (n,)."""
     return np.asarray((np.abs(boxes) <= FARTHEST).all(axis=1))
 
 
 def negative(boxes: NDArray[np.float64], box_format: BoxFormat) -> NDArray[np.bool_]:
-    """Return which boxes have a negative width or height."""
+    """Mask of the boxes with a negative width or height, shape (n,)."""
     if box_format == "xyxy":
         return np.asarray((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1]))
     return np.asarray((boxes[:, 2] < 0) | (boxes[:, 3] < 0))

@@ -405,7 +405,7 @@ def _refine(detections: Keypoints, ground_truth: _Truth, pairs: Pairs, out: NDAr
 
 
 def _ignored(column: Keypoints) -> NDArray[np.bool_]:
-    """Return which objects have no labelled point."""
+    """Mask of the objects without a labelled point, shape (n,)."""
     return np.equal(column.labelled, 0)
 
 

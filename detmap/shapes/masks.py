@@ -503,7 +503,7 @@ def _covered(column: MaskColumn) -> NDArray[np.float64]:
 
 
 def _absent(column: MaskColumn) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None]:
-    """Return which masks are empty, and the boxes that replace them."""
+    """Return a mask of the empty masks, and the boxes that replace them."""
     return column.held.areas == 0, column.shares
 
 

@@ -278,7 +278,7 @@ def _left_out(
     surroundings: Surroundings | None,
     protocol: Any,
 ) -> NDArray[np.bool_]:
-    """Return which boxes are not scored: too far from the car, not seen by a sensor, or bicycles in a rack."""
+    """Mask of the boxes that are not scored: too far from the car, not seen by a sensor, or bicycles in a rack."""
     out = np.zeros(len(column), np.bool_)
     if "unseen" in protocol.left_out:
         out |= column.unseen

@@ -59,7 +59,7 @@ def drawn(size: int, seed: int, replicate: int) -> NDArray[np.int32]:
 
 
 def exchanged(size: int, seed: int, replicate: int) -> NDArray[np.uint8]:
-    """Return which of `size` images are exchanged in one permutation: 1 with probability one half, shape (size,)."""
+    """Return 1 for each image that is exchanged in one permutation, with probability one half, else 0; shape (size,)."""
     words = _stream(seed, replicate, PERMUTATION).bit_generator.random_raw(-(-size // 64))
     return np.unpackbits(np.asarray(words, "<u8").view(np.uint8), count=size)
 

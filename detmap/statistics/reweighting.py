@@ -90,7 +90,7 @@ def unlimited(
 
 
 def of_one_class(protocol: Protocol, metrics: Sequence[str]) -> list[bool]:
-    """Return which metrics over all categories are those of a class of `Protocol.class_thresholds`, in percent."""
+    """Return for each metric whether it is that of a class of `Protocol.class_thresholds`, in percent."""
     rows = dict(metric_table(protocol, ()))
     return [rows[name][0] in OF_CLASS for name in metrics]
 
@@ -142,7 +142,7 @@ def balance(
 
 
 def _of_group(tally: Tally, row: Row) -> NDArray[np.bool_]:
-    """Return which pairs with ground truth belong to the categories, or images, that a metric averages, shape (p,)."""
+    """Mask of the pairs with ground truth whose categories or images a metric averages over, shape (p,)."""
     group = row[-1]
     if row[0] in OF_IMAGES:
         return tally.of_crowd_group(str(group))[tally.positive_image]

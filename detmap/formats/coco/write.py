@@ -100,7 +100,7 @@ def sized(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
 
 
 def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[np.bool_], int]:
-    """Return which detections get a box of their own, and how many change their area when read again."""
+    """Return a mask of the detections that get a box of their own, and the number whose area changes when read again."""
     # Detections with other shapes take their areas from the boxes or the shapes, which the reader decides by the
     # presence of boxes.
     all_of_them = np.ones(len(table), np.bool_)

@@ -1,4 +1,4 @@
-"""Run tasks in separate processes, which are killed when they reach a limit of time or memory."""
+"""Tasks in processes of their own, each of which ends when it reaches a limit of time or memory."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from detmap.system import parallel
 
 T = TypeVar("T")
 
-_TICK = 0.02  # seconds between two checks of the process
-_FORKS = sys.platform == "linux"  # elsewhere forking a process with loaded libraries is unsafe
+_TICK = 0.02  # seconds between two looks at the process
+_FORKS = sys.platform == "linux"  # elsewhere a process that has loaded libraries is not safe to fork
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl
 _own = threading.local()
 _PROGRAM = (
@@ -84,7 +84,7 @@ def _shown(size: int) -> str:
 
 
 def _resident(process: int | str) -> int:
-    """Return the resident memory of a process in bytes; 0 if the system does not report it or the process has ended."""
+    """Return the resident memory of a process in bytes; 0 where the system does not report it, or the process has ended."""
     try:
         with open(f"/proc/{process}/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -99,11 +99,11 @@ def run(
     shared: tuple[Any, ...],
     arguments: tuple[Any, ...],
 ) -> T:
-    """Return ``task(*shared, *arguments)``, computed in a separate process. Raises `LimitError` if it reaches a limit,
-    `DetmapError` if the process ends without a result, and any exception of the task.
+    """Return ``task(*shared, *arguments)``, computed in a process of its own. Raises `LimitError` where it reaches a limit,
+    `DetmapError` where the process ends without a result; and whatever the task raises.
 
-    The process is forked from a server process that has called ``prepare(*shared)`` and that this thread reuses as long
-    as `shared` is the same. Time and memory are counted from the fork. All arguments are pickled.
+    The process is a fork of one that has called ``prepare(*shared)`` to load what every task needs, and that serves this
+    thread until something else is shared. The clock starts, and memory counts, with the fork. All arguments are pickled.
     """
     server: _Server | None = getattr(_own, "server", None)
     if server is None or not server.serves(prepare, task, shared):
@@ -121,7 +121,7 @@ def run(
 
 
 class _Server:
-    """A process that forks for each task, or runs the tasks itself on systems where forking is unsafe."""
+    """A process that is ready for tasks, and forks for each of them; where there is no fork it runs them itself."""
 
     def __init__(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> None:
         self._serves = (prepare, task, *shared)
@@ -136,12 +136,12 @@ class _Server:
         self._send((plugins.loaded(), parallel.thread_count(None), parcel))
 
     def serves(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> bool:
-        """Return whether the server was created for this task and these identical objects."""
+        """Return whether it was made for that task and these very objects."""
         wanted = (prepare, task, *shared)
         return len(wanted) == len(self._serves) and all(a is b for a, b in zip(wanted, self._serves, strict=True))
 
     def outcome(self, limits: Limits, arguments: tuple[Any, ...]) -> bytes:
-        """Run a task and return the pickled pair of whether it succeeded, and its result or its exception."""
+        """Return what comes of a task, pickled: whether it is a result, and that or the error."""
         self._send(arguments)
         process, before = self._wait(lambda: None)
         begun = time.monotonic()
@@ -149,17 +149,17 @@ class _Server:
         data, status = self._wait(lambda: limits.check(begun, _resident(process) - before if limits.memory else 0))
         if data is None:
             raise _ended(status)
-        limits.check(begun, 0)  # the time may have run out between two checks
+        limits.check(begun, 0)  # it may have ended between two checks
         return data
 
     def _send(self, message: object) -> None:
         assert self._process.stdin is not None
-        with suppress(OSError):  # the process has ended, which the queue reports
+        with suppress(OSError):  # it has ended, which the queue tells
             pickle.dump(message, self._process.stdin)
             self._process.stdin.flush()
 
     def _wait(self, check: Callable[[], None]) -> Any:
-        """Return the next message of the process, calling `check` every `_TICK` seconds until then."""
+        """Return the next message of the process; `check` is called now and then."""
         while True:
             with suppress(queue.Empty):
                 message = self._said.get(timeout=_TICK)
@@ -185,7 +185,7 @@ def _listen(stream: IO[bytes], said: queue.SimpleQueue[Any]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a server process; its forked child is killed with it."""
+    """End a process; the one that it has forked dies with it."""
     process.kill()
     process.wait()
     with suppress(OSError):
@@ -193,13 +193,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def main() -> None:
-    """Run the tasks read from standard input, and write their outcomes to standard output."""
+    """Serve the tasks that standard input holds, and write what comes of them to standard output."""
     with os.fdopen(os.dup(1), "wb") as out, suppress(EOFError):
-        os.dup2(2, 1)  # printed text must not mix with results
+        os.dup2(2, 1)  # printed text is no part of a result
         modules, threads, parcel = pickle.load(sys.stdin.buffer)
         plugins.load(modules)
         prepare, task, shared = pickle.loads(parcel)
-        with suppress(Exception), parallel.limited(1):  # errors recur in the task; threads do not survive a fork
+        with suppress(Exception), parallel.limited(1):  # the task will say what is wrong; a thread would not be forked
             prepare(*shared)
         while True:
             arguments = pickle.load(sys.stdin.buffer)
@@ -211,7 +211,7 @@ def main() -> None:
 
 
 def _run(task: Callable[[], object], threads: int, made: IO[bytes], out: IO[bytes]) -> int:
-    """Run a task in a forked process, announced on `out`, which writes the outcome to `made`; return its exit status."""
+    """Run a task in a process, of which `out` is told, and write what comes of it to a file; return its exit status."""
     before, server = _resident("self"), os.getpid()
     process = os.fork() if _FORKS else 0
     if process or not _FORKS:
@@ -224,7 +224,7 @@ def _run(task: Callable[[], object], threads: int, made: IO[bytes], out: IO[byte
             import ctypes
 
             ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
-            if os.getppid() != server:  # the server was killed meanwhile
+            if os.getppid() != server:  # it was killed meanwhile
                 os._exit(1)
         with parallel.limited(threads):
             made.write(_outcome_of(task))
@@ -239,13 +239,13 @@ def _run(task: Callable[[], object], threads: int, made: IO[bytes], out: IO[byte
 
 
 def _outcome_of(task: Callable[[], object]) -> bytes:
-    """Run a task and return the pickled pair of whether it succeeded, and its result or its exception."""
+    """Return what comes of a task, pickled: whether it is a result, and that or the error."""
     try:
         outcome: tuple[bool, Any] = True, task()
     except Exception as error:
         outcome = False, error
     try:
         return pickle.dumps(outcome)
-    except Exception:  # the exception holds an object that cannot be pickled
+    except Exception:  # whatever an exception holds
         text = f"{type(outcome[1]).__name__}: {shorten(str(outcome[1]), 300)}"
         return pickle.dumps((False, DetmapError(text)))

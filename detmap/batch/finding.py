@@ -31,6 +31,8 @@ class Entry:
     _found: Input | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        for name in ("name", "path"):  # plain strings, not those of numpy
+            object.__setattr__(self, name, str(getattr(self, name)))
         if self._found is None:
             object.__setattr__(self, "_found", Input(self.path, "detections"))
 

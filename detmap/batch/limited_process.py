@@ -7,7 +7,6 @@ import math
 import os
 import pickle
 import queue
-import signal
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,7 @@ T = TypeVar("T")
 _TICK = 0.02  # seconds between two looks at the process
 _FORKS = sys.platform == "linux"  # elsewhere a process that has loaded libraries is not safe to fork
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl
+_KILLED = 9  # SIGKILL, which Windows does not have
 _own = threading.local()
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from detmap.batch.limited_process import main; main()"
@@ -84,10 +84,14 @@ def _shown(size: int) -> str:
 
 
 def _resident(process: int | str) -> int:
-    """Return the resident memory of a process in bytes; 0 where the system does not report it, or the process has ended."""
+    """Return the resident memory of a process in bytes; 0 where the system does not report it, or the process has ended.
+
+    Pages of files do not count: a fork does not have those of its parent until it reads them.
+    """
     try:
-        with open(f"/proc/{process}/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        with open(f"/proc/{process}/status", "rb") as file:
+            lines = (line.split() for line in file)
+            return sum(int(words[1]) << 10 for words in lines if words[0] in (b"RssAnon:", b"RssShmem:"))
     except (OSError, ValueError, IndexError):
         return 0
 
@@ -111,8 +115,7 @@ def run(
     try:
         good, outcome = pickle.loads(server.outcome(limits, arguments))
     except BaseException:
-        server.close()
-        _own.server = None
+        close()
         raise
     if not good:
         raise outcome
@@ -133,7 +136,7 @@ class _Server:
         threading.Thread(target=_listen, args=(self._process.stdout, self._said), daemon=True).start()
         self.close = weakref.finalize(self, _end, self._process)
         parcel = pickle.dumps((prepare, task, shared), pickle.HIGHEST_PROTOCOL)
-        self._send((plugins.loaded(), parallel.thread_count(None), parcel))
+        self._send((os.getpid(), plugins.loaded(), parallel.thread_count(None), parcel))
 
     def serves(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> bool:
         """Return whether it was made for that task and these very objects."""
@@ -173,7 +176,16 @@ class _Server:
 
 def _ended(status: int) -> DetmapError:
     how = f"signal {-status}" if status < 0 else f"code {status}"
-    return DetmapError(f"its process ended without a result ({how}): was there enough memory?")
+    asked = ": was there enough memory?" if status == -_KILLED else ""
+    return DetmapError(f"its process ended without a result ({how}){asked}")
+
+
+def close() -> None:
+    """End the process that serves this thread; one ends with its thread anyway."""
+    server: _Server | None = getattr(_own, "server", None)
+    if server is not None:
+        server.close()
+        _own.server = None
 
 
 def _listen(stream: IO[bytes], said: queue.SimpleQueue[Any]) -> None:
@@ -196,7 +208,9 @@ def main() -> None:
     """Serve the tasks that standard input holds, and write what comes of them to standard output."""
     with os.fdopen(os.dup(1), "wb") as out, suppress(EOFError):
         os.dup2(2, 1)  # printed text is no part of a result
-        modules, threads, parcel = pickle.load(sys.stdin.buffer)
+        caller, modules, threads, parcel = pickle.load(sys.stdin.buffer)
+        if _FORKS:
+            _die_with(caller)
         plugins.load(modules)
         prepare, task, shared = pickle.loads(parcel)
         with suppress(Exception), parallel.limited(1):  # the task will say what is wrong; a thread would not be forked
@@ -210,6 +224,15 @@ def main() -> None:
             out.flush()
 
 
+def _die_with(parent: int) -> None:
+    """Have this process killed when the thread of the parent that has started it ends."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, _KILLED)
+    if os.getppid() != parent:  # it has ended already
+        os._exit(1)
+
+
 def _run(task: Callable[[], object], threads: int, made: IO[bytes], out: IO[bytes]) -> int:
     """Run a task in a process, of which `out` is told, and write what comes of it to a file; return its exit status."""
     before, server = _resident("self"), os.getpid()
@@ -221,11 +244,7 @@ def _run(task: Callable[[], object], threads: int, made: IO[bytes], out: IO[byte
         return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     try:
         if _FORKS:
-            import ctypes
-
-            ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
-            if os.getppid() != server:  # it was killed meanwhile
-                os._exit(1)
+            _die_with(server)
         with parallel.limited(threads):
             made.write(_outcome_of(task))
             made.flush()
@@ -245,7 +264,10 @@ def _outcome_of(task: Callable[[], object]) -> bytes:
     except Exception as error:
         outcome = False, error
     try:
-        return pickle.dumps(outcome)
-    except Exception:  # whatever an exception holds
+        data = pickle.dumps(outcome)
+        if not outcome[0]:
+            pickle.loads(data)  # some exceptions cannot be made again of what they hold
+        return data
+    except Exception:
         text = f"{type(outcome[1]).__name__}: {shorten(str(outcome[1]), 300)}"
         return pickle.dumps((False, DetmapError(text)))

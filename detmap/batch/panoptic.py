@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from detmap.batch import saving, stamps
 from detmap.batch.finding import Entry, PathLike, file_names, find
-from detmap.batch.limited_process import Limits, run
+from detmap.batch.limited_process import Limits, close, run
 from detmap.batch.scoring import FileResult, digest, documents, make_folder
 from detmap.batch.workers import one_line
 from detmap.data.segments import SegmentedImages
@@ -124,24 +124,27 @@ class PanopticFiles:
         done = documents(folder) if folder is not None and resume else {}
         truth = "" if folder is None else content_of(self._truth)
         draws = (replicates, seed, level, method) if replicates else ()
-        for entry, name in zip(self.entries, file_names([one.name for one in self.entries]), strict=True):
-            document: dict[str, Any] = {"name": entry.name, "source": entry.path}
-            try:
-                key = {} if folder is None else {"key": self._key(entry, truth, draws)}
-                if key and key["key"] in done:
-                    before = saving.unpacked(next(iter(done[key["key"]].values())))
-                    document = {**document, **before, **document}
-                else:
-                    result = self.result(entry)
-                    document |= {**key, **result.to_dict(), "rules": self._rules.describe()}
-                    if replicates:
-                        document["bootstrap"] = bootstrap(result, replicates, seed, method=method).to_dict(level)
-            except Exception as error:
-                document |= {"error": one_line(error)}
-            plain = without_nan(document)
-            if folder is not None:
-                write_atomically(folder / f"{name}.json", saving.sealed(plain))
-            yield FileResult(entry, plain)
+        try:
+            for entry, name in zip(self.entries, file_names([one.name for one in self.entries]), strict=True):
+                document: dict[str, Any] = {"name": entry.name, "source": entry.path}
+                try:
+                    key = {} if folder is None else {"key": self._key(entry, truth, draws)}
+                    if key and key["key"] in done:
+                        before = saving.unpacked(next(iter(done[key["key"]].values())))
+                        document = {**document, **before, **document}
+                    else:
+                        result = self.result(entry)
+                        document |= {**key, **result.to_dict(), "rules": self._rules.describe()}
+                        if replicates:
+                            document["bootstrap"] = bootstrap(result, replicates, seed, method=method).to_dict(level)
+                except Exception as error:
+                    document |= {"error": one_line(error)}
+                plain = without_nan(document)
+                if folder is not None:
+                    write_atomically(folder / f"{name}.json", saving.sealed(plain))
+                yield FileResult(entry, plain)
+        finally:
+            close()
 
     def compare(
         self,
@@ -164,6 +167,7 @@ class PanopticFiles:
         for one in scored if len(names) > 1 else ():
             if one.entry.name not in self._tallies:  # its result was taken up
                 self.result(one.entry)
+        close()
         if len(names) < 2:
             return None
         made = pair_tests(self._tallies[names[0]], names, name, permutations, level, correction)

@@ -250,6 +250,7 @@ class Keys:
         """Append a mapping's keys and values to `packed`, which `unpack` reads; None where they cannot be."""
         if packed is not None:
             try:
+                "".join(self.mappings[place])  # MessagePack writes some keys of other types as strings, such as UUIDs
                 _ENCODER.encode_into(self.mappings[place], packed, -1)
             except (TypeError, ValueError, OverflowError):  # a type, or a character, that MessagePack does not have
                 return None

@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import os
+import subprocess
 import sys
 import time
+from pathlib import Path
 
+import numpy as np
 import pytest
 from batches import FIXTURES, TRUTH, contents, counting, run, variants, write
 
@@ -19,7 +22,7 @@ from detmap.errors import InputError, OptionError
 
 pytestmark = pytest.mark.compiled
 
-needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the system has no /proc")
+needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the system has no /proc")
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +209,7 @@ def test_groups_and_intervals_of_a_split_are_those_of_its_images(truth, capsys, 
 def test_within_limits_the_bits_are_the_same(tmp_path, capsys, files):
     arguments = ["batch", TRUTH, *files[:1]]
     assert run(capsys, *arguments, "--out", tmp_path / "a")[0] == 0
-    limits = ["--limit-seconds", 300, *(["--limit-memory", "2G"] if os.path.exists("/proc/self/statm") else [])]
+    limits = ["--limit-seconds", 300, *(["--limit-memory", "2G"] if os.path.exists("/proc/self/status") else [])]
     code, _, err = run(capsys, *arguments, *limits, "--out", tmp_path / "b")
     assert code == 0, err
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
@@ -271,7 +274,7 @@ def test_the_row_says_which_limit_was_reached(tmp_path, capsys, monkeypatch):
     assert errors == {
         "slow": "stopped: it reached the limit of 4 seconds (--limit-seconds)",
         "large": "stopped: it reached the limit of 700 MiB of memory (--limit-memory)",
-        "crash": "its process ended without a result (code 7): was there enough memory?",
+        "crash": "its process ended without a result (code 7)",
         "odd": "Odd: 'no two processes know this class'",
         "good": None,
     }
@@ -290,6 +293,86 @@ def test_limits_that_are_none(capsys, files, option, value, message):
     code, _, err = run(capsys, "batch", TRUTH, files[0], option, value)
     assert code == 2
     assert message in err
+
+
+def hold(size):
+    kept = np.ones(size, np.uint8)
+    time.sleep(0.5)
+    return kept.size
+
+
+@needs_proc
+def test_memory_counts_from_what_a_process_has_when_its_task_begins():
+    """A fork begins with fewer pages of libraries than the process that it is a fork of."""
+    limits = batch.Limits(memory=10 << 20)
+    try:
+        assert limited_process.run(limits, int, hold, (), (1 << 20,)) == 1 << 20
+        with pytest.raises(limited_process.LimitError, match="10 MiB of memory"):
+            limited_process.run(limits, int, hold, (), (20 << 20,))
+    finally:
+        limited_process.close()
+
+
+class TwoWordsError(Exception):
+    """It is pickled, and cannot be made again."""
+
+    def __init__(self, first, second):
+        super().__init__(f"{first} {second}")
+
+
+def refuse():
+    raise TwoWordsError("not", "today")
+
+
+def test_an_error_that_cannot_be_made_again_keeps_its_words():
+    try:
+        with pytest.raises(detmap.DetmapError, match="TwoWordsError: 'not today'"):
+            limited_process.run(batch.Limits(seconds=100), int, refuse, (), ())
+    finally:
+        limited_process.close()
+
+
+@needs_proc
+def test_nothing_outlives_the_process_that_asked():
+    """Limits are held by that process: without it a file that never ends would be scored for ever."""
+    program = (
+        "from detmap.batch import limited_process as one\n"
+        "one.run(one.Limits(seconds=100), int, eval, (), (\"__import__('time').sleep(100)\",))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program])
+    try:
+        until = time.monotonic() + 60
+        while len(found := descendants(process.pid)) < 2 and time.monotonic() < until:
+            time.sleep(0.02)
+        assert len(found) == 2  # what serves it, and the fork
+    finally:
+        process.terminate()
+        process.wait()
+    until = time.monotonic() + 10
+    while any(map(alive, found)) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not any(map(alive, found))
+
+
+def alive(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def descendants(process):
+    try:
+        own = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except OSError:
+        return []
+    return [*own, *(deeper for one in own for deeper in descendants(one))]
+
+
+@pytest.mark.parametrize("kind", [np.str_, type("Text", (str,), {})], ids=["numpy", "subclass"])
+def test_names_that_are_other_kinds_of_strings(truth, files, kind):
+    (found,) = batch.score(truth, [batch.Entry(kind("m"), kind(files[0]))])
+    assert (found.document["name"], found.document["source"]) == ("m", str(files[0]))
 
 
 def test_limits_and_streams(truth, monkeypatch):

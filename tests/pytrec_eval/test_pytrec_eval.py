@@ -9,8 +9,11 @@ import tracemalloc
 import types
 from collections import OrderedDict, defaultdict
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from importlib import util
 from pathlib import Path
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -414,3 +417,9 @@ def test_many_judged_documents_and_large_groups_of_equal_scores(judged, levels):
         tables = runs.table_of_dicts(qrels, "qrels"), runs.table_of_dicts(run, "run", qrels)
         requests = parse_all(["AP", "nDCG"], rules.convention)
         assert dict(runs.ranked_run(*tables, rules, requests).score(requests)) == dict(wanted)
+
+
+@pytest.mark.parametrize("key", [UUID(int=7), date(2020, 1, 2), Decimal("1.5")], ids=["UUID", "date", "Decimal"])
+def test_ids_that_an_encoder_would_write_as_strings_are_none(key):
+    given = {"q": {str(key): 1}}, {"map"}, {"q": {key: 0.5}}
+    assert ended(ours, *given) == ended(theirs, *given)

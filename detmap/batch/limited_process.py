@@ -1,4 +1,4 @@
-"""Tasks in processes of their own, each of which ends when it reaches a limit of time or memory."""
+"""Run tasks in separate processes, which are killed when they reach a limit of time or memory."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from detmap.system import parallel
 
 T = TypeVar("T")
 
-_TICK = 0.02  # seconds between two looks at the process
-_FORKS = sys.platform == "linux"  # elsewhere a process that has loaded libraries is not safe to fork
+_TICK = 0.02  # seconds between two checks of the process
+_FORKS = sys.platform == "linux"  # elsewhere forking a process with loaded libraries is unsafe
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl
 _KILLED = 9  # SIGKILL, which Windows does not have
 _own = threading.local()
@@ -84,9 +84,9 @@ def _shown(size: int) -> str:
 
 
 def _resident(process: int | str) -> int:
-    """Return the resident memory of a process in bytes; 0 where the system does not report it, or the process has ended.
+    """Return the resident memory of a process in bytes; 0 if the system does not report it or the process has ended.
 
-    Pages of files do not count: a fork does not have those of its parent until it reads them.
+    Pages of files are not counted, because a fork maps those of its parent only when it reads them.
     """
     try:
         with open(f"/proc/{process}/status", "rb") as file:
@@ -103,11 +103,11 @@ def run(
     shared: tuple[Any, ...],
     arguments: tuple[Any, ...],
 ) -> T:
-    """Return ``task(*shared, *arguments)``, computed in a process of its own. Raises `LimitError` where it reaches a limit,
-    `DetmapError` where the process ends without a result; and whatever the task raises.
+    """Return ``task(*shared, *arguments)``, computed in a separate process. Raises `LimitError` if it reaches a limit,
+    `DetmapError` if the process ends without a result, and any exception of the task.
 
-    The process is a fork of one that has called ``prepare(*shared)`` to load what every task needs, and that serves this
-    thread until something else is shared. The clock starts, and memory counts, with the fork. All arguments are pickled.
+    The process is forked from a server process that has called ``prepare(*shared)`` and that this thread reuses as long
+    as `shared` is the same. Time and memory are counted from the fork. All arguments are pickled.
     """
     server: _Server | None = getattr(_own, "server", None)
     if server is None or not server.serves(prepare, task, shared):
@@ -124,7 +124,7 @@ def run(
 
 
 class _Server:
-    """A process that is ready for tasks, and forks for each of them; where there is no fork it runs them itself."""
+    """A process that forks for each task, or runs the tasks itself on systems where forking is unsafe."""
 
     def __init__(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> None:
         self._serves = (prepare, task, *shared)
@@ -139,12 +139,12 @@ class _Server:
         self._send((os.getpid(), plugins.loaded(), parallel.thread_count(None), parcel))
 
     def serves(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> bool:
-        """Return whether it was made for that task and these very objects."""
+        """Return whether the server was created for this task and these identical objects."""
         wanted = (prepare, task, *shared)
         return len(wanted) == len(self._serves) and all(a is b for a, b in zip(wanted, self._serves, strict=True))
 
     def outcome(self, limits: Limits, arguments: tuple[Any, ...]) -> bytes:
-        """Return what comes of a task, pickled: whether it is a result, and that or the error."""
+        """Run a task and return the pickled pair of whether it succeeded, and its result or its exception."""
         self._send(arguments)
         process, before = self._wait(lambda: None)
         begun = time.monotonic()
@@ -152,17 +152,17 @@ class _Server:
         data, status = self._wait(lambda: limits.check(begun, _resident(process) - before if limits.memory else 0))
         if data is None:
             raise _ended(status)
-        limits.check(begun, 0)  # it may have ended between two checks
+        limits.check(begun, 0)  # the time may have run out between two checks
         return data
 
     def _send(self, message: object) -> None:
         assert self._process.stdin is not None
-        with suppress(OSError):  # it has ended, which the queue tells
+        with suppress(OSError):  # the process has ended, which the queue reports
             pickle.dump(message, self._process.stdin)
             self._process.stdin.flush()
 
     def _wait(self, check: Callable[[], None]) -> Any:
-        """Return the next message of the process; `check` is called now and then."""
+        """Return the next message of the process, calling `check` every `_TICK` seconds until then."""
         while True:
             with suppress(queue.Empty):
                 message = self._said.get(timeout=_TICK)
@@ -181,7 +181,7 @@ def _ended(status: int) -> DetmapError:
 
 
 def close() -> None:
-    """End the process that serves this thread; one ends with its thread anyway."""
+    """End the server process of this thread; without a call it ends together with the thread."""
     server: _Server | None = getattr(_own, "server", None)
     if server is not None:
         server.close()
@@ -197,7 +197,7 @@ def _listen(stream: IO[bytes], said: queue.SimpleQueue[Any]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process; the one that it has forked dies with it."""
+    """Kill a server process; its forked child is killed with it."""
     process.kill()
     process.wait()
     with suppress(OSError):
@@ -205,15 +205,15 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def main() -> None:
-    """Serve the tasks that standard input holds, and write what comes of them to standard output."""
+    """Run the tasks read from standard input, and write their outcomes to standard output."""
     with os.fdopen(os.dup(1), "wb") as out, suppress(EOFError):
-        os.dup2(2, 1)  # printed text is no part of a result
+        os.dup2(2, 1)  # printed text must not mix with results
         caller, modules, threads, parcel = pickle.load(sys.stdin.buffer)
         if _FORKS:
             _die_with(caller)
         plugins.load(modules)
         prepare, task, shared = pickle.loads(parcel)
-        with suppress(Exception), parallel.limited(1):  # the task will say what is wrong; a thread would not be forked
+        with suppress(Exception), parallel.limited(1):  # errors recur in the task; threads do not survive a fork
             prepare(*shared)
         while True:
             arguments = pickle.load(sys.stdin.buffer)
@@ -225,16 +225,16 @@ def main() -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Have this process killed when the thread of the parent that has started it ends."""
+    """Have this process killed when the thread of `parent` that started it ends."""
     import ctypes
 
     ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, _KILLED)
-    if os.getppid() != parent:  # it has ended already
+    if os.getppid() != parent:  # the parent has ended already
         os._exit(1)
 
 
 def _run(task: Callable[[], object], threads: int, made: IO[bytes], out: IO[bytes]) -> int:
-    """Run a task in a process, of which `out` is told, and write what comes of it to a file; return its exit status."""
+    """Run a task in a forked process, announced on `out`, which writes the outcome to `made`; return its exit status."""
     before, server = _resident("self"), os.getpid()
     process = os.fork() if _FORKS else 0
     if process or not _FORKS:
@@ -258,7 +258,7 @@ def _run(task: Callable[[], object], threads: int, made: IO[bytes], out: IO[byte
 
 
 def _outcome_of(task: Callable[[], object]) -> bytes:
-    """Return what comes of a task, pickled: whether it is a result, and that or the error."""
+    """Run a task and return the pickled pair of whether it succeeded, and its result or its exception."""
     try:
         outcome: tuple[bool, Any] = True, task()
     except Exception as error:
@@ -266,7 +266,7 @@ def _outcome_of(task: Callable[[], object]) -> bytes:
     try:
         data = pickle.dumps(outcome)
         if not outcome[0]:
-            pickle.loads(data)  # some exceptions cannot be made again of what they hold
+            pickle.loads(data)  # some exceptions can be pickled but not unpickled
         return data
     except Exception:
         text = f"{type(outcome[1]).__name__}: {shorten(str(outcome[1]), 300)}"

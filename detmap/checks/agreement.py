@@ -114,7 +114,7 @@ def says_shift(shift: Array) -> str:
 
 
 def _best(made: Iterable[Gain | None]) -> Gain | None:
-    """Return the largest gain."""
+    """Return the hypothesis with the largest gain; None if there is none."""
     return max((one for one in made if one is not None), key=lambda one: one.gained.size, default=None)
 
 

@@ -72,7 +72,7 @@ def check(
     iou_type: str | None = None,
     **options: Unpack[SidesOptions],
 ) -> Report:
-    """Look at ground truth, and at detections of it, for what makes numbers wrong.
+    """Check ground truth, and detections for it, for defects that make metrics wrong.
 
     Parameters
     ----------
@@ -84,9 +84,9 @@ def check(
     train : GroundTruth, path, or mapping, optional
         Another ground truth, which should share no image with the first.
     schema : bool
-        Look at the ground truth's images and categories alone, and say nothing of what is on them.
+        Check only the ground truth's images and categories, not its objects.
     iou_type : str, optional
-        Which shapes to look at besides boxes; by default all that every record has.
+        Kind of shape to check besides boxes; by default all kinds that every record has.
     **options
 
     Returns
@@ -97,7 +97,7 @@ def check(
     Raises
     ------
     InputError
-        Where the ground truth cannot be read at all, or no file of detections is there to be read.
+        If the ground truth cannot be read at all, or a file of detections does not exist.
     OptionError
         For options that cannot be carried out.
     """

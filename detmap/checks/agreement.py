@@ -91,7 +91,7 @@ class Gain(NamedTuple):
     role: str
     #: Rows of the detections that gain.
     gained: NDArray[np.int64]
-    #: Best overlaps of the detections of `Agreement.astray` under the hypothesis.
+    #: Best overlaps of the detections `Agreement.astray` under the hypothesis.
     nearest: Nearest
     #: A detail for the finding's sentence.
     more: str = ""
@@ -114,15 +114,15 @@ def says_shift(shift: Array) -> str:
 
 
 def _best(made: Iterable[Gain | None]) -> Gain | None:
-    """Return the hypothesis with the largest gain; None if there is none."""
+    """Return the largest gain; None if there is none."""
     return max((one for one in made if one is not None), key=lambda one: one.gained.size, default=None)
 
 
 @dataclass(eq=False)
 class Agreement:
-    """Detections that should lie on objects, and those objects."""
+    """Comparison of detections with objects, as they are and under hypotheses about ids and boxes."""
 
-    #: `truth` and `found`: what is compared.
+    #: The sides that are compared.
     truth: Side
     found: Side
     #: Mask of the images whose detections are compared, shape (images,); None: all images.
@@ -152,13 +152,13 @@ class Agreement:
 
     @property
     def upside_down(self) -> bool:
-        """Whether high scores belong to detections that overlap nothing."""
+        """Whether detections on no object tend to have higher scores than detections on objects."""
         share, spread = self.ranked
         return share < min(_UPSIDE_DOWN, 0.5 - 5 * spread)
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """The sample: the highest-scoring detections, as many as there are objects, thinned evenly."""
+        """Rows of the sample: the highest-scoring detections, as many as there are objects, thinned evenly."""
         scores = self.found.table.scores  # type: ignore[union-attr]
         scores = -scores if self.upside_down else scores
         objects = int(np.count_nonzero(~self.truth.crowd))
@@ -447,7 +447,7 @@ class Agreement:
         return np.where(shifted, (near + far) / 2, 0.0) if shifted.any() else None
 
     def _scales(self, own: Array, image: Array, sizes: Array) -> Iterator[tuple[Array, str]]:
-        """Boxes scaled in width and height: to images of one size (a model's input), or all by one factor."""
+        """Yield boxes scaled in width and height, to a model's input size or by one factor, with a description."""
         far = own[:, :2] + own[:, 2:]
         good = (own[:, 2:] > 0).all(axis=1) & (image >= 0)
         if np.count_nonzero(good) < max(10, _SHARE * self.rows.size) or not self.order.size:

@@ -8,7 +8,7 @@ from typing import Literal
 
 Severity = Literal["error", "warning", "note"]
 
-#: In descending order.
+#: Severities in descending order.
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 
@@ -42,7 +42,7 @@ _EFFECTS = {
     "@nowhere": "Such boxes overlap no object as they should: detections become false, objects missed.",
 }
 
-#: For each code a line with its severity and name, and lines with what it says, its effect and its remedy.
+#: For each code one line with severity and name, and one line each for its sentence, its effect and its remedy.
 _TABLE = """
 error unreadable_detections
     The detections cannot be read

@@ -61,7 +61,7 @@ class Figure:
         return {"": self.name, **shown, "distribution": self.plot()}
 
     def plot(self) -> str:
-        """Return the plot as a line of characters: a blank where there is nothing."""
+        """Return the plot as one line of characters; empty bars are blanks."""
         most = max(self.bars, default=0)
         if not most:
             return ""

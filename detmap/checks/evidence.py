@@ -85,7 +85,7 @@ def _with_earlier(cell: Array, boxes: Array, label: Array | None = None) -> NDAr
 
 @dataclass(eq=False)
 class Evidence:
-    """Objects and detections of both sides, matched."""
+    """Matches between the objects and the detections of the two sides."""
 
     truth: Side
     found: Side

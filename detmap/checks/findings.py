@@ -53,7 +53,7 @@ class Finding:
         return {**vars(self), "records": records}
 
 
-#: Template of a count of which only a lower bound is known.
+#: Template of a count that is a lower bound.
 AT_LEAST = "at least {many}"
 
 

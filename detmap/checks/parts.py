@@ -58,7 +58,7 @@ class Units(NamedTuple):
 
 @dataclass(frozen=True)
 class Response:
-    """A flag per unit, and the code of the finding where a part differs from the rest."""
+    """How the flags of units are computed, and the code of the finding if a part differs from the rest."""
 
     code: str
     #: Name of a counted record.
@@ -151,7 +151,7 @@ RESPONSES = (
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for parts in which objects are missed, detections lie on nothing, or labels disagree, unlike elsewhere."""
+    """Check for parts with unusually many missed objects, detections on no object, or labels that disagree."""
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return

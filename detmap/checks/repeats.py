@@ -1,4 +1,4 @@
-"""Records that are the same on several images, as neither detectors nor annotators make them."""
+"""Checks of records repeated on several images, which neither detectors nor annotators produce."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WHOLE = 2.0
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look for one box on many images, and for the detections of one image on another."""
+    """Check for one box on many images, and for images with the detections of another image."""
     for side in facts.sides:
         if len(side) and not side.table.within_unit:
             rows = constant(side)

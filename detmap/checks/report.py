@@ -37,12 +37,12 @@ class Report:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings by which numbers are surely wrong."""
+        """The findings of severity "error": numbers are certainly wrong."""
         return tuple(one for one in self.findings if one.severity == "error")
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """The findings that may well make numbers wrong."""
+        """The findings of severity "warning": numbers may be wrong."""
         return tuple(one for one in self.findings if one.severity == "warning")
 
     @property

@@ -72,7 +72,7 @@ def check_run(qrels: Path, run: Path) -> Report:
 
 
 class _Numbers:
-    """Distinct numbers for distinct names."""
+    """Assigns distinct numbers to distinct names."""
 
     def __init__(self) -> None:
         self._places: dict[bytes, int] = {}
@@ -83,7 +83,7 @@ class _Numbers:
         return np.array([places.setdefault(name, len(places)) for name in given], np.int64)
 
     def names(self) -> list[str]:
-        """Return the names by their numbers."""
+        """Return the names, ordered by their numbers."""
         return [name.decode("utf-8", "replace") for name in self._places]
 
 

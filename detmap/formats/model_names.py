@@ -27,7 +27,7 @@ def distinct(paths: Sequence[str], taken: Collection[str] = (), stem: Callable[[
     return names
 
 
-#: Longer names are shown in brief where there are many columns.
+#: Maximum length of a name that is shown in full if there are many columns.
 _BRIEF = 20
 
 

@@ -41,7 +41,7 @@ def unpacked_name(name: str) -> str:
     return next((name.removesuffix(ending) for ending in PACKED if name.endswith(ending)), name)
 
 
-#: How the names of JSON end, whose reader says what is wrong with it.
+#: Suffixes of JSON files, for which the JSON reader reports errors.
 _NAMES_OF_JSON = packed(".json", ".jsonl", ".ndjson")
 
 #: Maximum number of names of a folder that are counted to describe it, and of those that are proposed instead of it.

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
 
-#: Distances that a block of queries makes at a time, and the gallery rows multiplied at a time.
+#: Number of distances computed per block of queries, and number of gallery rows multiplied at a time.
 _BLOCK_DISTANCES, _TILE = 1 << 25, 16384
 
-#: Queries of a block, or a multiple: OpenBLAS copies every tile, which for 48 queries takes half as long as the product.
+#: Number of queries of a block, or a divisor of it: OpenBLAS copies every tile, which for 48 queries takes half as long as
+#: the product.
 _TOGETHER = 96
 
 #: Products have a multiple of these numbers of queries, items and features: whole steps of the inner loops of every

@@ -97,7 +97,7 @@ class Checked(NamedTuple):
     kept: NDArray[np.bool_] | None
     #: Whether boxes seem to be normalised; see `seem_shares`.
     within_unit: bool
-    #: Counts of what was unusual.
+    #: Number of occurrences of each notice, by code.
     notices: dict[str, int]
 
 

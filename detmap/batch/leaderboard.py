@@ -90,7 +90,7 @@ class Leaderboard:
 
     @cached_property
     def _shown(self) -> list[str]:
-        """The metrics that are shown: those that were asked for, or all, without those of hidden splits."""
+        """The metrics shown: the requested ones or all, without metrics of hidden splits."""
         allowed, ranked = self._allowed, str(self.rank_by)
         if not self.metrics:
             return allowed
@@ -98,7 +98,7 @@ class Leaderboard:
 
     @cached_property
     def _allowed(self) -> list[str]:
-        """The metrics of the results, without those of hidden splits."""
+        """The metrics of the results, without metrics of hidden splits."""
         every = _in_all([one for one in self.results if not one.error])
         hidden = set(self.hide)
         of = {metric: split_of(metric, self.splits) for metric in every}
@@ -174,7 +174,7 @@ class Leaderboard:
         return said
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per file: rank, model, tags, metrics, interval of what is ranked by, group, notices, and error."""
+        """Return a row per file: rank, model, tags, metrics, interval of the ranking metric, group, notices, and error."""
         return [{**row} for row in self._rows]
 
     @cached_property

@@ -156,7 +156,7 @@ class PanopticFiles:
         level: float = 0.95,
         correction: Correction = "holm",
     ) -> PairTests | None:
-        """Test every pair of files that were scored; None where there are fewer than two.
+        """Test every pair of scored files; return None if there are fewer than two.
 
         See `detmap.batch.compare_files` for the parameters.
         """

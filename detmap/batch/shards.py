@@ -71,7 +71,7 @@ def evaluate_shards(
     threads: int | None = None,
     **decisions: Unpack[EveryDecision],
 ) -> DetectionResult:
-    """Score one model whose detections are cut into files by image; the bits are those of the whole.
+    """Score one model whose detections are split by image into several files, with the same bits as for a single file.
 
     Parameters
     ----------

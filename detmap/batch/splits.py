@@ -111,7 +111,7 @@ def split_of(metric: str, splits: Collection[str]) -> str | None:
 
 
 def of_splits(metrics: Iterable[str], splits: Iterable[str], hidden: Collection[str] = ()) -> list[str]:
-    """Return the names of metrics of all images and of each split, without those that would reveal a `hidden` one."""
+    """Return the names of metrics of all images and of each split, except metrics that would reveal a `hidden` split."""
     known = list(metrics)
     whole = [] if hidden else known
     return whole + [f"{split}:{metric}" for split in splits if split not in hidden for metric in known]

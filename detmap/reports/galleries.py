@@ -117,7 +117,7 @@ def images(
 
 
 def suspects(diagnosis: Diagnosis, rows: Sequence[Mapping[str, Any]], pictures: Pictures) -> Gallery:
-    """Return a gallery of suspicious labels with their surroundings; `rows` are those of the part ``suspects``."""
+    """Return a gallery of suspicious labels with their surroundings; `rows` is the table of the part ``suspects``."""
     made, notes, shapes = [], Notes(), Shapes(diagnosis)
     for row in rows:
         drawn = [("ground_truth", row[name], "missed", "label") for name in ("object", "other object")]

@@ -69,7 +69,7 @@ class Pictures:
 
 
 class Notes:
-    """Counts of what could not be shown, and of the bytes of what is shown."""
+    """Counts of pictures that could not be shown, and of the bytes of pictures that are shown."""
 
     def __init__(self) -> None:
         self.absent = self.broken = self.bytes = 0

@@ -414,7 +414,7 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
 
 
 def _conventions(models: Sequence[Model]) -> Section:
-    """Return mean AP of all models under other conventions, and those that change their order."""
+    """Return mean AP of all models under other conventions, and the conventions that change the order of models."""
     several = len(models) > 1
     own = models[0].result.convention.name
     names = [f"mAP {model.name}" if several else "mAP" for model in models]
@@ -551,7 +551,7 @@ def _worst(model: Model) -> list[Any]:
 
 
 def _documents(model: Model, rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
-    """Return the first documents that the worst queries found, those above them, and missed ones."""
+    """Return for the worst queries the first relevant documents, the irrelevant ones ranked above, and missed ones."""
     hits = model.result.hits
     if model.documents is None or hits is None or int(hits.items.sum()) > ITEMS:
         return []

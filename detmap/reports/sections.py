@@ -1,4 +1,4 @@
-"""The sections of a report, each a function of a diagnosis; those of several models are side by side."""
+"""The sections of a report, each a function of a diagnosis, with several models side by side."""
 
 from __future__ import annotations
 
@@ -356,7 +356,7 @@ _USED = frozenset(
 
 
 def _sections() -> dict[str, tuple[str, str, _Fill]]:
-    """Return all sections, with those of plug-ins' parts at the end."""
+    """Return all sections, with sections of plug-ins' parts at the end."""
     own = [name for name in PARTS if name not in _USED]
     return _SECTIONS | {
         f"part-{name}": (printable(PARTS[name].says[:1].upper() + PARTS[name].says[1:]), "", partial(_plain, name))

@@ -110,7 +110,7 @@ def _read(_: str, made: Any, text: str) -> Any:
 
 
 def moved_to(source: T, target: T, names: Iterable[str]) -> T:
-    """Return rules with some decisions replaced by those of others."""
+    """Return rules with some decisions taken from other rules."""
     return replace(source, **{name: getattr(target, name) for name in names})
 
 

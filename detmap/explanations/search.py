@@ -133,7 +133,7 @@ def find_value(
 
 
 class Number(NamedTuple):
-    """A quoted number: a metric, or that of a class, by the class's index in the ground truth."""
+    """A quoted number: a metric over all classes, or of the class with an index in the ground truth."""
 
     metric: str
     category: int | None

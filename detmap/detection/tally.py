@@ -396,7 +396,7 @@ class Tally(Frozen):
     def tie_order(self, grouped: bool = False) -> NDArray[np.int32]:
         """Return the rows in tie order: the order of equal scores of a category; empty if the rows already have it.
 
-        `grouped`: the rows of a category are in the order of image and rank already.
+        With `grouped` the rows of a category are already in the order of image and rank.
         """
         order = readonly((), np.int32)  # as they are
         if not grouped:
@@ -405,7 +405,7 @@ class Tally(Frozen):
             sorting.group_by(self.image, order, by_image, starts)
             order = readonly(by_image, np.int32)
         if self.protocol.ties in BY_FILE:
-            # Merged files may share positions: then images break the tie, as where ties go by image.
+            # Detections of merged files may have equal positions: then images break the tie, as under ``ties="image"``.
             given = order if order.size else np.arange(len(self))
             key = self.order[given] if self.protocol.ties == "file" else -self.order[given]
             order = readonly(given[np.argsort(key, kind="stable")], np.int32)
@@ -456,9 +456,9 @@ class Tally(Frozen):
         yield self
 
     def every_notice(self, detections: int | None = None) -> dict[str, int]:
-        """Return `notices` and those that follow from the tally: no detections, categories without ground truth.
+        """Return `notices`, and notices that follow from the tally: no detections, categories without ground truth.
 
-        `detections` is how many there are, where the tally does not hold them.
+        `detections` is their number if the tally does not hold them.
         """
         found = self.positives[:, 0] > 0
         own = {

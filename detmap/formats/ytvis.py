@@ -79,7 +79,7 @@ class _Document(msgspec.Struct):
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
-    """Read annotations; areas are the means of those of the file that are not 0."""
+    """Read annotations; the area of a track is the mean of its areas in the file that are not 0."""
     document, given = _decoded(source, "ground truth", _Document)
     videos, rows = document.videos, document.annotations
     sizes = [(one.height, one.width) for one in videos]
@@ -146,7 +146,7 @@ def _mean_area(areas: Sequence[float | None]) -> float:
 
 
 def _tracks(given: _Bytes, rows: Sequence[_Track], sizes: NDArray[np.int64], kind: str) -> dict[str, Any]:
-    """Return the tracks of records and what is unusual in them; masks stay compressed."""
+    """Return arguments of a table with the tracks of records, and notices; masks stay compressed."""
     data, name, _ = given
     lists = _places(data, rows)
     other = np.flatnonzero(data[lists[:, 0]] != ord("["))

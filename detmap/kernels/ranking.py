@@ -85,7 +85,7 @@ class Distances(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """Items of each query: those of query *q* are ``items[starts[q]:starts[q + 1]]``, ascending."""
+    """Items of each query: query *q* has the items ``items[starts[q]:starts[q + 1]]``, ascending."""
 
     starts: Array
     items: Array

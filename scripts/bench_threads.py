@@ -1,7 +1,7 @@
 """Where detmap uses several threads, by stage: bench.py --threads 1,2,4 measures it, or computes it from blocks.
 
-A stage is serial work and blocks, which threads share. Each stage runs with its work cut for so many threads, but block by
-block in one thread, and the processor time of each block is measured. Given out in order to so many threads, each to the one
+A stage is serial work and blocks, which threads share. Each stage runs with its work split as for that number of threads, but block by
+block in one thread, and the processor time of each block is measured. Assigned in order to that number of threads, each to the one
 that is free first, the blocks take as long as the thread that ends last; serial work is added. That leaves out what threads
 cost each other (memory, Python's lock), and needs no quiet machine, nor one with so many cores. Where there are so many,
 seconds of the clock are measured besides, with as many processors as threads.
@@ -56,7 +56,7 @@ def longest(costs: list[float], threads: int) -> float:
 
 
 def computed(folder: Path, kind: str, threads: int) -> list[float]:
-    """Return the seconds of each stage with so many threads, by the processor time of its blocks."""
+    """Return the seconds of each stage with a number of threads, by the processor time of its blocks."""
     from detmap.system import parallel
 
     saved, inside = [0.0], [False]

@@ -1,10 +1,10 @@
 """Where detmap uses several threads, by stage: bench.py --threads 1,2,4 measures it, or computes it from blocks.
 
-A stage is serial work and blocks, which threads share. Each stage runs with its work split as for that number of threads, but block by
-block in one thread, and the processor time of each block is measured. Assigned in order to that number of threads, each to the one
-that is free first, the blocks take as long as the thread that ends last; serial work is added. That leaves out what threads
-cost each other (memory, Python's lock), and needs no quiet machine, nor one with so many cores. Where there are so many,
-seconds of the clock are measured besides, with as many processors as threads.
+A stage is serial work and blocks, which threads share. The work of each stage is split as for a number of threads, but one
+thread runs the blocks one after the other, and the processor time of each is measured. Blocks are assigned in order to the
+thread that is free first; a stage takes as long as the thread that ends last, and its serial work. That excludes costs that
+threads cause each other (memory, Python's lock), and needs neither a quiet machine nor many cores. Where there are as many
+processors as threads, seconds of the clock are measured as well.
 """
 
 from __future__ import annotations

@@ -446,9 +446,8 @@ class Masks(Frozen):
         if not count:
             return self
         heights, widths = self.sizes[:, 0], self.sizes[:, 1]
-        reach = np.rint(
-            float(dilation) * np.sqrt(heights * heights + widths * widths)
-        )  # rounds halves to even, as Python's round
+        # rounds halves to even, as Python's round
+        reach = np.rint(float(dilation) * np.sqrt(heights * heights + widths * widths))
         distances = freeze(np.clip(reach, 1, np.maximum(heights, widths)).astype(np.int64))
         write = partial(boundaries.boundary_runs, runs.ends, runs.spans, distances)
         room = 2 * runs.ends.size // count + 64  # most runs are split in two

@@ -194,9 +194,8 @@ class Leaderboard:
         }
         rank, before = 0, float("nan")
         rows = []
-        for place, one in enumerate(
-            self.results, 1
-        ):  # the best first: equal values share the rank of the first of them
+        # the best first: equal values share the rank of the first of them
+        for place, one in enumerate(self.results, 1):
             value = one.get(str(self.rank_by), float("nan"))
             rank, before = (rank if value == before else place), value
             row: dict[str, Any] = {"rank": "" if np.isnan(value) else rank, "model": one.entry.name}

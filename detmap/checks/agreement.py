@@ -534,7 +534,7 @@ class Agreement:
     def rate(self, rows: NDArray[np.int64]) -> tuple[float, float]:
         """Return the share of the detections at `rows` that lie on an object, and the share of objects without a detection.
 
-        The latter is 0 if there are so many detections that they cannot have been cut off.
+        The second share is 0 for more than 10 detections per object: a list of that length was not cut off.
         """
         rate = self.share_on_objects(rows)
         if len(self.found) > 10 * self.order.size:

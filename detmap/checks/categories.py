@@ -63,9 +63,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     yield from _missed(facts, evidence)
     yield from _lost(facts, evidence)
-    if not facts.caused(
-        "detections", "piled_scores", "score_gap", "cut_boxes"
-    ):  # these causes explain high-scoring detections on no object
+    # these causes explain high-scoring detections on no object
+    if not facts.caused("detections", "piled_scores", "score_gap", "cut_boxes"):
         yield from _unlabelled(facts, evidence)
     if not facts.caused("detections", "classes_disagree"):
         yield from _mixed(facts, evidence)

@@ -181,9 +181,8 @@ def write(
             values for name, values in table.fields.items() if found.fields is not None and name not in found.fields
         ]
         if without:
-            known = [
-                np.isfinite(values) & (values != -1) for values in without
-            ]  # -1 means unknown in KITTI and Open Images
+            # -1 means unknown in KITTI and Open Images
+            known = [np.isfinite(values) & (values != -1) for values in without]
             lost["fields"] = int(np.any(known, axis=0).sum())
         if not found.federated:
             lists = [

@@ -106,9 +106,8 @@ def _masked_ground_truth(source: Source, reading: Reading, columns: Mapping[str,
     found = read_table(source, columns, "ground truth", others=("Mask", "ImageWidth", "ImageHeight"))
     _, images = found.ids(("image_id", "image"), "images")
     told = [found.columns.get("category", images), *found.others.values()]
-    rows = [
-        row for row in range(len(images)) if any(cells[row] for cells in told)
-    ]  # other rows are images without objects
+    # other rows are images without objects
+    rows = [row for row in range(len(images)) if any(cells[row] for cells in told)]
     part = found.take(rows)
     _, categories = part.ids(("category_id", "category"), "categories")
     column, boxes, absent = _masks_or_boxes(found, part, [images[row] for row in rows], rows)

@@ -127,9 +127,8 @@ def _sniff(given: Given) -> bool:
         return bool(named) and all(
             len(words) == 3 and _are_numbers(words[1:]) for words in given.lines("", (_CLASSES,))
         )
-    lines = (
-        [] if given.is_folder or "_det_" in given.name else given.lines("")
-    )  # files of VOC's results have such names
+    # files of VOC's results have such names
+    lines = [] if given.is_folder or "_det_" in given.name else given.lines("")
     fits = [len(words) == 5 and words[3].isdigit() and _are_numbers([*words[1:3], words[4]]) for words in lines]
     return 2 * sum(fits) > len(fits) and not any(_are_numbers(words[:1]) for words in lines)
 

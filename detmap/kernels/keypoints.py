@@ -61,7 +61,7 @@ def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin
     """Write the negated exponents of pairs ``[begin, end)`` consecutively, and the end of each pair's.
 
     If the ground truth has visible points, only these count; else all do, by their distance to its doubled box. The
-    exponents of a pair are left out if so many points are far away that the mean must be below the lowest needed.
+    exponents of a pair are omitted if its distant points alone keep the mean below the lowest value needed.
     """
     left, right, lowest = pairs.left, pairs.right, pairs.lowest
     out, stops = terms.values, terms.stops

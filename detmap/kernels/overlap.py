@@ -265,9 +265,8 @@ def box_candidates(
             used = _compare_all(detections, run, truth, objects, (lowest, hopeless), row, used, out)
             row += count
             continue
-        _place(
-            detections, cells.detection_starts[c], count, sweep, left, left_names, keys
-        )  # a literal True would compile it again
+        # a literal True would compile it again
+        _place(detections, cells.detection_starts[c], count, sweep, left, left_names, keys)
         live = entered = np.int64(0)  # a literal 0 would compile `_swept` again
         for at in range(count):
             if stop[0]:

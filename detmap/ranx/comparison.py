@@ -179,9 +179,8 @@ def _fisher(one: Values, other: Values, drawn: int, seed: int) -> float:
         count = min(drawn - begin, max(1, _TOGETHER // one.size))
         words = bits.randint(0, 1 << 32, size=(count, one.size), dtype=np.uint32)
         first, second = np.zeros(count), np.zeros(count)
-        for a, b, column in zip(
-            one.tolist(), other.tolist(), words.T, strict=True
-        ):  # sequentially, for equal last bits
+        # sequentially, for equal last bits
+        for a, b, column in zip(one.tolist(), other.tolist(), words.T, strict=True):
             stays = (column & 1).astype(np.bool_)
             first += np.where(stays, a, b)
             second += np.where(stays, b, a)

@@ -296,9 +296,8 @@ def table_of_dicts(
 def _write_numbers(numbers: list[Any], out: NDArray[np.float64]) -> None:
     """Write floats and integers to `out`; raise TypeError for other types."""
     try:
-        if (
-            type(sum(numbers, 0.0)) is float
-        ):  # the fastest test: nearly all other number types make the sum one of theirs
+        # the fastest test: nearly all other number types make the sum one of theirs
+        if type(sum(numbers, 0.0)) is float:
             pack_into(f"{out.size}d", out.data, 0, *numbers)
             return
     except (TypeError, OverflowError, PackError):

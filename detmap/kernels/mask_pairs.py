@@ -7,10 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import helper, kernel
+from detmap.kernels import helper, innermost, kernel
+from detmap.kernels.mask_strings import _FIVE, _TO_GROUPS
 from detmap.kernels.masks import _first_behind, _iou_by_runs
+from detmap.kernels.words import NOTHING, _word
 
 Array = NDArray[Any]
+
+#: The bits of eight groups that are set where a number continues in the next group.
+_CONTINUED = np.uint64(0x2020202020202020)
+
+#: Number of pairs of runs that are compared at once.
+_AT_ONCE = 8
 
 
 class Masks(NamedTuple):
@@ -46,7 +54,19 @@ def _unpack(masks: Masks, row: int, out: Array, at: int) -> Any:
     stop = ~stop
     m = at
     last, before, total = np.int64(0), np.int64(0), np.int64(0)
+    singly = p + 3  # up to here numbers are read one by one; of most others eight have a character each
     while p < stop:
+        if p >= singly and m > at + 2 and p + 8 <= stop:
+            groups = _word(masks.text, p) + _TO_GROUPS
+            if groups & _CONTINUED == NOTHING:
+                for k in range(8):
+                    value = (np.int64(groups >> np.uint64(8 * k) & _FIVE) ^ 16) - 16 + before
+                    before, last = last, value
+                    total += value
+                    out[np.uint64(m + k)] = total
+                p, m = p + 8, m + 8
+                continue
+            singly = p + 8
         c = np.int64(masks.text[np.uint64(p)]) - 48
         p += 1
         value = ((c & 31) ^ 16) - 16
@@ -73,6 +93,18 @@ def unpack(masks: Masks, rows: Array, begin: int, end: int, out_ends: Array, out
         out_spans[i, 1] = _unpack(masks, rows[i], out_ends, out_spans[i, 0])
 
 
+@innermost
+def _shared_at_once(one: Array, a: int, other: Array, b: int) -> Any:
+    """Return whether each run of some pairs ends before the next run of the other mask, and the pixels that pairs share."""
+    fine, shared = True, np.int64(0)
+    for k in range(0, 2 * _AT_ONCE, 2):
+        a_end, b_end = np.int64(one[np.uint64(a + k)]), np.int64(other[np.uint64(b + k)])
+        inside = min(a_end, b_end) - max(np.int64(one[np.uint64(a + k - 1)]), np.int64(other[np.uint64(b + k - 1)]))
+        shared += max(inside, 0)
+        fine &= (a_end <= np.int64(other[np.uint64(b + k + 1)])) & (b_end <= np.int64(one[np.uint64(a + k + 1)]))
+    return fine, shared
+
+
 @helper
 def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) -> Any:
     """Return how many pixels two regular masks share; the first has the runs ``one[:a_stop]``."""
@@ -80,10 +112,16 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
         return 0
     start = max(one[0], other[b_first])
     a, b = _first_behind(one, 0, a_stop, start), _first_behind(other, b_first, b_stop, start)
-    shared = np.int64(0)
+    shared, singly = np.int64(0), a
     # A run that ends before the other mask's next run begins shares no more. This mostly holds for both runs, and both
-    # are skipped at once.
+    # are skipped at once. It mostly holds for several pairs of runs, which then do not wait for each other.
     while a + 1 < a_stop and b + 1 < b_stop:
+        if a >= singly and a + 2 * _AT_ONCE <= a_stop and b + 2 * _AT_ONCE <= b_stop:
+            fine, several = _shared_at_once(one, a, other, b)
+            if fine:
+                shared, a, b = shared + several, a + 2 * _AT_ONCE, b + 2 * _AT_ONCE
+                continue
+            singly = a + 2 * _AT_ONCE
         a_end, b_end = np.int64(one[np.uint64(a)]), np.int64(other[np.uint64(b)])
         inside = min(a_end, b_end) - max(np.int64(one[np.uint64(a - 1)]), np.int64(other[np.uint64(b - 1)]))
         shared += max(inside, 0)

@@ -224,6 +224,18 @@ MUTANTS = [
         "masks_naive::overlaps_of_pairs_are_those_of_sets_of_pixels",
     ),
     (
+        "mask_pairs._unpack",
+        "if groups & _CONTINUED == NOTHING:",
+        "if groups & _CONTINUED >= NOTHING:",
+        "masks_naive::overlaps_of_wide_masks_are_those_of_sets_of_pixels",
+    ),
+    (
+        "mask_pairs._shared_at_once",
+        "fine &= (a_end <= np.int64(other[np.uint64(b + k + 1)])) & (b_end <= np.int64(one[np.uint64(a + k + 1)]))",
+        "fine &= a_end <= np.int64(other[np.uint64(b + k + 1)])",
+        "masks_naive::overlaps_of_wide_masks_are_those_of_sets_of_pixels",
+    ),
+    (
         "overlap._overlap",
         "inter = min(inter, min(area, truth.boxes[g, 4]))",
         "inter = min(inter, min(area, truth.boxes[g, 4])) - 1",

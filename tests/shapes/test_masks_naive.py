@@ -259,13 +259,39 @@ def packed(bitmaps):
     return column._replace(text=text, ends=readonly([], np.uint32), spans=readonly(spans, np.int64))
 
 
+def band(seed, height, width):
+    """A run in each of many consecutive columns, whose ends wander; a few columns have a second run, none, or all pixels."""
+    rng = np.random.default_rng(seed)
+    wander = rng.choice([1, 4, 20])
+    edges = rng.uniform(0, height, 2) + np.cumsum(rng.integers(-wander, wander + 1, (width, 2)), axis=0)
+    top, bottom = np.sort(np.clip(edges, 0, height - 1).astype(int)).T
+    rows = np.arange(height)[:, None]
+    made = (rows >= top) & (rows <= bottom)
+    odd = rng.random(width) < rng.choice([0.0, 0.03, 0.2])
+    made[:, odd] = rng.random((height, int(odd.sum()))) < rng.choice([0.0, 0.3, 1.0])
+    made[:, : rng.integers(0, width)] &= rng.random() < 0.7
+    return made
+
+
 @settings(max_examples=examples(200), deadline=None)
 @given(seeds, sides, sides, st.booleans())
 def test_overlaps_of_pairs_are_those_of_sets_of_pixels(seed, height, width, strings):
     """From strings and from runs."""
+    check_pairs(np.stack([bitmap(seed + k, height, width) for k in range(6)]), seed, strings)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(seeds, st.integers(1, 70), st.integers(10, 60), st.booleans())
+def test_overlaps_of_wide_masks_are_those_of_sets_of_pixels(seed, height, width, strings):
+    """Of masks with so many runs that several are read and compared at once."""
+    check_pairs(np.stack([band(seed + k, height, width) for k in range(6)]), seed, strings)
+
+
+def check_pairs(bitmaps, seed, strings):
+    """The overlaps of the first three of six bitmaps with the others, and the runs of the first three."""
     rng = np.random.default_rng(seed)
-    bitmaps = np.stack([bitmap(seed + k, height, width) for k in range(6)])
     bitmaps[5] = bitmaps[0]
+    height, width = bitmaps.shape[1:]
     truth = MaskColumn.of(Masks.from_bitmaps(bitmaps[3:])).held
     found = packed(bitmaps[:3]) if strings else MaskColumn.of(Masks.from_bitmaps(bitmaps[:3])).held
     left, right = (readonly(one, np.int64) for one in (np.repeat(np.arange(3), 3), np.tile(np.arange(3), 3)))

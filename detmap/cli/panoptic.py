@@ -42,6 +42,14 @@ examples:
 exit code: 0, 2 if nothing can be scored, 4 if a gate is not passed
 """
 
+_BATCH_EPILOG = """\
+examples:
+  detmap batch --pq gt.json models/*.json --out board
+  detmap batch --pq gt.json models/*.json --rank-by SQ --bootstrap 1000 --out board --resume
+
+exit code: 0 if all files were scored, 3 if some could not be, 2 if nothing can be scored
+"""
+
 
 def _add_truth(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -272,6 +280,7 @@ def fill_batch(parser: argparse.ArgumentParser) -> None:
         "Score many files of panoptic segmentation against one ground truth and rank them. A file that cannot be scored "
         "gets a row that says why."
     )
+    parser.epilog = _BATCH_EPILOG
     parser.add_argument("--rank-by", metavar="METRIC", default="PQ", help="rank by this metric; default: PQ")
     add_bootstrap_options(parser, tests=True)
     add_limits(parser.add_argument_group("limits"))

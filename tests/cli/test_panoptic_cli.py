@@ -178,3 +178,12 @@ def test_help_fits_a_screen(capsys, words):
     text = capsys.readouterr().out
     assert text.count("\n") <= 40
     assert "PRED.json" in text
+
+
+@pytest.mark.parametrize("words", [("pq",), ("batch", "--pq")])
+def test_examples_of_help_are_of_panoptic_segmentation(capsys, words):
+    with pytest.raises(SystemExit):
+        cli.main([*words, "--help"])
+    examples = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("  detmap ")]
+    assert examples
+    assert all(line[1] == "pq" or line[2] == "--pq" for line in examples)

@@ -33,7 +33,8 @@ from detmap.errors import DetmapError, InputError
 from detmap.formats.inputs import Input, is_stream
 from detmap.reading.options import Reading, UnknownImages
 from detmap.shapes.boxes import InvalidBoxes
-from detmap.statistics import PairTests, pair_tests, permute
+from detmap.statistics import PairTests, pair_tests
+from detmap.statistics.permutation import p_value
 from detmap.statistics.tests import Correction
 from detmap.system.whole_files import write_atomically
 
@@ -49,7 +50,7 @@ def _test_pair(ground_truth: GroundTruth, common: tuple[Options, str, int], *pai
     metric, first, second = _of_split(metric, options.splits, first, second)
     if first.categories != second.categories:
         return float("nan")
-    return permute(first, second, permutations, options.seed, metric).p_value(metric)
+    return p_value(first, second, permutations, options.seed, metric)
 
 
 def _of_split(metric: str, splits: Splits | None, *tallies: Tally) -> Any:

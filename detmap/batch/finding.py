@@ -127,7 +127,8 @@ def _is_table(path: str) -> bool:
     titles = [title.strip(' "\r') for title in re.split("[,;\t]", first)]
     roles = set(map(role_of_title, titles))
     of_boxes = bool({"image_id", "image"} & roles) and bool({"x", "x1", "cx"} & roles)
-    return "path" not in titles and (of_boxes or of_other_format(titles))
+    untitled = any(re.fullmatch(r"[-+]?\d*\.?\d+(e[-+]?\d+)?", title, re.IGNORECASE) for title in titles)
+    return "path" not in titles and (of_boxes or of_other_format(titles) or untitled)
 
 
 def _without_streams(paths: Iterable[str]) -> list[str]:

@@ -58,6 +58,7 @@ from detmap.cli.output import (
     print_tables,
     progress,
     say,
+    say_error,
     show,
     stages,
     tell_of_workers,
@@ -311,7 +312,6 @@ def _batch(options: argparse.Namespace) -> int:
     from detmap import batch
     from detmap.batch import finding, publishing
     from detmap.batch.leaderboard import default_metric
-    from detmap.results import printable
 
     folders = [folder for folder in (options.out, options.publish) if folder]
     written = [os.path.join(folder, name) for folder in folders for name in finding.WRITTEN]
@@ -359,7 +359,7 @@ def _batch(options: argparse.Namespace) -> int:
                     done.append(outcome)
                     advance()
                     if outcome.error:
-                        say(f"error: {printable(outcome.entry.name)}: {outcome.error}")
+                        say_error(options, outcome.entry.name, outcome.error)
                         if options.fail_fast:
                             break
             many = len(done) > _MOST_TESTED and options.permutations is None

@@ -222,6 +222,16 @@ def _is_shown(options: argparse.Namespace) -> bool:
     return not options.quiet and sys.stderr is not None and sys.stderr.isatty()
 
 
+def say_error(options: argparse.Namespace, name: str, error: str) -> None:
+    """Say at once that a file of a batch cannot be scored, unless the table says it below in the same terminal."""
+    from detmap.results import printable
+
+    # Where the table is redirected, either of the two may be read alone.
+    together = all(one is not None and one.isatty() for one in (sys.stdout, sys.stderr))
+    if not together or options.format not in ("table", "markdown"):
+        say(f"error: {printable(name)}: {error}")
+
+
 def during(options: argparse.Namespace, text: str, task: Callable[..., T], *arguments: Any, **more: Any) -> T:
     """Return the result of a task; a terminal shows `text` after a second."""
     with stages(options) as stage:

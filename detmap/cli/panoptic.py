@@ -19,7 +19,7 @@ from detmap.cli.options import (
     decided,
     draws_of,
 )
-from detmap.cli.output import finish, note, print_notes, print_tables, progress, say, show, stages
+from detmap.cli.output import finish, note, print_notes, print_tables, progress, say, say_error, show, stages
 from detmap.errors import OptionError, check_choice
 from detmap.system.whole_files import write
 
@@ -306,7 +306,7 @@ def _batch(options: argparse.Namespace) -> int:
             done.append(outcome)
             advance()
             if outcome.error:
-                say(f"error: {outcome.entry.name}: {outcome.error}")
+                say_error(options, outcome.entry.name, outcome.error)
     tests = None
     if options.bootstrap:
         tests = files.compare(

@@ -514,6 +514,20 @@ def _conventions(options: argparse.Namespace) -> None:
     print_list(rows, options)
 
 
+def _described(start: bytes) -> str:
+    """Say what a file is by its first bytes."""
+    from detmap.reading.unlike import described
+
+    known = described(start, "")
+    if start[:4] == b"PAR1":
+        return "is Parquet"
+    if known is not None:
+        return known[0]
+    if not start:
+        return "is empty"
+    return "is JSON" if start.lstrip()[:1] in (b"{", b"[") else "is text"
+
+
 class _Arrays(dict[str, Any]):
     """The arrays that a command reads, by name; `there` are the names of all arrays in the file."""
 
@@ -538,8 +552,9 @@ def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> _Arrays:
         held = isinstance(source, bytes)
         watched = sources.unchanged(lambda: None if held else sources.stamp(source, ""), str(path))
         with watched, io.BytesIO(source) if held else open(source, "rb") as raw:
-            if raw.read(2) != b"PK":
-                raise InputError("is not an .npz file", source=path, remedy="save with numpy.savez")
+            start = raw.read(sources.HEAD)
+            if start[:2] != b"PK":
+                raise InputError(f"{_described(start)}, not an .npz file", source=path, remedy="save with numpy.savez")
             size = raw.seek(0, os.SEEK_END)
             with zipfile.ZipFile(raw) as archive:
                 most = sources.most_inflated(size)

@@ -41,6 +41,7 @@ def _detections() -> None:
     from detmap.reading.scanner import scan_ground_truth, scan_results
     from detmap.statistics import bootstrap, permute
     from detmap.statistics.draws import FEWEST_REPLICATES
+    from detmap.statistics.resampled import PairedDetections
 
     # Strings are copied only while reading a file window by window.
     texts.keep(readonly(np.zeros(8), np.uint8), np.empty(0, np.uint64), np.empty(0, np.uint8), 0)
@@ -74,6 +75,8 @@ def _detections() -> None:
         result = evaluate(*tables, protocol=protocol)
         bootstrap(result, FEWEST_REPLICATES)
         permute(result.tally, result.tally, 2, categories=True)
+        if quick := PairedDetections(result.tally, result.tally, None, False, None).quick():
+            quick(np.zeros((1, result.tally.image_ids.size), np.uint8))
         evaluate(*tables, matching="by-object-twice", interpolation="sampled-40")
         result.counts(iou=0.5, score=0.1)
         result.class_summary()

@@ -26,8 +26,8 @@ class Units(NamedTuple):
     name: str
 
     def over_images(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Expand values of units to their images."""
-        return values if self.of is None else values[self.of]
+        """Expand values of units, along the last axis, to their images."""
+        return values if self.of is None else values[..., self.of]
 
     def totals(self, images: NDArray[np.integer], counts: NDArray[Any]) -> NDArray[np.float64]:
         """Return the sum over each unit, shape (number,), of counts that belong to `images`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,21 @@ def exchanged(size: int, seed: int, replicate: int) -> NDArray[np.uint8]:
     """Return 1 for each image that is exchanged in one permutation, with probability one half, else 0; shape (size,)."""
     words = _stream(seed, replicate, PERMUTATION).bit_generator.random_raw(-(-size // 64))
     return np.unpackbits(np.asarray(words, "<u8").view(np.uint8), count=size)
+
+
+#: Maximum number of images whose exchanges are kept for the next pair of models, so that these take at most 32 MB.
+_KEPT = 8192
+
+
+def exchanges(size: int, seed: int, begin: int, end: int) -> NDArray[np.uint8]:
+    """Return `exchanged` of the permutations ``[begin, end)``, shape (end - begin, size)."""
+    make = _exchanges if size <= _KEPT else _exchanges.__wrapped__
+    return np.unpackbits(make(size, seed, begin, end), axis=1, count=size)
+
+
+@lru_cache(maxsize=32)
+def _exchanges(size: int, seed: int, begin: int, end: int) -> NDArray[np.uint8]:
+    return np.stack([np.packbits(exchanged(size, seed, r)) for r in range(begin, end)])
 
 
 def check_seed(seed: int) -> None:

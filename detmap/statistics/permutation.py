@@ -16,11 +16,11 @@ from detmap.errors import OptionError, check_integer
 from detmap.panoptic.tally import PanopticTally
 from detmap.statistics.bootstrap import alpha_of, check_level
 from detmap.statistics.clusters import clustered
-from detmap.statistics.draws import check_seed, exchanged
+from detmap.statistics.draws import check_seed, exchanged, exchanges
 from detmap.statistics.intervals import FEWEST
 from detmap.statistics.resampled import MOST_CHANGING, AnyTally, Paired, PairedDetections
 from detmap.statistics.segments import PairedSegments
-from detmap.system import progress
+from detmap.system import parallel, progress
 
 #: Default number of permutations, unless the number of hypotheses requires more.
 PERMUTATIONS = 5000
@@ -222,6 +222,45 @@ def permute(
         seed=seed,
         columns=pair.columns,
     )
+
+
+#: Number of permutations of a block: its draws are kept for the next pair of models.
+_BLOCK = 1024
+
+
+def p_value(
+    first: AnyTally, second: AnyTally, permutations: int, seed: int, metric: str, threads: int | None = None
+) -> float:
+    """Return ``permute(…).p_value(metric)``, to the last bit, several times faster for means of interpolated precision.
+
+    A p-value is a number of permutations that differ at least as much as the data. Where differences computed in another
+    order of summation are too near to that of the data to tell, they are computed again in the order of scoring.
+    """
+    check_integer("permutations", permutations, 1)
+    check_seed(seed)
+    check_alike(first, second, "first", "second")
+    pair = _paired(first, second, metric, False, threads)
+    quick = pair.quick() if isinstance(pair, PairedDetections) else None
+    if quick is None or _plan(int(np.count_nonzero(pair.differs.any(axis=0))), permutations)[1]:
+        return permute(first, second, permutations, seed, metric, threads=threads).p_value(metric)
+    units = pair.units
+    estimate = pair.differences(1, lambda _: np.zeros(units.number, np.uint8), threads)[0]
+    if np.isnan(estimate[0]):
+        return math.nan
+    differences = np.empty(permutations)
+
+    def work(begin: int, end: int) -> None:
+        differences[begin:end] = quick(units.over_images(exchanges(units.number, seed, begin, end)))
+        progress.advance(end - begin)
+
+    starts = range(0, permutations, _BLOCK)
+    with progress.counting(("permutation", permutations)):
+        parallel.run(work, [(begin, min(begin + _BLOCK, permutations)) for begin in starts], threads)
+    above = np.abs(differences) - (abs(float(estimate[0])) - _ROUNDING)
+    near = np.flatnonzero(np.abs(above) <= quick.error).tolist()
+    again = pair.differences(len(near), lambda r: exchanged(units.number, seed, near[r]), threads)
+    extreme = np.count_nonzero(above > quick.error) + int(_count(again, estimate)[0])
+    return float(_share(extreme, permutations, True))
 
 
 def _paired(first: AnyTally, second: AnyTally, metric: str | None, categories: bool, threads: int | None) -> Paired:

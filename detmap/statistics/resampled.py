@@ -17,6 +17,7 @@ from detmap.kernels import readonly
 from detmap.panoptic.tally import PanopticTally
 from detmap.statistics import intervals
 from detmap.statistics.clusters import Units, units_of
+from detmap.statistics.quick_differences import QuickDifferences
 from detmap.statistics.reweighting import (
     Reweighted,
     balance,
@@ -153,6 +154,10 @@ class PairedDetections:
 
         values = data.score(count, codes, threads)
         return values[:, 1] - values[:, 0]
+
+    def quick(self) -> QuickDifferences | None:
+        """Return the differences in `metrics`, computed faster with a known error; None where that is not possible."""
+        return QuickDifferences.of(Reweighted(self._both, self.metrics, (), sides=2)) if self.metrics else None
 
 
 def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:

@@ -252,8 +252,8 @@ class Reweighted:
         thresholds, rows = len(protocol.iou_thresholds), len(codes) * self.sides
         # Small counts, which fit into the fastest cache: an image is practically never drawn 256 times.
         given = readonly(codes, np.int16)
-        words = self._words(given)
-        positives = self._positives(given)
+        words = self.words(given)
+        positives = self.positives(given)
         items = self._counted_items(given) if protocol.interpolation in WITH_TAIL else None
         shape = (classes, rows, len(self.areas), thresholds)
         values = room.floats(int(np.prod(shape)) * recalls).reshape(*shape, recalls)
@@ -326,7 +326,7 @@ class Reweighted:
         out[:, columns] = own
 
     @staticmethod
-    def _words(codes: NDArray[np.int16]) -> NDArray[np.uint64]:
+    def words(codes: NDArray[np.int16]) -> NDArray[np.uint64]:
         """Return the copies of each image on side 0 in each replicate, see `resampling.collect_hits`."""
         blocks, images = -(-len(codes) // resampling.LANES), codes.shape[1]
         copies = np.zeros((blocks * resampling.LANES, images), np.uint8)
@@ -334,7 +334,7 @@ class Reweighted:
         bytes_of = copies.reshape(blocks, resampling.LANES, images).transpose(0, 2, 1)
         return readonly(np.ascontiguousarray(bytes_of).view("<u8")[..., 0], np.uint64)
 
-    def _positives(self, codes: NDArray[np.int16]) -> NDArray[np.int64]:
+    def positives(self, codes: NDArray[np.int16]) -> NDArray[np.int64]:
         """Return the numbers of positives, shape (K, rows, areas)."""
         tally, areas, replicates = self.tally, len(self.areas), len(codes)
         if self.sides == 2:  # two models with the same ground truth: equal on both sides of any permutation

@@ -75,6 +75,12 @@ def test_manifest(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("line", ["1,1,0.9,10,20,30,40", "a.jpg;cat;.5;1e1;2;3;4", "-1,1,+0.9,1,2,3,4"])
+def test_a_table_without_titles_is_no_manifest(tmp_path, line):
+    (tmp_path / "m.csv").write_text(f"{line}\n")
+    assert [(entry.name, Path(entry.path).name) for entry in batch.find([tmp_path / "m.csv"])] == [("m", "m.csv")]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

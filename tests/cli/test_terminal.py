@@ -5,11 +5,16 @@ from __future__ import annotations
 import io
 import re
 import time
+from pathlib import Path
 
 import pytest
 
+from detmap import cli
 from detmap.cli import output, terminal
 from detmap.results import to_text
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+COCO = FIXTURES / "coco"
 
 ROWS = [
     {"metric": "AP", "value": 0.41799, "mean of": "precision", "max": 100},
@@ -135,3 +140,18 @@ def test_nothing_is_shown_of_what_is_quick(monkeypatch):
         line.show()
         output.say("done")
     assert stderr.getvalue() == "detmap: done\n"
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize(
+    ("words", "truth"),
+    [(["batch"], COCO / "ground_truth.json"), (["batch", "--pq"], FIXTURES / "panoptic" / "ground_truth.json")],
+)
+def test_a_terminal_shows_an_error_of_a_batch_once(tmp_path, monkeypatch, words, truth, together):
+    (tmp_path / "bad.json").write_text('{"b": 1}')
+    out, err = Terminal(), Terminal() if together else io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.stderr", err)
+    cli.main([*words, str(truth), str(tmp_path / "bad.json")])
+    assert "bad.json: " in out.getvalue()
+    assert ("bad.json: " in err.getvalue()) == (not together)

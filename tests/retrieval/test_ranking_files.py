@@ -188,7 +188,28 @@ def test_neighbours_as_arrays_and_tables(tmp_path, capsys):
             ["--gallery", str(tmp_path / "gallery.parquet")],
             "record 1, field 'indices': has 2 values where others have 1",
         ),
-        ([], "is not an .npz file"),
+        ([], "is Parquet, not an .npz file"),
     ):
         assert main(["reid", str(tmp_path / "found.parquet"), *words]) == 2
         assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("start", "what"),
+    [
+        (b'{"a": 1}', "is JSON"),
+        (b" [1]", "is JSON"),
+        (b"1,2\n", "is text"),
+        (b"", "is empty"),
+        (b"\x89PNG\r\n\x1a\n", "is an image"),
+        (b"\x93NUMPY\x01\x00", "is an array of numpy"),
+        (b"\x00\x01", "is binary data of no known form"),
+    ],
+)
+@pytest.mark.parametrize("command", ["reid", "hashing"])
+def test_a_wrong_file_is_described(tmp_path, capsys, command, start, what):
+    (tmp_path / "found.npz").write_bytes(start)
+    assert main([command, str(tmp_path / "found.npz")]) == 2
+    said = capsys.readouterr().err
+    assert f"found.npz: {what}, not an .npz file; save with numpy.savez" in said
+    assert said.count("\n") == 1

@@ -76,7 +76,7 @@ def ranks_of_copies(dataset, results, copies):
     data = reweighting.Reweighted(evaluate(dataset, results).tally, ["AP"], [])
     codes = readonly(np.array([[2 * copies]]), np.int16)
     near = np.empty((1, 1, 0, 10), np.int64)
-    return data._hits(data._words(codes), data._positives(codes), (0, 1), near, reweighting._Room()).ranks.tolist()
+    return data._hits(data.words(codes), data.positives(codes), (0, 1), near, reweighting._Room()).ranks.tolist()
 
 
 @pytest.mark.parametrize("copies", [1, 3, 4, 5, 9])

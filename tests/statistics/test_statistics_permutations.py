@@ -22,6 +22,9 @@ from detmap import statistics
 from detmap.kernels import readonly
 from detmap.statistics import reweighting
 from detmap.statistics.bootstrap import replicated
+from detmap.statistics.draws import exchanges
+from detmap.statistics.permutation import _paired, p_value
+from detmap.statistics.quick_differences import QuickDifferences
 
 
 def swapped(dataset, first, second, params, swaps):
@@ -88,7 +91,7 @@ def test_more_misses_than_a_byte_can_count_ahead_of_a_hit(most):
     codes = readonly(2 + sides, np.int16)
     near = np.empty((1, 18, 0, 10), np.int64)
     positives = np.ones((1, 18, 1), np.int64)
-    ranks = both._hits(both._words(codes), positives, (0, 1), near, reweighting._Room()).ranks
+    ranks = both._hits(both.words(codes), positives, (0, 1), near, reweighting._Room()).ranks
     assert ranks.tolist() == [int((row == row[-1]).sum()) for row in sides for _ in range(10)]
 
 
@@ -115,7 +118,7 @@ def test_hits_within_a_cap_are_counted_beyond_a_byte(most):
     sides = np.random.default_rng(most).integers(0, 2, (9, 600))
     near = np.empty((1, 18, 2, 1), np.int64)
     codes = readonly(2 + sides, np.int16)
-    both._hits(both._words(codes), np.full((1, 18, 1), 600), (0, 1), near, reweighting._Room())
+    both._hits(both.words(codes), np.full((1, 18, 1), 600), (0, 1), near, reweighting._Room())
     assert near[0, :, 0, 0].tolist() == [int((row[hit] == side).sum()) for row in sides for side in (0, 1)]
 
 
@@ -290,3 +293,46 @@ def test_models_under_voc_are_compared_by_a_class_too(name):
     assert [made.estimate[at] for at in made.columns.values()] == list(values[0].values())
     with pytest.raises(detmap.OptionError, match=r"no metric 'AR_1'; did you mean 'AP_1'\? one of: mAP"):
         statistics.permute(one, other, 20, 0, "AR_1")
+
+
+@settings(max_examples=examples(60))
+@given(workloads.coco_workloads(), st.integers(0, 2**32 - 1), st.data())
+def test_a_p_value_alone_is_that_of_all_differences(workload, seed, data):
+    dataset, results, params = workload
+    params = {**params, "image_ids": None, "category_ids": None, "use_categories": True}
+    first, second = (evaluate(dataset, one, params).tally for one in (results, another(results, seed)))
+    metric = data.draw(st.sampled_from(statistics.metric_names(first.protocol)))
+    permutations = data.draw(st.sampled_from([1, 2, 30]))  # so few that they are drawn
+    test = statistics.permute(first, second, permutations, seed, metric, threads=1)
+    assert same_bits(p_value(first, second, permutations, seed, metric, 1), test.p_value(metric))
+    pair = _paired(first, second, metric, False, 1)
+    quick, swaps = pair.quick(), exchanges(pair.units.number, seed, 0, 12)
+    assert (quick is None) == metric.startswith("AR")
+    expected = pair.differences(12, swaps.__getitem__, 1)[:, 0]
+    if quick is not None and not np.isnan(expected).any():
+        assert np.abs(quick(swaps) - expected).max() <= quick.error < 1e-11
+
+
+def test_a_p_value_alone_of_clusters(models):
+    tallies = [one.tally for one in models.values()][:2]
+    clusters = np.arange(tallies[0].image_ids.size) // 2
+    first, second = (replace(one, clusters=clusters) for one in tallies)
+    for metric in ("AP", "AP50", "AP_medium", "AR_10"):
+        assert p_value(first, second, 50, 3, metric) == statistics.permute(first, second, 50, 3, metric).p_value(metric)
+
+
+def test_differences_too_near_to_tell_are_computed_in_the_order_of_scoring(models, monkeypatch):
+    first, second = [one.tally for one in models.values()][:2]
+    expected = statistics.permute(first, second, 300, 5, "AP").p_value("AP")
+    quick = _paired(first, second, "AP", False, 1).quick()
+    assert quick is not None
+    rough = np.random.default_rng(0)
+
+    def coarse(self, swaps):
+        made = original(self, swaps)
+        return made + rough.uniform(-self.error, self.error, made.shape)
+
+    original = QuickDifferences.__call__
+    monkeypatch.setattr(QuickDifferences, "of", classmethod(lambda cls, data: replace(quick, error=0.01)))
+    monkeypatch.setattr(QuickDifferences, "__call__", coarse)
+    assert p_value(first, second, 300, 5, "AP") == expected

@@ -385,7 +385,7 @@ class Arrangement:
         areas = self.detection_areas(begin, end)
         measures = self._measuring.of_detections(areas, self._measured, begin, end)
         if self._lenient is not None:
-            measures[self._lenient[begin:end]] = -np.inf
+            measures = np.where(self._lenient[begin:end, None], -np.inf, measures)
         return readonly(measures, np.float64)
 
     def unmatched_outside(self, at: int) -> NDArray[np.bool_]:

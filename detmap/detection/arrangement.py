@@ -285,7 +285,7 @@ class Arrangement:
             Measured(table.shapes[BOXES], side.order, side.image, pixel)  # type: ignore[arg-type]
             for table, side in ((ground_truth, truth), (detections, found))
         ]
-        order, others = found.order, cells._replace(detection_starts=cells.detection_stops)
+        order, scores, others = found.order, found.scores, cells._replace(detection_starts=cells.detection_stops)
         if protocol.absorbing and protocol.matching == rematching.BY_OBJECTS and not merged:
             everywhere = readonly(np.arange(len(detections)), np.int32)
             own = np.where(np.isnan(detections.areas), 0.0, detections.areas) if detections.areas is not None else None
@@ -301,6 +301,7 @@ class Arrangement:
                 detection_stops=readonly(others.detection_stops + order.size, np.int64),
             )
             order = readonly(np.concatenate([order, rows]), np.int32)
+            scores = readonly(detections.scores[order], np.float64)
             sides[1] = Measured(sides[1].boxes, order, det_image[order], pixel)
         measures, lacking = measuring.of_objects(ground_truth, areas[truth.order], sides[0])
         notices |= lacking
@@ -318,7 +319,7 @@ class Arrangement:
             cells=cells,
             others=others,
             order=order,
-            scores=readonly(detections.scores[order], np.float64),
+            scores=scores,
             angles=(
                 readonly(() if angles is None else angles[order], np.float64),
                 readonly(() if true_angles is None else true_angles[truth.order], np.float64),
@@ -384,7 +385,7 @@ class Arrangement:
         areas = self.detection_areas(begin, end)
         measures = self._measuring.of_detections(areas, self._measured, begin, end)
         if self._lenient is not None:
-            measures[self._lenient[begin:end]] = -np.inf
+            measures = np.where(self._lenient[begin:end, None], -np.inf, measures)
         return readonly(measures, np.float64)
 
     def unmatched_outside(self, at: int) -> NDArray[np.bool_]:

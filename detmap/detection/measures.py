@@ -81,6 +81,8 @@ class Measures:
 
     def of_detections(self, areas: NDArray[np.float64], side: Measured, begin: int, end: int) -> NDArray[np.float64]:
         """Return the measures of the detections at positions ``[begin, end)``, shape (n, M)."""
+        if not self._conditions:
+            return areas.reshape(-1, 1)
         out = np.empty((areas.size, 1 + len(self._conditions)))
         out[:, 0] = areas
         for column, own in enumerate(self._conditions, 1):

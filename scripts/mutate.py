@@ -43,6 +43,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 600.0
 #: And those of one that is marked as endless, which without a change take a few seconds.
 ENDLESS = 120.0
+#: Seconds that the tests selected for a drawn mutant take without a change.
+SELECTED = 60.0
 PYTEST = [
     sys.executable,
     "-m",
@@ -146,7 +148,7 @@ def outcome(command: list[str], tree: Path, limit: float, **variables: str) -> s
 
 
 class Selection:
-    """The tests that carry each line out, the quickest first, from one run of all tests under coverage.
+    """The tests that carry each line out, from one run of all tests under coverage.
 
     `folder` holds what that run measured, and is filled if it is empty. Lines of a file that has changed since are not
     known, and have the tests of the whole file.
@@ -179,24 +181,31 @@ class Selection:
         self._measured = {f"detmap/{path.rpartition('/detmap/')[2]}": path for path in self._data.measured_files()}
 
     def of(self, one: Drawn) -> list[str]:
-        """Return what pytest is to run for a mutant: at most 200 tests, or the folder's where none is known."""
+        """Return what pytest is to run for a mutant: the tests of the line's own folder first, then the fastest ones."""
         path = self._measured.get(one.path)
         lines = self._data.contexts_by_lineno(path) if path else {}
         known = self._texts.get(one.path) == (ROOT / one.path).read_text("utf-8")
         found = self._named(lines.get(one.line, ())) if known else {}
         # Carried out on import alone, or in another process: by what has the file loaded.
         found = found or self._named(name for names in lines.values() for name in names)
-        chosen = sorted(found, key=lambda name: (self._seconds.get(name, 0.0), name))[:200]
-        return chosen or [f"tests/{Path(one.path).parts[1]}"]
+        own = f"tests/{Path(one.path).parts[1]}/"
+        chosen, left = [], SELECTED
+        for name in sorted(found, key=lambda name: (found[name], not name.startswith(own), self._seconds[name], name)):
+            left -= self._seconds[name]
+            if chosen and left < 0:
+                break
+            chosen.append(name)
+        return chosen or [own.rstrip("/")]
 
-    def _named(self, contexts: Iterable[str]) -> dict[str, None]:
-        """Return the tests of contexts; a fixture's lines belong to all tests of its file, which may share it."""
-        found: dict[str, None] = {}
+    def _named(self, contexts: Iterable[str]) -> dict[str, bool]:
+        """Return the tests of contexts, and whether only a fixture runs the line, which all tests of its file may share."""
+        found: dict[str, bool] = {}
         for name, _, when in (context.rpartition("|") for context in contexts):
             if when == "run" and name in self._seconds:
-                found[name] = None
+                found[name] = False
             elif when == "setup":
-                found |= dict.fromkeys(one for one in self._seconds if one.startswith(name.partition("::")[0] + "::"))
+                file = name.partition("::")[0] + "::"
+                found |= {one: found.get(one, True) for one in self._seconds if one.startswith(file)}
         return found
 
 
@@ -208,6 +217,8 @@ def drawn(options: argparse.Namespace) -> int:
         trees: queue.Queue[Path] = queue.Queue()
         for job in range(options.jobs):
             trees.put(copied(Path(folder, str(job))))
+        if (ROOT.parent / "shared").is_dir():  # data that tests read beside the checkout
+            Path(folder, "shared").symlink_to(ROOT.parent / "shared")
         selection = Selection(Path(folder, "0"), options.tests or Path(folder, "tests"))
 
         def tried(turn: int, one: Drawn) -> str:

@@ -8,8 +8,8 @@ not ended in time has killed nothing, except a mutant that is marked as endless.
     scripts/mutate.py --only _envelope  those whose file, function, line or tests hold this text
     scripts/mutate.py --list            what there is
     scripts/mutate.py --random 60 --seed 0 --folders detmap/checks detmap/statistics
-                                        so many drawn at random outside of the kernels, each with the tests of the folder of
-                                        that name that carry its line out
+                                        60 drawn at random outside of the kernels, each with the tests that carry its line
+                                        out; --tests DIR keeps for the next draw which tests do
 
 A mutant is written as: file and function; the line, which must stand there once; what it becomes; tests that kill it; and
 True where it makes an endless loop.
@@ -20,12 +20,14 @@ from __future__ import annotations
 import argparse
 import ast
 import functools
+import json
 import os
 import queue
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +43,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 600.0
 #: And those of one that is marked as endless, which without a change take a few seconds.
 ENDLESS = 120.0
+#: Seconds that the tests selected for a drawn mutant take without a change.
+SELECTED = 60.0
 PYTEST = [
     sys.executable,
     "-m",
@@ -51,8 +55,6 @@ PYTEST = [
     "no:cacheprovider",
     "-p",
     "no:xdist",
-    "-p",
-    "no:cov",
     "--tb=line",
     "--hypothesis-profile=mutants",
 ]
@@ -113,10 +115,10 @@ def _test_file(name: str) -> str:
 
 def copied(folder: Path) -> Path:
     """Return a copy of what tests need of this checkout."""
-    for name in ("detmap", "tests", "fixtures", "scripts", "docs"):
+    for name in ("detmap", "tests", "fixtures", "scripts", "docs", ".github"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, folder / name)
+    for path in (ROOT / "pyproject.toml", *ROOT.glob("*.md")):
+        shutil.copy(path, folder / path.name)
     return folder
 
 
@@ -145,63 +147,103 @@ def outcome(command: list[str], tree: Path, limit: float, **variables: str) -> s
     return f"no test ran: {run.stdout[-2000:]}{run.stderr[-500:]}"
 
 
-def tests_of_lines(tree: Path, folders: list[str], into: Path) -> dict[tuple[str, int], list[str]]:
-    """Return the tests, of the folders that are named as these, that carry each line out; the quick ones first."""
-    tests = sorted({f"tests/{Path(name).name}" for name in folders if (tree / "tests" / Path(name).name).is_dir()})
-    settings, data, times = into / "coveragerc", into / "coverage", into / "times.xml"
-    settings.write_text("[run]\nsource = detmap\ndynamic_context = test_function\n")
-    command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", f"--data-file={data}", *PYTEST[1:]]
-    command.remove("-x")
-    found = outcome([*command, f"--junitxml={times}", *(tests or ["tests"])], tree, 10 * LIMIT, DETMAP_TESTS="quick")
-    if found != "survived":
-        raise SystemExit(f"without a change all must pass: {found}")
-    took: dict[str, float] = {}
-    for case in ElementTree.parse(times).iter("testcase"):
-        name = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name', '').partition('[')[0]}"
-        took[name] = took.get(name, 0.0) + float(case.get("time", 0))
-    files = {path.stem: path.relative_to(tree).as_posix() for path in (tree / "tests").rglob("test_*.py")}
-    from coverage import CoverageData  # not needed by those of kernels
+class Selection:
+    """The tests that carry each line out, from one run of all tests under coverage.
 
-    held = CoverageData(str(data))
-    held.read()
-    out: dict[tuple[str, int], list[str]] = {}
-    for path in held.measured_files():
-        for line, contexts in held.contexts_by_lineno(path).items():
-            names = {".".join(one.split(".")[-2:]) for one in contexts if one}
-            known = sorted((name for name in names if name in took), key=took.__getitem__)
-            place = Path(path).relative_to(tree).as_posix(), line
-            out[place] = [f"{files[stem]}::{test}" for stem, _, test in (name.partition(".") for name in known)]
-    return out
+    `folder` holds what that run measured, and is filled if it is empty. Lines of a file that has changed since are not
+    known, and have the tests of the whole file.
+    """
+
+    def __init__(self, tree: Path, folder: Path) -> None:
+        settings, data, times, state = (folder / name for name in ("coveragerc", "coverage", "times.xml", "files.json"))
+        if not state.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            settings.write_text("[run]\nsource = detmap\nomit = */detmap/kernels/*\n")
+            command = [one for one in PYTEST if one != "-x"]
+            command += ["--cov=detmap", "--cov-context=test", "--cov-report=", f"--cov-config={settings}"]
+            command += [f"--junitxml={times}", "--ignore=tests/project", "tests"]
+            found = outcome(command, tree, 10 * LIMIT, DETMAP_TESTS="quick", COVERAGE_FILE=str(data))
+            if found != "survived":
+                raise SystemExit(f"without a change all must pass: {found}")
+            texts = {
+                path.relative_to(tree).as_posix(): path.read_text("utf-8") for path in (tree / "detmap").rglob("*.py")
+            }
+            state.write_text(json.dumps(texts))
+        self._texts: dict[str, str] = json.loads(state.read_text())
+        self._seconds: dict[str, float] = {}
+        for case in ElementTree.parse(times).iter("testcase"):
+            name = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name', '')}"
+            self._seconds[name] = float(case.get("time", 0))
+        from coverage import CoverageData  # not needed by those of kernels
+
+        self._data = CoverageData(str(data))
+        self._data.read()
+        self._measured = {f"detmap/{path.rpartition('/detmap/')[2]}": path for path in self._data.measured_files()}
+
+    def of(self, one: Drawn) -> list[str]:
+        """Return what pytest is to run for a mutant: the tests of the line's own folder first, then the fastest ones."""
+        path = self._measured.get(one.path)
+        lines = self._data.contexts_by_lineno(path) if path else {}
+        known = self._texts.get(one.path) == (ROOT / one.path).read_text("utf-8")
+        found = self._named(lines.get(one.line, ())) if known else {}
+        # Carried out on import alone, or in another process: by what has the file loaded.
+        found = found or self._named(name for names in lines.values() for name in names)
+        own = f"tests/{Path(one.path).parts[1]}/"
+        chosen, left = [], SELECTED
+        for name in sorted(found, key=lambda name: (found[name], not name.startswith(own), self._seconds[name], name)):
+            left -= self._seconds[name]
+            if chosen and left < 0:
+                break
+            chosen.append(name)
+        return chosen or [own.rstrip("/")]
+
+    def _named(self, contexts: Iterable[str]) -> dict[str, bool]:
+        """Return the tests of contexts, and whether only a fixture runs the line, which all tests of its file may share."""
+        found: dict[str, bool] = {}
+        for name, _, when in (context.rpartition("|") for context in contexts):
+            if when == "run" and name in self._seconds:
+                found[name] = False
+            elif when == "setup":
+                file = name.partition("::")[0] + "::"
+                found |= {one: found.get(one, True) for one in self._seconds if one.startswith(file)}
+        return found
 
 
 def drawn(options: argparse.Namespace) -> int:
     """Try mutants that are drawn at random."""
     chosen = draw(ROOT, options.folders, options.random, options.seed)
-    killed = 0
+    counts: dict[str, list[int]] = {}
     with tempfile.TemporaryDirectory(prefix="detmap-mutants-") as folder:
         trees: queue.Queue[Path] = queue.Queue()
         for job in range(options.jobs):
             trees.put(copied(Path(folder, str(job))))
-        tests = tests_of_lines(Path(folder, "0"), options.folders, Path(folder))
+        if (ROOT.parent / "shared").is_dir():  # data that tests read beside the checkout
+            Path(folder, "shared").symlink_to(ROOT.parent / "shared")
+        selection = Selection(Path(folder, "0"), options.tests or Path(folder, "tests"))
 
         def tried(turn: int, one: Drawn) -> str:
-            named = tests.get((one.path, one.line)) or [f"tests/{Path(one.path).parts[1]}"]  # constants, threads
             tree = trees.get()
             original = (ROOT / one.path).read_text("utf-8")
+            names = tree / "names.txt"
             try:
                 put(tree / one.path, one.applied(original), 2 * turn)
-                found = outcome([*PYTEST, *named], tree, LIMIT, DETMAP_TESTS="quick")
-                return (
-                    "killed" if found.startswith(("no test ran", "no end")) else found
-                )  # it cannot be loaded, or ends never
+                names.write_text("\n".join(selection.of(one)))  # too many for a command line
+                found = outcome([*PYTEST, f"@{names}"], tree, LIMIT, DETMAP_TESTS="quick")
+                # It cannot be loaded, or ends never.
+                return "killed" if found.startswith(("no test ran", "no end")) else found
             finally:
                 put(tree / one.path, original, 2 * turn + 1)
                 trees.put(tree)
 
         with ThreadPoolExecutor(options.jobs) as pool:
             for one, result in zip(chosen, pool.map(tried, range(1, len(chosen) + 1), chosen), strict=True):
-                killed += result == "killed"
+                count = counts.setdefault("/".join(Path(one.path).parts[:2]), [0, 0])
+                count[0] += result == "killed"
+                count[1] += 1
                 print(f"{result:9} {one}", flush=True)
+    for name, (killed, tried_ones) in sorted(counts.items()):
+        print(f"{name}: {killed} of {tried_ones} killed")
+    killed = sum(one for one, _ in counts.values())
     print(f"{killed} of {len(chosen)} mutants killed")
     return int(killed < 0.95 * len(chosen))
 
@@ -214,6 +256,7 @@ def main() -> int:
     parser.add_argument("--random", type=int, default=0, metavar="N", help="draw N mutants outside of the kernels")
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     parser.add_argument("--folders", nargs="+", default=["detmap"], metavar="DIR", help="where they are drawn")
+    parser.add_argument("--tests", type=Path, metavar="DIR", help="keep there which tests carry out which line")
     options = parser.parse_args()
     if options.random:
         return drawn(options)

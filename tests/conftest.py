@@ -1,4 +1,4 @@
-"""What every test shares: the files of a leg, skips, and the profiles of hypothesis."""
+"""What every test shares: the files of a leg, skips, the profiles of hypothesis, and registries without plug-ins."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Generator
+from importlib import import_module
 from pathlib import Path
 
 import legs
@@ -14,6 +15,8 @@ import numba
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from workloads import REAL_DATA
+
+from detmap import plugins
 
 # The date on pages, also of processes that tests start.
 os.environ["SOURCE_DATE_EPOCH"] = "1767225600"
@@ -38,6 +41,63 @@ settings.register_profile("explore", settings.get_profile("ci"), derandomize=Fal
 # For scripts/mutate.py: that a test fails is all it asks, and to make the example smaller takes minutes.
 settings.register_profile("mutants", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile("ci")
+
+
+# Plug-ins of tests: a file that marks itself with ``pytest.mark.plugins("circles")`` has those named registered.
+for _name in ("circles", "clutter", "kitti", "lenient", "records", "spans", "rules"):
+    import_module(f"growth.{_name}")
+
+
+def _registries() -> list[tuple[plugins.Registry, dict, dict]]:
+    return [(one, dict(one), dict(one._modules)) for one in plugins._REGISTRIES]
+
+
+def _restore(before: list[tuple[plugins.Registry, dict, dict]]) -> None:
+    """Leave in the registries what was there before, and what detmap's own modules have registered since."""
+    for one, things, owners in before:
+        new = {name: thing for name, thing in one._shipped.items() if name not in things}
+        owners |= {name: one._modules[name] for name in new}
+        one.clear()
+        one.update({**things, **new})
+        one._modules = owners
+
+
+# A module registers on its first import alone, so the plug-ins are taken out here, before a file is collected.
+REGISTERED = [
+    (registry, thing, registry._modules[name])
+    for registry in plugins._REGISTRIES
+    for name, thing in dict(registry).items()
+    if not registry.is_shipped(name)
+]
+for _registry, _thing, _ in REGISTERED:
+    del _registry[_thing.name], _registry._modules[_thing.name]
+plugins._MODULES.clear()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _plugins_of_a_file(request: pytest.FixtureRequest) -> Generator[None]:
+    """Register the plug-ins that the file's mark names, for its tests."""
+    before, modules = _registries(), dict(plugins._MODULES)
+    named = {f"growth.{name}" for mark in request.node.iter_markers("plugins") for name in mark.args}
+    for registry, thing, module in REGISTERED:
+        if module in named:
+            registry.add(thing, module)
+            plugins._MODULES[module] = None
+    yield
+    _restore(before)
+    plugins._MODULES.clear()
+    plugins._MODULES.update(modules)
+
+
+@pytest.fixture(autouse=True)
+def _plugins_of_a_test() -> Generator[None]:
+    """Forget after a test what it has registered and loaded."""
+    before, modules, installed = _registries(), dict(plugins._MODULES), list(plugins._installed)
+    yield
+    _restore(before)
+    plugins._MODULES.clear()
+    plugins._MODULES.update(modules)
+    plugins._installed[:] = installed
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

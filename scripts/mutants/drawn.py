@@ -20,6 +20,9 @@ OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
 #: Nodes in which nothing is changed: what they hold is no behaviour, or is told by type checkers.
 _LEFT = (ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Assert, ast.Raise)
 
+#: Arguments in which nothing is changed: which line a warning names, and how much a cache holds, change no result.
+_LEFT_ARGUMENTS = ("stacklevel", "maxsize")
+
 
 class Drawn(NamedTuple):
     """A changed expression."""
@@ -72,6 +75,8 @@ def _expressions(node: ast.AST) -> Iterator[ast.expr]:
             continue
         for child in value if isinstance(value, list) else [value]:
             if not isinstance(child, ast.AST) or isinstance(child, _LEFT):
+                continue
+            if isinstance(child, ast.keyword) and child.arg in _LEFT_ARGUMENTS:
                 continue
             if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
                 continue

@@ -48,16 +48,13 @@ SCENES = ("bbox", "keypoints", "keypoints_wholebody", *MASKS, *DOTA, *SPACE, MOV
 
 @pytest.fixture(scope="module", autouse=True)
 def with_levels():
-    """The protocols of this file are named ones meanwhile, as those of a plug-in."""
+    """The protocols of this file are named ones, as those of a plug-in, until tests/conftest.py restores the registries."""
     made = [replace(LEVELS, name="levels")]
     made += [
         replace(resolve("coco", iou_type=kind, max_dets=(1, 2, 3)), name=name) for name, kind in KIND_PRESETS.items()
     ]
     for one in made:
         detmap.register(one)
-    yield
-    for one in made:
-        del PRESETS[one.name], PRESETS._modules[one.name]
 
 
 BOXES = "bbox"

@@ -17,6 +17,8 @@ from detmap.detection.matches import match_pairs
 from detmap.detection.protocols import PRESETS
 from detmap.explanations import incremental, replay
 
+pytestmark = pytest.mark.plugins("spans")
+
 PEOPLE = Path(__file__).resolve().parents[2] / "fixtures" / "people"
 
 

@@ -15,6 +15,8 @@ from detmap.cli import main
 from detmap.errors import InputError
 from detmap.formats import FORMATS, files, line_format
 
+pytestmark = pytest.mark.plugins("kitti")
+
 #: The first two labels of KITTI's training set, by their form.
 LABELS = {
     "000000.txt": "Pedestrian 0.00 0 -0.20 712.40 143.00 810.73 307.92 1.89 0.48 1.20 1.84 1.47 8.41 0.01 0\n",

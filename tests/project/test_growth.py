@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import workloads
 from growth import circles, circles_kernels, clutter, lenient, records
+from growth.rules import AREAS, ON_COCO, PROTOCOL
 from support import assert_same_result
 
 import detmap
@@ -24,9 +25,7 @@ from detmap.detection.protocols import PRESETS
 from detmap.errors import InputError, OptionError, StateError
 from detmap.shapes import find
 
-AREAS = (("all", 0.0, 1e10), ("small", 0.0, 900.0), ("large", 900.0, 1e10))
-ON_COCO = dataclasses.replace(PRESETS["coco"], iou_type="circle")
-PROTOCOL = dataclasses.replace(PRESETS["coco"], name="circles", iou_type="circle", area_ranges=AREAS, max_dets=(5, 40))
+pytestmark = pytest.mark.plugins("circles", "clutter", "lenient", "records")
 
 
 def scene(seed, images=4, objects=12, detections=60, start=0):

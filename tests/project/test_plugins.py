@@ -52,19 +52,11 @@ register(Format(name="lines", suffixes=(".lines",), sniff=sniff, read_detections
 
 
 @pytest.fixture(autouse=True)
-def _as_before(monkeypatch):
-    """What a test registers and loads is forgotten after it."""
-    everything = (KINDS, PRESETS, FORMATS, CONVENTIONS)
-    before = [(dict(one), dict(one._modules)) for one in everything]
+def _imported_anew(monkeypatch):
+    """The modules that a test writes are imported again by the next one."""
     modules = set(sys.modules)
-    monkeypatch.setattr(plugins, "_MODULES", dict(plugins._MODULES))
-    monkeypatch.setattr(plugins, "_installed", list(plugins._installed))
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield
-    for one, (things, owners) in zip(everything, before, strict=True):
-        one.clear()
-        one.update(things)
-        one._modules = owners
     for name in set(sys.modules) - modules:
         if name.startswith("a_plugin"):
             del sys.modules[name]

@@ -10,7 +10,7 @@ from executed import ROOT
 from workloads import REAL_DATA
 
 import detmap
-from detmap import cli, plugins, retrieval
+from detmap import cli, retrieval
 from detmap.checks import CODES
 from detmap.data.notices import NOTICES
 from detmap.decisions import decisions_of
@@ -40,9 +40,6 @@ def test_what_a_page_shows_is_what_is_printed(page, monkeypatch, tmp_path):
         else:
             shutil.copy(REAL_DATA / name, tmp_path)
     monkeypatch.chdir(tmp_path)
-    for registry in plugins._REGISTRIES:  # without what other tests have registered
-        for name in [name for name in registry if not registry.is_shipped(name)]:
-            monkeypatch.delitem(registry, name)
     blocks = executed.blocks_of(page.read_text(encoding="utf-8"))
     assert executed.run(page) == sum(block.run for block in blocks)
 

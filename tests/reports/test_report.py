@@ -25,6 +25,8 @@ from detmap.installation import install_command
 from detmap.reports import charts, detectors, diagnosis, galleries, pictures, rules, sections, tables
 from detmap.reports.pictures import Pictures
 
+pytestmark = pytest.mark.plugins("clutter")
+
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
 
 

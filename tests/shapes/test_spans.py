@@ -12,6 +12,8 @@ import detmap
 from detmap.cli import main
 from detmap.errors import InputError
 
+pytestmark = pytest.mark.plugins("spans")
+
 
 def scene(seed, images=5, objects=8, detections=30):
     """Ground truth and results, of spans that begin and end at whole seconds, so that the twin is exact."""

@@ -91,10 +91,13 @@ def _plugins_of_a_file(request: pytest.FixtureRequest) -> Generator[None]:
 
 @pytest.fixture(autouse=True)
 def _plugins_of_a_test() -> Generator[None]:
-    """Forget after a test what it has registered and loaded."""
+    """Forget after a test what it has registered, loaded and imported for it, so that the next one can load it again."""
     before, modules, installed = _registries(), dict(plugins._MODULES), list(plugins._installed)
+    imported = set(sys.modules)
     yield
     _restore(before)
+    for name in plugins._MODULES.keys() - imported:
+        sys.modules.pop(name, None)
     plugins._MODULES.clear()
     plugins._MODULES.update(modules)
     plugins._installed[:] = installed

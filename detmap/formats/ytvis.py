@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,11 +19,12 @@ from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats.registry import Format, Given, packed
-from detmap.kernels import readonly
+from detmap.kernels import _ahead, readonly
 from detmap.kernels.values import list_elements
 from detmap.plugins import register
 from detmap.reading.opening import File
 from detmap.reading.options import Reading, Role
+from detmap.reading.scanner import TrackColumns, scan_tracks
 from detmap.reading.sources import Opened
 from detmap.reading.typed_json import decoded
 from detmap.shapes import Place, Reader, find
@@ -37,6 +38,9 @@ _BLOCK = 1 << 20
 #: Assumed minimum length of a segmentation in bytes, for sizing a buffer; shorter ones may require a second pass.
 _SHORTEST = 32
 
+#: Minimum size of results in bytes for the scanner. Kernels compiled ahead of time load at once; others take longer than
+#: a smaller file.
+_WORTH_SCANNING = 1 << 20 if _ahead.chosen().object is None else 0
 
 _REMEDY = {
     "ground truth": 'ground truth is {"videos": [...], "categories": [...], "annotations": [{"video_id", "category_id", '
@@ -45,20 +49,24 @@ _REMEDY = {
 }
 
 
+#: Integers that columns hold.
+_Integer = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+
 class _Video(msgspec.Struct):
-    id: int
-    width: int = 0
-    height: int = 0
+    id: _Integer
+    width: _Integer = 0
+    height: _Integer = 0
 
 
 class _Category(msgspec.Struct):
-    id: int
+    id: _Integer
     name: str = ""
 
 
 class _Track(msgspec.Struct):
-    video_id: int
-    category_id: int
+    video_id: _Integer
+    category_id: _Integer
     segmentations: msgspec.Raw
 
 
@@ -80,10 +88,12 @@ class _Document(msgspec.Struct):
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
     """Read annotations; the area of a track is the mean of its areas in the file that are not 0."""
-    document, given = _decoded(source, "ground truth", _Document)
+    given = _bytes(source, "ground truth")
+    document = decoded(given.data.data, _Document, given.name, remedy=_REMEDY["ground truth"])
     videos, rows = document.videos, document.annotations
     sizes = [(one.height, one.width) for one in videos]
     own = {one.id: size for one, size in zip(videos, sizes, strict=True)}
+    sizes_of_rows = np.array([own.get(row.video_id, (0, 0)) for row in rows], np.int64)
     return GroundTruth.from_arrays(
         image_ids=np.array([row.video_id for row in rows], np.int64),
         category_ids=np.array([row.category_id for row in rows], np.int64),
@@ -94,24 +104,41 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
         areas=np.array([_mean_area(row.areas) for row in rows]),
         crowd=[row.iscrowd for row in rows],
         zero_ids=[row.id == 0 for row in rows],
-        **_tracks(given, rows, np.array([own.get(row.video_id, (0, 0)) for row in rows], np.int64), "annotation "),
+        **_tracks(given, _places(given.data, rows), sizes_of_rows, "annotation "),
         source=given.name,
     )
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
     """Read results."""
-    rows, given = _decoded(source, "detections", list[_Result])
-    videos = np.array([row.video_id for row in rows], np.int64)
-    sizes = np.zeros((len(rows), 2), np.int64)
+    given = _bytes(source, "detections")
+    found = scan_tracks(given.data.data) if given.data.size >= _WORTH_SCANNING else None
+    if found is not None:
+        try:
+            return _detections(given, found, ground_truth, reading)
+        except InputError:  # what follows an invalid list may not be what it was taken for
+            pass
+    rows = decoded(given.data.data, list[_Result], given.name, remedy=_REMEDY["detections"])
+    found = TrackColumns(
+        np.array([row.video_id for row in rows], np.int64),
+        np.array([row.category_id for row in rows], np.int64),
+        np.array([row.score for row in rows], np.float64),
+        _places(given.data, rows),
+    )
+    return _detections(given, found, ground_truth, reading)
+
+
+def _detections(given: _Bytes, found: TrackColumns, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
+    """Return a table of records."""
+    sizes = np.zeros((len(found.score), 2), np.int64)
     if ground_truth is not None and ground_truth.images.sizes is not None:
         known = np.concatenate([ground_truth.images.sizes, np.zeros((1, 2), np.int64)])
-        sizes = known[locate(videos, ground_truth.images.ids)]
+        sizes = known[locate(found.video_id, ground_truth.images.ids)]
     made = Detections.from_arrays(
-        image_ids=videos,
-        category_ids=np.array([row.category_id for row in rows], np.int64),
-        scores=np.array([row.score for row in rows], np.float64),
-        **_tracks(given, rows, sizes, ""),
+        image_ids=found.video_id,
+        category_ids=found.category_id,
+        scores=found.score,
+        **_tracks(given, found.segmentations, sizes, ""),
         source=given.name,
     )
     return made if ground_truth is None else made.on_images_of(ground_truth, reading.unknown_images)
@@ -127,16 +154,15 @@ class _Bytes(NamedTuple):
     whole: NDArray[np.uint8] | None
 
 
-def _decoded(source: Any, what: str, kind: Any) -> tuple[Any, _Bytes]:
-    """Return a parsed file, and its bytes."""
+def _bytes(source: Any, what: str) -> _Bytes:
+    """Return the bytes of a file."""
     with Opened(source, what) as opened:
         whole = None
         if isinstance(opened.data, File) and what == "detections":
             # Unescaped strings are written behind the document. Pages that are never written to take no memory.
             whole = opened.data.read_before(opened.data.size + _BLOCK)
         data = opened.whole() if whole is None else whole[: len(opened)].data
-    given = _Bytes(readonly(np.frombuffer(data, np.uint8), np.uint8), opened.name, whole)
-    return decoded(data, kind, opened.name, remedy=_REMEDY[what]), given
+    return _Bytes(readonly(np.frombuffer(data, np.uint8), np.uint8), opened.name, whole)
 
 
 def _mean_area(areas: Sequence[float | None]) -> float:
@@ -145,10 +171,9 @@ def _mean_area(areas: Sequence[float | None]) -> float:
     return sum(seen) / len(seen) if seen else 0.0
 
 
-def _tracks(given: _Bytes, rows: Sequence[_Track], sizes: NDArray[np.int64], kind: str) -> dict[str, Any]:
+def _tracks(given: _Bytes, lists: NDArray[np.int64], sizes: NDArray[np.int64], kind: str) -> dict[str, Any]:
     """Return arguments of a table with the tracks of records, and notices; masks stay compressed."""
     data, name, _ = given
-    lists = _places(data, rows)
     other = np.flatnonzero(data[lists[:, 0]] != ord("["))
     if other.size:
         record = f"{kind or 'record '}{other[0]}"
@@ -156,12 +181,12 @@ def _tracks(given: _Bytes, rows: Sequence[_Track], sizes: NDArray[np.int64], kin
         raise InputError(problem, source=name, record=record, field="segmentations")
     taken = np.cumsum(lists[:, 1] - lists[:, 0])
     cuts = np.searchsorted(taken, np.arange(_BLOCK, taken[-1] if taken.size else 0, _BLOCK)) + 1
-    blocks = list(pairwise(np.unique([0, *cuts, len(rows)]).tolist()))
+    blocks = list(pairwise(np.unique([0, *cuts, len(lists)]).tolist()))
     read = _read(given, lists, blocks, exact=False) or _read(given, lists, blocks, exact=True)
     if read is None:
         raise InputError("has a segmentation that is no JSON", source=name)
     reader, parts, present, lengths = read
-    track = np.repeat(np.arange(len(rows)), lengths)[present]
+    track = np.repeat(np.arange(len(lists)), lengths)[present]
     try:
         column, notices = reader.column(parts, Place(name, "", sizes[track], None, {}))
     except InputError as error:

@@ -56,6 +56,9 @@ _SIZE = np.uint64(int.from_bytes(b'size"', "little"))
 _COUNTS = np.uint64(int.from_bytes(b'counts"', "little"))
 _FIVE_BYTES = np.uint64((1 << 40) - 1)
 _SEVEN = np.uint64((1 << 56) - 1)
+_BACKSLASH = np.uint8(ord("\\"))
+# Number of bytes compared with a backslash at once; with fewer the loop is not vectorised.
+_AT_ONCE = 64
 
 
 class Segments(NamedTuple):
@@ -218,15 +221,32 @@ def _same(data: Any, one: int, other: int, length: int) -> Any:
 
 
 @helper
+def _may_have_escapes(data: Any, begin: int, end: int) -> Any:
+    """Return whether there is a backslash in a range, or in the `_AT_ONCE` bytes before the end of a shorter one."""
+    found = np.uint8(end < _AT_ONCE)
+    while begin < end and not found:
+        at = np.uint64(min(begin, end - _AT_ONCE))
+        for k in range(_AT_ONCE):
+            found = np.uint8(found | (data[at + np.uint64(k)] == _BACKSLASH))
+        begin += _AT_ONCE
+    return found != 0
+
+
+@helper
 def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, alike: Array) -> Any:
     """Read a mask if the bytes around its string equal those of the previous mask; return whether they do. `alike`
     holds the places and numbers of these bytes, before and after the string, then height and width.
+
+    What lies between may have quotes, and then is no single string: only a valid mask is certain to have been read.
     """
-    begin, stop = place[0], place[1]
-    if alike[1] == 0 or begin + alike[1] > stop or not _same(data, begin, alike[0], alike[1]):
+    begin, end = place[0] + alike[1], place[1] - alike[3]
+    if alike[1] == 0 or begin > end:
         return False
-    i = _read_string(data, begin + alike[1], stop, out, row, state)
-    if stop - i != alike[3] or not _same(data, i, alike[2], alike[3]):
+    if not (_same(data, place[0], alike[0], alike[1]) and _same(data, end, alike[2], alike[3])):
+        return False
+    if state[WITHIN] and not _may_have_escapes(data, begin, end):
+        out.spans[row, 0], out.spans[row, 1] = begin, end
+    elif _read_string(data, begin, end + 1, out, row, state) != end:
         return False
     out.spans[row, 2], out.spans[row, 3] = alike[4], alike[5]
     return True
@@ -409,12 +429,17 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
         if i >= 0:
             c = _byte(data, i)
             if c == 123:
-                kind = PACKED
-                if not _read_alike(data, places[row], out, row, state, alike):
-                    kind = _read_mask(data, i, places[row, 1], powers, out, row, state, alike)
-                if kind == PACKED and not _measure_text(out, row, values):
-                    whole = _value_end(data, i, False, powers) == places[row, 1]
-                    kind = _why(out, row) if whole else NO_JSON
+                same = _read_alike(data, places[row], out, row, state, alike)
+                valid = False
+                while not valid:
+                    kind = PACKED
+                    if not same:
+                        kind = _read_mask(data, i, places[row, 1], powers, out, row, state, alike)
+                    valid = kind != PACKED or _measure_text(out, row, values)
+                    if not (valid or same):
+                        whole = _value_end(data, i, False, powers) == places[row, 1]
+                        kind, valid = _why(out, row) if whole else NO_JSON, True
+                    same = False
                 if kind == PACKED:
                     if out.spans[row, 0] == state[TEXT]:
                         state[TEXT] = out.spans[row, 1] + 1

@@ -83,6 +83,18 @@ class GroundTruthColumns(NamedTuple):
     listing: bytes
 
 
+class TrackColumns(NamedTuple):
+    """YouTube-VIS' results, a row per record in file order."""
+
+    #: The video and category ids; shape (n,).
+    video_id: NDArray[np.int64]
+    category_id: NDArray[np.int64]
+    #: The scores; shape (n,).
+    score: NDArray[np.float64]
+    #: The range in the document of each list of segmentations; shape (n, 2).
+    segmentations: NDArray[np.int64]
+
+
 class RunColumns(NamedTuple):
     """A TREC run, a row per line in file order."""
 
@@ -150,6 +162,13 @@ _ANNOTATION = Fields(
     ignore=_FLAG,
     **dict.fromkeys(SHIPPED_COUNTS, _ID),
     **dict.fromkeys(_SHAPES, _SPAN),
+)
+_TRACK = Fields(
+    b'{"video_id":1,"category_id":1,"score":1,"segmentations":[]},',
+    video_id=_ID,
+    category_id=_ID,
+    score=_NUMBER,
+    segmentations=(scanning.LISTS, 2),
 )
 _LISTS = {
     "images": Fields(b'{"id":1},', id=_ID),
@@ -232,6 +251,28 @@ def scan_ground_truth(
         return columns._replace(listing=document.slice(*tables["images"].span)) if listing else columns
     except NotUnderstood:
         return None
+
+
+def scan_tracks(data: Buffer, threads: int | None = None) -> TrackColumns | None:
+    """Scan YouTube-VIS' results: a JSON list of objects. Returns None like `scan_results`.
+
+    The document is valid if the elements of all lists are valid and fill their ranges, which their reader must check.
+    """
+    try:
+        document = Document(data, threads)
+        table, place = scan_array(document, document.after_blanks(0), Layout(_TRACK))
+        if not table.rows or document.after_blanks(place) < document.size:
+            return None
+        table.required(*_TRACK.names)
+        videos, categories = table.ids("video_id"), table.ids("category_id")
+    except NotUnderstood:
+        return None
+    if isinstance(videos, Strings) or isinstance(categories, Strings):
+        return None
+    score, segmentations = table.numbers("score"), table.spans("segmentations")
+    assert score is not None
+    assert segmentations is not None
+    return TrackColumns(videos, categories, score, segmentations)
 
 
 def _foreign(document: Document, section: str, table: Table) -> dict[str, int]:

@@ -10,7 +10,7 @@ import naive_tracks
 import numpy as np
 import pytest
 import track_scenes
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import examples, same_bits
 
@@ -18,10 +18,17 @@ import detmap
 from detmap.formats import ytvis
 from detmap.masks import Masks
 from detmap.reading.options import Reading
+from detmap.reading.scanner import scan_tracks
 from detmap.shapes import Pairs, find
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "ytvis"
 SEEDS = range(examples(12))
+
+
+@pytest.fixture(autouse=True)
+def scanned(monkeypatch):
+    """Results are scanned, however small they are."""
+    monkeypatch.setattr(ytvis, "_WORTH_SCANNING", 0)
 
 
 def written(folder, document, results):
@@ -163,6 +170,7 @@ def test_irregular_masks_with_lowest():
         [None, {"note": {"a": [{"b": "]}"}]}, **SQUARE}, SQUARE],
         [[[2.0, 2.0, 9.0, 2.0, 9.0, 9.0]], None, SQUARE],
         [SQUARE, {**SQUARE, "note": '\\"}'}, SQUARE],
+        [SQUARE, {**SQUARE, "note": "0"}, SQUARE],
     ],
 )
 @pytest.mark.parametrize("separators", [None, (",", ":"), (" ,\n", "\t: ")])
@@ -237,6 +245,121 @@ def test_strings_of_a_file_stay_in_its_bytes(block, tmp_path, monkeypatch):
         assert (places < size).tolist() == [True, False, False, True, False]
 
 
+def test_escapes_anywhere_in_long_strings(tmp_path):
+    """A number with a backslash, which JSON escapes, among others; masks that differ in nothing else follow each other."""
+    tops = np.full((60, 1, 60), 10) + 44 * np.eye(60, dtype=int)[:, None, :]
+    bitmaps = np.concatenate([np.arange(100)[None, :, None] < tops, np.zeros((1, 100, 60), bool)])
+    codes = Masks.from_bitmaps(bitmaps).to_rle()
+    found = {code["counts"].find("\\") for code in codes}
+    assert len(found) > 50
+    assert -1 in found
+    assert min(map(len, (code["counts"] for code in codes[:-1]))) > 64
+    path = tmp_path / "found.json"
+    record = {"video_id": 1, "category_id": 1, "score": 0.5, "segmentations": codes}
+    path.write_text(json.dumps([record], separators=(",", ":")))
+    column = ytvis.read_detections(path, None, Reading()).shapes["tracks"]
+    assert np.array_equal(column.masks.masks().to_bitmaps(), bitmaps)
+
+
+ESCAPED = track_scenes.code(np.arange(100)[:, None] < np.array([10] * 20 + [54] + [10] * 20))
+RESULTS = json.dumps(
+    [
+        {"video_id": 2, "category_id": 1, "score": 0.5, "segmentations": [SQUARE, None, SQUARE, ESCAPED, SQUARE]},
+        {"video_id": 1, "category_id": 2, "score": 1, "segmentations": [None, {**SQUARE, "note": "z"}, None]},
+        {"segmentations": [], "video_id": 2, "score": 0.25, "category_id": 2, "note": ["\u00e9", {"a": None}]},
+        {"video_id": 2, "category_id": 1, "score": 1e-3, "segmentations": [ESCAPED, ESCAPED, SQUARE]},
+    ],
+    separators=(",", ":"),
+)
+
+
+def outcome(data, folder, worth):
+    """What becomes of results: a table's arrays, or the line that refuses them."""
+    path = folder / "found.json"
+    path.write_bytes(data)
+    ytvis._WORTH_SCANNING = worth
+    try:
+        found = ytvis.read_detections(path, None, Reading())
+    except detmap.InputError as error:
+        return str(error)
+    finally:
+        ytvis._WORTH_SCANNING = 0
+    column = found.shapes["tracks"]
+    columns = {**column.arrays(), "scores": found.scores, "images": found.images.ids[found.images.codes]}
+    columns |= {"categories": found.categories.ids[found.categories.codes], "areas": column.areas()}
+    return {name: one.tolist() for name, one in columns.items()}, found.notices
+
+
+def test_results_are_scanned_or_parsed(tmp_path):
+    """The columns are the same; and they were scanned indeed."""
+    found, records = scan_tracks(RESULTS.encode()), json.loads(RESULTS)
+    assert found is not None
+    lists = [json.loads(RESULTS[begin:end]) for begin, end in found.segmentations.tolist()]
+    assert lists == [record["segmentations"] for record in records]
+    made = outcome(RESULTS.encode(), tmp_path, 0)
+    assert isinstance(made, tuple)
+    assert made == outcome(RESULTS.encode(), tmp_path, 1 << 40)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"note":"z"', '"note":"}]"'),
+        ('"note":"z"', '"note":"}],\\"z\\":1,\\"'),
+        ('"note":"z"', '"note":"}],",":5,":"z"'),
+        ('"note":"z"', '"note":"}]'),
+        ('"note":"z"', '"counts":"0"'),
+        ('"note":"z"', '"size":[14,14]'),
+        ("null,{", "null null,{"),
+        ("null,{", "null{"),
+        ("null,{", "nul,{"),
+        ("null,{", "null,,{"),
+        ("null,{", "[[1 2]],{"),
+        ("null,{", "[[1,2,3,4,5,6]],{"),
+        ("null,{", '"a",{'),
+        ("null,{", "1,{"),
+        ("}]}", "},]}"),
+        ("}]}", "}}"),
+        ("[]", "[}]"),
+        ("[]", "{}"),
+        ("[]", "null"),
+        ("[]", "[null,null]"),
+        ('"score":1,', '"score":1,"score":0.75,'),
+        ('"score":1,', '"sc\\u006fre":1,'),
+        ('"score":1,', '"score":"1",'),
+        ('"score":1,', '"score":1e999,'),
+        ('"score":1,', ""),
+        ('"video_id":1,', '"video_id":1.0,'),
+        ('"video_id":1,', '"video_id":"1",'),
+        ('"video_id":1,', '"video_id":9223372036854775808,'),
+        ('"video_id":1,', '"video_id":null,'),
+        ('"a":null', '"a":[1 2]'),
+        ("\\u00e9", "\xff"),
+        ("\\u00e9", "é"),
+        ("[{", "\ufeff[{"),
+    ],
+)
+def test_unusual_results(old, new, tmp_path):
+    """Results that JSON allows and the scanner does not, and those that it does not allow: both ways end in the same."""
+    assert old in RESULTS
+    for count in (1, -1):
+        data = RESULTS.replace(old, new, count).encode("latin-1" if new == "\xff" else "utf-8")
+        assert outcome(data, tmp_path, 0) == outcome(data, tmp_path, 1 << 40)
+
+
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damaged_results(data, tmp_path):
+    """Some bytes that mean something to JSON or to a mask are put in, taken out or exchanged."""
+    text = bytearray(RESULTS.encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        text[at : at + data.draw(st.integers(0, 2))] = data.draw(
+            st.sampled_from([b"", *map(bytes, zip(b'{}[]",:\\ n01\n'))])
+        )
+    assert outcome(bytes(text), tmp_path, 0) == outcome(bytes(text), tmp_path, 1 << 40)
+
+
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(tracks, max_size=5), st.randoms(use_true_random=False))
 def test_bounds_and_areas_of_some_tracks(rows, random):
@@ -270,6 +393,8 @@ def test_bounds_and_areas_of_some_tracks(rows, random):
         ("found", {"segmentations": {}}, "record 0, field 'segmentations': must be a list"),
         ("truth", {"segmentations": None}, "annotation 0, field 'segmentations': must be a list"),
         ("found", {"video_id": 9}, "is not an image of the ground truth"),
+        ("found", {"video_id": 1 << 63}, "record 0, field 'video_id': expected `int` <= 9223372036854775807"),
+        ("truth", {"category_id": -1 << 70}, "annotations[0], field 'category_id': "),
     ],
 )
 def test_bad_json(side, record, expected, tmp_path):

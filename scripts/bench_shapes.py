@@ -315,9 +315,7 @@ def score(program: str, kind: str, folder: Path) -> float:
     if program == "detmap":
         import detmap
 
-        table = detmap.read_coco(truth, iou_type=iou_type)
-        read = [detmap.read_coco_results(found, table, iou_type=iou_type)]
-        return detmap.evaluate(table, read.pop(), iou_type=iou_type)["AP"]
+        return detmap.evaluate(truth, found, iou_type=iou_type)["AP"]
     if program == "vernier":
         from vernier import instance
 

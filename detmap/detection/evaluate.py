@@ -82,7 +82,7 @@ def tally_of(
     **decisions: Any,
 ) -> Tally:
     """Return the tally of what is given, image by image; tables that were read for it, or handed over, are gone after it."""
-    truth, found = tables_of(ground_truth, detections, protocol, iou_type, decisions.get("levels"))
+    truth, found = tables_of(ground_truth, detections, protocol, iou_type, decisions.get("levels"), once=True)
     protocol = asked_protocol(protocol, truth)
     kind = scored_kind(protocol, iou_type, truth, found)
     decided = resolve(protocol, iou_type=kind, caller=caller, **decisions)

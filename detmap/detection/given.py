@@ -106,9 +106,12 @@ def tables_of(
     protocol: str | Protocol,
     iou_type: str | None,
     levels: Any = None,
+    *,
+    once: bool = False,
 ) -> tuple[GroundTruth, Detections]:
     """Return tables of ground truth and detections, reading files and dictionaries for the scored kind of shape with
-    the fields of `levels` (the protocol's by default); raise `InputError` for other types and swapped arguments.
+    the fields of `levels` (the protocol's by default); raise `InputError` for other types and swapped arguments. See
+    `Input.detections_once` for `once`.
     """
     detections = detections.take() if isinstance(detections, Owned) else detections
     if isinstance(ground_truth, GroundTruth) and isinstance(detections, Detections):
@@ -127,7 +130,7 @@ def tables_of(
     fields = fields_of(plain_levels(levels or ()))
     truth, found = _truth(ground_truth, kind, fields), detections
     if isinstance(truth, GroundTruth):
-        found = _found(detections, truth, kind)
+        found = _found(detections, truth, kind, once)
     check_pair(truth, found)
     assert isinstance(truth, GroundTruth)
     assert isinstance(found, Detections)
@@ -153,7 +156,7 @@ def _truth(given: Truth, kind: str, fields: tuple[str, ...]) -> Truth:
     return Input(given, "ground_truth", Reading(iou_type=kind, image_facts=True, fields=fields)).ground_truth()
 
 
-def _found(given: Found, truth: GroundTruth, kind: str) -> Found:
+def _found(given: Found, truth: GroundTruth, kind: str, once: bool) -> Found:
     """Read detections, returning other types unchanged."""
     if not isinstance(given, str | os.PathLike | Held | list | tuple | Mapping):
         return given
@@ -161,4 +164,5 @@ def _found(given: Found, truth: GroundTruth, kind: str) -> Found:
 
     if isinstance(given, list | tuple) and given and isinstance(given[0], str | os.PathLike | Detections):
         raise OptionError("several models are given: detmap.compare(ground_truth, [detections, others]) scores each")
-    return Input(given, "detections", Reading(iou_type=kind)).detections(truth)
+    made = Input(given, "detections", Reading(iou_type=kind))
+    return made.detections_once(truth) if once else made.detections(truth)

@@ -25,6 +25,7 @@ from detmap.reading.opening import STANDARD_INPUT, Held
 from detmap.reading.options import Path, Reading, Role, options_of
 from detmap.shapes import find
 from detmap.shapes.kinds import BOXES
+from detmap.shapes.left_strings import left_in_files
 from detmap.system import collector
 
 if TYPE_CHECKING:
@@ -224,6 +225,11 @@ class Input:
         table = table if clusters is None else with_clusters(table, clusters, self.field_of_images)
         table = table if reading.image_sizes is None else _with_sizes(table, reading.image_sizes)
         return _subset(table, reading)
+
+    def detections_once(self, ground_truth: GroundTruth) -> Detections:
+        """Read detections that are scored once, while their file stays as it is: it may be read again meanwhile."""
+        with left_in_files():
+            return self.detections(ground_truth)
 
     def detections(self, ground_truth: GroundTruth | None = None) -> Detections:
         """Read detections on the images of ground truth."""

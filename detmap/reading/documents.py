@@ -71,10 +71,17 @@ class Document:
         end = min(max(end, begin + 8), self.size)
         begin = min(begin, self.size - 8)
         own: NDArray[np.uint8] | None = getattr(self._own, "window", None)
-        if own is None or own.size < end - begin:
-            own = self._own.window = np.empty(max(end - begin, BLOCK + 2 * MARGIN), np.uint8)
+        if own is None or own.size < 2 * (end - begin) + 64:
+            own = self._own.window = np.empty(2 * max(end - begin, BLOCK + 2 * MARGIN) + 64, np.uint8)
         self.file.read_into(own[: end - begin], begin)
         return begin, readonly(own[: end - begin], np.uint8)
+
+    def buffer(self) -> NDArray[np.uint8] | None:
+        """Return the memory of this thread's last window of a file, with room for as many bytes behind it, and 64 more;
+        None for a document in memory.
+        """
+        own: NDArray[np.uint8] | None = getattr(self._own, "window", None)
+        return own
 
     def survey(self, data: NDArray[np.uint8], begin: int, end: int) -> tuple[int, bool]:
         """Count the marks in a range of a window, and return whether all bytes are ASCII."""

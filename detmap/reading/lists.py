@@ -270,7 +270,7 @@ class List:
         if read_at is None:
             part = reader.read(window.data, window.base, spans)
         else:
-            part = read_at(window.data, spans, first, self.capacity)
+            part = read_at(window.data, spans, first, self.capacity, window.base, self.document.buffer())
         if part is None:
             raise NotUnderstood
         made.append(part)

@@ -6,6 +6,7 @@ Files are not memory-mapped: truncating a mapped file kills the process that rea
 from __future__ import annotations
 
 import contextlib
+import copy
 import errno
 import io
 import os
@@ -171,6 +172,16 @@ class File:
         """Return a file object for reading from the beginning, to be closed separately."""
         self._raw.seek(0)
         return os.fdopen(os.dup(self._raw.fileno()), "rb")
+
+    def duplicate(self) -> File:
+        """Return a second handle of the file, which is closed separately; changes since this one was opened are noticed."""
+        made = copy.copy(self)
+        made._raw = io.FileIO(os.dup(self._raw.fileno()))
+        return made
+
+    def close(self) -> None:
+        """Close the file without a check."""
+        self._raw.close()
 
     def __enter__(self) -> File:
         return self

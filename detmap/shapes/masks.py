@@ -15,14 +15,20 @@ from detmap import masks as library
 from detmap.errors import InputError
 from detmap.kernels import Frozen, allocate, mask_pairs, readonly
 from detmap.kernels import segmentations as kernels
+from detmap.kernels.texts import LENGTH_BITS
 from detmap.shapes.boxes import Boxes, over_rows, seem_shares
 from detmap.shapes.kinds import Drawing, Kind, Pairs, Place
+from detmap.shapes.left_strings import AT_A_TIME, IN_FILE, LeftStrings
 from detmap.shapes.reading import Regions, Scratch, Store, resolved
 from detmap.system import parallel
 
 if TYPE_CHECKING:
     from detmap.data.tables import Detections, GroundTruth
     from detmap.detection.protocols import Protocol
+    from detmap.reading.opening import File
+
+#: Strings are loaded at once if more than one in this number of detections follows one of another image.
+_SCATTERED = 8
 
 #: Maximum number of polygons drawn at a time, which bounds memory.
 _POLYGONS = 1 << 11
@@ -37,6 +43,12 @@ class MaskColumn(Frozen):
     #: Normalised corners of boxes, shape (n, 4), of objects with a box but without a mask, NaN for others; None if
     #: there are none.
     shares: NDArray[np.float64] | None = None
+    #: Strings that are still in their file, at positions from `IN_FILE` on; None if all are in memory.
+    left: LeftStrings | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for another process, with all strings in memory."""
+        return dict(self.loaded().__dict__)
 
     @classmethod
     def of(cls, masks: library.Masks) -> MaskColumn:
@@ -73,7 +85,8 @@ class MaskColumn(Frozen):
         """Return some of the masks; they share the runs."""
         held = self.held
         made = self.made(held.text, held.ends, held.spans[rows], held.areas[rows], held.boxes[rows], held.regular[rows])
-        return made if self.shares is None else replace(made, shares=readonly(self.shares[rows], np.float64))
+        shares = None if self.shares is None else readonly(self.shares[rows], np.float64)
+        return made if shares is None and self.left is None else replace(made, shares=shares, left=self.left)
 
     def bounds(self) -> Boxes:
         """Return the box around each mask; zeros for empty masks."""
@@ -101,9 +114,17 @@ class MaskColumn(Frozen):
         held = self.unpacked().held
         return library.Masks(library.Runs(held.ends, held.spans))
 
+    def loaded(self) -> MaskColumn:
+        """Return the column with all strings in memory."""
+        if self.left is None:
+            return self
+        text, spans = self.left.appended(self.held.text, self.held.spans)
+        held = self.held._replace(text=readonly(text, np.uint8), spans=readonly(spans, np.int64))
+        return replace(self, held=held, left=None)
+
     def unpacked(self, threads: int | None = None) -> MaskColumn:
         """Return the column with runs in place of strings."""
-        held = self.held
+        held = self.loaded().held
         if not (held.spans[:, 1] < 0).any():
             return self
         stops = np.where(held.spans[:, 1] < 0, ~held.spans[:, 1], held.spans[:, 1])
@@ -214,6 +235,8 @@ class _Part(NamedTuple):
 _FEWEST_SHARES = 3
 #: Maximum number of polygons sampled for it, within a factor of two.
 _LOOKED_AT = 1024
+#: Maximum number of bytes of a window whose strings may stay in the file; none of them is longer than kernels can keep.
+_LONGEST = 1 << LENGTH_BITS - 1
 
 
 class MaskReader:
@@ -227,27 +250,55 @@ class MaskReader:
         self._scratch = Scratch()
         self._lock = threading.Lock()
         self._rows = _rows(0)
+        self._left: LeftStrings | None = None
+
+    def leave_in(self, file: File) -> None:
+        """Leave strings without escapes in the file that is read, which is closed with the column."""
+        self._left = LeftStrings(file)
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part | None:
         """Read JSON values; return None for an invalid one."""
         return self._read(data, spans, _rows(len(spans)), -1)
 
-    def read_at(self, data: NDArray[np.uint8], spans: NDArray[np.int64], row: int, capacity: int) -> _Part | None:
-        """Do as `read` for the records from `row` on among at most `capacity`, writing them into the final columns."""
+    def read_at(
+        self,
+        data: NDArray[np.uint8],
+        spans: NDArray[np.int64],
+        row: int,
+        capacity: int,
+        base: int = 0,
+        buffer: NDArray[np.uint8] | None = None,
+    ) -> _Part | None:
+        """Do as `read` for the records from `row` on among at most `capacity`, writing them into the final columns.
+
+        `data` are the bytes of a file from `base` on; `buffer` begins with them, and has room for as many more.
+        """
         with self._lock:
             if len(self._rows["kinds"]) != capacity:
                 self._rows = _rows(capacity)  # unwritten memory costs nothing
             own = {name: column[row : row + len(spans)] for name, column in self._rows.items()}
-        return self._read(data, spans, own, row)
+        if self._left is None or buffer is None or len(data) > _LONGEST:
+            return self._read(data, spans, own, row)
+        return self._read(data, spans, own, row, base, buffer)
 
     def _read(
-        self, data: NDArray[np.uint8], spans: NDArray[np.int64], rows: dict[str, NDArray[Any]], row: int
+        self,
+        data: NDArray[np.uint8],
+        spans: NDArray[np.int64],
+        rows: dict[str, NDArray[Any]],
+        row: int,
+        base: int = 0,
+        buffer: NDArray[np.uint8] | None = None,
     ) -> _Part | None:
         size = int((spans[:, 1] - spans[:, 0]).sum())
         room = size // 2 + 1
-        text, begin, chunk = self._text.take(size + 8)
         state = np.zeros(kernels.STATE_SIZE, np.int64)
-        state[kernels.TEXT], state[kernels.WITHIN] = begin, self._within and chunk == 0
+        if buffer is None:
+            text, begin, chunk = self._text.take(size + 8)
+            state[kernels.TEXT], state[kernels.WITHIN] = begin, self._within and chunk == 0
+        else:
+            text = buffer
+            state[kernels.TEXT], state[kernels.WITHIN] = len(data), True
         out = kernels.Segments(
             **rows,
             text=text,
@@ -258,7 +309,10 @@ class MaskReader:
         resolved(kernels.read_segmentations, data, spans, state, (out,), out.points)
         if (out.kinds == kernels.NO_JSON).any():
             return None
-        self._text.keep(int(state[kernels.TEXT]))
+        if buffer is None:
+            self._text.keep(int(state[kernels.TEXT]))
+        else:
+            chunk = self._kept(out, buffer, len(data), int(state[kernels.TEXT]), base)
         count = int(state[kernels.POINTS])
         points, start, drawing = self._points.take(count, size)
         points[start : start + count] = out.points[:count]
@@ -270,12 +324,25 @@ class MaskReader:
         }
         return _Part(out._replace(**trimmed), int(state[kernels.ODD]), chunk, drawing, start, row)
 
+    def _kept(self, out: kernels.Segments, buffer: NDArray[np.uint8], begin: int, end: int, base: int) -> int:
+        """Keep the strings with escapes, which are in ``buffer[begin:end]``, and make all positions final; return the
+        number of the chunk of memory.
+        """
+        text, place, chunk = self._text.take(end - begin + 8)
+        text[place : place + end - begin] = buffer[begin:end]
+        self._text.keep(place + end - begin)
+        moved = np.where(out.spans[:, 0] < begin, base + IN_FILE, place - begin)
+        moved[out.kinds != kernels.PACKED] = 0
+        out.spans[:, 0] += moved
+        out.spans[:, 1] -= moved  # the end of a string is inverted
+        return chunk
+
     def column(self, parts: Sequence[_Part], place: Place) -> tuple[MaskColumn, dict[str, int]]:
         """Combine the parts."""
         text, bases = self._text.whole()
         for part in parts:
             if bases[part.chunk]:  # the end of a string is inverted
-                packed = part.segments.kinds == kernels.PACKED
+                packed = (part.segments.kinds == kernels.PACKED) & (part.segments.spans[:, 0] < IN_FILE)
                 part.segments.spans[packed, :2] += bases[part.chunk] * np.array([1, -1])
         segments = [part.segments for part in parts]
         odd = sum(part.odd for part in parts)
@@ -329,6 +396,8 @@ class MaskReader:
             points = np.concatenate([points, _corners(place.boxes[boxed])])
             vertices = np.concatenate([vertices, np.full(boxed.size, 4)])
         column = _assembled(whole, _Polygons(points, starts, vertices), place)
+        if self._left is not None:
+            column = replace(column, left=self._left)
         other = 0
         if place.sizes is not None:
             other = _differing(place.sizes, column.sizes())
@@ -493,7 +562,14 @@ def _prepare(
     found, truth = detections.shape("segm"), ground_truth.shape("segm")
     assert isinstance(found, MaskColumn)
     assert isinstance(truth, MaskColumn)
+    if found.left is not None and _scattered(detections.images.codes, len(detections.images.ids)):
+        found = found.loaded()
     return found, truth.unpacked(), {}
+
+
+def _scattered(images: NDArray[np.int32], count: int) -> bool:
+    """Return whether the detections of an image are so far apart that each would be read by itself."""
+    return int(np.count_nonzero(np.diff(images))) - count > len(images) // _SCATTERED
 
 
 def _covered(column: MaskColumn) -> NDArray[np.float64]:
@@ -509,8 +585,38 @@ def _absent(column: MaskColumn) -> tuple[NDArray[np.bool_], NDArray[np.float64] 
 
 def _refine(detections: MaskColumn, ground_truth: MaskColumn, pairs: Pairs, out: NDArray[np.float64]) -> None:
     """Write the overlap of masks."""
+    if detections.left is not None:
+        _refine_left(detections, detections.left, ground_truth, pairs, out)
+        return
     rows = pairs.detections, pairs.ground_truth, pairs.crowd
     mask_pairs.mask_overlaps(detections.held, ground_truth.held, *rows, parallel.stop_flag(), out)
+
+
+def _refine_left(
+    detections: MaskColumn, left: LeftStrings, ground_truth: MaskColumn, pairs: Pairs, out: NDArray[np.float64]
+) -> None:
+    """Write the overlap of masks of which some have their strings in a file, from which these are read again."""
+    held, stop = detections.held, parallel.stop_flag()
+    in_file = held.spans[pairs.detections, 0] >= IN_FILE
+
+    def write(masks: mask_pairs.Masks, rows: NDArray[np.int64], at: NDArray[np.int64]) -> None:
+        found = np.empty(len(at))
+        truth, crowd = readonly(pairs.ground_truth[at], np.int64), readonly(pairs.crowd[at], np.bool_)
+        mask_pairs.mask_overlaps(masks, ground_truth.held, readonly(rows, np.int64), truth, crowd, stop, found)
+        out[at] = found
+
+    at = np.flatnonzero(~in_file)
+    write(held, pairs.detections[at], at)
+    at = np.flatnonzero(in_file)
+    first = np.flatnonzero(np.diff(pairs.detections[at], prepend=-1))  # of the pairs of a detection
+    for begin in range(0, len(first), AT_A_TIME):
+        if stop[0]:
+            return
+        some = at[first[begin] : first[begin + AT_A_TIME] if begin + AT_A_TIME < len(first) else len(at)]
+        rows = pairs.detections[at[first[begin : begin + AT_A_TIME]]]
+        text, spans = left.read(held.spans[rows])
+        few = detections.take(rows).held._replace(text=text, spans=spans)
+        write(few, np.cumsum(np.diff(pairs.detections[some], prepend=-1) != 0) - 1, some)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from detmap.formats.registry import Format, Given, packed
 from detmap.formats.tools.recognition import first_keys, json_format
 from detmap.kernels import _ahead
 from detmap.plugins import later, register
-from detmap.reading.opening import Held
+from detmap.reading.opening import File, Held
 from detmap.reading.options import Reading, Role
 from detmap.reading.scanned_columns import Strings
 from detmap.reading.scanner import RESULT_LISTS, scan_ground_truth, scan_results
@@ -43,6 +43,7 @@ from detmap.reading.sources import Opened, Source
 from detmap.shapes import Kind
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.shapes.kinds import BOXES
+from detmap.shapes.left_strings import left
 
 #: Minimum size in bytes for the scanner. Loading its kernels from numba's cache takes longer than reading a smaller
 #: file otherwise; kernels compiled ahead of time load at once.
@@ -266,6 +267,8 @@ def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTr
     kind, reader = reader_of(iou_type, len(opened))
     if len(opened) < (_WORTH_SCANNING if reader is None else _WORTH_SCANNING >> 3):
         return None
+    if isinstance(opened.data, File) and left() and reader is not None and hasattr(reader[1], "leave_in"):
+        reader[1].leave_in(opened.data.duplicate())
     found = scan_results(opened.data, None, lines=lines, reader=reader)
     if found is None or not (reader or _complete(found.bbox)) or not _short(found.image_id, found.category_id):
         return None

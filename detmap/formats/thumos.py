@@ -128,7 +128,7 @@ def _sniff(given: Given) -> bool:
             len(words) == 3 and _are_numbers(words[1:]) for words in given.lines("", (_CLASSES,))
         )
     # files of VOC's results have such names
-    lines = [] if given.is_folder or "_det_" in given.name else given.lines("")
+    lines = [] if given.is_folder or given.is_archive or "_det_" in given.name else given.lines("")
     fits = [len(words) == 5 and words[3].isdigit() and _are_numbers([*words[1:3], words[4]]) for words in lines]
     return 2 * sum(fits) > len(fits) and not any(_are_numbers(words[:1]) for words in lines)
 
@@ -140,7 +140,7 @@ def _are_numbers(words: list[bytes]) -> bool:
 
 
 def _tell(given: Given) -> Role:
-    return "ground_truth" if given.is_folder else "detections"
+    return "ground_truth" if given.is_folder or given.is_archive else "detections"
 
 
 FORMAT = register(

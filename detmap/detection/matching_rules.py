@@ -12,7 +12,7 @@ Ties = Literal["image", "file", "reversed", "file-reversed", "hits-first"]
 #: Values of `ties` that break ties by positions in the file.
 BY_FILE = ("file", "file-reversed")
 #: Value of `ties` that ranks hits ahead of misses.
-HITS_FIRST = "hits-first"
+HITS_FIRST: Literal["hits-first"] = "hits-first"
 
 MATCHING = decision(
     "COCO's rule (a detection takes the best ground truth still free, of equals the last), nuScenes' (likewise, of "

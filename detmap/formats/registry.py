@@ -228,6 +228,7 @@ LOST = {
     "masks": "{n} masks change by some pixels, as the format writes outlines",
     "shapes": "{n} records have shapes that the format has no field for, or none besides others (choose: --iou-type)",
     "empty_categories": "{n} categories without objects, of which the format does not keep the names",
+    "empty_images": "{n} images without objects, which the format does not list",
     "category_ids": "{n} categories are written by name or by number, and their ids are not kept",
     "category_order": "{n} categories change places, as the format orders them by name: means are added in that order",
     "order": "{n} detections stand in another order than before, by which some protocols break ties of scores",
@@ -268,7 +269,8 @@ class Format:
         ``write(table, path, writing)`` writes a table, and returns what the format cannot hold of it: codes of `LOST`
         with numbers of records, which may be 0.
     written : tuple of str
-        Suffixes of the files that it writes, its own first. Empty: it writes folders.
+        Suffixes of the files that it writes, its own first. Empty: it writes folders, or has no suffix of its own and is
+        written where it is named.
     holds : tuple of str, or None
         The kinds of shape that it can hold, by `iou_type`. None: its readers raise for what they cannot read.
     protocol : str

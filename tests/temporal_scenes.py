@@ -1,8 +1,10 @@
-"""Random segments of time, in ActivityNet's JSON."""
+"""Random segments of time, in ActivityNet's JSON and THUMOS14's lines."""
 
 from __future__ import annotations
 
 import random
+
+import numpy as np
 
 LABELS = ("jump", "run", "throw", "unseen")
 
@@ -43,3 +45,32 @@ def scene(seed, *, videos=8, unknown=False, whole=False):
         draw.shuffle(order)
         results = {video: results.get(video, [dict(extra)]) for video in order}
     return truth, results
+
+
+def thumos(seed, decimals=4, videos=8):
+    """Return objects, ambiguous segments (video, start, end, class) and detections, which have a score besides.
+
+    With four decimals no two scores are equal.
+    """
+    rng = np.random.default_rng(seed)
+    objects, ambiguous, found = [], [], []
+    scores = (round(score, decimals) for score in rng.permutation(10_000) / 1e4)
+    for video in (f"video_test_{n:07d}" for n in range(videos)):
+        for label in (7, 26, 0):
+            for _ in range(rng.integers(0, 4)):
+                start, length = rng.integers(0, 60), rng.integers(2, 12)
+                (objects if label else ambiguous).append((video, float(start), float(start + length), label))
+                for _ in range(rng.integers(0, 3)):
+                    ends = start + rng.integers(-1, 2), start + length + rng.integers(-1, 2)
+                    found.append((video, *map(float, ends), int(label or 7), float(next(scores))))
+    found.append(("video_test_0000099", 1.0, 5.0, 7, float(next(scores))))
+    return objects, ambiguous, found
+
+
+def write_thumos(folder, objects, ambiguous, found):
+    (folder / "annotation").mkdir()
+    for name, label in (("Ambiguous", 0), ("BaseballPitch", 7), ("Diving", 26)):
+        lines = "".join(f"{one[0]}  {one[1]} {one[2]}\n" for one in (*objects, *ambiguous) if one[3] == label)
+        (folder / "annotation" / f"{name}_test.txt").write_text(lines)
+    (folder / "annotation" / "detclasslist.txt").write_text("7 BaseballPitch\n26 Diving\n")
+    (folder / "found.txt").write_text("".join(" ".join(map(str, one)) + "\n" for one in found))

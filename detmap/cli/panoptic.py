@@ -50,6 +50,19 @@ examples:
 exit code: 0 if all files were scored, 3 if some could not be, 2 if nothing can be scored
 """
 
+_COMPARE_EPILOG = """\
+examples:
+  detmap compare --pq gt.json before.json after.json
+  detmap compare --pq gt.json models/*.json --metric SQ --format markdown
+"""
+
+_REPORT_EPILOG = """\
+examples:
+  detmap report --pq gt.json pred.json --out report.html
+  detmap report --pq gt.json before.json after.json --bootstrap 1000 --out report.html
+  detmap report --pq gt.json pred.json --gt-folder masks/gt --pred-folder masks/pred --out report.html
+"""
+
 
 def _add_truth(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -238,6 +251,7 @@ def results_of(options: argparse.Namespace, files: PanopticFiles) -> dict[str, P
 def fill_compare(parser: argparse.ArgumentParser) -> None:
     """Add the options of detmap compare --pq."""
     add_several(parser)
+    parser.epilog = _COMPARE_EPILOG
     parser.set_defaults(run=_compare)
     parser.description = (
         "Compare models of panoptic segmentation on the same images, by paired permutation tests: would they differ as much "
@@ -332,6 +346,7 @@ def _batch(options: argparse.Namespace) -> int:
 def fill_report(parser: argparse.ArgumentParser) -> None:
     """Add the options of detmap report --pq."""
     add_several(parser)
+    parser.epilog = _REPORT_EPILOG
     parser.set_defaults(run=_report)
     parser.description = (
         "Write a report on panoptic segmentation as one HTML file that asks for nothing: PQ with its interval, what is "

@@ -14,8 +14,9 @@ from detmap.data.ids import categories_given
 from detmap.detection import by_objects, zero_ids
 from detmap.detection.arrangement import Arrangement, least_near, over_cells, rule_at
 from detmap.detection.given import Found, Truth, tables_of
+from detmap.detection.matching_rules import BY_FILE, HITS_FIRST
 from detmap.detection.measures import outside_of
-from detmap.detection.protocols import BY_FILE, AnyProtocol, Decisions, Protocol, resolve
+from detmap.detection.protocols import AnyProtocol, Decisions, Protocol, resolve
 from detmap.detection.scored_kinds import asked_protocol, scored_kind
 from detmap.detection.tally import rematched
 from detmap.errors import OptionError
@@ -122,6 +123,8 @@ class Matches(Frozen):
             keys = np.empty(rows.size, np.int64)
             keys[np.lexsort((self.detection, ~group, -self.image))] = rows
             return keys
+        if self.protocol.ties == HITS_FIRST:
+            return np.where(self.outcome == HIT, 0, rows.size) + rows
         return rows
 
     def __repr__(self) -> str:

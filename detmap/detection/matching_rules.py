@@ -8,9 +8,11 @@ from detmap import choices
 from detmap.decisions import YES_OR_NO, Flag, decision
 
 Matching = Literal["best-free", "first-free", "best", "by-object", "by-object-twice"]
-Ties = Literal["image", "file", "reversed", "file-reversed"]
+Ties = Literal["image", "file", "reversed", "file-reversed", "hits-first"]
 #: Values of `ties` that break ties by positions in the file.
 BY_FILE = ("file", "file-reversed")
+#: Value of `ties` that ranks hits ahead of misses.
+HITS_FIRST: Literal["hits-first"] = "hits-first"
 
 MATCHING = decision(
     "COCO's rule (a detection takes the best ground truth still free, of equals the last), nuScenes' (likewise, of "
@@ -64,16 +66,18 @@ CROWD_OVERLAP = decision(
 TIES = decision(
     "The order of equal scores: by image id and then input order within it (COCO), or input order alone (VOC); or "
     "by image id descending and then input order, and matched in reversed input order (TensorFlow's Object "
-    "Detection API); or by input order backwards (nuScenes; ActivityNet, if sorted stably).",
+    "Detection API); or by input order backwards (nuScenes; ActivityNet, if sorted stably); or those that are hits at "
+    "more of the IoU thresholds first, and then as COCO (the first kit of THUMOS14: where objects choose, hits then stand "
+    "ahead of misses at every threshold).",
     "matching",
     "ranking",
-    allowed=("image", "file", "reversed", "file-reversed"),
+    allowed=("image", "file", "reversed", "file-reversed", HITS_FIRST),
     phrase=lambda protocol: f"ties by {protocol.ties}",
     always=True,
     flag=Flag(
         name="--ties",
         help="order of equal scores: by image and then input order, by input order alone, by image from the last "
-        "on, or by input order from the last on",
+        "on, by input order from the last on, or hits first",
     ),
 )
 

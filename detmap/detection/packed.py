@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.ids import locate
+from detmap.detection.matching_rules import HITS_FIRST
 from detmap.detection.protocols import Protocol
 from detmap.detection.tally import COLUMNS, Column, Tally
 from detmap.hits import SAMPLED
@@ -21,6 +22,7 @@ TOGETHER = 2**21
 
 #: The columns of detections that are stored; the column of categories follows from `PackedTally.starts`.
 _PACKED = tuple(column for column in COLUMNS if column.per == "detection" and column.name != "category")
+_HIT = next(column for column in _PACKED if column.name == "hit")
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +171,8 @@ class ShardedTally:
             order=readonly(self._column("order", begin, end), np.int64),
             scores=readonly(self._column("scores", begin, end), np.float64),
         )
+        if protocol.ties == HITS_FIRST:
+            keys = replace(keys, hit=_widened(_HIT, self._column("hit", begin, end), protocol))
         order, starts = np.empty(category.size, np.int32), np.empty(end - begin + 1, np.int64)
         sorting.group_by(keys.category, keys.tie_order(), order, starts)
         scores = np.take(keys.scores, order)

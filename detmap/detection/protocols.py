@@ -506,7 +506,13 @@ THUMOS14 = replace(
     iou_type=TEMPORAL_SPAN,
     left_out=(),
 )
-THUMOS14_11 = replace(THUMOS14, name="thumos14-11", recall_thresholds=MATLAB_GRID, interpolation="11-point-matlab")
+THUMOS14_11 = replace(
+    THUMOS14,
+    name="thumos14-11",
+    recall_thresholds=MATLAB_GRID,
+    interpolation="11-point-matlab",
+    ties=matching_rules.HITS_FIRST,
+)
 
 #: YouTube-VIS since 2019: COCO's rules with other area limits; areas are means over frames.
 YTVIS = replace(

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from detmap.data.ids import cluster_column, locate
 from detmap.data.notices import added
 from detmap.detection import zero_ids
-from detmap.detection.protocols import BY_FILE, Protocol
+from detmap.detection.matching_rules import BY_FILE, HITS_FIRST
+from detmap.detection.protocols import Protocol
 from detmap.detection.rematching import BY_OBJECTS
 from detmap.detection.true_positives import names_of
 from detmap.errors import DetmapError, StateError, shorten
@@ -111,8 +112,8 @@ class Tally(Frozen):
     * ``a.merge(b) == b.merge(a)``;
     * however the images are split, the merged tallies of the parts equal the tally of the whole.
 
-    They hold because ties are broken by stored keys (image and rank within it, or first position in the file), never by
-    the order of merging. Under ``ties="file"`` or ``"file-reversed"`` the third law requires parts of
+    They hold because ties are broken by stored columns (image and rank within it, or first position in the file or hits),
+    never by the order of merging. Under ``ties="file"`` or ``"file-reversed"`` the third law requires parts of
     one file or table.
 
     Attributes
@@ -412,7 +413,21 @@ class Tally(Frozen):
         elif self.protocol.ties == "reversed":
             given = order if order.size else np.arange(len(self))
             order = readonly(given[np.argsort(-self.image[given], kind="stable")], np.int32)
+        elif self.protocol.ties == HITS_FIRST:
+            given = order if order.size else np.arange(len(self))
+            order = readonly(given[np.argsort(-self.times_hit()[given], kind="stable")], np.int32)
         return order
+
+    def times_hit(self) -> NDArray[np.int64]:
+        """Return the number of IoU thresholds at which each detection is a hit, in the first area range, shape (n,).
+
+        Where objects choose detections, a hit at one threshold is a hit at all lower ones: so of equal scores those with
+        a larger number stand ahead of the misses of every threshold.
+        """
+        out = np.zeros(len(self), np.int64)
+        for threshold in range(len(self.protocol.iou_thresholds)):
+            out += self.bit(self.hit, 0, threshold)
+        return out
 
     @cached_property
     def class_starts(self) -> NDArray[np.int64]:
@@ -648,6 +663,7 @@ def _restore(header: Header, protocol: Protocol, payload: memoryview) -> Tally:
         "file-reversed": -columns["order"],
         "image": (place << 32) | columns["rank"],
         "reversed": ((images - 1 - place) << 32) | columns["rank"],
+        HITS_FIRST: (place << 32) | columns["rank"],
     }[protocol.ties]
     tied = (category[1:] == category[:-1]) & (scores[1:] == scores[:-1])
     identities = [identity for identity, _ in header.categories]
@@ -666,7 +682,7 @@ def _restore(header: Header, protocol: Protocol, payload: memoryview) -> Tally:
         "an error that is negative": (columns["errors"] < 0).any(),
         "detections that are not in ranking order": (category[1:] < category[:-1]).any()
         or ((category[1:] == category[:-1]) & (scores[1:] > scores[:-1])).any()
-        or (key[1:] <= key[:-1])[tied].any(),
+        or (protocol.ties != HITS_FIRST and (key[1:] <= key[:-1])[tied].any()),
     }
     for problem, found in wrong.items():
         if found:
@@ -681,10 +697,18 @@ def _restore(header: Header, protocol: Protocol, payload: memoryview) -> Tally:
         ("a detection that is a hit and ignored at once", (tally.hit & tally.ignored).any()),
         ("ranks that are not those of the scores", _misranked(tally)),
         ("more hits than positives", _too_many_hits(tally)),
+        ("misses ahead of hits", protocol.ties == HITS_FIRST and _misses_first(tally, key, tied)),
     ):
         if found:
             raise StateError(f"not a tally: {problem}")
     return zero_ids.unknown(tally)
+
+
+def _misses_first(tally: Tally, key: NDArray[np.int64], tied: NDArray[np.bool_]) -> bool:
+    """Return whether equal scores are in another order than hits first, and then by `key`; `tied` flags equal neighbours."""
+    hits = tally.times_hit()
+    more, same = hits[1:] > hits[:-1], hits[1:] == hits[:-1]
+    return bool((tied & (more | (same & (key[1:] <= key[:-1])))).any())
 
 
 def _of_one_kind(ids: Sequence[Any], protocol: Protocol) -> bool:

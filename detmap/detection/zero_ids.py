@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.ids import locate
+from detmap.detection.matching_rules import HITS_FIRST
 from detmap.detection.measures import outside_of
 from detmap.kernels import Frozen, matching, overlap, pairs, readonly
 from detmap.system import parallel
@@ -96,7 +97,8 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
         words = getattr(tally, name).copy()
         words[to[changed]] = getattr(known, name)[there][changed]
         columns[name] = readonly(words, np.uint64)
-    return affected, replace(tally, **columns).of_categories(affected)
+    other = replace(tally, ranked=tally.protocol.ties != HITS_FIRST, **columns)  # other hits have other places then
+    return affected, other.of_categories(affected).in_ranking_order()
 
 
 def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:

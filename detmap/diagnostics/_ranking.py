@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection.matches import HIT, IGNORED, Matches
+from detmap.detection.matching_rules import HITS_FIRST
 from detmap.detection.precisions import with_empty
 from detmap.detection.protocols import Protocol
 from detmap.detection.rematching import chosen_thresholds
@@ -29,6 +30,15 @@ def average_precision(
     and items that count; hits that do not count are ignored. `positives`, shape (K,), are the numbers of positives.
     """
     return ap_of_hits(hits_of(starts, hit, counts, positives), protocol)
+
+
+def hits_first(
+    starts: NDArray[np.int64], scores: NDArray[np.float64], hit: NDArray[np.bool_], protocol: Protocol
+) -> NDArray[np.int64] | slice:
+    """Return the order of places in which equal scores have their changed hits first, if the protocol ranks them so."""
+    if protocol.ties != HITS_FIRST:
+        return slice(None)
+    return np.lexsort((~hit, -scores, np.repeat(np.arange(starts.size - 1), np.diff(starts))))
 
 
 def ap_of_hits(hits: Hits, protocol: Protocol) -> NDArray[np.float64]:
@@ -124,8 +134,13 @@ class Ranking:
         counts = outcome != IGNORED
         if kept is not None:
             counts &= kept
-        sought = self.positives if positives is None else positives
-        return self.scored(average_precision(self.starts, outcome == HIT, counts, sought, self.matches.protocol))
+        sought, hit, protocol = (
+            self.positives if positives is None else positives,
+            outcome == HIT,
+            self.matches.protocol,
+        )
+        order = hits_first(self.starts, self.scores, hit, protocol)
+        return self.scored(average_precision(self.starts, hit[order], counts[order], sought, protocol))
 
     def scored(self, ap: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the AP of each category, shape (K,), with NaN for categories that the protocol does not score."""

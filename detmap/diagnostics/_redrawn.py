@@ -63,15 +63,16 @@ def redrawn(diagnosis: Diagnosis) -> Bootstrap:
 def _tally(diagnosis: Diagnosis, mend: Mending, mended: set[int]) -> Tally:
     """Return the tally of one threshold with errors of some kinds fixed, in ranking order."""
     hit, counts = mend.outcomes(mended)
+    order = mend.order_of(hit)
     counted = diagnosis.counted
     if MISSED in mended:
         counted = counted.copy()
         counted[diagnosis.places[mend.missed]] = False
     tally = tally_of(diagnosis, diagnosis.matches.outcome, counted)  # rows of the matches are rows of the tally
     return replace(
-        tally.take(mend.rows, slice(None)),
+        tally.take(mend.rows[order], slice(None)),
         category=readonly(np.repeat(np.arange(len(tally.categories)), np.diff(mend.starts)), np.int32),
-        hit=readonly((hit & counts)[:, None], np.uint64),
-        ignored=readonly(~counts[:, None], np.uint64),
+        hit=readonly((hit & counts)[order, None], np.uint64),
+        ignored=readonly(~counts[order, None], np.uint64),
         ranked=True,
     )

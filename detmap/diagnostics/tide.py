@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from detmap.detection.matches import HIT, IGNORED, MISS
 from detmap.diagnostics._errors import BKG, BOTH, CLS, DUPE, ERRORS, LOC, MISSED, errors
-from detmap.diagnostics._ranking import average_precision, mean
+from detmap.diagnostics._ranking import average_precision, hits_first, mean
 from detmap.diagnostics._registry import Finding, Part, Rows, rows_of
 from detmap.diagnostics._tidecv import tidecv
 from detmap.errors import check_choice
@@ -179,7 +179,7 @@ class Mending:
         self.moved = np.insert(np.zeros(ranking.order.size, np.bool_), at, True)
         self.starts = ranking.starts + np.concatenate(([0], np.cumsum(np.bincount(to, minlength=self.positives.size))))
         self.error = error[rows]
-        self.outcome = matches.outcome[rows]
+        self.outcome, self.scores = matches.outcome[rows], matches.score[rows]
         is_best = np.zeros(len(matches), np.bool_)
         is_best[best] = True
         self.best = is_best[rows]
@@ -202,8 +202,15 @@ class Mending:
     def ap(self, mended: set[int]) -> float:
         """Return the mean AP after fixing errors of some kinds, over the classes that still have objects."""
         hit, counts = self.outcomes(mended)
+        order = self.order_of(hit)
         positives = self.positives - self.fewer if MISSED in mended else self.positives
-        return mean(self.ranking.scored(average_precision(self.starts, hit, counts, positives, self.protocol)))
+        return mean(
+            self.ranking.scored(average_precision(self.starts, hit[order], counts[order], positives, self.protocol))
+        )
+
+    def order_of(self, hit: NDArray[np.bool_]) -> NDArray[np.int64] | slice:
+        """Return the order of places after fixing errors, where `hit` are the hits by place."""
+        return hits_first(self.starts, self.scores, hit, self.protocol)
 
 
 def _insertions(

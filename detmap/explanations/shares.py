@@ -333,8 +333,10 @@ def explain(
             "explain needs two protocols, as in explain(ground_truth, detections, 'coco', 'ultralytics'); there are: "
             f"{', '.join(PRESETS)}"
         )
-    levels = [level for one in (source, target) for level in (parse(one) if isinstance(one, str) else one).levels]
-    plain = source if isinstance(source, Protocol) else "coco"
+    named = [parse(one) if isinstance(one, str) else one for one in (source, target)]
+    levels = [level for one in named for level in one.levels]
+    implied = next((one for one in named if one.iou_type != BOXES), None)
+    plain = implied or (source if isinstance(source, Protocol) else "coco")
     truth, found = tables_of(ground_truth, detections, plain, iou_type, levels)
     both = pair(source, target, metric, iou_type, truth, found)
     replay = Replay(truth, found, metric, threads)

@@ -23,10 +23,21 @@ from detmap import columns
 from detmap.data.ids import Ids, coded
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, shorten
-from detmap.formats.file_names import recoded
-from detmap.formats.registry import Format, Given, packed
+from detmap.formats.file_names import (
+    by_image,
+    category_names,
+    check_scores,
+    grouped_by_image,
+    images_as_given,
+    lost_facts,
+    lost_ids,
+    recoded,
+    shapes_lost,
+    write_json,
+)
+from detmap.formats.registry import Format, Given, Writing, packed
 from detmap.plugins import register
-from detmap.reading.options import Reading, Role
+from detmap.reading.options import Path, Reading, Role
 from detmap.reading.sources import Buffer, read_bytes, unmarked
 from detmap.reading.typed_json import UNREADABLE, decoded
 from detmap.shapes.kinds import TEMPORAL, TEMPORAL_SPAN
@@ -189,6 +200,67 @@ def _named(videos: Iterable[tuple[str, Any]], source: str) -> Iterator[None]:
         raise
 
 
+def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write the videos as those of the subset that is scored."""
+    rows, names, lost = _written(table, table)
+    held = by_image(table)
+    videos = list(map(str, table.images.ids.tolist()))
+    order = images_as_given(table)
+    database = {
+        videos[code]: {"subset": SUBSET, "annotations": [rows[row] for row in held[code].tolist()]} for code in order
+    }
+    write_json(path, {"version": _VERSION, "taxonomy": [], "database": database}, table.source)
+    written = table.categories.codes[np.concatenate([np.empty(0, np.int64), *(held[code] for code in order)])]
+    seen = list(dict.fromkeys(written.tolist()))
+    numbers = {code: number for number, code in enumerate(seen, 1)}
+    column = table.shapes[TEMPORAL]
+    return {
+        **lost,
+        **lost_facts(table, column.areas()),
+        "empty_categories": len(names) - len(seen),
+        "category_ids": sum(one != numbers.get(code) for code, one in enumerate(table.categories.ids.tolist())),
+        "category_order": sum(one != other for one, other in zip(seen, sorted(seen), strict=True)),
+    }
+
+
+def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write results, with the names that the ground truth has for categories."""
+    check_scores(table)
+    rows, names, lost = _written(table, writing.ground_truth)
+    videos, scores = list(map(str, table.images.ids.tolist())), table.scores.tolist()
+    held, moved = grouped_by_image(table)
+    results = {
+        videos[table.images.codes[own[0]]]: [{**rows[row], "score": scores[row]} for row in own.tolist()]
+        for own in held
+    }
+    write_json(path, {"version": _VERSION, "results": results, "external_data": {}}, table.source)
+    return {**lost, "category_ids": lost_ids(table.categories.ids, names), "order": moved}
+
+
+#: The version that ActivityNet's own files name.
+_VERSION = "VERSION 1.3"
+
+
+def _written(
+    table: GroundTruth | Detections, truth: GroundTruth | None
+) -> tuple[list[dict[str, Any]], list[str], dict[str, int]]:
+    """Return label and segment of each row, the labels, and what is lost."""
+    names = category_names(table, truth)
+    ends = table.shape(TEMPORAL).arrays()["ends"].tolist()
+    rows = [
+        {"label": names[code], "segment": segment}
+        for code, segment in zip(table.categories.codes.tolist(), ends, strict=True)
+    ]
+    return (
+        rows,
+        names,
+        {
+            "shapes": shapes_lost(table, (TEMPORAL,)),
+            "image_ids": lost_ids(table.images.ids, list(map(str, table.images.ids.tolist()))),
+        },
+    )
+
+
 def _sniff(given: Given) -> bool:
     """Recognise files by their first keys."""
     if given.is_folder:
@@ -212,6 +284,8 @@ FORMAT = register(
         tell=_tell,
         read_ground_truth=read_ground_truth,
         read_detections=read_detections,
+        write_ground_truth=write_ground_truth,
+        write_detections=write_detections,
         holds=(TEMPORAL, TEMPORAL_SPAN),
         protocol="activitynet",
         words=("ActivityNet's JSON", "ActivityNet's JSON of results"),

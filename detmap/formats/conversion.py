@@ -109,8 +109,8 @@ def convert(
     written = registry.to_write(target, role, to)
     given.check_taken()
     if ground_truth is not None and not isinstance(ground_truth, GroundTruth):
-        with_names = Reading(image_facts=True, image_sizes=reading.image_sizes)
-        ground_truth = Input(ground_truth, "ground_truth", with_names).ground_truth()
+        truth = Input(ground_truth, "ground_truth", Reading(image_facts=True, image_sizes=reading.image_sizes))
+        ground_truth = truth.read_as(replace(truth.reading, iou_type=_first_kind(truth.format))).ground_truth()
     kinds, unread = _kinds(given, iou_type, written)
     reading = replace(reading, image_facts=True)
     tables: list[GroundTruth | Detections] = []
@@ -145,7 +145,16 @@ def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str
     """Return the kinds of shape to read, and the number of records with shapes that are lost."""
     counts = given.kinds()
     if counts is None:
-        return [iou_type or BOXES], 0
+        own = _first_kind(given.format)
+        if iou_type is None and own != BOXES and target.holds is not None and own not in target.holds:
+            writable = (one for one in registry.FORMATS.values() if one.write_ground_truth)
+            able = ", ".join(one.name for one in writable if own in (one.holds or ()))
+            raise InputError(
+                f"holds shapes of the kind {own}, which the format {target.name} has no place for",
+                source=given.name,
+                remedy=f"formats that hold them and can be written: {able or 'none'} (--to)",
+            )
+        return [iou_type or own], 0
     total = counts.pop("", 0)
     if iou_type is not None:
         kinds = [iou_type]
@@ -157,6 +166,11 @@ def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str
     counts = {kind: count for kind, count in counts.items() if kind in kinds or kind not in map(_column, kinds)}
     left = [count for kind, count in counts.items() if kind not in kinds]
     return kinds or [BOXES], max(left, default=0)
+
+
+def _first_kind(form: Format) -> str:
+    """Return the kind of shape that a format is read for: boxes if it holds them."""
+    return BOXES if form.holds is None or BOXES in form.holds else form.holds[0]
 
 
 #: Fields of objects that are carried over, under their names in the formats.

@@ -291,8 +291,8 @@ def _kinds_in(source: Any) -> dict[str, int]:
 def _sniff(given: Given) -> bool:
     """Recognise results by name, and labels by a header or by eight numbers and a class."""
     if given.role == "detections":
-        return any(map(_RESULTS.fullmatch, given.names if given.is_folder else [given.name]))
-    if not given.is_folder or any(map(_RESULTS.fullmatch, given.names)):
+        return any(map(_RESULTS.fullmatch, given.names if given.is_folder or given.is_archive else [given.name]))
+    if not (given.is_folder or given.is_archive) or any(map(_RESULTS.fullmatch, given.names)):
         return False
     lines = given.lines("")
     fits = [_is_header(words) or _is_label(words) for words in lines]

@@ -335,3 +335,48 @@ def by_image(table: GroundTruth | Detections) -> list[NDArray[np.int64]]:
     order = np.argsort(table.images.codes, kind="stable")
     edges = np.searchsorted(table.images.codes[order], np.arange(table.images.values.size + 1))
     return [order[edges[i] : edges[i + 1]] for i in range(table.images.values.size)]
+
+
+def grouped_by_image(table: GroundTruth | Detections) -> tuple[list[NDArray[np.int64]], int]:
+    """Return the rows of each image with rows, images in the order of their first rows, and the number of rows that move."""
+    codes = table.images.codes
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first[inverse.reshape(-1)], kind="stable")
+    edges = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    rows = np.split(order, edges[1:]) if order.size else []
+    return rows, int(np.count_nonzero(order != np.arange(order.size)))
+
+
+def images_as_given(table: GroundTruth) -> list[int]:
+    """Return the codes of images in the order of the list that they were given in."""
+    given = table.images.order
+    order: list[int] = (np.arange(table.images.ids.size) if given is None else np.argsort(given)).tolist()
+    return order
+
+
+def lost_facts(table: GroundTruth, areas: NDArray[np.float64]) -> dict[str, int]:
+    """Return what formats lose that have shapes other than boxes alone: flags, other areas than those of the shapes, and
+    facts of images.
+    """
+    return {
+        "crowd": int(table.crowd.sum()),
+        "difficult": int(table.difficult.sum()),
+        "areas": int(np.count_nonzero(table.areas != areas)),
+        "image_names": lost_names(table),
+        "image_sizes": 0 if table.images.sizes is None else int(table.images.sizes.all(axis=1).sum()),
+    }
+
+
+def write_json(path: Path, document: Any, source: str) -> None:
+    """Write a JSON document, whose numbers have the fewest digits that are read as the same numbers."""
+    import msgspec
+
+    from detmap.reading.sources import compressed
+    from detmap.system.whole_files import write
+
+    try:
+        data = msgspec.json.encode(document)
+    except UnicodeEncodeError:
+        raise InputError("an id or a name is no text that UTF-8 can hold", source=source) from None
+    name = os.fspath(path)
+    write(name, compressed(data + b"\n", name))

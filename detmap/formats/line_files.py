@@ -549,7 +549,9 @@ def line_format(
 
     def sniff(given: Given) -> bool:
         side = sides.get(given.role)
-        if side is None or not given.is_folder or any(one.lower().endswith(".xml") for one in given.names):
+        if side is None or not (given.is_folder or given.is_archive):
+            return False
+        if any(one.lower().endswith(".xml") for one in given.names):
             return False
         lines = given.lines(side.more.inside if side.more.inside in given.names else "", NO_LABELS)
         count = sum(map(side.row.fits, lines))

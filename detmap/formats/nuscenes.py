@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,11 +21,21 @@ from detmap import columns
 from detmap.data.ids import Ids, locate
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, shorten
-from detmap.formats.registry import Format, Given, packed
+from detmap.formats.file_names import (
+    category_names,
+    check_scores,
+    grouped_by_image,
+    images_as_given,
+    lost_facts,
+    lost_ids,
+    shapes_lost,
+    write_json,
+)
+from detmap.formats.registry import Format, Given, Writing, packed
 from detmap.formats.voc.read import image_set_of
 from detmap.kernels import readonly
 from detmap.plugins import register
-from detmap.reading.options import Reading, Role
+from detmap.reading.options import Path, Reading, Role
 from detmap.reading.sources import name_of, read_bytes
 from detmap.reading.typed_json import UNREADABLE, decoded, refused
 from detmap.shapes.kinds import DISTANCE, Surroundings
@@ -465,6 +475,105 @@ def _places(tables: _Tables, chosen: set[str]) -> dict[str, list[float]]:
     return found
 
 
+# ----------------------------------------------------------------------------------------------------------------- writing
+
+
+def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write a JSON of samples; of the points in a box it says only where there are none."""
+    boxes, lost = _written(table, None)
+    for box, unseen in zip(boxes, _column(table).unseen.tolist(), strict=True):
+        box |= {"num_pts": 0} if unseen else {}
+    tokens, around = list(map(str, table.images.ids.tolist())), table.images.surroundings
+    samples: list[dict[str, Any]] = [{"token": token, "boxes": [], "racks": []} for token in tokens]
+    for code, box in zip(table.images.codes.tolist(), boxes, strict=True):
+        samples[code]["boxes"].append(box)
+    if around is not None:
+        for sample, ego in zip(samples, around.places.tolist(), strict=True):
+            sample |= {"ego": ego} if ego == ego else {}
+        racks = zip(
+            around.rack_centres.tolist(), around.rack_sizes.tolist(), around.rack_rotations.tolist(), strict=True
+        )
+        for image, rack in zip(around.rack_images.tolist(), racks, strict=True):
+            samples[image]["racks"].append(dict(zip(_PLACE, rack, strict=True)))
+    write_json(path, {"samples": [samples[code] for code in images_as_given(table)]}, table.source)
+    return {**lost, **lost_facts(table, _column(table).areas())}
+
+
+def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write results; samples of the ground truth without detections are listed too."""
+    check_scores(table)
+    boxes, lost = _written(table, writing.ground_truth)
+    tokens = list(map(str, table.images.ids.tolist()))
+    rows, moved = grouped_by_image(table)
+    scores, results = table.scores.tolist(), {}
+    for own in map(np.ndarray.tolist, rows):
+        token = tokens[table.images.codes[own[0]]]
+        if len(own) > MOST_BOXES:
+            problem = f"has {len(own)} boxes, and a submission at most {MOST_BOXES}"
+            raise InputError(problem, source=table.source, record=f"sample {shorten(token)}")
+        results[token] = [{"sample_token": token, **boxes[row], "detection_score": scores[row]} for row in own]
+    if writing.ground_truth is not None:
+        for token in map(str, writing.ground_truth.images.ids.tolist()):
+            results.setdefault(token, [])
+    write_json(path, {"meta": {}, "results": results}, table.source)
+    return {**lost, "order": moved}
+
+
+#: Fields of a box that say where it is.
+_PLACE = ("translation", "size", "rotation")
+
+
+def _column(table: GroundTruth | Detections) -> MovingBoxes:
+    column = table.shape(DISTANCE)
+    assert isinstance(column, MovingBoxes)
+    return column
+
+
+def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Return the fields that boxes have in both roles, and what is lost."""
+    column = _column(table)
+    names = _class_names(table, truth)
+    attributes = column.attributes
+    bad = (attributes < NO_ATTRIBUTE) | (attributes >= len(ATTRIBUTES))
+    if bad.any():
+        row = int(np.argmax(bad))
+        problem = f"is no number of an attribute, from 0 to {len(ATTRIBUTES) - 1}, or {NO_ATTRIBUTE} for none"
+        raise InputError(problem, source=table.source, record=row, field="attributes", value=int(attributes[row]))
+    place = zip(column.centres.tolist(), column.sizes.tolist(), column.rotations.tolist(), strict=True)
+    boxes: list[dict[str, Any]] = [dict(zip(_PLACE, one, strict=True)) for one in place]
+    columns = column.velocities.tolist(), table.categories.codes.tolist(), attributes.tolist()
+    for box, velocity, code, attribute in zip(boxes, *columns, strict=True):
+        box["velocity"] = [None if one != one else one for one in velocity]
+        box["detection_name"] = names[code]
+        box["attribute_name"] = ATTRIBUTES[attribute] if attribute >= 0 else ""
+    values = table.categories.ids.tolist()
+    known = [_CLASS.get(name) for name in names]
+    used = np.unique(table.categories.codes).tolist()
+    ranks = [known[code] for code in used]
+    return boxes, {
+        "shapes": shapes_lost(table, (DISTANCE,)),
+        "image_ids": lost_ids(table.images.ids, list(map(str, table.images.ids.tolist()))),
+        "category_ids": sum(one != place for one, place in zip(values, known, strict=True)),
+        "category_order": sum(one != other for one, other in zip(ranks, sorted(map(int, ranks)), strict=True)),
+        "empty_categories": sum(place is None for place in known),
+    }
+
+
+def _class_names(table: GroundTruth | Detections, truth: GroundTruth | None) -> list[str]:
+    """Return the class of each category; raise for one with boxes that is none of the classes."""
+    if isinstance(table, Detections) and truth is None and table.categories.ids.dtype.kind == "i":
+        of = dict(enumerate(CLASSES))
+        names = [of.get(one, str(one)) for one in table.categories.ids.tolist()]
+    else:
+        names = category_names(table, truth)
+    for code in np.unique(table.categories.codes).tolist():
+        if names[code] not in _CLASS:
+            raise InputError(
+                "is no class of nuScenes", source=table.source, value=names[code], remedy=f"one of {', '.join(CLASSES)}"
+            )
+    return names
+
+
 def _sniff(given: Given) -> bool:
     """Recognise a folder of tables, or JSON by its first key."""
     if given.is_folder:
@@ -486,6 +595,8 @@ FORMAT = register(
         sniff=_sniff,
         read_ground_truth=read_ground_truth,
         read_detections=read_detections,
+        write_ground_truth=write_ground_truth,
+        write_detections=write_detections,
         holds=(DISTANCE,),
         protocol="nuscenes",
         words=("nuScenes' JSON of samples, or folder of tables", "nuScenes' results"),

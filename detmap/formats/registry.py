@@ -47,6 +47,12 @@ _NAMES_OF_JSON = packed(".json", ".jsonl", ".ndjson")
 #: Maximum number of names of a folder that are counted to describe it, and of those that are proposed instead of it.
 _MANY, _FEW = 10_000, 3
 
+#: Suffixes of tar archives.
+ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst")
+
+#: Number of bytes at the start of an archive that are used for recognition.
+_SAMPLE = 1 << 16
+
 #: Maximum number of lines used for recognition.
 _LINES = 100
 
@@ -82,8 +88,29 @@ class Given:
         return not isinstance(self._source, Held) and os.path.isdir(self._source)
 
     @cached_property
+    def is_archive(self) -> bool:
+        """Whether it is a tar archive, compressed or not."""
+        return not self.is_folder and (self.name.endswith(ARCHIVES) or self.head[257:262] == b"ustar")
+
+    @cached_property
+    def _archived(self) -> dict[str, bytes]:
+        """The first files of an archive: their names without folders, and content, of the last one perhaps not all."""
+        import tarfile
+
+        found: dict[str, bytes] = {}
+        data = head(self._source, _SAMPLE)
+        with suppress(tarfile.TarError), tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+            for member in archive:
+                if member.isfile():
+                    content = data[member.offset_data : member.offset_data + min(member.size, HEAD)]
+                    found[os.path.basename(member.name)] = content
+        return found
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
-        """The sorted names of a folder's entries; empty for other sources."""
+        """The sorted names of a folder's entries, or of an archive's first files; empty for other sources."""
+        if self.is_archive:
+            return tuple(sorted(self._archived))
         if not self.is_folder or isinstance(self._source, Held):
             return ()
         with suppress(OSError):  # reading it raises the error
@@ -108,16 +135,18 @@ class Given:
         return io.BytesIO(self._source) if isinstance(self._source, Held) else open(self._source, "rb")
 
     def lines(self, inside: str, others: Sequence[str] = ()) -> list[list[bytes]]:
-        """Return the words of the first lines of a file, or of a folder's first files with the suffix ``.txt``;
-        `inside` is a subfolder, `others` are names of files to skip.
+        """Return the words of the first lines of a file, or of the first files with the suffix ``.txt`` of a folder or
+        archive; `inside` is a subfolder, which archives are read without, `others` are names of files to skip.
         """
-        if not self.is_folder or isinstance(self._source, Held):
+        if not (self.is_folder or self.is_archive):
             return _words(self.head)
-        folder = os.path.join(self._source, inside) if inside else self._source
+        folder = os.path.join(self.path, inside) if inside else self.path
         found: list[list[bytes]] = []
-        for name in Given(folder, self.role).names if inside else self.names:
+        for name in Given(folder, self.role).names if inside and self.is_folder else self.names:
             if name.lower().endswith(".txt") and name.lower() not in others:
-                found += _words(Given(os.path.join(folder, name), self.role).head)
+                found += _words(
+                    self._archived[name] if self.is_archive else Given(os.path.join(folder, name), self.role).head
+                )
                 if len(found) >= _LINES:
                     break
         return found
@@ -199,6 +228,7 @@ LOST = {
     "masks": "{n} masks change by some pixels, as the format writes outlines",
     "shapes": "{n} records have shapes that the format has no field for, or none besides others (choose: --iou-type)",
     "empty_categories": "{n} categories without objects, of which the format does not keep the names",
+    "empty_images": "{n} images without objects, which the format does not list",
     "category_ids": "{n} categories are written by name or by number, and their ids are not kept",
     "category_order": "{n} categories change places, as the format orders them by name: means are added in that order",
     "order": "{n} detections stand in another order than before, by which some protocols break ties of scores",
@@ -239,7 +269,8 @@ class Format:
         ``write(table, path, writing)`` writes a table, and returns what the format cannot hold of it: codes of `LOST`
         with numbers of records, which may be 0.
     written : tuple of str
-        Suffixes of the files that it writes, its own first. Empty: it writes folders.
+        Suffixes of the files that it writes, its own first. Empty: it writes folders, or has no suffix of its own and is
+        written where it is named.
     holds : tuple of str, or None
         The kinds of shape that it can hold, by `iou_type`. None: its readers raise for what they cannot read.
     protocol : str
@@ -415,7 +446,7 @@ def unknown(source: Path | Held, role: Role) -> Format:
     _refuse_foreign(given)
     _refuse_other(given, source)
     _refuse_unlike(given, source)
-    return FORMATS[_OTHERWISE[given.is_folder]]
+    return FORMATS[_OTHERWISE[given.is_folder or given.is_archive]]
 
 
 _OTHER: dict[Role, Role] = {"ground_truth": "detections", "detections": "ground_truth"}
@@ -427,7 +458,7 @@ def _refuse_foreign(given: Given) -> None:
     """Refuse images, archives and other files that hold no boxes."""
     from detmap.reading.unlike import described
 
-    found = None if given.is_folder else described(given.head, given.name, given.open)
+    found = None if given.is_folder or given.is_archive else described(given.head, given.name, given.open)
     if found is not None:
         raise InputError(found[0], source=given.path or "standard input", remedy=found[1])
 
@@ -450,13 +481,15 @@ def _refuse_other(given: Given, source: Path | Held) -> None:
         raise InputError(
             f"looks like {seen} (format {swapped.name}) where {expected} was expected", source=name, remedy=remedy
         )
-    if given.is_folder and texts and given.role == "detections":
+    if (given.is_folder or given.is_archive) and texts and given.role == "detections":
         raise InputError(
             "holds text files whose lines, if any, are not known to be those of any format",
             source=name,
             remedy=f"say which it is: {_FLAG[given.role]}, whose reader says what is wrong with a line",
         )
     text = given.head.lstrip()
+    if given.is_archive:  # whose reader says what is wrong
+        return
     if text[:1] not in (b"{", b"[", b"<", b"") and not given.name.lower().endswith(_NAMES_OF_JSON):
         line = text.partition(b"\n")[0].strip()
         raise InputError(

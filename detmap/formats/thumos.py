@@ -6,21 +6,26 @@ A line of ``Diving_test.txt`` is ``video start end``, in seconds; segments of th
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from detmap.data.ids import coded
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
-from detmap.formats.registry import Format, Given
+from detmap.formats.file_names import category_names, check_scores, lost_facts, lost_ids, shapes_lost, write_folder
+from detmap.formats.registry import Format, Given, Writing
 from detmap.plugins import register
 from detmap.reading.lines import Lines, read_lines
-from detmap.reading.options import Reading, Role
-from detmap.reading.sources import members, name_of, read_bytes
+from detmap.reading.options import Path, Reading, Role
+from detmap.reading.sources import compressed, members, name_of, read_bytes
 from detmap.shapes.kinds import TEMPORAL, TEMPORAL_SPAN
+from detmap.system.whole_files import write
 
 _CLASSES = "detclasslist.txt"
 _FILE = re.compile(r"(?P<label>.+?)_(?P<subset>test|val)\.txt")
@@ -120,6 +125,107 @@ def _videos(lines: Lines, width: int, form: str) -> list[str]:
     return made
 
 
+def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write a file per class, the numbers of classes, and crowds of every class as ambiguous segments."""
+    names, numbers = category_names(table, table), _numbers(table)
+    for name in names:
+        if (
+            len(name.split()) != 1
+            or not name.isprintable()
+            or "/" in name
+            or name.startswith(".")
+            or name == _AMBIGUOUS
+        ):
+            raise InputError("cannot be the name of a file of a class", source=table.source, value=name)
+    videos, ends = _words(table), table.shape(TEMPORAL).arrays()["ends"].tolist()
+    images, codes = table.images.codes.tolist(), table.categories.codes.tolist()
+    lines = [f"{videos[image]} {begin!r} {end!r}\n" for image, (begin, end) in zip(images, ends, strict=True)]
+    ambiguous, whole = _ambiguous(table, lines)
+    texts: dict[str, list[str]] = {name: [] for name in names}
+    for row, line in enumerate(lines):
+        if not whole[row]:
+            texts[names[codes[row]]].append(line)
+    files = {f"{name}_test.txt": "".join(own) for name, own in texts.items()}
+    files |= {f"{_AMBIGUOUS}_test.txt": "".join(ambiguous)} if ambiguous else {}
+    files[_CLASSES] = "".join(f"{number} {name}\n" for number, name in zip(numbers, names, strict=True))
+    write_folder(path, {name: text.encode for name, text in files.items()})
+    used = np.bincount(table.images.codes, minlength=table.images.ids.size)
+    lost = lost_facts(table, table.shapes[TEMPORAL].areas())
+    return {
+        **lost,
+        "crowd": lost["crowd"] - int(whole.sum()),
+        "shapes": shapes_lost(table, (TEMPORAL,)),
+        "image_ids": lost_ids(table.images.ids, videos),
+        "empty_images": int(np.count_nonzero(used == 0)),
+        "category_ids": sum(one != other for one, other in zip(table.categories.ids.tolist(), numbers, strict=True)),
+    }
+
+
+def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write a line per detection; categories whose ids are no numbers have those of the ground truth's file."""
+    check_scores(table)
+    truth, ids = writing.ground_truth, table.categories.ids.tolist()
+    if table.categories.ids.dtype.kind == "i":
+        numbers = _numbers(table)
+    elif truth is None:
+        remedy = "give the ground truth (--ground-truth), whose classes are numbered"
+        raise InputError("has names for classes, and the format numbers", source=table.source, remedy=remedy)
+    else:
+        of = dict(zip(truth.categories.ids.tolist(), _numbers(truth), strict=True))
+        missing = next((one for one in ids if one not in of), None)
+        if missing is not None:
+            raise InputError("is no class of the ground truth", source=table.source, value=missing)
+        numbers = [of[one] for one in ids]
+    videos, ends = _words(table), table.shape(TEMPORAL).arrays()["ends"].tolist()
+    columns = table.images.codes.tolist(), ends, table.categories.codes.tolist(), table.scores.tolist()
+    text = "".join(
+        f"{videos[image]} {begin!r} {end!r} {numbers[code]} {score!r}\n"
+        for image, (begin, end), code, score in zip(*columns, strict=True)
+    )
+    name = os.fspath(path)
+    write(name, compressed(text.encode(), name))
+    return {
+        "shapes": shapes_lost(table, (TEMPORAL,)),
+        "image_ids": lost_ids(table.images.ids, videos),
+        "category_ids": sum(one != other for one, other in zip(ids, numbers, strict=True)),
+    }
+
+
+def _numbers(table: GroundTruth | Detections) -> list[int]:
+    """Return the number of each category: its id, or from 1 on if ids are no numbers."""
+    ids: list[Any] = table.categories.ids.tolist()
+    if table.categories.ids.dtype.kind != "i":
+        return list(range(1, len(ids) + 1))
+    wrong = next((one for one in ids if not 0 <= one < 10**9), None)
+    if wrong is not None:
+        raise InputError("cannot be the number of a class, of at most nine digits", source=table.source, value=wrong)
+    return ids
+
+
+def _words(table: GroundTruth | Detections) -> list[str]:
+    """Return the names of videos, which must be one word."""
+    names = list(map(str, table.images.ids.tolist()))
+    for name in names:
+        if len(name.split()) != 1 or name != name.strip() or not name.isprintable() or name.endswith(".mp4"):
+            raise InputError("cannot be the name of a video in these lines", source=table.source, value=name)
+    return names
+
+
+def _ambiguous(table: GroundTruth, lines: Sequence[str]) -> tuple[list[str], NDArray[np.bool_]]:
+    """Return the lines of segments that are crowds of every class, equally often, and a mask of these rows."""
+    whole = np.zeros(len(table), np.bool_)
+    alike: dict[str, list[int]] = {}
+    for row in np.flatnonzero(table.crowd).tolist():
+        alike.setdefault(lines[row], []).append(row)
+    ambiguous: list[str] = []
+    for line, rows in alike.items():
+        counts = np.bincount(table.categories.codes[rows], minlength=table.categories.ids.size)
+        if (counts == counts[0]).all():
+            whole[rows] = True
+            ambiguous += [line] * int(counts[0])
+    return ambiguous, whole
+
+
 def _sniff(given: Given) -> bool:
     """Recognise ground truth by file names, detections by lines with two times and a class number."""
     if given.role == "ground_truth":
@@ -128,7 +234,7 @@ def _sniff(given: Given) -> bool:
             len(words) == 3 and _are_numbers(words[1:]) for words in given.lines("", (_CLASSES,))
         )
     # files of VOC's results have such names
-    lines = [] if given.is_folder or "_det_" in given.name else given.lines("")
+    lines = [] if given.is_folder or given.is_archive or "_det_" in given.name else given.lines("")
     fits = [len(words) == 5 and words[3].isdigit() and _are_numbers([*words[1:3], words[4]]) for words in lines]
     return 2 * sum(fits) > len(fits) and not any(_are_numbers(words[:1]) for words in lines)
 
@@ -140,7 +246,7 @@ def _are_numbers(words: list[bytes]) -> bool:
 
 
 def _tell(given: Given) -> Role:
-    return "ground_truth" if given.is_folder else "detections"
+    return "ground_truth" if given.is_folder or given.is_archive else "detections"
 
 
 FORMAT = register(
@@ -152,6 +258,8 @@ FORMAT = register(
         tell=_tell,
         read_ground_truth=read_ground_truth,
         read_detections=read_detections,
+        write_ground_truth=write_ground_truth,
+        write_detections=write_detections,
         holds=(TEMPORAL, TEMPORAL_SPAN),
         protocol="thumos14",
         words=("THUMOS14's folder of CLASS_test.txt", "THUMOS14's text of detections"),

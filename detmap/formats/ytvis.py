@@ -7,7 +7,7 @@ are ``[{"video_id", "category_id", "score", "segmentations": [...]}]``. A video 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
@@ -18,18 +18,20 @@ from numpy.typing import NDArray
 from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
-from detmap.formats.registry import Format, Given, packed
+from detmap.formats.file_names import check_scores, images_as_given, lost_names, shapes_lost, write_json
+from detmap.formats.registry import Format, Given, Writing, packed
 from detmap.kernels import _ahead, readonly
 from detmap.kernels.values import list_elements
 from detmap.plugins import register
 from detmap.reading.opening import File
-from detmap.reading.options import Reading, Role
+from detmap.reading.options import Path, Reading, Role
 from detmap.reading.scanner import TrackColumns, scan_tracks
 from detmap.reading.sources import Opened
 from detmap.reading.typed_json import decoded
 from detmap.shapes import Place, Reader, find
 from detmap.shapes.kinds import MASKS, TRACKS
 from detmap.shapes.reading import powers
+from detmap.shapes.tracks import Tracks
 from detmap.system import parallel
 
 #: Number of bytes of segmentations read at a time, chosen to fit into the processor's cache.
@@ -258,6 +260,88 @@ def _elements(
             return spans[:count].copy() if count >= 0 else None
 
 
+def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write annotations; masks are written as compressed codes."""
+    column, videos, categories = _written(table)
+    codes, areas = _segmentations(column), table.areas.tolist()
+    lengths = np.zeros(len(videos), np.int64)
+    np.maximum.at(lengths, table.images.codes, column.lengths)
+    sizes = np.zeros((len(videos), 2), np.int64) if table.images.sizes is None else table.images.sizes
+    document = {
+        "videos": [
+            {
+                "id": videos[code],
+                "height": int(sizes[code, 0]),
+                "width": int(sizes[code, 1]),
+                "length": int(lengths[code]),
+                "file_names": [],
+            }
+            for code in images_as_given(table)
+        ],
+        "categories": [{"id": one, "name": name} for one, name in zip(categories, table.category_names, strict=True)],
+        "annotations": [
+            {
+                "id": row + 1,
+                "video_id": videos[video],
+                "category_id": categories[category],
+                "iscrowd": int(crowd),
+                "segmentations": codes[row],
+                # The reader takes the mean of those that are given.
+                "areas": [areas[row], *[None] * max(len(codes[row]) - 1, 0)],
+            }
+            for row, (video, category, crowd) in enumerate(
+                zip(table.images.codes.tolist(), table.categories.codes.tolist(), table.crowd.tolist(), strict=True)
+            )
+        ],
+    }
+    write_json(path, document, table.source)
+    return {
+        "difficult": int(table.difficult.sum()),
+        "image_names": lost_names(table),
+        "shapes": shapes_lost(table, (TRACKS,)),
+    }
+
+
+def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write results."""
+    check_scores(table)
+    column, videos, categories = _written(table)
+    columns = table.images.codes.tolist(), table.categories.codes.tolist(), table.scores.tolist()
+    records = [
+        {"video_id": videos[video], "category_id": categories[category], "score": score, "segmentations": codes}
+        for video, category, score, codes in zip(*columns, _segmentations(column), strict=True)
+    ]
+    write_json(path, records, table.source)
+    areas = column.areas() if table.areas is None else table.areas
+    differing = ~np.isnan(areas) & (areas != column.areas())
+    return {"areas": int(np.count_nonzero(differing)), "shapes": shapes_lost(table, (TRACKS,))}
+
+
+def _written(table: GroundTruth | Detections) -> tuple[Tracks, list[int], list[int]]:
+    """Return the tracks, and the ids of videos and categories, which the format has as integers."""
+    for what, ids in (("video", table.images.ids), ("category", table.categories.ids)):
+        if ids.size and ids.dtype.kind != "i":
+            problem = f"must be an integer, as YouTube-VIS has ids of a {what}"
+            raise InputError(problem, source=table.source, field=f"{what}_id", value=ids[0].item())
+    column = table.shape(TRACKS)
+    assert isinstance(column, Tracks)
+    return column, table.images.ids.tolist(), table.categories.ids.tolist()
+
+
+def _segmentations(column: Tracks) -> list[list[Any]]:
+    """Return a code or None for each frame of each track."""
+    held = column.arrays()
+    counts = held["counts"]
+    before = np.cumsum(counts) - counts
+    masks = np.arange(int(counts.sum())) + np.repeat(column.spans[:, 0] - before, counts)
+    codes = column.masks.take(masks).masks().to_rle()
+    out: list[list[Any]] = [[None] * length for length in column.lengths.tolist()]
+    track = np.repeat(np.arange(len(column)), counts)
+    for row, frame, code in zip(track.tolist(), held["frames"].tolist(), codes, strict=True):
+        out[row][frame] = code
+    return out
+
+
 def _sniff(given: Given) -> bool:
     """Recognise lists of videos, or of segmentations; files of frames, whose records have an image_id, are COCO's."""
     if given.is_folder or b'"image_id"' in given.head:
@@ -280,6 +364,8 @@ FORMAT = register(
         tell=_tell,
         read_ground_truth=read_ground_truth,
         read_detections=read_detections,
+        write_ground_truth=write_ground_truth,
+        write_detections=write_detections,
         holds=(TRACKS,),
         protocol="ytvis",
         words=("YouTube-VIS' JSON", "YouTube-VIS' JSON of results"),

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.detection.matching_rules import BY_FILE, HITS_FIRST
 from detmap.detection.metric_names import OF_CLASS, OF_IMAGES, Row, metric_table
 from detmap.detection.precisions import mean_under
-from detmap.detection.protocols import BY_FILE, Protocol
+from detmap.detection.protocols import Protocol
 from detmap.detection.tally import Tally
 from detmap.detection.true_positives import class_errors, detection_score, mean_errors, names_of
 from detmap.errors import OptionError, one_of, shorten
@@ -474,6 +475,9 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
     if protocol.ties not in BY_FILE:
         # Detections of equal score on one image keep their order: copies of such a run follow each other as a whole.
         starts_run[1:] = (category[1:] != category[:-1]) | (image[1:] != image[:-1]) | (score[1:] != score[:-1])
+    if protocol.ties == HITS_FIRST:  # and so do those that are hits equally often
+        times = tally.times_hit()[kept]
+        starts_run[1:] |= times[1:] != times[:-1]
     run = np.cumsum(starts_run) - 1
     in_special = np.bincount(run[special], minlength=int(starts_run.sum())).astype(np.bool_)[run]
     rows = np.flatnonzero(in_special)

@@ -49,35 +49,17 @@ def test_activitynet(seed, whole, tmp_path):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", ["thumos14", "thumos14-11"])
-def test_thumos(seed, name, tmp_path):
-    rng = np.random.default_rng(seed)
-    objects, ambiguous, found = [], [], []
-    scores = iter(rng.permutation(10_000) / 1e4)
-    for video in (f"video_test_{n:07d}" for n in range(8)):
-        for label in (7, 26, 0):
-            for _ in range(rng.integers(0, 4)):
-                start, length = rng.integers(0, 60), rng.integers(2, 12)
-                (objects if label else ambiguous).append((video, float(start), float(start + length), label))
-                for _ in range(rng.integers(0, 3)):
-                    ends = start + rng.integers(-1, 2), start + length + rng.integers(-1, 2)
-                    found.append((video, *map(float, ends), int(label or 7), float(next(scores))))
-    found.append(("video_test_0000099", 1.0, 5.0, 7, float(next(scores))))
+@pytest.mark.parametrize("decimals", [4, 1])
+def test_thumos(seed, name, decimals, tmp_path):
+    """AP of every class at every threshold to the last bit, without equal scores and with many."""
+    objects, ambiguous, found = temporal_scenes.thumos(seed, decimals)
     assert {one[3] for one in objects} == {7, 26}
-    write_thumos(tmp_path, objects, ambiguous, found)
+    temporal_scenes.write_thumos(tmp_path, objects, ambiguous, found)
     result = detmap.evaluate(tmp_path / "annotation", tmp_path / "found.txt", name)
     thresholds = [tenths / 10 for tenths in range(1, 8)]
     table = [naive_temporal.thumos(objects, ambiguous, found, (7, 26), one, name != "thumos14") for one in thresholds]
     assert [key for key, _ in result.categories] == [7, 26]
     assert same_bits(list(of_classes(result).values()), np.array(table).T)
-
-
-def write_thumos(folder, objects, ambiguous, found):
-    (folder / "annotation").mkdir()
-    for name, label in (("Ambiguous", 0), ("BaseballPitch", 7), ("Diving", 26)):
-        lines = "".join(f"{one[0]}  {one[1]} {one[2]}\n" for one in (*objects, *ambiguous) if one[3] == label)
-        (folder / "annotation" / f"{name}_test.txt").write_text(lines)
-    (folder / "annotation" / "detclasslist.txt").write_text("7 BaseballPitch\n26 Diving\n")
-    (folder / "found.txt").write_text("".join(" ".join(map(str, one)) + "\n" for one in found))
 
 
 @pytest.mark.real_data
@@ -197,7 +179,7 @@ def test_bad_json(truth, found, expected, tmp_path):
 )
 def test_bad_lines(line, expected, tmp_path):
     objects = [("v", 0.0, 1.0, 7), ("v", 0.0, 1.0, 26)]
-    write_thumos(tmp_path, objects, [], [("v", 0.0, 1.0, 7, 0.5)] * 2)  # most lines are right
+    temporal_scenes.write_thumos(tmp_path, objects, [], [("v", 0.0, 1.0, 7, 0.5)] * 2)  # most lines are right
     with (tmp_path / "found.txt").open("a") as file:
         file.write(f"{line}\n")
     with pytest.raises(detmap.InputError, match=expected):

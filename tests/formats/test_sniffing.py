@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import tarfile
+from pathlib import Path
 
 import pytest
+from support import assert_same_result
 
 import detmap
+from detmap import batch
 from detmap.errors import InputError
+from detmap.formats import registry
 from detmap.formats.coco.inspection import kinds_in
 from detmap.formats.coco.salvage import salvage
 from detmap.formats.inputs import Input
+from detmap.reading.opening import Held
 
 RECORD = '{"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}'
 
@@ -115,3 +122,53 @@ def test_judgements_of_several_splits_are_not_chosen_among(tmp_path):
         evaluate_run(tmp_path, run)
     (tmp_path / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq\td\t1\n")
     assert evaluate_run(tmp_path, run)["mAP"] == 1
+
+
+#: A file of detections of every format that archives hold, and of ground truth for it.
+ARCHIVED = {
+    "kitti": ("img.txt", "Car 0 0 0 1 2 30 40 1 1 1 0 0 0 0 0.5\n", "img.txt", "Car 0 0 0 1 2 30 40 1 1 1 0 0 0 0\n"),
+    "text": ("img.txt", "cat 0.5 1 2 30 40\n", "img.txt", "cat 1 2 30 40\n"),
+    "dota": ("Task1_cat.txt", "img 0.5 1 2 30 2 30 40 1 40\n", "img.txt", "1 2 30 2 30 40 1 40 cat 0\n"),
+    "voc": ("comp4_det_test_cat.txt", "img 0.5 1 2 30 40\n", "img.xml", "<annotation><object/></annotation>"),
+    "yolo": ("img.txt", "0 0.5 0.5 0.25 0.25 0.5\n", "", ""),
+    "thumos14": ("", "", "Diving_test.txt", "video 1 2\n"),
+}
+
+
+@pytest.mark.parametrize("name", ARCHIVED)
+@pytest.mark.parametrize("ending", ["tar", "tar.gz"])
+def test_an_archive_is_recognised_by_the_files_in_it(name, ending, tmp_path):
+    """As a path and as a stream, with files in a folder beside others."""
+    for file, content, role in zip(
+        ARCHIVED[name][::2], ARCHIVED[name][1::2], ("detections", "ground_truth"), strict=True
+    ):
+        if not file:
+            continue
+        whole = io.BytesIO()
+        with tarfile.open(fileobj=whole, mode="w") as archive:
+            for inside, text in (("folder/readme", "\x00\x01"), (f"folder/{file}", content)):
+                member = tarfile.TarInfo(inside)
+                member.size = len(text)
+                archive.addfile(member, io.BytesIO(text.encode()))
+        data = whole.getvalue()
+        pack = {"tar": bytes, "tar.gz": gzip.compress}[ending]
+        path = tmp_path / f"{role}.{ending}"
+        path.write_bytes(pack(data))
+        found = registry.recognise(path, role)
+        assert found is not None
+        assert found.name == name
+        assert registry.recognise(Held.of(data, "standard input"), role).name == name
+        (tmp_path / f"{role}-cut.{ending}").write_bytes(pack(data[:1200]))
+        with pytest.raises(InputError):  # and nothing else
+            detmap.read(tmp_path / f"{role}-cut.{ending}", role, image_sizes="64x48")
+
+
+def test_archives_of_kitti_are_shards(tmp_path):
+    fixtures = Path(__file__).parents[2] / "fixtures" / "kitti"
+    files = sorted((fixtures / "results" / "data").iterdir())
+    for n in range(2):
+        with tarfile.open(tmp_path / f"part-{n}.tar", "w") as archive:
+            for file in files[n::2]:
+                archive.add(file, file.name)
+    made = batch.evaluate_shards(fixtures / "label_2", [tmp_path / "part-*.tar"], "kitti")
+    assert_same_result(made, detmap.evaluate(fixtures / "label_2", fixtures / "results", "kitti"))

@@ -21,7 +21,7 @@ from detmap.data.mismatches import classes_without_results
 from detmap.data.tables import Detections, GroundTruth, MissingClasses
 from detmap.errors import InputError, check_allowed
 from detmap.formats.file_names import ENDINGS, matched
-from detmap.formats.registry import Format, Given
+from detmap.formats.registry import ARCHIVES, Format, Given
 from detmap.plugins import later, register
 from detmap.reading.options import Reading
 from detmap.reading.sources import Source, members, name_of, read_bytes
@@ -483,7 +483,6 @@ def _bad_line(lines: list[list[bytes]], source: str, finite: bool) -> InputError
     return InputError("is not a text file", source=source)
 
 
-_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst")
 _IN_FOLDER = {
     "ground_truth": re.compile(r".*\.xml", re.IGNORECASE),
     "detections": re.compile(r"comp.*_det_.*\.txt", re.IGNORECASE),
@@ -491,11 +490,11 @@ _IN_FOLDER = {
 
 
 def _sniff(given: Given) -> bool:
-    if given.is_folder:
-        return any(map(_IN_FOLDER[given.role].fullmatch, given.names))
-    if not given.name:  # a stream has no name
-        return given.head[257:262] == b"ustar"
-    return given.name.endswith(_ARCHIVES) or class_of(given.name) is not None
+    if given.is_folder or given.is_archive:
+        named = any(map(_IN_FOLDER[given.role].fullmatch, given.names))
+        # An archive may begin with its images.
+        return named or (given.is_archive and not any(name.lower().endswith(".txt") for name in given.names))
+    return class_of(given.name) is not None
 
 
 def _read_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
@@ -512,7 +511,7 @@ FORMAT = register(
     Format(
         name="voc",
         takes=("image_set", "missing_classes"),
-        suffixes=_ARCHIVES,
+        suffixes=ARCHIVES,
         sniff=_sniff,
         read_ground_truth=lambda source, reading: read_voc(
             source, reading.image_set, invalid_boxes=reading.invalid_boxes

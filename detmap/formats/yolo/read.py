@@ -460,7 +460,7 @@ def _sniff(given: Given) -> bool:
     shares.
     """
     truth = given.role == "ground_truth"
-    if not given.is_folder:
+    if not given.is_folder and (truth or not given.is_archive):
         listed = given.name.lower().endswith(".txt") and folders.lists_images(given.head)
         return truth and (folders.is_settings(given.name) or listed)
     names = set(given.names)

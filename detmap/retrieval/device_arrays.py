@@ -50,7 +50,7 @@ def _namespace(values: Any) -> Any:
     if hasattr(values, "__array_namespace__"):
         return values.__array_namespace__()
     torch = sys.modules.get("torch")
-    return torch if torch is not None and isinstance(values, torch.Tensor) else None
+    return torch if isinstance(values, getattr(torch, "Tensor", ())) else None
 
 
 def _fetched(values: Any) -> NDArray[Any]:

@@ -83,7 +83,7 @@ class Evaluator:
     gallery_ids, gallery_cameras, junk_id
         The gallery: for distances, features and neighbours. See `evaluate_distances`.
     gallery : array_like of float, shape (g, d), optional
-        Its features, for `update` with ``features``.
+        Its features, for `update` with ``features``; both on one device, see `evaluate_features`.
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         How features are compared.
     duplicates : {"error", "first"}

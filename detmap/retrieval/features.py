@@ -64,7 +64,10 @@ def evaluate_features(
     Parameters
     ----------
     query, gallery : array_like of float, shapes (q, d), (g, d)
-        Features of any float type (float16 is multiplied in single precision); may be a `numpy.memmap`.
+        Features of any float type (float16 and bfloat16 are multiplied in single precision); may be a `numpy.memmap`.
+        Floats of PyTorch, or of a library with the array API, on another device are multiplied and ranked there, both
+        sides on one. Their distances may differ in the last bits from those of the processor; whole numbers are exact
+        while their products are, unless the library is set to multiply in lower precision (TF32).
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         ``euclidean`` ranks by the squared distance, as ``sqeuclidean`` does; ``dot`` ranks larger products first.
     query_ids, gallery_ids, query_cameras, gallery_cameras, metrics, convention, junk_id, ignore, self_match, seed
@@ -79,7 +82,7 @@ def evaluate_features(
     Raises
     ------
     InputError
-        For NaN or infinite features, other shapes, or no query with a match.
+        For NaN or infinite features, other shapes, sides on two devices, or no query with a match.
     """
     check_choice("metric", metric, get_args(DistanceMetric))
     pair = array_table(query, "query"), array_table(gallery, "gallery")

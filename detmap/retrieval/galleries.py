@@ -453,6 +453,7 @@ def evaluate_distances(
     ----------
     distances : array_like of float, shape (q, g)
         Smaller is better; element (i, j) is from query *i* to item *j*. May be a `numpy.memmap`, of any float type.
+        Floats of PyTorch, or of a library with the array API, on another device are ranked there, with the same bits.
     query_ids, gallery_ids : array_like of int or str, shapes (q,), (g,)
         Identities: an item is relevant to the queries of its identity.
     query_cameras, gallery_cameras : array_like of int or str, shapes (q,), (g,), optional

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import types
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -18,6 +20,13 @@ from detmap.errors import InputError
 from detmap.retrieval import Evaluator, device_arrays, evaluate_distances, evaluate_features, features
 
 
+def torch():
+    """Import PyTorch, or skip: without it `import torch` finds the folder tests/torch."""
+    if getattr(find_spec("torch"), "origin", None) is None:
+        pytest.skip("could not import 'torch'")
+    return import_module("torch")
+
+
 class Elsewhere:
     """A namespace of arrays: `put` makes one, and `taken` lets detmap take the memory of its arrays for a device's."""
 
@@ -25,7 +34,7 @@ class Elsewhere:
         self.name = name
         if name == "numpy" and np.lib.NumpyVersion(np.__version__) < "2.1.0":
             pytest.skip("this numpy is no namespace of the array API")
-        self.module = np if name == "numpy" else pytest.importorskip("torch" if name == "cuda" else name)
+        self.module = np if name == "numpy" else torch() if name != "array_api_strict" else pytest.importorskip(name)
         if name == "cuda" and not self.module.cuda.is_available():
             pytest.skip("PyTorch finds no GPU")
         # The standard has no float16.
@@ -224,9 +233,12 @@ def test_two_devices_are_refused():
 @pytest.mark.parametrize("name", ["torch", "cuda"])
 @pytest.mark.parametrize("kind", ["bfloat16", "float16"])
 def test_low_precision_is_widened_and_gradients_are_left_aside(name, kind):
-    place, torch = Elsewhere(name), pytest.importorskip("torch")
+    place = Elsewhere(name)
     pair, who = scene(8, 6, 40, 4)
-    low = [torch.asarray(side, dtype=getattr(torch, kind)).to(place.put(0).device).requires_grad_() for side in pair]
+    low = [
+        place.module.asarray(side, dtype=getattr(place.module, kind)).to(place.put(0).device).requires_grad_()
+        for side in pair
+    ]
     wanted = evaluate_features(*(side.astype(np.float32) for side in pair), *who)
     with place.taken():
         assert_equal(evaluate_features(*low, *who), wanted)
@@ -241,9 +253,9 @@ def test_what_is_no_float_is_taken_to_the_host(elsewhere):
 
 
 def test_tensors_that_are_no_dense_matrix_are_refused():
-    place, torch = Elsewhere("torch"), pytest.importorskip("torch")
-    sparse = torch.eye(3).to_sparse()
+    place = Elsewhere("torch")
+    xp = place.module
     with place.taken():
-        for tensor in (sparse, torch.ones(3, 3, device="meta")):
+        for tensor in (xp.eye(3).to_sparse(), xp.ones(3, 3, device="meta")):
             with pytest.raises(InputError, match="query: is no array"):
-                evaluate_features(tensor, torch.eye(3), [0, 1, 2], [0, 1, 2])
+                evaluate_features(tensor, xp.eye(3), [0, 1, 2], [0, 1, 2])

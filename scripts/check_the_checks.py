@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -144,8 +145,9 @@ def scenes(seeds, folder, jobs):
     """Return the tally of the scenes, by defect and severity."""
     tally = Tally()
     kinds = (*planting.KINDS, *planting.SHAPED_KINDS)
-    with ProcessPoolExecutor(jobs) as pool:
-        for one in pool.map(_scene, *zip(*((seed, kind, folder) for seed in seeds for kind in kinds), strict=True)):
+    columns = list(zip(*((seed, kind, folder) for seed in seeds for kind in kinds), strict=True))
+    with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
+        for one in (map if pool is None else pool.map)(_scene, *columns):
             print("\n".join(one.misses), flush=True)
             tally.merge(one)
     return tally

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from detmap.checks import categories, leakage, limits, parts, scores, sizes, uneven
-from detmap.checks.rates import Division, Order, Part
+from detmap.checks.rates import Division, Grouping, Order, Part
 
 
 def side(boxes=None, image=None, image_sizes=None, count=1000):
@@ -277,6 +277,11 @@ def test_either_side_of_a_category_that_is_rarely_found(count, said):
     assert codes(categories._missed(FACTS, of_objects(FOUR, hit=np.arange(800) >= count))) == said
 
 
+def test_either_side_of_what_is_far_above_other_categories():
+    assert categories._beyond(375, 1000, 0.125, 5)
+    assert not categories._beyond(374, 1000, 0.125, 5)
+
+
 def of_confident(label, alone, rank=None, **columns):
     """The evidence of confident detections on an image each, by category and descending score."""
     label = np.asarray(label)
@@ -338,20 +343,23 @@ def test_either_side_of_detections_that_are_not_suppressed(twins, said):
     assert codes(categories._unsuppressed(FACTS, made)) == said
 
 
-def mixed(wrong, lower=0, to=lambda label: (label + 1) % 4):
-    """Of four categories with 1,000 objects, so many are taken for the next one by the better half of the detections."""
-    label = np.repeat(np.arange(4), 1000)
-    place = np.tile(np.arange(1000), 4)
-    flags = (place < np.array(wrong)[label]) | ((place >= 500) & (place < 500 + lower))
-    other = np.where(flags, to(label), label)
-    rank = place / 1000
-    made = of_objects(label, taken_for=(other, np.arange(4000)), sure_rank=rank, sure=np.arange(4000))
+def mixed(wrong, lower=0, each=1000):
+    """Of four categories with as many objects, so many are taken for the next one by the better half of the detections."""
+    label = np.repeat(np.arange(4), each)
+    place = np.tile(np.arange(each), 4)
+    flags = (place < np.array(wrong)[label]) | ((place >= each // 2) & (place < each // 2 + lower))
+    other = np.where(flags, (label + 1) % 4, label)
+    made = of_objects(
+        label, taken_for=(other, np.arange(label.size)), sure_rank=place / each, sure=np.arange(label.size)
+    )
     return codes(categories._mixed(FACTS, made))
 
 
 def test_either_side_of_labels_that_are_wrong_or_mixed():
     assert mixed([35] * 4) == ["wrong_labels"]  # seven of a hundred
     assert mixed([30] * 4) == []  # six, where five are usual: so many of 2,000 are by chance
+    assert mixed([305] * 4, each=10_000) == ["wrong_labels"]  # six of a hundred, where chance is no matter
+    assert mixed([295] * 4, each=10_000) == []
     assert mixed([36] * 4, lower=70) == ["wrong_labels"]
     assert mixed([36] * 4, lower=74) == []  # lower scores are wrong more than twice as often
     assert mixed([50, 0, 0, 0]) == ["labels_mixed"]
@@ -393,11 +401,11 @@ def test_either_side_of_scores_that_do_not_overlap():
 
 def test_either_side_of_the_variance_between_images():
     rng = np.random.default_rng(0)
-    for images, spread, said in ((40, 0.1, True), (39, 0.1, False), (400, 0.94, True), (400, 1.06, False)):
+    for images, spread, said in ((40, 0.1, True), (39, 0.1, False), (4000, 0.98, True), (4000, 1.02, False)):
         image = np.repeat(np.arange(images), 20)
         rank = rng.normal(0, 1, images)[image] + spread * rng.normal(0, 1, image.size)
         rank -= rank.mean()
-        evidence = SimpleNamespace(images=images, truth=side())
+        evidence = SimpleNamespace(images=images, truth=side(count=images))
         made = list(uneven._between(evidence, rank, image, rank))
         share = 1 - ((rank - (np.bincount(image, rank) / 20)[image]) ** 2).sum() / (image.size - images) / rank.var()
         assert bool(share >= 0.5) is (spread < 1)
@@ -487,6 +495,28 @@ def part_of(values, inside):
     evidence = SimpleNamespace(division=Division(place, [Order("ids", place)], []), frames=1.0)
     one = uneven.Statistic("", "", place, value, np.ones(400, int))
     return [int(part.units.sum()) for part, high in uneven._part(evidence, one, 1) if not high]
+
+
+def folder_of(split, below, beyond, images=1000, part=100):
+    """Whether a folder has low values, of which so many are just below the quantile `split`, so many just beyond."""
+    place = np.arange(images)
+    value = (place + 0.5) / images
+    cut = round(split * images)
+    rest = images - 1 - np.arange(part - below - beyond)  # the highest
+    codes_of = np.full(images, -1)
+    codes_of[np.concatenate([np.arange(cut - below, cut), np.arange(cut, cut + beyond), rest])] = 0
+    division = Division(place, [], [Grouping("{}", codes_of, ["one"])])
+    one = uneven.Statistic("", "", place, value, np.ones(images, int))
+    made = uneven._part(SimpleNamespace(division=division, frames=1.0), one, 1)
+    return [high for _, high in made] == [False]
+
+
+@pytest.mark.parametrize(("split", "least"), [(0.5, 85), (0.1, 50)])
+def test_either_side_of_a_part_of_the_lowest_values(split, least):
+    """85 of 100 images are in the lower half, or 50 in the lowest tenth, and none far below."""
+    assert folder_of(split, least, 0)
+    assert not folder_of(split, least - 1, 0)
+    assert not folder_of(split, least - 1, 10)
 
 
 def test_either_side_of_a_part_of_eight_images():

@@ -1,18 +1,25 @@
 """Plants defects in clean data, seed by seed, and prints recall and precision.
 
-Small data sets of ``tests/planting/`` are reported per code, larger scenes (crowded, sparse, one class) per defect and
-severity.
+Small data sets of ``tests/planting/`` are reported per code; larger scenes (crowded, sparse, one class, poses, masks) per
+defect and severity, and per code, severity and kind of scene.
 
-python scripts/check_the_checks.py [SEEDS [FIRST]]
+python scripts/check_the_checks.py [SEEDS [FIRST]] [--jobs N] [--write]
+
+``--write`` puts the table of scenes into docs/check.md.
 """
 
 from __future__ import annotations
 
+import argparse
 import copy
+import functools
 import json
+import re
 import sys
 import tempfile
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +30,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 import planting  # noqa: E402
 
 import detmap  # noqa: E402
-from detmap.results import to_text  # noqa: E402
+from detmap.results import to_markdown, to_text  # noqa: E402
 
 #: Shares of the images, of the objects of a class or of the detections that a defect of a scene concerns.
 SEVERITIES = (0.02, 0.1, 0.5, 1.0)
@@ -38,12 +45,50 @@ def codes_of(data, folder):
     return set(detmap.check(paths[0], found, train=paths[2] if data.train else None).codes)
 
 
+#: The table in docs/check.md, between two comments.
+_TABLE = re.compile(r"(?<=<!-- recall -->\n).*?(?=<!-- /recall -->)", re.DOTALL)
+
+
 class Tally:
     """How often each code was planted, found, and found wrongly; and what went wrong, each with its seed."""
 
     def __init__(self):
         self.planted, self.hit, self.wrong, self.right = Counter(), Counter(), Counter(), Counter()
         self.misses = []
+        #: How often each code was planted and found at a severity in a kind of scene.
+        self.cells: dict[tuple[str, float, str], list[int]] = {}
+
+    def add_cell(self, code, share, kind, named):
+        """Count a defect of a scene by code, severity and kind."""
+        cell = self.cells.setdefault((code, share, kind), [0, 0])
+        cell[0] += named
+        cell[1] += 1
+
+    def merge(self, other):
+        """Add the counts of another tally."""
+        for name in ("planted", "hit", "wrong", "right"):
+            getattr(self, name).update(getattr(other, name))
+        self.misses += other.misses
+        for key, (named, planted) in other.cells.items():
+            cell = self.cells.setdefault(key, [0, 0])
+            cell[0] += named
+            cell[1] += planted
+
+    def table(self, kinds):
+        """Return a row for each code: how many were found of those planted, by severity and kind of scene, and precision."""
+        codes = sorted({code for code, _, _ in self.cells} | {*self.right, *self.wrong})
+        rows = []
+        for code in codes:
+            row = {"code": f"`{code}`"}
+            for share in SEVERITIES:
+                cells = [self.cells.get((code, share, kind)) for kind in kinds]
+                row[f"{share:.0%}"] = ", ".join("–" if one is None else f"{one[0]}/{one[1]}" for one in cells)
+                if not any(cells):
+                    row[f"{share:.0%}"] = ""
+            right, wrong = self.right[code], self.wrong[code]
+            row["findings, right"] = f"{right} of {right + wrong}" if right + wrong else ""
+            rows.append(row)
+        return rows
 
     def add(self, where, wanted, also, found, key):
         """Count a data set with a defect of some codes, any of which names it; `key` is what recall is reported by."""
@@ -96,38 +141,66 @@ def small(seeds, folder):
     return tally
 
 
-def scenes(seeds, folder):
+def scenes(seeds, folder, jobs):
     """Return the tally of the scenes, by defect and severity."""
     tally = Tally()
-    for seed in seeds:
-        for kind in planting.KINDS:
-            clean = planting.scene(seed, kind)
-            usual = codes_of(clean.data(), folder)
-            tally.clean(f"seed {seed}, clean {kind}", usual)
-            for one in planting.SCENE_DEFECTS:
-                for share in SEVERITIES if clean.classes >= one.classes else ():
-                    if one.least <= share <= one.most:
-                        scene = copy.deepcopy(clean)
-                        one.plant(np.random.default_rng([seed, 1]), scene, share)
-                        found = codes_of(scene.data(), folder)
-                        where = f"seed {seed}, {kind}, {share:.0%}, {one.name}"
-                        tally.add(where, one.codes, one.also | usual, found, f"{share:4.0%} {one.name}")
+    kinds = (*planting.KINDS, *planting.SHAPED_KINDS)
+    columns = list(zip(*((seed, kind, folder) for seed in seeds for kind in kinds), strict=True))
+    with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
+        for one in (map if pool is None else pool.map)(_scene, *columns):
+            print("\n".join(one.misses), flush=True)
+            tally.merge(one)
+    return tally
+
+
+def _scene(seed, kind, folder):
+    """Return the tally of one kind of scene for one seed."""
+    tally = Tally()
+    shaped = kind in planting.SHAPED_KINDS
+    clean = planting.shaped(seed, kind) if shaped else planting.scene(seed, kind)
+    folder = Path(folder) / f"{kind} {seed}"
+    folder.mkdir()
+    usual = codes_of(clean.data(), folder)
+    tally.clean(f"seed {seed}, clean {kind}", usual)
+    of_shape = [one for of, one in planting.SHAPED_DEFECTS if of == kind]
+    for one in of_shape if shaped else planting.SCENE_DEFECTS:
+        for share in SEVERITIES if clean.classes >= one.classes else ():
+            if one.least <= share <= one.most:
+                scene = copy.deepcopy(clean)
+                one.plant(np.random.default_rng([seed, 1]), scene, share)
+                found = codes_of(scene.data(), folder)
+                where = f"seed {seed}, {kind}, {share:.0%}, {one.name}"
+                tally.add(where, one.codes, one.also | usual, found, f"{share:4.0%} {one.name}")
+                tally.add_cell(one.code, share, "shaped" if shaped else kind, bool(found & one.codes))
     return tally
 
 
 def main():
-    count, first = (int(word) for word in (*sys.argv[1:3], *("5", "0")[len(sys.argv) - 1 :]))
-    seeds = range(first, first + count)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("seeds", nargs="?", type=int, default=5)
+    parser.add_argument("first", nargs="?", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes for the scenes")
+    parser.add_argument("--write", action="store_true", help="put the table of scenes into docs/check.md")
+    options = parser.parse_args()
+    seeds = range(options.first, options.first + options.seeds)
     with tempfile.TemporaryDirectory() as folder:
-        for title, make in (("scenes", scenes), ("small data sets", small)):
+        for title, make in (("scenes", functools.partial(scenes, jobs=options.jobs)), ("small data sets", small)):
             tally = make(seeds, folder)
-            print("\n".join(tally.misses))
+            if make is small:
+                print("\n".join(tally.misses))
             hits, planted = sum(tally.hit.values()), sum(tally.planted.values())
             right, wrong = sum(tally.right.values()), sum(tally.wrong.values())
-            print(
-                f"\n{title}, {count} seeds: {hits} of {planted} defects named, {wrong} of {right + wrong} findings wrong\n"
+            said = (
+                f"{title}, {options.seeds} seeds: {hits:,} of {planted:,} defects named, {wrong} of {right + wrong:,} "
+                "findings wrong"
             )
-            print(to_text(tally.recall()), to_text(tally.precision()), sep="\n\n")
+            print(f"\n{said}\n")
+            print(to_text(tally.recall()), to_text(tally.precision()), sep="\n\n", flush=True)
+            if options.write and make is not small:
+                made = to_markdown(tally.table([*planting.KINDS, "shaped"]), markup=True)
+                page = ROOT / "docs" / "check.md"
+                text = f"{said[0].upper()}{said[1:]}.\n\n{made}\n".replace("\\", r"\\")
+                page.write_text(_TABLE.sub(text, page.read_text("utf-8")), "utf-8")
 
 
 if __name__ == "__main__":

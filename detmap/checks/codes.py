@@ -192,6 +192,14 @@ error bad_keypoints
     {many} with keypoints that cannot be read
     detmap refuses the file; other tools stop.
     Give x, y and visibility of each point, for all objects equally many.
+error keypoints_permuted
+    {many} with points in another order than those of the object that it finds
+    Each point is compared with another one, as a left with a right hand: its similarity is about 0.
+    Write the points in the order of the ground truth, and exchange left and right where the input was mirrored.
+error keypoints_misplaced
+    {many} that find an object by their boxes, with points elsewhere than those of the object
+    Similarity is about 0: detections become false, objects missed.
+    Scale and shift points as boxes are, to pixels of the whole image.
 error constant_scores
     All of {many} have one score
     There is no ranking: AP depends on the order in the file.
@@ -440,6 +448,10 @@ warning keypoint_counts
     {many} with another num_keypoints than it has labelled points
     Objects of 0 labelled points need not be found: some count that should not, or the other way round.
     Count the points whose third number is above 0.
+warning keypoint_visibility
+    {many} with a visibility that contradicts the places of points
+    Points that are nowhere count as labelled, or those that are there do not.
+    Write 0 with x = y = 0 for a point that is not labelled, and 1 or 2 for any other.
 warning keypoint_flags
     {many} with a visibility other than 0, 1 and 2
     Points count as labelled that are not, if a confidence was written there.
@@ -452,6 +464,10 @@ warning percentage_scores
     {many} with scores in percent
     AP is right; whatever has a threshold on scores, or measures calibration, is not.
     Divide by 100.
+warning coarse_scores
+    {many} with a score of few digits
+    Scores that are close become equal: their order depends on the file and on the tool, and AP with it.
+    Write scores with all their digits, and convert logits to float32 ahead of the sigmoid or softmax.
 warning quantised_scores
     {many} with the score of another detection of its category
     The order of equal scores depends on the file and on the tool, and AP with it.

@@ -217,6 +217,34 @@ def clean_name(name: str) -> str:
     return "/".join(parts)
 
 
+def _same_records(facts: Facts) -> NDArray[np.bool_]:
+    """Mask of the images with exactly the objects of an earlier image, shape (images,).
+
+    Fewer than `_SHARED` equal objects suffice if all detections are equal too, or if there are two and no more images have
+    them: objects at rest in a video are equal on many images in a row.
+    """
+    count = facts.truth.on.images.ids.size
+    out = np.zeros(count, np.bool_)
+    if not len(facts.truth):
+        return out
+    for fewest in (_SHARED, _SHARED - 1, 1):
+        marks = signatures(facts.truth, fewest)
+        if fewest == 1:
+            if facts.found is None or not len(facts.found):
+                break
+            scores = facts.detections.scores
+            found_on = signatures(facts.found, 1, (scores + 0.0).view(np.uint64), facts.found.image >= 0)
+            marks = np.where((marks > 0) & (found_on > 0), mix(marks ^ mix(found_on)), np.uint64(0))
+        order = np.argsort(marks, kind="stable")
+        order = order[marks[order] > 0]
+        same = marks[order[1:]] == marks[order[:-1]]
+        if fewest == _SHARED - 1:  # pairs alone, of images that do not follow one another
+            beside = np.concatenate([[False], same, [False]])
+            same = same & ~beside[:-2] & ~beside[2:] & (np.diff(order) > 1)
+        out[order[1:][same]] = True
+    return out
+
+
 def _twice(facts: Facts) -> Iterator[Finding]:
     """Yield findings of images with the same file name or the same objects."""
     images = facts.truth.on.images
@@ -226,14 +254,8 @@ def _twice(facts: Facts) -> Iterator[Finding]:
         for place, name in enumerate(map(clean_name, images.names)):
             if name and first.setdefault(name, place) != place:
                 again[place] = name
-    if len(facts.truth):
-        marks = signatures(facts.truth)
-        _, inverse = np.unique(marks, return_inverse=True)
-        order = np.argsort(inverse, kind="stable")
-        repeated = np.zeros(marks.size, np.bool_)
-        repeated[order[1:]] = inverse[order[1:]] == inverse[order[:-1]]
-        for place in np.flatnonzero(repeated & (marks > 0)).tolist():
-            again.setdefault(place, "")
+    for place in np.flatnonzero(_same_records(facts)).tolist():
+        again.setdefault(place, "")
     if again:
         shown = [images.ids[place].item() for place in sorted(again)]
         named = [name for _, name in sorted(again.items()) if name]

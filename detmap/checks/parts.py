@@ -41,6 +41,9 @@ ALONE = 0.25
 #: Minimum number of records of an image for these shares; with fewer they count as 0.
 RECORDS = 2
 
+#: Minimum share of a part's detections on no object that would lie on objects under another reading, to explain the part.
+EXPLAINED = 0.1
+
 
 class Units(NamedTuple):
     """The units of a response."""
@@ -308,7 +311,7 @@ def _explained(facts: Facts, part: Part, label: int | None) -> Finding | None:
     whole = facts.agreement
     some = Agreement(whole.truth, whole.found, part.images)
     for gain in (some.of_images, some.of_boxes):
-        if gain is None or gain.role != "detections":
+        if gain is None or gain.role != "detections" or gain.gained.size < EXPLAINED * some.astray.size:
             continue
         rows = np.sort(gain.gained)
         more = f"{part.says}" + (f"; {gain.more}" if gain.more else "")

@@ -12,7 +12,7 @@ from detmap.checks.boxes import marks
 from detmap.checks.context import Facts
 from detmap.checks.findings import Finding, found
 from detmap.checks.inputs import Side
-from detmap.checks.rates import tail
+from detmap.checks.rates import CHANCE, tail
 
 #: Number of lowest scores that are tested for a cut-off.
 _LOWEST = 60
@@ -28,6 +28,11 @@ _BESIDE, _THINNER, _EXPECTED = 50, 0.3, 14.0
 
 #: Maximum share of detections with the score of another detection of their category.
 _TIED = 0.1
+
+#: Minimum number of distinct scores of few digits, and minimum share of the detections with such scores. Among random
+#: scores of 2 to 4 decimal digits 3 to 15 values between 0 and 1 are exact in half precision; of float32 scores one in
+#: 8,192 is.
+COARSE, COARSE_SHARE = 20, 0.01
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -55,6 +60,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         for one in _piled(side, scores):
             facts.causes.add(("detections", one.code))
             yield one
+    yield from _coarse(side, scores, tied is None)
     if low >= 0 and not facts.causes:
         yield from _cut(facts, scores)
     between = None if scales else gap(scores)
@@ -116,6 +122,45 @@ def _tied(codes: NDArray[Any], scores: NDArray[np.float64], most: float) -> NDAr
     out = np.zeros(mixed.size, np.bool_)
     out[order] = _with_a_twin(mixed[order])
     return out
+
+
+def _coarse(side: Side, scores: NDArray[np.float64], untied: bool) -> Iterator[Finding]:
+    """Yield a finding of scores of half precision, or else, if scores are not tied anyway, of two decimal digits."""
+    for says, few in (
+        ("as half precision (float16) has", halves),
+        ("two after the point, where others have more", hundredths),
+    ):
+        some = few(scores) if untied or few is halves else None
+        if some is not None:
+            yield found("coarse_scores", int(some.sum()), "detection", more=says, **side.records(some))
+            return
+
+
+def halves(scores: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+    """Mask of the scores that are exact in half precision and no integers; None if there are few or chance explains them."""
+    with np.errstate(over="ignore"):
+        exact = (scores.astype(np.float16) == scores) & (scores != np.floor(scores))
+    return _enough(scores, exact, 0.0)
+
+
+def hundredths(scores: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+    """Mask of the scores between 0 and 1 of two decimal digits; None if there are few or chance explains them.
+
+    Of scores of three or four digits one in ten or in a hundred ends in zeros.
+    """
+    inner = (scores > 0) & (scores < 1)
+    by_digits = [
+        inner & (np.abs(scores * ten - np.round(scores * ten)) < 1e-9 * ten) for ten in (100.0, 1000.0, 10_000.0)
+    ]
+    two, three, four = map(np.count_nonzero, by_digits)
+    return _enough(scores, by_digits[0], (three - two) / 9 + (four - three) / 90)
+
+
+def _enough(scores: NDArray[np.float64], some: NDArray[np.bool_], by_chance: float) -> NDArray[np.bool_] | None:
+    count = int(np.count_nonzero(some))
+    if count < max(COARSE, COARSE_SHARE * scores.size) or tail(count, 2 * by_chance + 1) >= CHANCE:
+        return None
+    return some if np.unique(scores[some]).size >= COARSE else None
 
 
 def _piled(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:

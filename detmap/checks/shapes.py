@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from detmap.checks.agreement import overlaps
 from detmap.checks.boxes import _CAUSES
+from detmap.checks.changes import Array
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.findings import Finding, found, names
 from detmap.checks.inputs import Side, as_sizes
+from detmap.checks.rates import CHANCE, FEWEST, tail
 from detmap.data.tables import GroundTruth
 from detmap.shapes import Kind
 
@@ -24,6 +27,9 @@ _NEAR, _PIXELS = 0.25, 4.0
 
 #: Maximum distance of a detection's point outside of the image, as a share of the image's side.
 _BEYOND = 0.5
+
+#: Minimum shift of a mask against its box, in pixels: a mask of whole pixels ends up to one pixel before or behind its box.
+SHIFT = 2.0
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -76,9 +82,32 @@ def _masks(facts: Facts, side: Side, kind: Kind, masks: Any) -> Iterator[Finding
         ~empty & (overlaps(side.boxes, bounds) < 0.5) & ((apart > 2).any(axis=1) | (bounds[:, 2:] > grown).any(axis=1))
     )
     off |= ~empty & (overlaps(side.boxes, bounds) < 0.25) & (areas > 64)
-    off &= (side.boxes[:, 2:] > 0).all(axis=1)
+    moved, more = shifted(side.boxes, bounds, ~empty)
+    off = (off | moved) & (side.boxes[:, 2:] > 0).all(axis=1)
     if off.any():
-        yield found("masks_off_boxes", int(off.sum()), side.unit, **side.records(off))
+        yield found("masks_off_boxes", int(off.sum()), side.unit, more=more, **side.records(off))
+
+
+def shifted(boxes: Array, bounds: Array, known: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], str]:
+    """Mask of the masks that are shifted against their boxes, most of them in one direction, and the shift in words.
+
+    Masks that a model draws within its boxes end earlier on one side or on both, and lie beyond none.
+    """
+    near, far = bounds[:, :2] - boxes[:, :2], (bounds - boxes)[:, :2] + (bounds - boxes)[:, 2:]
+    middle = (near + far) / 2
+    sure = (near * far > 0) & (np.abs(near - far) <= 0.5 * np.abs(middle)) & (np.abs(middle) >= SHIFT) & known[:, None]
+    out = np.zeros(len(boxes), np.bool_)
+    said = [0.0, 0.0]
+    for axis in (0, 1):
+        right, left = sure[:, axis] & (middle[:, axis] > 0), sure[:, axis] & (middle[:, axis] < 0)
+        most, rest = (right, left) if np.count_nonzero(right) >= np.count_nonzero(left) else (left, right)
+        count = np.count_nonzero(most)
+        if count >= FEWEST and tail(count, 1.5 * np.count_nonzero(rest) + 1) < CHANCE:
+            out |= most
+            said[axis] = float(np.median(middle[most, axis]))
+    count = np.count_nonzero(out)
+    words = f"{count:,} of them shifted by {said[0]:+.1f} and {said[1]:+.1f} pixels (x, y), in the median"
+    return out, words if count else ""
 
 
 def _polygons(facts: Facts) -> Iterator[Finding]:

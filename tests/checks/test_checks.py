@@ -99,6 +99,7 @@ def test_the_script_measures_recall_and_precision(monkeypatch, capsys):
         planting, "SCENE_DEFECTS", [one for one in planting.SCENE_DEFECTS if one.name == "shard_mirrored"]
     )
     monkeypatch.setattr(planting, "KINDS", ["one class"])
+    monkeypatch.setattr(planting, "SHAPED_KINDS", [])
     monkeypatch.setattr(planting, "clean", clean)
     monkeypatch.setattr(sys, "argv", ["check_the_checks.py", "1", "3"])
     check_the_checks.main()

@@ -26,3 +26,7 @@ from planting.registry import make as make
 from planting.scene_defects import SCENE_DEFECTS as SCENE_DEFECTS
 from planting.scenes import KINDS as KINDS
 from planting.scenes import scene as scene
+from planting.shaped import EXCHANGED as EXCHANGED
+from planting.shaped import SHAPED_DEFECTS as SHAPED_DEFECTS
+from planting.shaped import SHAPED_KINDS as SHAPED_KINDS
+from planting.shaped import shaped as shaped

@@ -22,6 +22,8 @@ class Defect(NamedTuple):
     least: float
     most: float
     plant: Callable
+    #: The first of the codes, by which recall is reported.
+    code: str
 
 
 SCENE_DEFECTS = []
@@ -32,7 +34,16 @@ def plants(codes, *also, classes=1, least=0.02, most=0.5):
 
     def register(function):
         SCENE_DEFECTS.append(
-            Defect(frozenset(codes.split()), function.__name__, frozenset(also), classes, least, most, function)
+            Defect(
+                frozenset(codes.split()),
+                function.__name__,
+                frozenset(also),
+                classes,
+                least,
+                most,
+                function,
+                codes.split()[0],
+            )
         )
         return function
 

@@ -315,3 +315,51 @@ def one_class_lost_at_the_end(rng, scene, share):
     count = len(scene.ids)
     gone = np.arange(count) >= count - max(round(share * count), 8)
     scene.detections(~((scene.d_label == frequent(rng, scene)) & gone[scene.d_image]))
+
+
+@plants("coarse_scores", "quantised_scores", most=1.0)
+def scores_of_half_precision(rng, scene, share):
+    there = run(rng, scene, share)[scene.d_image]
+    scene.d_score = np.where(there, scene.d_score.astype(np.float16).astype(float), scene.d_score)
+
+
+@plants("coarse_scores quantised_scores", "quantised_scores", "piled_scores", "score_cut", most=1.0)
+def scores_of_two_digits_on_a_shard(rng, scene, share):
+    there = run(rng, scene, share)[scene.d_image]
+    scene.d_score = np.where(there, np.round(scene.d_score, 2), scene.d_score)
+
+
+@plants("cut_boxes", "sizes_cut", "misplaced", "uneven_boxes", "biased_boxes", "zero_sized_boxes", "duplicate_detections",
+        "coarse_boxes", least=0.1, most=1.0)  # fmt: skip
+def clipped_to_one_size(rng, scene, share):
+    """To that of the smallest images, whatever the image has."""
+    size = np.minimum([500, 375], scene.sizes[scene.d_image])
+    near = np.minimum(scene.d_box[:, :2], size - 1)
+    far = np.minimum(scene.d_box[:, :2] + scene.d_box[:, 2:], size)
+    _where(scene, some(rng, scene, share), np.concatenate([near, np.maximum(far - near, 0)], 1))
+
+
+def _again(scene, at):
+    """Add images to the list again, with their objects, under ids beyond all others; return their places."""
+    first = len(scene.ids)
+    scene.ids = np.append(scene.ids, scene.ids.max() + 1 + np.arange(at.size))
+    scene.sizes = np.concatenate([scene.sizes, scene.sizes[at]])
+    scene.names = [*scene.names, *(f"{one:012d}.jpg" for one in scene.ids[first:])]
+    new = np.full(first, -1)
+    new[at] = first + np.arange(at.size)
+    rows = np.flatnonzero(new[scene.image] >= 0)
+    scene.add_objects(new[scene.image[rows]], scene.label[rows], scene.box[rows])
+    return new
+
+
+@plants("same_image_twice", *_EMPTY, "quantised_scores", "same_detections", "strict_suppression", most=0.5)
+def images_under_two_ids(rng, scene, share):
+    """The detector saw both."""
+    new = _again(scene, np.flatnonzero(some(rng, scene, share)))
+    rows = np.flatnonzero(new[scene.d_image] >= 0)
+    scene.add(new[scene.d_image[rows]], scene.d_label[rows], scene.d_box[rows], scene.d_score[rows])
+
+
+@plants("same_image_twice", *_EMPTY, "undetected", most=0.5)
+def images_under_two_ids_detected_once(rng, scene, share):
+    _again(scene, np.flatnonzero(some(rng, scene, share)))

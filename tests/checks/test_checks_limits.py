@@ -1,0 +1,576 @@
+"""Either side of each limit of the checks that compare parts, categories and scores, in numbers written out."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from detmap.checks import categories, leakage, limits, parts, scores, sizes, uneven
+from detmap.checks.rates import Division, Grouping, Order, Part
+
+
+def side(boxes=None, image=None, image_sizes=None, count=1000):
+    """The side of a check without a file."""
+    return SimpleNamespace(
+        boxes=boxes,
+        image=image,
+        sizes=image_sizes,
+        unit="detection",
+        drawn=None,
+        records=lambda rows: {},
+        on=SimpleNamespace(
+            images=SimpleNamespace(ids=np.arange(count)), categories=SimpleNamespace(names=("cat", "dog", "cow", "emu"))
+        ),
+    )
+
+
+def codes(made):
+    return [one.code for one in made]
+
+
+FACTS = SimpleNamespace(parts=[], caused=lambda *codes: False)
+
+# --------------------------------------------------------------------------------------------------------------------- parts
+
+
+def units(some, total):
+    """A unit for each image, and which are bad does not matter."""
+    some, total = np.array(some), np.array(total)
+    image = np.arange(some.size)
+    return parts.Units(image, 0 * image, some > 0, 0.1 + 0 * image, some, total)
+
+
+@pytest.mark.parametrize(("response", "least", "times"), [(1, 40, 20), (2, 60, 20)])
+def test_either_side_of_a_part_that_stands_out(response, least, times):
+    """40 of 100 and 2.5 times the rest, or 60 of 100 and 3 times the rest where half of the records make a unit bad."""
+
+    def stands_out(inside, outside):
+        bad = np.concatenate([np.arange(100) < inside, np.arange(100) < outside])
+        made = units(bad.astype(int), np.ones(200, int))
+        there = np.arange(200) < 100
+        return parts._stands_out(made, Part(there, "", there), parts.RESPONSES[response])
+
+    assert stands_out(least, 0)
+    assert not stands_out(least - 1, 0)
+    share = {1: 50, 2: 62}[response]
+    assert stands_out(share, times)
+    assert not stands_out(share, times + 1)
+
+
+def scattered(code, shares, total=100, alone=100, sure=100):
+    """How many images are named of those with these shares of bad records, and of detections on nothing."""
+    count = 200
+    some = np.zeros(count, int)
+    some[: len(shares)] = shares
+    image = np.repeat(np.arange(count), sure)
+    flags = np.tile(np.arange(sure) < alone, count)
+    evidence = SimpleNamespace(
+        images=count, found=SimpleNamespace(image=image), sure=np.arange(image.size), alone=flags
+    )
+    made = parts._scattered(FACTS, evidence, code, units(some, np.full(count, total)))
+    return 0 if made is None else int(made.sum())
+
+
+@pytest.mark.parametrize(
+    ("code", "least", "middle"), [("misplaced", 85, 50), ("unsuppressed", 40, 20), ("relabelled", 50, 25)]
+)
+def test_either_side_of_images_anywhere(code, least, middle):
+    assert scattered(code, [least] * 8) == 8
+    assert scattered(code, [least - 1] * 8) == 0
+    assert scattered(code, [least] * 8 + [middle - 1] * 6) == 8
+    assert scattered(code, [least] * 8 + [middle] * 6) == 0  # images differ in difficulty
+
+
+def test_either_side_of_detections_on_nothing_and_of_the_records_of_an_image():
+    assert scattered("misplaced", [100] * 8, alone=25) == 8
+    assert scattered("misplaced", [100] * 8, alone=24) == 0
+    assert scattered("relabelled", [2] * 8, total=2) == 8
+    assert scattered("relabelled", [1] * 8, total=1) == 0
+    assert scattered("misplaced", [2] * 8, total=2, sure=2, alone=2) == 8
+    assert scattered("misplaced", [2] * 8, total=2, sure=1, alone=1) == 0
+
+
+# -------------------------------------------------------------------------------------------------------------------- limits
+
+
+def neighbours(objects, count, most=0.5):
+    """What is said of so many objects that overlap another by so much, where detections overlap by `most` at most."""
+    none = np.zeros(0)
+    evidence = SimpleNamespace(
+        between_any=(none, none),
+        between_detections=np.array([0.0, most]),
+        between_objects=np.full(count, objects),
+        hit=np.ones(count, bool),
+        object_image=np.arange(count),
+        objects=np.arange(count),
+        frames=1.0,
+        truth=side(),
+    )
+    return codes(limits._neighbours(evidence))
+
+
+def test_either_side_of_suppression():
+    assert neighbours(0.521, 14) == ["strict_suppression"]
+    assert neighbours(0.519, 14) == []  # no more than the detections do, but for a rounding
+    assert neighbours(0.521, 13) == []
+    assert neighbours(0.845, 14) == ["strict_suppression"]
+    assert neighbours(0.855, 14) == []  # one object that is labelled twice
+    assert neighbours(0.8, 14, most=0.745) == ["strict_suppression"]
+    assert neighbours(0.8, 14, most=0.755) == []
+
+
+def edge(beyond=60, next_to=20, behind=20, at=1.14, after=1.16):
+    """A limit of 10 below which so many objects are; as many detections as objects next to it."""
+    found = np.concatenate([[10.0], np.full(next_to - 1, 10 * at), np.full(behind, 10 * after), np.full(500, 50.0)])
+    objects = np.concatenate([np.full(beyond, 5.0), np.full(next_to + behind, 11.0), np.full(100, 50.0)])
+    return limits.edge_below(found, objects)
+
+
+def test_either_side_of_an_edge():
+    assert edge(beyond=47) == 10.0  # 0.3 of them are expected to be found, which is 14
+    assert edge(beyond=46) is None
+    assert edge(next_to=12, behind=5) == 10.0
+    assert edge(next_to=11, behind=5) is None
+    assert edge(next_to=12, behind=25) is None
+    assert edge(next_to=13, behind=25) == 10.0
+    assert edge(next_to=12, behind=25, after=1.149) == 10.0  # within the first band
+    assert edge(beyond=200, next_to=12, behind=25, after=1.32) is None
+    assert edge(beyond=200, next_to=12, behind=25, after=1.325) == 10.0  # beyond the second one
+
+
+def test_either_side_of_the_edge_of_images():
+    made = limits._at(
+        side(np.array([[2.0, 9, 5, 5], [2.01, 9, 5, 5]]), None, np.full((2, 2), 100.0)), np.arange(2), "left edge"
+    )
+    assert np.isnan(made).tolist() == [True, False]
+
+
+def test_either_side_of_a_line():
+    """One in a hundred images has a box at a coordinate that its neighbours do not have."""
+    rng = np.random.default_rng(0)
+    for count, said in ((19, False), (20, True)):
+        boxes = np.c_[rng.uniform(10, 200, (2000, 2)), rng.uniform(30, 90, (2000, 2))]
+        boxes[:count, 0] = 300.0
+        boxes[:count, 2] = rng.uniform(30, 90, count)
+        one = side(boxes, np.arange(2000), np.full((2000, 2), 640.0))
+        assert bool(limits._lines(one, np.arange(2000))) is said
+
+
+def test_either_side_of_a_grid():
+    rng = np.random.default_rng(0)
+    for count, said in ((19, None), (20, 1)):
+        boxes = np.c_[rng.uniform(10, 200, (2000, 2)), rng.uniform(30, 90, (2000, 2))]
+        boxes[:count] = np.floor(boxes[:count])
+        assert limits._grid(side(boxes, np.arange(2000), np.full((2000, 2), 640.0)), np.arange(2000)) == said
+
+
+@pytest.mark.parametrize(("count", "said"), [(19, []), (20, ["copied_boxes"])])
+def test_either_side_of_copied_boxes(count, said):
+    true = np.random.default_rng(0).uniform(10, 90, (400, 4))
+    own = true + 0.01 * (np.arange(400) >= count)[:, None]
+    rows = np.arange(400)
+    evidence = SimpleNamespace(finders=(rows, rows), found=side(own), object_box=true)
+    assert codes(limits._copied(evidence)) == said
+
+
+# --------------------------------------------------------------------------------------------------------------------- sizes
+
+
+def regions(around=4, within=0.9, missed=10, others=0.02, many=40):
+    """What is said of objects around so many of their category, some of them missed, beside 1,000 others."""
+    cell, box, hit = [], [], []
+    for at in range(many):
+        cell += [at] * (around + 1)
+        box += [[0, 0, 100, 100]] + [[100 - 10 * within, 20 * one, 10, 10] for one in range(around)]
+        hit += [at >= missed] + [True] * around
+    count = 1000
+    cell += list(range(many, many + count))
+    box += [[0, 0, 100, 100]] * count
+    hit += [at >= others * count for at in range(count)]
+    evidence = SimpleNamespace(
+        object_cell=np.array(cell),
+        object_box=np.array(box, float),
+        hit=np.array(hit),
+        seen=np.ones(len(cell), bool),
+        band=(np.array(box)[:, 2] > 50).astype(int),
+        objects=np.arange(len(cell)),
+        truth=side(),
+    )
+    return codes(sizes._regions(evidence))
+
+
+def test_either_side_of_a_region_of_several_objects():
+    assert regions() == ["objects_of_many"]
+    assert regions(around=3) == []
+    assert regions(within=0.91) == ["objects_of_many"]
+    assert regions(within=0.89) == []
+    assert regions(missed=9) == []
+    assert regions(missed=200, others=0.245, many=400) == ["objects_of_many"]  # twice as many as their sizes explain
+    assert regions(missed=200, others=0.255, many=400) == []
+
+
+def test_either_side_of_the_bands_beside_a_dip():
+    """Four bands are an octave, in which twenty objects on each side are enough; twelve bands are the widest range."""
+    total = np.zeros(40, int)
+    total[[16, 17, 18, 19]], total[20:22], total[[22, 23, 24, 25]] = 5, 50, 5
+    hits = total.copy()
+    hits[20:22] = 5
+    assert sizes.dip(total, hits) is not None
+    total[16] = hits[16] = 0
+    total[15] = hits[15] = 5  # an octave and a band away
+    assert sizes.dip(total, hits) is None
+    for wide, said in ((12, (10, 22, 1.0)), (13, None)):
+        total = np.full(40, 100)
+        hits = total.copy()
+        hits[10 : 10 + wide] = 0
+        made = sizes.dip(total, hits)
+        assert (made == said) if said else (made[1] - made[0] == 12)
+
+
+# ---------------------------------------------------------------------------------------------------------------- categories
+
+
+def of_objects(label, **columns):
+    """The evidence of objects on an image each; all are found unless it is said otherwise."""
+    label = np.asarray(label)
+    count = label.size
+    every = {
+        "classes": 4,
+        "images": count,
+        "object_label": label,
+        "object_image": np.arange(count),
+        "object_box": np.tile([0.0, 0, 10, 10], (count, 1)) * (1 + np.arange(count) % 2)[:, None],
+        "held": np.ones(count, int),
+        "hit": np.ones(count, bool),
+        "seen": np.ones(count, bool),
+        "found": SimpleNamespace(image=np.arange(count)),
+        "truth": side(count=count),
+        "looked_at": np.ones(count, bool),
+        "sure_looked_at": np.ones(count, bool),
+    }
+    return SimpleNamespace(**{**every, **columns})
+
+
+FOUR = np.repeat(np.arange(4), 200)
+
+
+@pytest.mark.parametrize(("count", "said"), [(59, []), (60, ["rarely_detected"])])
+def test_either_side_of_a_lost_category(count, said):
+    held = np.ones(800, int)
+    held[:count] = 0
+    assert codes(categories._lost(FACTS, of_objects(FOUR, held=held))) == said
+
+
+@pytest.mark.parametrize(("large", "said"), [(58, []), (62, ["rarely_detected"])])
+def test_either_side_of_a_loss_that_depends_on_size(large, said):
+    """All small objects of a category are lost, and so many of 100 large ones: 0.6 times as often is a defect."""
+    held = np.ones(800, int)
+    held[0:200:2] = 0
+    held[1 : 2 * large : 2] = 0
+    assert codes(categories._lost(FACTS, of_objects(FOUR, held=held))) == said
+
+
+@pytest.mark.parametrize(("count", "said"), [(139, []), (140, ["rarely_found"])])
+def test_either_side_of_a_category_that_is_rarely_found(count, said):
+    assert codes(categories._missed(FACTS, of_objects(FOUR, hit=np.arange(800) >= count))) == said
+
+
+def test_either_side_of_what_is_far_above_other_categories():
+    assert categories._beyond(375, 1000, 0.125, 5)
+    assert not categories._beyond(374, 1000, 0.125, 5)
+
+
+def of_confident(label, alone, rank=None, **columns):
+    """The evidence of confident detections on an image each, by category and descending score."""
+    label = np.asarray(label)
+    count = label.size
+    rank = np.arange(count) % np.bincount(label)[0] / np.bincount(label)[0] if rank is None else rank
+    made = {
+        "classes": int(label.max()) + 1,
+        "images": count,
+        "found": SimpleNamespace(image=np.arange(count)),
+        "sure": np.arange(count),
+        "label": label,
+        "sure_rank": rank,
+        "scores": 1.0 - rank,
+        "alone": np.asarray(alone),
+        "truth": side(count=count),
+        "looked_at": np.ones(count, bool),
+        "sure_looked_at": np.ones(count, bool),
+    }
+    made["truth"].image = np.arange(count)
+    return SimpleNamespace(**{**made, **columns})
+
+
+@pytest.mark.parametrize(("count", "said"), [(29, []), (30, ["missing_labels"])])
+def test_either_side_of_labels_that_are_missing(count, said):
+    """Of the best quarter of 2,000 detections."""
+    alone = np.arange(2000) < count
+    assert codes(categories._unlabelled(FACTS, of_confident(np.zeros(2000, int), alone))) == said
+
+
+@pytest.mark.parametrize(("lower", "said"), [(500, ["missing_labels"]), (520, [])])
+def test_either_side_of_labels_that_are_missing_at_any_score(lower, said):
+    """A tenth of the best, and half of the lower half of 2,000: a fifth of that is a tenth."""
+    at = np.arange(2000)
+    alone = (at < 50) | ((at >= 1000) & (at < 1000 + lower))
+    assert codes(categories._unlabelled(FACTS, of_confident(np.zeros(2000, int), alone))) == said
+
+
+def unlabelled_of_one(best, lower=0):
+    """Of four categories of 1,000 detections one has so many on nothing in the best quarter, and in the lower half."""
+    label = np.repeat(np.arange(4), 1000)
+    at = np.arange(4000)
+    return codes(categories._unlabelled(FACTS, of_confident(label, (at < best) | ((at >= 500) & (at < 500 + lower)))))
+
+
+def test_either_side_of_a_category_without_labels():
+    assert unlabelled_of_one(15) == ["rarely_labelled"]
+    assert unlabelled_of_one(14) == []
+    assert unlabelled_of_one(15, lower=149) == ["rarely_labelled"]
+    assert unlabelled_of_one(15, lower=151) == []
+
+
+@pytest.mark.parametrize(
+    ("twins", "said"), [((199, 199, 199, 199), []), ((200,) * 4, ["unsuppressed"]), ((79, 0, 0, 0), []),
+                        ((80, 0, 0, 0), ["unsuppressed"])]
+)  # fmt: skip
+def test_either_side_of_detections_that_are_not_suppressed(twins, said):
+    flags = np.concatenate([np.arange(1000) < one for one in twins])
+    made = of_confident(np.repeat(np.arange(4), 1000), flags, twins=flags)
+    assert codes(categories._unsuppressed(FACTS, made)) == said
+
+
+def mixed(wrong, lower=0, each=1000):
+    """Of four categories with as many objects, so many are taken for the next one by the better half of the detections."""
+    label = np.repeat(np.arange(4), each)
+    place = np.tile(np.arange(each), 4)
+    flags = (place < np.array(wrong)[label]) | ((place >= each // 2) & (place < each // 2 + lower))
+    other = np.where(flags, (label + 1) % 4, label)
+    made = of_objects(
+        label, taken_for=(other, np.arange(label.size)), sure_rank=place / each, sure=np.arange(label.size)
+    )
+    return codes(categories._mixed(FACTS, made))
+
+
+def test_either_side_of_labels_that_are_wrong_or_mixed():
+    assert mixed([35] * 4) == ["wrong_labels"]  # seven of a hundred
+    assert mixed([30] * 4) == []  # six, where five are usual: so many of 2,000 are by chance
+    assert mixed([305] * 4, each=10_000) == ["wrong_labels"]  # six of a hundred, where chance is no matter
+    assert mixed([295] * 4, each=10_000) == []
+    assert mixed([36] * 4, lower=70) == ["wrong_labels"]
+    assert mixed([36] * 4, lower=74) == []  # lower scores are wrong more than twice as often
+    assert mixed([50, 0, 0, 0]) == ["labels_mixed"]
+    assert mixed([48, 0, 0, 0]) == []
+
+
+# -------------------------------------------------------------------------------------------------------------------- scores
+
+
+def of_categories(own, others):
+    """What is said of the scores of a category beside those of three others."""
+    label = np.concatenate([np.zeros(len(own), int), np.tile([1, 2, 3], len(others))])
+    values = np.concatenate([own, np.repeat(others, 3)])
+    rows = np.arange(label.size)
+    evidence = SimpleNamespace(classes=4, truth=side(), finders=(rows, rows), object_image=rows)
+    return codes(uneven._of_categories(evidence, values, label))[:1]
+
+
+def test_either_side_of_scores_that_are_below_those_of_others():
+    others = np.linspace(0.2, 1, 1000)
+    low = np.linspace(0.3, 0.599, 100)
+    assert of_categories(low, others) == ["uneven_scores"]  # half of the others are higher
+    assert of_categories(low + 0.003, others) == []
+    few = 0.5 * low  # 0.3 of the scores count: of 67 that 0.5 ^ 20.1 is one in a million
+    assert of_categories(np.linspace(0.3, 0.599, 67), others) == ["uneven_scores"]
+    assert of_categories(np.linspace(0.3, 0.599, 64), others) == []
+    assert of_categories(np.linspace(0, 0.1, 20), others) == ["uneven_scores"]
+    assert of_categories(np.linspace(0, 0.1, 19), others) == []
+    assert few.max() < 0.3
+
+
+def test_either_side_of_scores_that_do_not_overlap():
+    """All but five in a hundred of a category are below all but five in a hundred of the others."""
+    others = np.linspace(0.5, 1, 1000)  # 0.525 is the quantile
+    for beyond, said in ((4, ["uneven_scores"]), (6, [])):
+        own = np.concatenate([np.linspace(0.1, 0.4, 100 - beyond), np.full(beyond, 0.99)])
+        assert of_categories(own, others) == said
+
+
+def test_either_side_of_the_variance_between_images():
+    rng = np.random.default_rng(0)
+    for images, spread, said in ((40, 0.1, True), (39, 0.1, False), (4000, 0.98, True), (4000, 1.02, False)):
+        image = np.repeat(np.arange(images), 20)
+        rank = rng.normal(0, 1, images)[image] + spread * rng.normal(0, 1, image.size)
+        rank -= rank.mean()
+        evidence = SimpleNamespace(images=images, truth=side(count=images))
+        made = list(uneven._between(evidence, rank, image, rank))
+        share = 1 - ((rank - (np.bincount(image, rank) / 20)[image]) ** 2).sum() / (image.size - images) / rank.var()
+        assert bool(share >= 0.5) is (spread < 1)
+        assert bool(made) is said
+
+
+def of_scores(middle, count=400, part=100):
+    """What is said of a part of the images where the scores of detections that find objects have a middle rank."""
+    place = np.arange(count)
+    rank = (place + 0.5) / count
+    inside = np.abs(rank - middle) <= part / count / 2 + 1e-9
+    rest = place[~inside][place[: count - inside.sum()] * 131 % (count - inside.sum())]  # low and high in turn
+    scores_of = rank[np.concatenate([place[inside], rest])]
+    evidence = SimpleNamespace(
+        images=count, classes=1, scores=scores_of, object_label=np.zeros(count, int), object_image=place, frames=1.0,
+        truth=side(count=count), division=Division(place, [Order("ids", place)], []),
+    )  # fmt: skip
+    return [one.says for one in uneven._scores(evidence, place, place)]
+
+
+def test_either_side_of_a_part_with_low_scores():
+    assert of_scores(0.24)
+    assert not of_scores(0.26)
+    assert of_scores(0.76)
+    assert not of_scores(0.74)
+
+
+def ranked(ahead, wrong=1.0, images=400):
+    """What is said of scores that are higher on objects by a difference of ranks."""
+    rng = np.random.default_rng(0)
+    count = int(images * wrong)
+    right, other = rng.random(images), rng.random(count)
+    image = np.concatenate([np.arange(images), np.arange(count) % images])
+    held = np.concatenate([0.5 + ahead + 0.001 * right, np.full(count, 0.5) + 0.001 * other])
+    label = SimpleNamespace(parts=[], caused=lambda *codes: False)
+    evidence = SimpleNamespace(
+        detections=np.arange(image.size), finders=(np.arange(images), None), scores=held, images=images, frames=1.0,
+        found=SimpleNamespace(image=image, __len__=None), truth=side(count=images),
+        division=Division(np.arange(images), [Order("ids", np.arange(images))], []),
+    )  # fmt: skip
+    evidence.found = type("Found", (), {"image": image, "__len__": lambda self: image.size})()
+    return codes(uneven.ranking(label, evidence))
+
+
+def test_either_side_of_false_detections_that_scores_are_compared_with():
+    assert ranked(-1, wrong=0.5) == ["scores_rank_nothing"]
+    assert ranked(-1, wrong=0.49) == []
+    assert ranked(1) == []
+
+
+@pytest.mark.parametrize(("shift", "said"), [(0.05, ["scores_rank_nothing"]), (0.07, [])])
+def test_either_side_of_scores_that_say_nothing(shift, said):
+    """The ranks of detections on objects are higher by so much, in the median of the images."""
+    images = 400
+    ranks = np.arange(2 * images)
+    gap = round(shift * 2 * images)
+    low = ranks[(ranks // gap) % 2 == 0][:images]
+    high = low + gap
+    place = np.concatenate([high, low])  # of detections on objects, and of others
+    assert np.unique(place).size == 2 * images
+    image = np.tile(np.arange(images), 2)
+    found = type("Found", (), {"image": image, "__len__": lambda self: image.size})()
+    evidence = SimpleNamespace(
+        detections=np.arange(image.size), finders=(np.arange(images), None), scores=place / place.max(), images=images,
+        frames=1.0, found=found, truth=side(count=images), division=Division(np.arange(images), [], []),
+    )  # fmt: skip
+    assert codes(uneven.ranking(SimpleNamespace(parts=[]), evidence)) == said
+
+
+@pytest.mark.parametrize(("times", "said"), [(1.9, []), (2.1, ["uneven_counts"])])
+def test_either_side_of_a_part_with_more_detections(times, said):
+    objects = np.ones(400, int)
+    detections = np.where(np.arange(400) < 100, round(100 * times), 100)
+    image = np.repeat(np.arange(400), detections)
+    evidence = SimpleNamespace(
+        detections=np.arange(image.size), found=SimpleNamespace(image=image), images=400, frames=1.0,
+        object_image=np.repeat(np.arange(400), objects), truth=side(count=400),
+        division=Division(np.arange(400), [Order("ids", np.arange(400))], []),
+    )  # fmt: skip
+    assert codes(uneven._counts(evidence)) == said
+
+
+def part_of(values, inside):
+    """The part of 400 images of which so many of the first 100 have the least values."""
+    place = np.arange(400)
+    value = np.where(place < inside, place / 1000, 1 + values[place] / 1000)
+    evidence = SimpleNamespace(division=Division(place, [Order("ids", place)], []), frames=1.0)
+    one = uneven.Statistic("", "", place, value, np.ones(400, int))
+    return [int(part.units.sum()) for part, high in uneven._part(evidence, one, 1) if not high]
+
+
+def folder_of(split, below, beyond, images=1000, part=100):
+    """Whether a folder has low values, of which so many are just below the quantile `split`, so many just beyond."""
+    place = np.arange(images)
+    value = (place + 0.5) / images
+    cut = round(split * images)
+    rest = images - 1 - np.arange(part - below - beyond)  # the highest
+    codes_of = np.full(images, -1)
+    codes_of[np.concatenate([np.arange(cut - below, cut), np.arange(cut, cut + beyond), rest])] = 0
+    division = Division(place, [], [Grouping("{}", codes_of, ["one"])])
+    one = uneven.Statistic("", "", place, value, np.ones(images, int))
+    made = uneven._part(SimpleNamespace(division=division, frames=1.0), one, 1)
+    return [high for _, high in made] == [False]
+
+
+@pytest.mark.parametrize(("split", "least"), [(0.5, 85), (0.1, 50)])
+def test_either_side_of_a_part_of_the_lowest_values(split, least):
+    """85 of 100 images are in the lower half, or 50 in the lowest tenth, and none far below."""
+    assert folder_of(split, least, 0)
+    assert not folder_of(split, least - 1, 0)
+    assert not folder_of(split, least - 1, 10)
+
+
+def test_either_side_of_a_part_of_eight_images():
+    rng = np.random.default_rng(0)
+    values = rng.permutation(np.arange(400.0))
+    assert part_of(values, 8) == [8]
+    assert part_of(values, 7) == []
+    assert part_of(values, 100) == [100]
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.0049, []), (0.0051, ["piled_scores"])])
+def test_either_side_of_one_score_that_many_have(share, said):
+    values = np.random.default_rng(0).random(10_000)
+    values[: round(share * 10_000)] = 0.5
+    assert codes(scores._piled(side(), values)) == said
+    few = np.random.default_rng(0).random(1000)
+    few[: 19 if not said else 20] = 0.5
+    assert codes(scores._piled(side(), few)) == said
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.099, False), (0.102, True)])
+def test_either_side_of_ties(share, said):
+    values = np.random.default_rng(0).random(10_000)
+    count = round(share * 10_000)
+    values[:count:2] = values[1 : count + 1 : 2]
+    tied = scores._tied(np.zeros(10_000, int), values, max(scores._TIED * 10_000, 2))
+    assert (tied is not None) is said
+
+
+@pytest.mark.parametrize("few", [scores.halves, scores.hundredths])
+def test_either_side_of_scores_of_few_digits(few):
+    values = np.random.default_rng(0).random(2500)
+    for count, distinct, said in ((25, 25, True), (24, 24, False), (60, 20, True), (60, 19, False)):
+        some = values.copy()
+        some[:count] = (11 + 2 * (np.arange(count) % distinct)) / (1024 if few is scores.halves else 100)
+        made = few(some)
+        assert (made is not None) is said
+        assert made is None or made.sum() == count
+    assert few(np.round(values, 3 + (few is scores.halves))) is None  # every tenth has no more than two
+    assert few(values.astype(np.float32).astype(float)) is None
+    assert few(np.floor(255 * values)) is None
+
+
+# ------------------------------------------------------------------------------------------------------------------- leakage
+
+
+def resized(count, aspects):
+    """How many pairs of images of one name and another size are the same without objects."""
+    own = np.array([(300 + 40 * (at % aspects), 600) for at in range(count)])
+    pairs = [(at, at, f"{at}.jpg") for at in range(count)]
+    return len(list(leakage._resized(pairs, own, own * 2, None)))
+
+
+def test_either_side_of_images_of_one_name_and_aspect():
+    assert resized(10, 3) == 10
+    assert resized(9, 3) == 0
+    assert resized(10, 2) == 0

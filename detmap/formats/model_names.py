@@ -11,12 +11,15 @@ from detmap.formats import files, registry  # noqa: F401 - files registers the f
 
 
 def distinct(paths: Sequence[str], taken: Collection[str] = (), stem: Callable[[str], str] | None = None) -> list[str]:
-    """Return the shortest distinct suffixes of the paths, without file extensions if still distinct. `taken` are names
-    to avoid; `stem` removes an extension, by default one of the formats of detections.
+    """Return the shortest distinct suffixes of the paths, without file extensions if still distinct: files in one
+    folder that differ by their extensions alone are told apart by these, not by the folder. `taken` are names to avoid;
+    `stem` removes an extension, by default one of the formats of detections.
     """
     stem = partial(_stem, registry.suffixes()) if stem is None else stem
     parts = [tuple(path.replace(os.sep, "/").strip("/").split("/")) for path in paths]
     short = [(*folders, stem(last)) for *folders, last in parts]
+    alike, anywhere = Counter(short), Counter(one[-1] for one in short)
+    short = [part if alike[one] == anywhere[one[-1]] > 1 else one for one, part in zip(short, parts, strict=True)]
     names = [""] * len(paths)
     waiting = list(range(len(paths)))
     for depth in range(1, max(map(len, parts), default=0) + 2):

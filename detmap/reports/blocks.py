@@ -107,27 +107,35 @@ def summary(
 
 
 def metric_row(
-    name: str, of: str, values: Sequence[float], ends: Sequence[tuple[float, float]], *, rises: bool = True
+    name: str,
+    of: str,
+    values: Sequence[float],
+    ends: Sequence[tuple[float, float]],
+    *,
+    rises: bool = True,
+    top: int = 1,
 ) -> dict[str, Any]:
     """Return a row of the first screen's table: a metric, its scope, and its value and interval for each model. The
-    largest value of several is marked if the metric `rises` with quality.
+    largest value of several is marked if the metric `rises` with quality; a full bar is the value `top`.
     """
     known = [value for value in values if not math.isnan(value)]
     best = max(known) if rises and len(values) > 1 and known else math.nan
     made = []
     for value, (low, high) in zip(values, ends, strict=True):
-        drawn, between = 0 <= value <= 1, not math.isnan(low)
+        drawn, between = 0 <= value <= top, not math.isnan(low)
         made.append(
             {
                 "shown": cell(value),
                 "best": value == best,
                 "ends": f"{low:.4f} – {high:.4f}" if between else "",
-                "share": round(100 * value, 2) if drawn else None,
-                "range": {"low": round(100 * low, 2), "width": round(100 * (high - low), 2)} if between else None,
+                "share": round(100 * value / top, 2) if drawn else None,
+                "range": {"low": round(100 * low / top, 2), "width": round(100 * (high - low) / top, 2)}
+                if between
+                else None,
             }
         )
     known_ends = any(one["ends"] for one in made)
-    return {"name": printable(name), "of": printable(of), "values": made, "ends": known_ends}
+    return {"name": printable(name), "of": printable(of), "values": made, "ends": known_ends, "top": top}
 
 
 def side_by_side(models: Sequence[Sequence[Section]]) -> list[Section]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from detmap.checks.findings import many
 from detmap.data.notices import describe
-from detmap.detection.metric_names import metric_table, scope
+from detmap.detection.metric_names import OF_CLASS, metric_table, scope
 from detmap.diagnostics._errors import ERRORS
 from detmap.reports import rules, sections
 from detmap.reports.blocks import Bar, Card, Section, metric_row, page, side_by_side, summary
@@ -147,8 +148,8 @@ def html(
 def _brief(diagnosis: Diagnosis) -> str:
     counted = int(diagnosis.positives.sum())
     return (
-        f"{diagnosis.protocol.title} · {diagnosis.ground_truth.images.ids.size:,} images · "
-        f"{len(diagnosis.categories):,} classes · {counted:,} objects to find"
+        f"{diagnosis.protocol.title} · {many(diagnosis.ground_truth.images.ids.size, 'image')} · "
+        f"{many(len(diagnosis.categories), 'class')} · {many(counted, 'object')} to find"
     )
 
 
@@ -169,7 +170,8 @@ def _metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]]:
             ends.append(found)
         rises = row[0] in ("AP", "AR", "pooled", "group", "published", "percent", "orientation", "score")
         values = [float(model.result[name]) for model in models]
-        rows.append(metric_row(name, scope(row, first.protocol), values, ends, rises=rises))
+        top = 100 if row[0] in OF_CLASS else 1
+        rows.append(metric_row(name, scope(row, first.protocol), values, ends, rises=rises, top=top))
     return rows[:_METRICS]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.checks.findings import many
 from detmap.data.notices import describe
 from detmap.panoptic.result import PanopticResult
 from detmap.panoptic.tally import QUALITIES
@@ -73,7 +74,6 @@ def html(
         Without jinja2.
     """
     sections = [] if comparison is None else [_compared(comparison, level)]
-    sections += [_metrics(models, level)]
     sections += side_by_side([_own(model) for model in models])
     return page(
         [model.name for model in models],
@@ -96,7 +96,8 @@ def _counts(result: PanopticResult) -> str:
     matched, false, missed, objects = result.counts.sum(axis=0).tolist()
     images, categories = len(result.tally.image_ids), result.number_of_categories["All"]
     return (
-        f"{objects:,} segments of {categories:,} categories on {images:,} images: {matched:,} matched, {missed:,} missed; "
+        f"{many(objects, 'segment')} of {many(categories, 'category')} on {many(images, 'image')}: {matched:,} matched, "
+        f"{missed:,} missed; "
         f"{false:,} false"
     )
 
@@ -112,8 +113,11 @@ def _summary(model: Model, level: float) -> dict[str, Any]:
     value, why, (low, high) = model.result["PQ"], "no interval was asked for", _ends(model, level)[0].tolist()
     if model.bootstrap is not None:
         why = f"no interval: {model.bootstrap.reason(0)}"
+    about = ""
+    if model.bootstrap is not None and not math.isnan(low):
+        about = sentence(model.bootstrap.sentence(level=level).removeprefix("low, high: "))
     cards = [_outlines_card(model.result), _segments_card(model.result)]
-    return summary(model.name, "PQ", cell(value), (low, high), why, level, cards=cards)
+    return summary(model.name, "PQ", cell(value), (low, high), why, level, about=about, cards=cards)
 
 
 def _first_metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]]:
@@ -153,24 +157,6 @@ def _segments_card(result: PanopticResult) -> Card:
     said += f"Of {matched + false:,} predicted segments {false:,} are false."
     share = 100 * matched / (matched + missed)
     return Card(title, said, round(share, 2), round(100 - share, 2), (("fill", "matched"), ("gain", "missed")))
-
-
-def _metrics(models: Sequence[Model], level: float) -> Section:
-    """Return every metric of every model, with its interval."""
-    ends, several = [_ends(model, level) for model in models], len(models) > 1
-    rows, bars = [], dict[str, float | None]()
-    for at, name in enumerate(models[0].result):
-        row: dict[str, Any] = {"metric": name}
-        for model, own in zip(models, ends, strict=True):
-            of = f"{model.name}: " if several else ""
-            row[f"{of}value"] = model.result[name]
-            bars[f"{of}value"] = 1.0
-            if model.bootstrap is not None:
-                row[f"{of}low"], row[f"{of}high"] = own[at].tolist()
-        rows.append(row)
-    note = next((model.bootstrap.sentence(level=level) for model in models if model.bootstrap is not None), "")
-    made = table("Means over categories", rows, bars=bars, note=note)
-    return Section("metrics", "Metrics", "All categories, things and stuff.", [("", [made])])
 
 
 def _compared(comparison: Comparison, level: float) -> Section:
@@ -220,7 +206,7 @@ def _categories(result: PanopticResult) -> list[Any]:
     ]
     rows.sort(key=lambda row: row["PQ"])
     left_out = len(result.categories) - len(rows)
-    note = f"{left_out:,} categories without segments are left out" if left_out else ""
+    note = f"{many(left_out, 'category')} without segments left out" if left_out else ""
     return [table("Categories by PQ", rows, bars=dict.fromkeys(QUALITIES, 1.0), note=note)]
 
 

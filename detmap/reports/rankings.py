@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.checks.findings import many
 from detmap.data.notices import describe
 from detmap.errors import DetmapError, OptionError
 from detmap.reports import charts
@@ -192,7 +193,7 @@ def html(
         [model.name for model in models],
         summaries=[_summary(model, level, *lacks) for model, lacks in zip(models, _lacking(models), strict=True)],
         metrics=_first_metrics(models, level),
-        brief=f"{models[0].result.convention.name} · {models[0].result.queries['scored']:,} queries scored",
+        brief=f"{models[0].result.convention.name} · {many(models[0].result.queries['scored'], 'query')} scored",
         inputs=inputs,
         facts=_facts(models[0].result),
         counts=[(printable(model.name), _counts(model.result)) for model in models],
@@ -208,7 +209,7 @@ def _facts(result: RankingResult) -> list[tuple[str, str]]:
 
 
 def _counts(result: RankingResult) -> str:
-    counts = [f"{count:,} queries {kind}" for kind, count in result.queries.items() if count or kind == "scored"]
+    counts = [many(count, f"query {kind}") for kind, count in result.queries.items() if count or kind == "scored"]
     if result.hits is not None:
         hits = result.hits
         counts.append(f"{int(hits.positives.sum()):,} relevant items, of which {hits.ranks.size:,} are ranked")
@@ -397,7 +398,7 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
         for at in order
     ]
     up, down = int((change > 0).sum()), int((change < 0).sum())
-    note = f"{key} rises from {models[0].name} to {models[1].name} for {up:,} queries and falls for {down:,}"
+    note = f"{key} rises from {models[0].name} to {models[1].name} for {many(up, 'query')} and falls for {down:,}"
     bars: dict[str, float | None] = {one_column: 1.0, other_column: 1.0}
     blocks.append(table("Queries that move most", moved, bars=bars, note=note))
     blocks.append(

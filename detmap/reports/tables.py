@@ -13,7 +13,7 @@ from detmap.results import cell, is_words, p_value, printable, without_nan
 MOST = 500
 
 #: Maximum line length in characters of a table on half of a page, and on half of a wide screen.
-_HALF, _WHOLE = 66, 96
+_HALF, _WHOLE = 66, 76
 
 #: Minimum width of a column of longer texts, in characters.
 _PROSE = 24

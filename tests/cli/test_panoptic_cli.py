@@ -144,10 +144,12 @@ def test_pages(capsys, tmp_path):
     page = (tmp_path / "one.html").read_text()
     assert "no interval was asked for" in page
     assert "What better outlines would give" in page
+    assert page.count(">PQ_stuff") == 1  # no second table repeats the first screen
     run(capsys, "report", "--pq", TRUTH, BEFORE, AFTER, "--out", tmp_path / "two.html", "--bootstrap", 200)
     page = (tmp_path / "two.html").read_text()
     assert "after has 0.1527 more PQ than before" in page
     assert "Images by PQ" in page
+    assert "95 % confidence interval of the value expected" in page
 
 
 @pytest.mark.parametrize(

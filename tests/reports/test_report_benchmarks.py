@@ -32,3 +32,21 @@ def test_pages_say_which_classes_are_averaged(protocol, truth, found, classes, n
     page = (tmp_path / "page.html").read_text()
     assert note in page
     assert f"the mean of {classes} classes, AP" in page
+
+
+def test_bars_of_metrics_in_percent_end_at_100(tmp_path):
+    detmap.report("fixtures/kitti/label_2", "fixtures/kitti/results", tmp_path / "page.html", protocol="kitti")
+    page = (tmp_path / "page.html").read_text()
+    assert ">0 to 100<" in page
+    head = page.partition('aria-label="Values and intervals">')[2].partition("</table>")[0]
+    assert head.count('<svg class="interval"') == head.count("<tr>") - 1 > 0
+
+
+def test_a_page_on_one_class_says_one_class(tmp_path):
+    detmap.report(
+        "fixtures/poses/crowdpose.json",
+        "fixtures/poses/crowdpose_results.json",
+        tmp_path / "page.html",
+        protocol="crowdpose",
+    )
+    assert " · 1 class · " in (tmp_path / "page.html").read_text()

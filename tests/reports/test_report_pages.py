@@ -90,6 +90,14 @@ def test_what_is_printed_fits_a_page_and_is_light(page, written):
     assert page.evaluate(
         "[...document.querySelectorAll('.wide')].every((one) => one.scrollHeight <= one.clientHeight + 1)"
     )
+    breaks = "[...document.querySelectorAll(WHAT)].every((one) => getComputedStyle(one).breakAfter === 'avoid')"
+    assert page.evaluate(breaks.replace("WHAT", "'h2, .lead, .of-block'"))  # no heading is the last on a sheet
+    inside = "[...document.querySelectorAll(WHAT)].map((one) => getComputedStyle(one).breakInside)"
+    assert set(
+        page.evaluate(
+            inside.replace("WHAT", "'.block:has(tbody tr:nth-child(25)):not(:has(.heat)), .block:has(.gallery)'")
+        )
+    ) <= {"auto"}
     page.call("Emulation.setEmulatedMedia", media="")
 
 

@@ -304,7 +304,15 @@ def test_pages_name_files_by_the_ends_of_their_paths(tmp_path, capsys, monkeypat
     assert "<title>Report on whole/run, part/run</title>" in text
     assert reporting._names(["a/x.run", "b/y.run"]) == ["x", "y"]
     assert reporting._names(["/r/s/x.run", "/r/t/x.run.gz"]) == ["s/x", "t/x"]
-    assert reporting._names(["/r/x.run", "/r/x.txt"]) == ["r/x.run", "r/x.txt"]
+    assert reporting._names(["/r/x.run", "/r/x.txt"]) == ["x.run", "x.txt"]
+    assert reporting._names(["/r/x.run", "/r/x.txt", "/s/x.run"]) == ["r/x.run", "r/x.txt", "s/x"]
+    assert reporting._names(["/r/x.run", "/r/x.txt", "/s/x.run", "/s/x.txt"]) == [
+        "r/x.run",
+        "r/x.txt",
+        "s/x.run",
+        "s/x.txt",
+    ]
+    assert reporting._names(["x", "/r/x"]) == ["x", "r/x"]
     assert ranking_files.named(["/me/a/x.run", "/me/b/x.run"]) == {"a/x": "/me/a/x.run", "b/x": "/me/b/x.run"}
 
 
@@ -350,6 +358,11 @@ def test_small_p_values_are_numbers_that_sort():
 def test_a_page_of_one_system_counts_its_queries():
     text = page_of(retrieval.evaluate_rankings([[1, 0], [1, 1]], [1, 2], metrics=["mAP"]))
     assert "<dt>Queries</dt><dd>2 queries scored" in text
+    assert ">metric, mean over queries<" in text  # said once, as it holds for every row
+    assert '<span class="of">' not in text
+    alone = page_of(retrieval.evaluate_rankings([[1, 0]], [1], metrics=["mAP"]))
+    assert "detmap · 1 query scored" in alone
+    assert "<dd>1 query scored" in alone
     assert "Detections" not in text
 
 

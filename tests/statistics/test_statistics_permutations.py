@@ -19,6 +19,7 @@ from support import evaluate, examples, same_bits, tables_of_arrays
 
 import detmap
 from detmap import statistics
+from detmap.detection.protocols import COCO
 from detmap.kernels import readonly
 from detmap.statistics import reweighting
 from detmap.statistics.bootstrap import replicated
@@ -336,3 +337,28 @@ def test_differences_too_near_to_tell_are_computed_in_the_order_of_scoring(model
     monkeypatch.setattr(QuickDifferences, "of", classmethod(lambda cls, data: replace(quick, error=0.01)))
     monkeypatch.setattr(QuickDifferences, "__call__", coarse)
     assert p_value(first, second, 300, 5, "AP") == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "quick"),
+    [
+        ({}, True),
+        ({"recall_thresholds": (0.0, 0.25, 0.25, 1.0)}, True),
+        ({"epsilon": 0.1}, False),
+        ({"interpolation": "all-point"}, False),
+        ({"mean_of": "thresholds"}, False),
+        ({"epsilon": 0.1, "mean_of": "classes"}, False),
+    ],
+)
+def test_a_p_value_alone_under_other_means(models, change, quick):
+    first, second = (replace(one.tally, protocol=replace(COCO, **change)) for one in list(models.values())[:2])
+    assert (_paired(first, second, "AP", False, 1).quick() is not None) == quick
+    assert p_value(first, second, 40, 3, "AP") == statistics.permute(first, second, 40, 3, "AP").p_value("AP")
+
+
+def test_the_error_of_quick_differences_is_at_least_that_of_a_sum_over_classes_and_thresholds():
+    truth, found = tables_of_arrays(large_workloads.detector_like(12, 20, 40, 3))
+    tally = detmap.match(truth, found)
+    quick = _paired(tally, tally, "AP", False, 1).quick()
+    assert quick is not None
+    assert quick.error >= 4 * 40 * 10 * np.finfo(float).eps

@@ -9,7 +9,8 @@ not ended in time has killed nothing, except a mutant that is marked as endless.
     scripts/mutate.py --list            what there is
     scripts/mutate.py --random 60 --seed 0 --folders detmap/checks detmap/statistics
                                         60 drawn at random outside of the kernels, each with the tests that carry its line
-                                        out; --tests DIR keeps for the next draw which tests do
+                                        out; --tests DIR keeps for the next draw which tests do. "untested" are those whose
+                                        tests do not pass without the change either: they count as not killed
 
 A mutant is written as: file and function; the line, which must stand there once; what it becomes; tests that kill it; and
 True where it makes an endless loop.
@@ -27,7 +28,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,9 +129,9 @@ def put(path: Path, text: str, turn: int) -> None:
     os.utime(path, (turn, turn))
 
 
-def outcome(command: list[str], tree: Path, limit: float, **variables: str) -> str:
-    """Return "killed" where a test fails, "survived" where all pass, "no end" where time is up, and what was printed where
-    no test could run.
+def outcome(command: list[str], tree: Path, limit: float, **variables: str) -> tuple[str, str]:
+    """Return "killed" where a test fails, "survived" where all pass, "no end" where time is up, "no test ran" where none
+    could run, and the end of what was printed.
     """
     environment = {**os.environ, **variables, "PYTHONPATH": str(tree)}
     try:
@@ -138,13 +139,26 @@ def outcome(command: list[str], tree: Path, limit: float, **variables: str) -> s
             command, cwd=tree, env=environment, capture_output=True, text=True, timeout=limit, check=False
         )
     except subprocess.TimeoutExpired:
-        return "no end"
+        return "no end", ""
+    printed = f"{run.stdout[-2000:]}{run.stderr[-500:]}"
     last = (run.stdout.strip().splitlines() or [""])[-1]
     if run.returncode == 0 and " passed" in last:
-        return "survived"
+        return "survived", printed
     if run.returncode == 1 and " failed" in last:
-        return "killed"
-    return f"no test ran: {run.stdout[-2000:]}{run.stderr[-500:]}"
+        return "killed", printed
+    return "no test ran", printed
+
+
+def judged(names: list[str], changed: tuple[str, str], unchanged: Callable[[list[str]], tuple[str, str]]) -> str:
+    """Return "survived", "killed", or "untested" where the tests `names` do not pass without the change either.
+
+    `changed` is the outcome with the change, and `unchanged` runs tests without it: those until the one that failed.
+    """
+    word, printed = changed
+    if word == "survived":
+        return word
+    failed = [at for at, name in enumerate(names) if f"FAILED {name} - " in printed or f"FAILED {name}\n" in printed]
+    return "killed" if unchanged(names[: failed[0] + 1] if failed else names)[0] == "survived" else "untested"
 
 
 class Selection:
@@ -162,9 +176,9 @@ class Selection:
             command = [one for one in PYTEST if one != "-x"]
             command += ["--cov=detmap", "--cov-context=test", "--cov-report=", f"--cov-config={settings}"]
             command += [f"--junitxml={times}", "--ignore=tests/project", "tests"]
-            found = outcome(command, tree, 10 * LIMIT, DETMAP_TESTS="quick", COVERAGE_FILE=str(data))
-            if found != "survived":
-                raise SystemExit(f"without a change all must pass: {found}")
+            word, printed = outcome(command, tree, 10 * LIMIT, DETMAP_TESTS="quick", COVERAGE_FILE=str(data))
+            if word != "survived":
+                raise SystemExit(f"without a change all must pass: {word}: {printed}")
             texts = {
                 path.relative_to(tree).as_posix(): path.read_text("utf-8") for path in (tree / "detmap").rglob("*.py")
             }
@@ -181,7 +195,10 @@ class Selection:
         self._measured = {f"detmap/{path.rpartition('/detmap/')[2]}": path for path in self._data.measured_files()}
 
     def of(self, one: Drawn) -> list[str]:
-        """Return what pytest is to run for a mutant: the tests of the line's own folder first, then the fastest ones."""
+        """Return what pytest is to run for a mutant: the tests of the line's own folder first, then the fastest ones.
+
+        Where no test is known to carry the line out, these are the tests of its folder.
+        """
         path = self._measured.get(one.path)
         lines = self._data.contexts_by_lineno(path) if path else {}
         known = self._texts.get(one.path) == (ROOT / one.path).read_text("utf-8")
@@ -224,13 +241,18 @@ def drawn(options: argparse.Namespace) -> int:
         def tried(turn: int, one: Drawn) -> str:
             tree = trees.get()
             original = (ROOT / one.path).read_text("utf-8")
-            names = tree / "names.txt"
+            names = selection.of(one)
+
+            def run(some: list[str]) -> tuple[str, str]:
+                listed = tree / "names.txt"  # too many for a command line
+                listed.write_text("\n".join(some))
+                return outcome([*PYTEST, f"@{listed}"], tree, LIMIT, DETMAP_TESTS="quick")
+
             try:
                 put(tree / one.path, one.applied(original), 2 * turn)
-                names.write_text("\n".join(selection.of(one)))  # too many for a command line
-                found = outcome([*PYTEST, f"@{names}"], tree, LIMIT, DETMAP_TESTS="quick")
-                # It cannot be loaded, or ends never.
-                return "killed" if found.startswith(("no test ran", "no end")) else found
+                changed = run(names)
+                put(tree / one.path, original, 2 * turn + 1)
+                return judged(names, changed, run)
             finally:
                 put(tree / one.path, original, 2 * turn + 1)
                 trees.put(tree)
@@ -280,8 +302,10 @@ def main() -> int:
             try:
                 put(tree / one.path, changed[one], 2 * turn)
                 limit = ENDLESS if one.endless else LIMIT
-                found = outcome([*PYTEST, *one.names()], tree, limit, NUMBA_DISABLE_JIT="1")
-                return "killed (by the clock)" if one.endless and found == "no end" else found
+                word, printed = outcome([*PYTEST, *one.names()], tree, limit, NUMBA_DISABLE_JIT="1")
+                if word == "no test ran":
+                    return f"{word}: {printed}"
+                return "killed (by the clock)" if one.endless and word == "no end" else word
             finally:
                 put(tree / one.path, original[one.path], 2 * turn + 1)
                 trees.put(tree)
@@ -290,7 +314,8 @@ def main() -> int:
             tree = trees.get()
             try:
                 every = sorted({name for one in chosen for name in one.names()})
-                return outcome([*PYTEST, *every], tree, 10 * LIMIT, NUMBA_DISABLE_JIT="1")
+                word, printed = outcome([*PYTEST, *every], tree, 10 * LIMIT, NUMBA_DISABLE_JIT="1")
+                return word if word == "survived" else f"{word}: {printed}"
             finally:
                 trees.put(tree)
 

@@ -363,6 +363,30 @@ def test_olrp_equals_the_authors_program(kind):
     same(areas, wanted["stats"][16:19])
 
 
+def test_lrp_by_hand():
+    """Overlaps of the detections in order of score: 0.75, none, a crowd, 0.625, none."""
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=[1] * 6,
+        category_ids=[1] * 5 + [2],
+        boxes=[[x, 0, 8, 8] for x in (0, 20, 40, 60, 80, 0)],
+        crowd=[False] * 4 + [True, False],
+    )
+    found = detmap.Detections.from_arrays(
+        image_ids=[1] * 5,
+        category_ids=[1] * 5,
+        boxes=[[0, 0, 8, 6], [200, 0, 8, 8], [80, 0, 8, 8], [20, 0, 8, 5], [300, 0, 8, 8]],
+        scores=[0.9, 0.8, 0.75, 0.7, 0.6],
+    )
+    lrp = made(truth, found).lrp()
+    first, second = lrp.rows()
+    # At 0.5 an error of place counts twice: (0.5 + 0.75 + 1 false positive + 2 objects not found) / 5.
+    best = {"oLRP": 0.85, "oLRP_Loc": 0.3125, "oLRP_FP": 1 / 3, "oLRP_FN": 0.5, "threshold": 0.7}
+    assert first == {"category": first["category"], "objects": 4, **best, "LRP": (0.5 + 0.75 + 2 + 2) / 6}
+    same([second[name] for name in best], [1, np.nan, np.nan, 1, np.nan])
+    same([lrp[name] for name in ("oLRP", "oLRP_Loc", "oLRP_FP", "oLRP_FN")], [0.925, 0.3125, 1 / 3, 0.75])
+    same([lrp[name] for name in ("LRP", "LRP_Loc", "LRP_FP", "LRP_FN")], [(0.875 + 1) / 2, 0.3125, 0.5, 0.75])
+
+
 def test_scores_beyond_one_cannot_be_calibrated(tables):
     truth, found = tables
     loud = dataclasses.replace(found, scores=found.scores * 9)

@@ -161,3 +161,22 @@ def test_either_side_of_an_overlap(kind, height, error):
     tide = diagnosis.tide()
     by_row = dict(zip(diagnosis.matches.detection.tolist(), tide.error.tolist(), strict=True))
     assert (by_row[0], ERRORS[by_row[1] - 1]) == (0, error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "height", "error"),
+    [
+        *[(1, 5.001, "Dupe"), (1, 5, "Loc"), (1, 1, "Loc"), (1, 0.999, "Bkg")],
+        *[(2, 5, "Cls"), (2, 4.999, "Both"), (2, 1.001, "Both"), (2, 1, "Bkg")],
+    ],
+)
+def test_either_side_of_an_overlap_by_the_rules_of_tidecv(kind, height, error):
+    """An overlap of the threshold is still one of place, and one of a tenth with another class is background."""
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=[1, 2], category_ids=[1, 2], boxes=[[0, 0, 10, 10], [0, 0, 10, 10]]
+    )
+    found = detmap.Detections.from_arrays(
+        image_ids=[1, 1], category_ids=[1, kind], boxes=[[0, 0, 10, 10], [0, 0, 10, height]], scores=[0.9, 0.8]
+    )
+    tide = made(truth, found).tide(rules="tidecv")
+    assert {row["error"] for row in tide.rows() if row["count"]} - {"Miss"} == {error}

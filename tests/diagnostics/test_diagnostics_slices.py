@@ -17,6 +17,7 @@ import detmap
 from detmap import HIT, IGNORED, MISS
 from detmap.detection.protocols import PRESETS
 from detmap.errors import InputError
+from detmap.statistics import bootstrap
 
 # ------------------------------------------------------------------------------------------- operating points, cuts, slices
 
@@ -154,6 +155,17 @@ def test_slices_have_intervals_and_corrected_p_values():
         assert row["p"] <= row["p (Holm)"] <= 1
     p = np.array([row["p"] for row in rows])
     assert rows[int(p.argmin())]["p (Holm)"] == pytest.approx(min(1, p.min() * len(rows)))
+
+
+@pytest.mark.parametrize(("protocol", "iou"), [("coco", 0.5), ("coco", 0.6), ("voc2012", 0.5)])
+def test_the_interval_of_a_slice_that_is_the_whole_is_that_of_an_evaluation(protocol, iou):
+    truth, found = tables_of_arrays(large_workloads.detector_like(40, 30, 2, seed=2))
+    sky = ["grey"] * truth.images.ids.size
+    (row,) = (
+        made(truth, found, protocol=protocol, iou=iou, replicates=200).slices(attributes={"sky": sky}, by="sky").rows()
+    )
+    whole = bootstrap(detmap.evaluate(truth, found, protocol, iou_thresholds=iou), 200)
+    assert (row["low"], row["high"]) == tuple(whole.interval()[0])
 
 
 # -------------------------------------------------------------------------------------------------------- images, suspects

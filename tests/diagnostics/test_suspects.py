@@ -145,3 +145,12 @@ def test_how_suspicious_they_are():
         ("no label", 0.0, -1, -1, 2),
     ]
     assert len(made(truth, found, score=SCORE).suspects(most=2).rows()) == 2
+
+
+@pytest.mark.parametrize("labels", [(1, 1, 1), (1, 2, 1), (2, 1, 1), (2, 2, 1), (2, 1, 2)])
+def test_equal_suspicions_are_in_the_order_of_the_tables(labels):
+    """Three objects in one place, of any classes."""
+    truth, found = pair([(1, label, [0, 0, 10, 10], False) for label in labels], HITS)
+    rows = made(truth, found, score=SCORE).suspects().rows()
+    told = [(row["object"], row["other object"]) for row in rows if row["kind"] == "labelled twice"]
+    assert told == [(0, 1), (0, 2), (1, 2)]

@@ -40,3 +40,38 @@ def test_a_line_that_is_no_longer_there_is_an_error(where, old, says):
     one = mutate.Mutant(where, old, "pass", "hits")
     with pytest.raises(SystemExit, match=says):
         one.applied((ROOT / one.path).read_text("utf-8"))
+
+
+def test_a_drawn_mutant_is_killed_where_its_tests_pass_without_the_change():
+    names = ["tests/a.py::test_first", "tests/a.py::test_second", "tests/a.py::test_third"]
+    asked = []
+
+    def unchanged(word):
+        def run(some):
+            asked.append(some)
+            return word, ""
+
+        return run
+
+    failed = "killed", "..\nFAILED tests/a.py::test_second - assert 1 == 2\n1 failed, 1 passed in 0.1s\n"
+    assert mutate.judged(names, ("survived", "3 passed"), unchanged("killed")) == "survived"
+    assert not asked
+    assert mutate.judged(names, failed, unchanged("survived")) == "killed"
+    assert asked.pop() == names[:2]
+    assert mutate.judged(names, failed, unchanged("killed")) == "untested"
+    for word in ("no test ran", "no end"):
+        assert mutate.judged(names, (word, ""), unchanged("survived")) == "killed"
+        assert asked.pop() == names
+        assert mutate.judged(names, (word, ""), unchanged(word)) == "untested"
+
+
+def test_the_outcome_of_a_run_says_whether_a_test_ran(tmp_path):
+    for name, body in {"pass": "pass", "fail": "assert False", "skip": "__import__('pytest').skip()"}.items():
+        (tmp_path / f"test_{name}.py").write_text(f"def test_{name}():\n    {body}\n")
+
+    def word(*names):
+        return mutate.outcome([*mutate.PYTEST[:3], "-q", "-p", "no:cacheprovider", *names], tmp_path, 60)[0]
+
+    assert word("test_pass.py") == "survived"
+    assert word("test_pass.py", "test_fail.py") == "killed"
+    assert word("test_skip.py") == word("test_absent.py") == "no test ran"

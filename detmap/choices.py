@@ -61,6 +61,16 @@ def whole(text: str | bytes) -> int:
     return int(text)
 
 
+def is_number(value: object) -> bool:
+    """Return whether a value is a number of Python or numpy, but no boolean."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def plain_number(value: Any) -> Any:
+    """Return a number as a float, any other value unchanged."""
+    return float(value) if is_number(value) else value
+
+
 def parse_caps(text: str) -> list[int]:
     """Return caps from text: integers separated by commas."""
     try:

@@ -149,7 +149,12 @@ def check_allowed(name: str, value: object, allowed: Collection[Any]) -> None:
 
 def is_integer(value: object) -> TypeGuard[int]:
     """Return whether a value is an integer of Python or numpy, but no boolean."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
+
+
+def is_id(value: object) -> TypeGuard[int | str]:
+    """Return whether a value is an id: a string, or an integer as `is_integer` says."""
+    return isinstance(value, str) or is_integer(value)
 
 
 def check_integer(name: str, value: object, least: int) -> None:

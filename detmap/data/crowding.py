@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.choices import is_number
 from detmap.errors import InputError
 from detmap.kernels import readonly
 
@@ -22,7 +23,7 @@ def crowd_index_of(value: Any, source: str, record: str) -> float:
         For anything but a finite number.
     """
     number = value.item() if isinstance(value, np.generic) else value
-    if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= 1e300:
+    if not is_number(number) or not abs(number) <= 1e300:
         raise InputError("must be a finite number", source=source, record=record, field="crowdIndex", value=value)
     return float(number)
 

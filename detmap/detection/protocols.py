@@ -196,7 +196,7 @@ class Protocol:
         metadata=decision(
             'For "boundary": how far the boundary reaches from the contour, as a share of the image\'s diagonal.',
             "matching",
-            plain=lambda value: float(value) if isinstance(value, int | float | np.number) else value,
+            plain=choices.plain_number,
             wrong=choices.wrong_dilation,
             phrase=lambda protocol: f"dilation {protocol.dilation:g}",
             flag=Flag(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.choices import decimal, parse_number
+from detmap.choices import decimal, parse_number, plain_number
 from detmap.decisions import Flag, decision
 from detmap.errors import shorten
 from detmap.hits import CLIP, GRIDS, bends
@@ -32,10 +32,6 @@ AP_WEIGHT = 5
 
 #: Name of the rule by which front and back of a class's objects are the same.
 HALF_TURNS = "half turns"
-
-
-def _plain_number(value: Any) -> Any:
-    return float(value) if isinstance(value, int | float | np.number) and not isinstance(value, bool) else value
 
 
 def _wrong_threshold(value: Any) -> str | None:
@@ -70,7 +66,7 @@ ERROR_THRESHOLD = _declared(
     "For kinds with errors of true positives, as distances: these are measured of detections that match at this threshold. "
     "None: no errors.",
     "matching",
-    plain=_plain_number,
+    plain=plain_number,
     wrong=_wrong_threshold,
     words=lambda value: "none" if value is None else f"{value:g}",
     phrase=lambda protocol: f"errors of matches at {protocol.error_threshold:g}",

@@ -20,7 +20,7 @@ _DIVISORS = {"positives": "all relevant", "hits": "hits in the top k", "smaller"
 
 
 def _wrong_digits(digits: Any) -> str | None:
-    if digits is None or (isinstance(digits, int) and not isinstance(digits, bool) and digits >= 0):
+    if digits is None or (type(digits) is int and digits >= 0):
         return None
     return f"digits must be an integer or None, not {shorten(digits)}, and not negative"
 

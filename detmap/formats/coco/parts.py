@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.choices import is_number
 from detmap.errors import InputError
 from detmap.formats.coco.shapes import plain, read_texts
 from detmap.reading.scanner import RESULT_LISTS
@@ -125,7 +126,7 @@ def _column(
 
 
 def _score(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e308:
+    if not is_number(value) or not abs(value) < 1e308:
         raise ValueError("must be a finite number")
     return float(value)
 

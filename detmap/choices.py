@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,15 @@ def decimal(text: str | bytes) -> float:
     return float(text)
 
 
+def is_decimal(text: str | bytes) -> bool:
+    """Return whether text is a number, as `decimal` reads it."""
+    try:
+        decimal(text)
+    except ValueError:
+        return False
+    return True
+
+
 def whole(text: str | bytes) -> int:
     """Convert ASCII text without underscores to an integer; surrounding blanks are accepted as by `int`."""
     decimal(text)
@@ -69,6 +78,12 @@ def is_number(value: object) -> bool:
 def plain_number(value: Any) -> Any:
     """Return a number as a float, any other value unchanged."""
     return float(value) if is_number(value) else value
+
+
+def plain_pairs(of: Callable[[Any], Any], given: Any) -> tuple[tuple[str, Any], ...]:
+    """Return a mapping, or pairs of names and values, as pairs; `of` normalises a value."""
+    pairs = given.items() if isinstance(given, Mapping) else given
+    return tuple((str(name), of(value)) for name, value in pairs)
 
 
 def parse_caps(text: str) -> list[int]:

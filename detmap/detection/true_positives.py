@@ -8,14 +8,14 @@ detector reaches. A class that does not reach a recall of 0.1 has errors of 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.choices import decimal, parse_number, plain_number
+from detmap.choices import decimal, parse_number, plain_number, plain_pairs
 from detmap.decisions import Flag, decision
 from detmap.errors import shorten
 from detmap.hits import CLIP, GRIDS, bends
@@ -39,11 +39,6 @@ def _wrong_threshold(value: Any) -> str | None:
     return None if good else f"error_threshold must be a positive number or None, not {shorten(value)}"
 
 
-def _plain_ranges(given: Any) -> tuple[tuple[str, float], ...]:
-    pairs = given.items() if isinstance(given, Mapping) else given
-    return tuple((str(name), float(metres)) for name, metres in pairs)
-
-
 def _wrong_ranges(value: Any) -> str | None:
     good = all(metres > 0 for _, metres in value) and len({name for name, _ in value}) == len(value)
     return None if good else f"class_ranges must be a positive distance for each class, not {shorten(value)}"
@@ -55,11 +50,6 @@ def _parse_ranges(text: str) -> tuple[tuple[str, float], ...]:
         return tuple((name.strip(), decimal(metres)) for name, _, metres in pairs)
     except ValueError:
         raise ValueError(f"must be distances by class, as car=50,barrier=30, not {shorten(text)}") from None
-
-
-def _plain_rules(given: Any) -> tuple[tuple[str, str], ...]:
-    pairs: Iterable[Any] = given.items() if isinstance(given, Mapping) else given
-    return tuple((str(name), str(rule)) for name, rule in pairs)
 
 
 ERROR_THRESHOLD = _declared(
@@ -82,7 +72,7 @@ ERROR_RULES = _declared(
     'Classes whose errors have rules of their own: "half turns" where front and back are the same, or the name of an error, '
     "as AOE, that they do not have.",
     "matching",
-    plain=_plain_rules,
+    plain=partial(plain_pairs, str),
     words=lambda value: ", ".join(f"{name}: {rule}" for name, rule in value) or "none",
     phrase=lambda protocol: "rules of errors of single classes",
 )
@@ -91,7 +81,7 @@ CLASS_RANGES = _declared(
     "For boxes in space: how far from the car, in metres, objects and detections of a class are scored; those that are "
     "farther away are left out.",
     "matching",
-    plain=_plain_ranges,
+    plain=partial(plain_pairs, float),
     wrong=_wrong_ranges,
     words=lambda value: ", ".join(f"{name} {metres:g}" for name, metres in value) or "none",
     phrase=lambda protocol: "classes within ranges",

@@ -836,12 +836,8 @@ def preset(name: str) -> Protocol:
 
 
 def parts_of(name: str) -> dict[str, Protocol]:
-    """Return the protocols of a skeleton's parts by part name, and that of the whole by its own name.
-
-    Raises
-    ------
-    OptionError
-        If `skeleton` made no protocols of that name.
+    """Return the protocols of a skeleton's parts by part name, and that of the whole by its own name. Raises
+    `OptionError` if `skeleton` made no protocols of that name.
     """
     whole, before = preset(name), f"{name}-"
     parts = {

@@ -419,12 +419,8 @@ class RunChoices(CommonChoices, total=False):
 def convention_of(convention: str | Convention, choices: Mapping[str, Any], *, run: bool = False) -> Convention:
     """Return a convention, given by name or itself, with the decisions in `choices` replaced. None keeps a decision,
     except where it is a valid value, as for `digits`: means are not rounded. Decisions about the lines of a run are for
-    runs only: other functions use their defaults, and refuse them in `choices`.
-
-    Raises
-    ------
-    OptionError
-        For an unknown name, decision or value.
+    runs only: other functions use their defaults, and refuse them in `choices`. Raises `OptionError` for an unknown
+    name, decision or value.
     """
     if isinstance(convention, str):
         convention = CONVENTIONS.find(convention)

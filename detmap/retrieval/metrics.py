@@ -367,12 +367,8 @@ _BY_ALIAS |= {alias: metric for metric in METRICS for alias in metric.aliases}
 
 def parse(name: str, convention: Convention | None = None) -> Request:
     """Parse a metric's name: detmap's (``nDCG@10``), trec_eval's (``ndcg_cut_10``), or, under a convention, another
-    tool's.
-
-    Raises
-    ------
-    OptionError
-        For an unknown name, a depth that it does not take, or a number that could be a depth or a parameter.
+    tool's. Raises `OptionError` for an unknown name, a depth that it does not take, or a number that could be a depth
+    or a parameter.
     """
     if not isinstance(name, str):
         raise OptionError(f"a metric is named by a string, not {type(name).__name__}")
@@ -567,12 +563,8 @@ def listed(names: Iterable[str] | str) -> list[str]:
 
 
 def parse_rate(name: object) -> float | None:
-    """Return the rate of ``TPR@FPR=rate``; None for other names.
-
-    Raises
-    ------
-    OptionError
-        For a rate that is not from 0 to 1.
+    """Return the rate of ``TPR@FPR=rate``, None for other names; raise `OptionError` for a rate that is not from 0 to
+    1.
     """
     if not isinstance(name, str) or not name.replace(" ", "").upper().startswith("TPR@FPR="):
         return None

@@ -64,14 +64,8 @@ def with_parts(
     kind: Kind, columns: dict[str, Any], parts: Sequence[Mapping[str, bytes]], name: str, what: str
 ) -> dict[str, Any]:
     """Return columns whose shapes have the points of all lists, and the scores of parts; `what` names a record in
-    messages.
-
-    Boxes and areas stay those of the first list.
-
-    Raises
-    ------
-    InputError
-        If only some records have a list, or if numbers of points differ, or for an invalid score.
+    messages. Boxes and areas stay those of the first list. Raises `InputError` if only some records have a list, if
+    numbers of points differ, or for an invalid score.
     """
     place = Place(name, what, None, None, {})
     own = {

@@ -86,6 +86,21 @@ def plain_pairs(of: Callable[[Any], Any], given: Any) -> tuple[tuple[str, Any], 
     return tuple((str(name), of(value)) for name, value in pairs)
 
 
+def parse_pairs(of: Callable[[str], Any], sign: str, form: str, text: str) -> tuple[tuple[str, Any], ...]:
+    """Return pairs from text such as ``car:0.7,cyclist:0.5``, with a `sign` in each; ``none`` gives no pairs. `of` reads
+    a value; `form` describes the text in the error.
+    """
+    if text == "none":
+        return ()
+    try:
+        parts = [part.rpartition(sign) for part in text.split(",")]
+        if not all(name.strip() and value.strip() for name, _, value in parts):
+            raise ValueError
+        return tuple((name.strip(), of(value)) for name, _, value in parts)
+    except ValueError:
+        raise ValueError(f"must be {form}, not {shorten(text)}") from None
+
+
 def parse_caps(text: str) -> list[int]:
     """Return caps from text: integers separated by commas."""
     try:

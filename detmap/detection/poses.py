@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from detmap.choices import decimal, plain_pairs, whole
+from detmap.choices import decimal, parse_pairs, plain_pairs, whole
 from detmap.decisions import Flag, decision
 
 _decision = partial(decision, since="0.2")
@@ -57,16 +57,6 @@ def _say_groups(groups: tuple[tuple[str, float], ...]) -> str:
     return "/".join(f"{name}<{below:g}" for name, below in groups) or "none"
 
 
-def _read_groups(text: str) -> tuple[tuple[str, float], ...]:
-    if text == "none":
-        return ()
-    try:
-        pairs = [part.split(":") for part in text.split(",")]
-        return tuple((name, decimal(below)) for name, below in pairs)
-    except ValueError:
-        raise ValueError(f"must be NAME:BELOW with commas between, as easy:0.2,hard:1e10, not {text!r}") from None
-
-
 CROWD_GROUPS = _decision(
     "Groups of images whose AP is a metric too, by CrowdPose's `crowdIndex`: a name, and the index below which images are "
     "in the group and in none before it. Each group is ranked by itself; images whose index is not known are in none.",
@@ -80,7 +70,7 @@ CROWD_GROUPS = _decision(
         metavar="LIST",
         help="groups of images by crowdIndex whose AP is reported, each with the index below which it ends: "
         "easy:0.2,medium:0.8,hard:1e10, or none",
-        read=_read_groups,
+        read=partial(parse_pairs, decimal, ":", "NAME:BELOW with commas between, as easy:0.2,hard:1e10"),
     ),
 )
 

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.choices import plain_pairs
+from detmap.choices import decimal, parse_pairs, plain_pairs
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import YES_OR_NO, Flag, decision
-from detmap.errors import shorten
 from detmap.hits import SAMPLES
 from detmap.kernels import overlap, readonly
 from detmap.shapes.kinds import BEV, BOX3D, BOXES
@@ -38,18 +37,6 @@ def _wrong_thresholds(given: tuple[tuple[str, float], ...]) -> str | None:
     return None if bad is None else f"class_thresholds must be from 0 to 1, not {bad!r}"
 
 
-def _parse_thresholds(text: str) -> tuple[tuple[str, float], ...]:
-    if text == "none":
-        return ()
-    try:
-        pairs = [part.rsplit(":", 1) for part in text.split(",")]
-        return tuple((name.strip(), float(value)) for name, value in pairs)
-    except ValueError:
-        raise ValueError(
-            f"must be CLASS:IOU with commas between, as car:0.7,cyclist:0.5, not {shorten(text)}"
-        ) from None
-
-
 CLASS_THRESHOLDS = _decision(
     "Classes, compared without case, whose AP is that at one of the IoU thresholds, as KITTI's ``{'car': 0.7}``; where "
     "it is none of `iou_thresholds`, their AP is the mean over all. Where one of these is there, other classes have none.",
@@ -64,18 +51,9 @@ CLASS_THRESHOLDS = _decision(
         name="--class-thresholds",
         metavar="LIST",
         help="classes whose AP is that at one IoU threshold: car:0.7,cyclist:0.5 (others have none then), or none",
-        read=_parse_thresholds,
+        read=partial(parse_pairs, decimal, ":", "CLASS:IOU with commas between, as car:0.7,cyclist:0.5"),
     ),
 )
-
-
-def _parse_neighbours(text: str) -> tuple[tuple[str, str], ...]:
-    if text == "none":
-        return ()
-    pairs = [part.partition(":")[::2] for part in text.split(",")]
-    if not all(name.strip() and other.strip() for name, other in pairs):
-        raise ValueError(f"must be CLASS:OTHER with commas between, as car:van, not {shorten(text)}")
-    return tuple((name.strip(), other.strip()) for name, other in pairs)
 
 
 NEIGHBOURS = _decision(
@@ -89,7 +67,7 @@ NEIGHBOURS = _decision(
         name="--neighbours",
         metavar="LIST",
         help="classes with one whose objects are ignored there: car:van,pedestrian:person_sitting, or none",
-        read=_parse_neighbours,
+        read=partial(parse_pairs, str.strip, ":", "CLASS:OTHER with commas between, as car:van"),
     ),
 )
 

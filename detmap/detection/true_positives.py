@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.choices import decimal, parse_number, plain_number, plain_pairs
+from detmap.choices import decimal, parse_number, parse_pairs, plain_number, plain_pairs
 from detmap.decisions import Flag, decision
 from detmap.errors import shorten
 from detmap.hits import CLIP, GRIDS, bends
@@ -42,14 +42,6 @@ def _wrong_threshold(value: Any) -> str | None:
 def _wrong_ranges(value: Any) -> str | None:
     good = all(metres > 0 for _, metres in value) and len({name for name, _ in value}) == len(value)
     return None if good else f"class_ranges must be a positive distance for each class, not {shorten(value)}"
-
-
-def _parse_ranges(text: str) -> tuple[tuple[str, float], ...]:
-    try:
-        pairs = [part.rpartition("=") for part in text.split(",")] if text != "none" else []
-        return tuple((name.strip(), decimal(metres)) for name, _, metres in pairs)
-    except ValueError:
-        raise ValueError(f"must be distances by class, as car=50,barrier=30, not {shorten(text)}") from None
 
 
 ERROR_THRESHOLD = _declared(
@@ -89,7 +81,7 @@ CLASS_RANGES = _declared(
         name="--class-ranges",
         metavar="LIST",
         help="boxes in space: how far from the car a class is scored, as car=50,barrier=30, or none",
-        read=_parse_ranges,
+        read=partial(parse_pairs, decimal, "=", "distances by class, as car=50,barrier=30"),
     ),
 )
 

@@ -12,7 +12,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,17 @@ class InputError(DetmapError, ValueError):
         return InputError(
             self.problem, source=source, record=record, field=self.field, value=self._value, remedy=self.remedy
         )
+
+
+@contextmanager
+def relocated(place: Callable[[int], tuple[str, int | str | None]]) -> Iterator[None]:
+    """Within this context, errors that name the number of a record name its place, a source and a record, instead."""
+    try:
+        yield
+    except InputError as error:
+        if not isinstance(error.record, int):
+            raise
+        raise error.elsewhere(*place(error.record)) from None
 
 
 class OptionError(DetmapError, ValueError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -55,10 +55,50 @@ def decimal(text: str | bytes) -> float:
     return float(text)
 
 
+def is_decimal(text: str | bytes) -> bool:
+    """Return whether text is a number, as `decimal` reads it."""
+    try:
+        decimal(text)
+    except ValueError:
+        return False
+    return True
+
+
 def whole(text: str | bytes) -> int:
     """Convert ASCII text without underscores to an integer; surrounding blanks are accepted as by `int`."""
     decimal(text)
     return int(text)
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a number of Python or numpy, but no boolean."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def plain_number(value: Any) -> Any:
+    """Return a number as a float, any other value unchanged."""
+    return float(value) if is_number(value) else value
+
+
+def plain_pairs(of: Callable[[Any], Any], given: Any) -> tuple[tuple[str, Any], ...]:
+    """Return a mapping, or pairs of names and values, as pairs; `of` normalises a value."""
+    pairs = given.items() if isinstance(given, Mapping) else given
+    return tuple((str(name), of(value)) for name, value in pairs)
+
+
+def parse_pairs(of: Callable[[str], Any], sign: str, form: str, text: str) -> tuple[tuple[str, Any], ...]:
+    """Return pairs from text such as ``car:0.7,cyclist:0.5``, with a `sign` in each; ``none`` gives no pairs. `of` reads
+    a value; `form` describes the text in the error.
+    """
+    if text == "none":
+        return ()
+    try:
+        parts = [part.rpartition(sign) for part in text.split(",")]
+        if not all(name.strip() and value.strip() for name, _, value in parts):
+            raise ValueError
+        return tuple((name.strip(), of(value)) for name, _, value in parts)
+    except ValueError:
+        raise ValueError(f"must be {form}, not {shorten(text)}") from None
 
 
 def parse_caps(text: str) -> list[int]:

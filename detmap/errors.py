@@ -12,7 +12,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +99,17 @@ class InputError(DetmapError, ValueError):
         )
 
 
+@contextmanager
+def relocated(place: Callable[[int], tuple[str, int | str | None]]) -> Iterator[None]:
+    """Within this context, errors that name the number of a record name its place, a source and a record, instead."""
+    try:
+        yield
+    except InputError as error:
+        if not isinstance(error.record, int):
+            raise
+        raise error.elsewhere(*place(error.record)) from None
+
+
 class OptionError(DetmapError, ValueError):
     """An option or a protocol that cannot be carried out."""
 
@@ -149,7 +161,12 @@ def check_allowed(name: str, value: object, allowed: Collection[Any]) -> None:
 
 def is_integer(value: object) -> TypeGuard[int]:
     """Return whether a value is an integer of Python or numpy, but no boolean."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
+
+
+def is_id(value: object) -> TypeGuard[int | str]:
+    """Return whether a value is an id: a string, or an integer as `is_integer` says."""
+    return isinstance(value, str) or is_integer(value)
 
 
 def check_integer(name: str, value: object, least: int) -> None:

@@ -32,7 +32,7 @@ def as_sizes(boxes: Array, sizes: Array) -> Array:
 
 
 def as_centres(boxes: Array, sizes: Array) -> Array:
-    """Return boxes whose x and y are the centre."""
+    """Return boxes x, y, width, height from numbers that are centre and size."""
     return np.concatenate([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, 2:]], axis=1)
 
 

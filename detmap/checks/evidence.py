@@ -179,23 +179,24 @@ class Evidence:
         inside[inside] = self.object_cell[starts[inside]] == self.cell[inside]
         rows, starts = np.flatnonzero(inside), starts[inside]
         stops = np.searchsorted(self.object_cell, self.cell[rows], "right")
-        chosen = self._thinned(self.found.image[self.detections[rows]], stops - starts)
+        chosen = self._thinned(self.found.image[self.detections[rows]], stops - starts, self.looked_at, seed=0)
         rows, starts, stops = rows[chosen], starts[chosen], stops[chosen]
         boxes = self.found.boxes[self.detections[rows]]
         found = np.zeros(self.objects.size, np.bool_)
         best, which = best_of_pairs(boxes, starts, stops, self.object_box, found)
         return self.detections[rows], which, best, found
 
-    def _thinned(self, image: Array, held: Array) -> NDArray[np.bool_]:
-        """Mask of the rows to compare: all, or those of random images if there are more than `PAIRS` pairs."""
+    def _thinned(self, image: Array, held: Array, looked_at: NDArray[np.bool_], seed: int) -> NDArray[np.bool_]:
+        """Mask of the rows to compare: all, or those of random images, which are marked in `looked_at`, if there are more
+        than `PAIRS` pairs.
+        """
         pairs = np.bincount(image, held, self.images) if image.size else np.zeros(self.images)
         if pairs.sum() <= PAIRS:
             return np.ones(image.size, np.bool_)
-        order = np.random.default_rng(0).permutation(self.images)
-        taken = order[np.cumsum(pairs[order]) <= PAIRS]
-        self.looked_at[:] = False
-        self.looked_at[taken] = True
-        return np.asarray(self.looked_at[image])
+        order = np.random.default_rng(seed).permutation(self.images)
+        looked_at[:] = False
+        looked_at[order[np.cumsum(pairs[order]) <= PAIRS]] = True
+        return np.asarray(looked_at[image])
 
     @cached_property
     def looked_at(self) -> NDArray[np.bool_]:
@@ -265,21 +266,12 @@ class Evidence:
         image = self.found.image[self.sure]
         starts = np.searchsorted(self.object_image, image)
         stops = np.searchsorted(self.object_image, image, "right")
-        chosen = self._thinned_sure(image, stops - starts)
+        chosen = self._thinned(image, stops - starts, self.sure_looked_at, seed=1)
         best, which = np.zeros(self.sure.size), np.full(self.sure.size, -1)
         best[chosen], which[chosen] = best_of_pairs(
             self.found.boxes[self.sure[chosen]], starts[chosen], stops[chosen], self.object_box
         )
         return best, which
-
-    def _thinned_sure(self, image: Array, held: Array) -> NDArray[np.bool_]:
-        pairs = np.bincount(image, held, self.images) if image.size else np.zeros(self.images)
-        if pairs.sum() <= PAIRS:
-            return np.ones(image.size, np.bool_)
-        order = np.random.default_rng(1).permutation(self.images)
-        self.sure_looked_at[:] = False
-        self.sure_looked_at[order[np.cumsum(pairs[order]) <= PAIRS]] = True
-        return np.asarray(self.sure_looked_at[image])
 
     @cached_property
     def sure_looked_at(self) -> NDArray[np.bool_]:

@@ -113,12 +113,7 @@ class Gates:
 
     def find_input(self, role: str) -> str:
         """Return the present path of the card's input of a role: beside the card, beside the models, or in the current
-        folder.
-
-        Raises
-        ------
-        LookupError
-            Where none of them holds it with the hash on the card.
+        folder. Raises `LookupError` if none of them holds it with the hash on the card.
         """
         from detmap.cards import file_digest
 

@@ -9,20 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.choices import is_number
 from detmap.errors import InputError
 from detmap.kernels import readonly
 
 
 def crowd_index_of(value: Any, source: str, record: str) -> float:
-    """Return a crowd index as a number.
-
-    Raises
-    ------
-    InputError
-        For anything but a finite number.
-    """
+    """Return a crowd index as a number; raise `InputError` for anything but a finite number."""
     number = value.item() if isinstance(value, np.generic) else value
-    if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= 1e300:
+    if not is_number(number) or not abs(number) <= 1e300:
         raise InputError("must be a finite number", source=source, record=record, field="crowdIndex", value=value)
     return float(number)
 
@@ -30,12 +25,8 @@ def crowd_index_of(value: Any, source: str, record: str) -> float:
 def crowd_index_column(
     given: Mapping[Any, float] | None, images: NDArray[Any], source: str
 ) -> NDArray[np.float64] | None:
-    """Return the crowd index of each of the `images`, shape (i,), NaN where it is not known; None where none is.
-
-    Raises
-    ------
-    InputError
-        For an image that is not among them, or a value that is no finite number.
+    """Return the crowd index of each of the `images`, shape (i,), NaN if unknown; None if all are. Raises `InputError`
+    for an image that is not among them, and for a value that is no finite number.
     """
     if given is None:
         return None

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.ids import index_ids, locate
-from detmap.errors import InputError
+from detmap.errors import InputError, is_id
 from detmap.kernels import Frozen, readonly
 
 #: The category ids of each image by image id; images may be missing.
@@ -114,7 +114,7 @@ def _checked(lists: Lists, rows: Mapping[Any, int], source: str, field: str) -> 
         if not kinds <= types:  # ids of known types need no check one by one
             for one in own:
                 whole = isinstance(one, float) and one.is_integer()  # as columns of ids may have them
-                if isinstance(one, bool) or not (whole or isinstance(one, int | str | np.integer)):
+                if not (whole or is_id(one)):
                     problem, record = "must hold ids, integers or strings", f"image {image!r}"
                     raise InputError(problem, source=source, record=record, field=field, value=one)
             types |= kinds

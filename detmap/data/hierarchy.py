@@ -159,12 +159,8 @@ def _lists(
 def with_image_labels(
     table: GroundTruth, images: Ids, labels: Ids, present: NDArray[np.bool_], source: str
 ) -> GroundTruth:
-    """Return ground truth with verified labels of images, present or absent; their images are added to its own.
-
-    Raises
-    ------
-    InputError
-        Where ids are numbers on one side, or images have sizes or names and others are added.
+    """Return ground truth with verified labels of images, present or absent; their images are added to its own. Raises
+    `InputError` if ids are numbers on one side, or images have sizes or names and others are added.
     """
     for what, own, others in (("image", table.images, images), ("category", table.categories, labels)):
         if own.ids.size and others.ids.size and own.ids.dtype.kind != others.ids.dtype.kind:

@@ -148,7 +148,7 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
         return Ids(readonly((), np.int64), readonly((), np.int32))
     if values.dtype.kind == "i":
         low, high = map(int, extremes(values))
-        # For dense ids a table of all numbers between is faster than sorting; it takes up to 10 MB more.
+        # For dense ids a table from the smallest to the largest id is faster than sorting; it takes up to 10 MB more.
         if high - low < min(64 * values.size, 8 * values.size + 1_000_000):
             seen, codes = np.zeros(high - low + 1, np.bool_), np.empty(values.size, np.int32)
 

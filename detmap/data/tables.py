@@ -655,27 +655,8 @@ class Detections(_Shaped, Frozen):
         ----------
         image_ids, category_ids : array_like of int or str, shape (n,)
             Each detection's image and category.
-        labels : array_like of int or str, shape (n,), optional
-            Another name of `category_ids`: give one of the two.
-        boxes : array_like of float, shape (n, 4)
-            In pixels. May be left out if there are other shapes, whose enclosing boxes are then used.
-        masks : array_like of bool or uint8, shape (n, height, width), or Masks, or list of mappings, optional
-            Bitmaps (arrays or tensors), a `detmap.masks.Masks`, or run-length codes; for ``iou_type`` "segm" and "boundary".
-        keypoints : array_like of float, shape (n, k, 3), optional
-            x, y and visibility of each point; for ``iou_type`` "keypoints".
-        rotated : array_like of float, shape (n, 5), (n, 8) or (n, 4, 2), or Rotated, optional
-            Rotated boxes for ``iou_type`` "rotated" and "probiou": centre x, y, width, height, and angle in radians,
-            clockwise on the screen; or the corners. `detmap.shapes.rotated.Rotated` takes other angles.
-        segments : array_like of float, shape (n, 2), optional
-            Start and end of segments of time, for ``iou_type`` "temporal" and "temporal_span"; an image is a video.
-        tracks : list of list of mapping or None, optional
-            For each track a run-length code, or None, for each frame of its video, for ``iou_type`` "tracks"; an image is a
-            video.
-        shapes : mapping of str to Column, optional
-            Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
-        kinds : sequence of str, optional
-            The `iou_type` of the shapes to be scored; by default all that are given. With several, `detmap.evaluate`
-            needs an ``iou_type``.
+        labels, boxes, masks, keypoints, rotated, segments, tracks, shapes, kinds
+            See `GroundTruth.from_arrays`.
         scores : array_like of float, shape (n,)
             Higher is surer.
         more_scores : mapping of str to array_like of float, shape (n,), optional

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from detmap.choices import parse_names, parse_number, say_flags, whole
+from detmap.choices import parse_names, parse_number, plain_number, say_flags, whole
 from detmap.decisions import Flag, decision
 from detmap.errors import shorten
 
@@ -21,10 +21,6 @@ _SINCE = "0.2"
 
 #: Declares a decision about the input.
 _in_files = partial(decision, since=_SINCE, reads=True)
-
-
-def _plain_number(value: Any) -> Any:
-    return float(value) if isinstance(value, int | float | np.number) and not isinstance(value, bool) else value
 
 
 def _plain_integer(value: Any) -> Any:
@@ -65,7 +61,7 @@ def _say_cut(value: float | None) -> str:
 MIN_SCORE = _in_files(
     "Detections of a lower score are left out. None: all count.",
     "ranking",
-    plain=_plain_number,
+    plain=plain_number,
     wrong=_wrong_score,
     words=_say_cut,
     phrase=lambda protocol: f"scores from {protocol.min_score:g}",
@@ -175,7 +171,7 @@ SCORE_DECIMALS = _in_files(
 BOX_OFFSET = _in_files(
     "By how many pixels detected boxes are moved right and down: 1 where they count from 0 and the ground truth from 1.",
     "matching",
-    plain=_plain_number,
+    plain=plain_number,
     wrong=_wrong_offset,
     words=lambda value: f"{value:g}",
     phrase=lambda protocol: f"detected boxes moved by {protocol.box_offset:g} pixels",

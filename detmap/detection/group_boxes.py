@@ -7,6 +7,7 @@ detection; its other detections count neither as hits nor as misses.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from detmap.kernels import matching
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
 
-GROUP_OF = decision(
+_decision = partial(decision, since="0.2")
+
+GROUP_OF = _decision(
     "What ground truth that stands for a group, Open Images' `IsGroupOf`, is: an object like others; found, if a detection "
     "that hits no single object lies in it by the threshold's share of its own area, and others of that kind are ignored; "
     "or ignored, with all such detections.",
@@ -31,11 +34,10 @@ GROUP_OF = decision(
         help="ground truth that stands for a group: an object like others (default); found by the best detection inside, "
         "others of which are ignored; or ignored",
     ),
-    since="0.2",
     group="federated",
 )
 
-WITHOUT_SHAPE = decision(
+WITHOUT_SHAPE = _decision(
     "Objects that have a box and no shape of the kind that is scored, as no mask: unmatched, so that no detection finds "
     "them; or boxed: they are to be found likewise, but a detection that matches nothing else is ignored if the box around "
     "its shape matches theirs.",
@@ -47,7 +49,6 @@ WITHOUT_SHAPE = decision(
         help="objects that have a box and no shape of the kind that is scored: unmatched (default), or boxed: detections "
         "that match nothing else and whose box matches theirs are ignored",
     ),
-    since="0.2",
     group="federated",
 )
 

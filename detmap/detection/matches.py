@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from detmap.choices import is_number
 from detmap.data.ids import categories_given
 from detmap.detection import by_objects, zero_ids
 from detmap.detection.arrangement import Arrangement, least_near, over_cells, rule_at
@@ -193,9 +194,9 @@ def match_pairs(
     protocol = asked_protocol(protocol, truth)
     kind = scored_kind(protocol, iou_type, truth, found)
     decided = resolve(protocol, iou_type=kind, caller=match_pairs, **decisions)
-    if not _number(iou) or not math.isfinite(iou):
+    if not is_number(iou) or not math.isfinite(iou):
         raise OptionError(f"iou must be one finite number, not {iou!r}")
-    if not _number(floor) or not 0 < floor <= 1:
+    if not is_number(floor) or not 0 < floor <= 1:
         raise OptionError(f"floor must be above 0 and at most 1, not {floor!r}")
     arranged = Arrangement.of(truth, found, decided, image_ids, categories_given(category_ids, labels), threads)
     return matches_of(arranged, iou, area, floor if across_categories else None, threads)
@@ -250,10 +251,6 @@ def matches_of(
         notices=arranged.notices,
         **more,
     )
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from detmap.choices import decimal, whole
+from detmap.choices import decimal, parse_pairs, plain_pairs, whole
 from detmap.decisions import Flag, decision
 
-_SINCE = "0.2"
+_decision = partial(decision, since="0.2")
 
 #: Sigmas of CrowdPose's points, from the left shoulder to the neck, in thousandths of a person's size.
 CROWDPOSE = (79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89, 79, 79)
@@ -42,11 +43,6 @@ def tenths(thousandths: Iterable[int]) -> tuple[float, ...]:
     return tuple(sigma / 100 / 10.0 for sigma in thousandths)
 
 
-def _plain_groups(groups: Any) -> tuple[tuple[str, float], ...]:
-    pairs = groups.items() if hasattr(groups, "items") else groups
-    return tuple((str(name), float(below)) for name, below in pairs)
-
-
 def _wrong_groups(groups: tuple[tuple[str, float], ...]) -> str | None:
     stops = [below for _, below in groups]
     if not all(map(math.isfinite, stops)) or stops != sorted(set(stops)):
@@ -61,21 +57,11 @@ def _say_groups(groups: tuple[tuple[str, float], ...]) -> str:
     return "/".join(f"{name}<{below:g}" for name, below in groups) or "none"
 
 
-def _read_groups(text: str) -> tuple[tuple[str, float], ...]:
-    if text == "none":
-        return ()
-    try:
-        pairs = [part.split(":") for part in text.split(",")]
-        return tuple((name, decimal(below)) for name, below in pairs)
-    except ValueError:
-        raise ValueError(f"must be NAME:BELOW with commas between, as easy:0.2,hard:1e10, not {text!r}") from None
-
-
-CROWD_GROUPS = decision(
+CROWD_GROUPS = _decision(
     "Groups of images whose AP is a metric too, by CrowdPose's `crowdIndex`: a name, and the index below which images are "
     "in the group and in none before it. Each group is ranked by itself; images whose index is not known are in none.",
     "names",
-    plain=_plain_groups,
+    plain=partial(plain_pairs, float),
     wrong=_wrong_groups,
     words=_say_groups,
     phrase=lambda protocol: f"groups of images {_say_groups(protocol.crowd_groups)}",
@@ -84,12 +70,11 @@ CROWD_GROUPS = decision(
         metavar="LIST",
         help="groups of images by crowdIndex whose AP is reported, each with the index below which it ends: "
         "easy:0.2,medium:0.8,hard:1e10, or none",
-        read=_read_groups,
+        read=partial(parse_pairs, decimal, ":", "NAME:BELOW with commas between, as easy:0.2,hard:1e10"),
     ),
-    since=_SINCE,
 )
 
-CROWD_MEANS = decision(
+CROWD_MEANS = _decision(
     'AP of the groups of images: "defined" is the mean over categories with objects there; "published" is CrowdPose\'s own '
     "number, in which a category without objects counts as -1, rounded to four decimals. The former then stands beside it, "
     "as AP_easy_defined.",
@@ -101,7 +86,6 @@ CROWD_MEANS = decision(
         help="AP of groups of images: of categories with objects there (default), or as CrowdPose publishes it: -1 for "
         "categories without, rounded to four decimals",
     ),
-    since=_SINCE,
 )
 
 
@@ -124,7 +108,7 @@ def _read_points(text: str) -> tuple[int, int]:
         raise ValueError(f"must be FIRST:STOP, as 17:23, not {text!r}") from None
 
 
-POINTS = decision(
+POINTS = _decision(
     "Of poses: which points are compared, the first one, counted from 0, and the one behind the last: a part of a skeleton. "
     "`sigmas` are those of these points. None: all.",
     "matching",
@@ -138,10 +122,9 @@ POINTS = decision(
         help="keypoints: compare these points alone, counted from 0, without STOP; --sigmas are of these",
         read=_read_points,
     ),
-    since=_SINCE,
 )
 
-LABELLED = decision(
+LABELLED = _decision(
     "Of poses: how many points of an object are labelled, of which one without any is ignored: what the field "
     "`num_keypoints` says, or the number of points compared whose v is above 0.",
     "matching",
@@ -151,10 +134,9 @@ LABELLED = decision(
         name="--labelled",
         help="keypoints: labelled points of an object by num_keypoints (field, default), or points whose v is above 0",
     ),
-    since=_SINCE,
 )
 
-UNSEEN = decision(
+UNSEEN = _decision(
     "Of poses: detections none of whose points compared has a v above 0: scored like others, or dropped ahead of every cap, "
     "as by COCO-WholeBody's scripts.",
     "matching",
@@ -164,10 +146,9 @@ UNSEEN = decision(
     flag=Flag(
         name="--unseen", help="keypoints: detections none of whose points has v above 0: scored (default), or dropped"
     ),
-    since=_SINCE,
 )
 
-SCORE_FIELD = decision(
+SCORE_FIELD = _decision(
     "Which score of a detection ranks it: `score`, or one of those that `Detections.more_scores` holds, as `foot_score`. A "
     "detection without it has its `score`.",
     "matching",
@@ -177,11 +158,10 @@ SCORE_FIELD = decision(
     flag=Flag(
         name="--score-field", metavar="NAME", help="the score that ranks detections, as foot_score; default: score"
     ),
-    since=_SINCE,
     reads=True,
 )
 
-VALID_FLAG = decision(
+VALID_FLAG = _decision(
     "An object whose flag of this name is not set is ignored: one of those that `GroundTruth.part_flags` holds, as "
     "COCO-WholeBody's `foot_valid`, which its own scripts do not read. Empty: no flag is read.",
     "matching",
@@ -191,5 +171,4 @@ VALID_FLAG = decision(
     flag=Flag(
         name="--valid-flag", metavar="NAME", help="ignore objects whose flag of this name is false, as foot_valid"
     ),
-    since=_SINCE,
 )

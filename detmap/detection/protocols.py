@@ -196,7 +196,7 @@ class Protocol:
         metadata=decision(
             'For "boundary": how far the boundary reaches from the contour, as a share of the image\'s diagonal.',
             "matching",
-            plain=lambda value: float(value) if isinstance(value, int | float | np.number) else value,
+            plain=choices.plain_number,
             wrong=choices.wrong_dilation,
             phrase=lambda protocol: f"dilation {protocol.dilation:g}",
             flag=Flag(
@@ -842,12 +842,8 @@ def preset(name: str) -> Protocol:
 
 
 def parts_of(name: str) -> dict[str, Protocol]:
-    """Return the protocols of a skeleton's parts by part name, and that of the whole by its own name.
-
-    Raises
-    ------
-    OptionError
-        If `skeleton` made no protocols of that name.
+    """Return the protocols of a skeleton's parts by part name, and that of the whole by its own name. Raises
+    `OptionError` if `skeleton` made no protocols of that name.
     """
     whole, before = preset(name), f"{name}-"
     parts = {

@@ -6,15 +6,16 @@ The source is the benchmark's program, the devkit of KITTI's object detection, w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.choices import decimal, parse_pairs, plain_pairs
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import YES_OR_NO, Flag, decision
-from detmap.errors import shorten
 from detmap.hits import SAMPLES
 from detmap.kernels import overlap, readonly
 from detmap.shapes.kinds import BEV, BOX3D, BOXES
@@ -22,13 +23,10 @@ from detmap.shapes.kinds import BEV, BOX3D, BOXES
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
 
+_decision = partial(decision, since="0.2")
+
 #: The value of `Protocol.matching`.
 BY_OBJECTS = "by-object-twice"
-
-
-def _plain_thresholds(given: Any) -> tuple[tuple[str, float], ...]:
-    pairs = given.items() if isinstance(given, Mapping) else given
-    return tuple((str(name), float(value)) for name, value in pairs)
 
 
 def _wrong_thresholds(given: tuple[tuple[str, float], ...]) -> str | None:
@@ -39,23 +37,11 @@ def _wrong_thresholds(given: tuple[tuple[str, float], ...]) -> str | None:
     return None if bad is None else f"class_thresholds must be from 0 to 1, not {bad!r}"
 
 
-def _parse_thresholds(text: str) -> tuple[tuple[str, float], ...]:
-    if text == "none":
-        return ()
-    try:
-        pairs = [part.rsplit(":", 1) for part in text.split(",")]
-        return tuple((name.strip(), float(value)) for name, value in pairs)
-    except ValueError:
-        raise ValueError(
-            f"must be CLASS:IOU with commas between, as car:0.7,cyclist:0.5, not {shorten(text)}"
-        ) from None
-
-
-CLASS_THRESHOLDS = decision(
+CLASS_THRESHOLDS = _decision(
     "Classes, compared without case, whose AP is that at one of the IoU thresholds, as KITTI's ``{'car': 0.7}``; where "
     "it is none of `iou_thresholds`, their AP is the mean over all. Where one of these is there, other classes have none.",
     "mean",
-    plain=_plain_thresholds,
+    plain=partial(plain_pairs, float),
     wrong=_wrong_thresholds,
     words=lambda pairs: ",".join(f"{name}:{value:g}" for name, value in pairs) or "none",
     phrase=lambda protocol: (
@@ -65,43 +51,27 @@ CLASS_THRESHOLDS = decision(
         name="--class-thresholds",
         metavar="LIST",
         help="classes whose AP is that at one IoU threshold: car:0.7,cyclist:0.5 (others have none then), or none",
-        read=_parse_thresholds,
+        read=partial(parse_pairs, decimal, ":", "CLASS:IOU with commas between, as car:0.7,cyclist:0.5"),
     ),
-    since="0.2",
 )
 
 
-def _plain_neighbours(given: Any) -> tuple[tuple[str, str], ...]:
-    pairs = given.items() if isinstance(given, Mapping) else given
-    return tuple((str(name), str(other)) for name, other in pairs)
-
-
-def _parse_neighbours(text: str) -> tuple[tuple[str, str], ...]:
-    if text == "none":
-        return ()
-    pairs = [part.partition(":")[::2] for part in text.split(",")]
-    if not all(name.strip() and other.strip() for name, other in pairs):
-        raise ValueError(f"must be CLASS:OTHER with commas between, as car:van, not {shorten(text)}")
-    return tuple((name.strip(), other.strip()) for name, other in pairs)
-
-
-NEIGHBOURS = decision(
+NEIGHBOURS = _decision(
     "Classes, compared without case, each with one whose objects its detections neither have to find nor are wrong to find, "
     'as KITTI\'s ``{"car": "van"}``.',
     "matching",
-    plain=_plain_neighbours,
+    plain=partial(plain_pairs, str),
     words=lambda pairs: ",".join(map(":".join, pairs)) or "none",
     phrase=lambda protocol: f"neighbours {'/'.join(map(':'.join, protocol.neighbours))}",
     flag=Flag(
         name="--neighbours",
         metavar="LIST",
         help="classes with one whose objects are ignored there: car:van,pedestrian:person_sitting, or none",
-        read=_parse_neighbours,
+        read=partial(parse_pairs, str.strip, ":", "CLASS:OTHER with commas between, as car:van"),
     ),
-    since="0.2",
 )
 
-ABSORBING = decision(
+ABSORBING = _decision(
     'With ``matching="by-object-twice"``: whether detections that are outside of a range by their own size can still take '
     "an object there, which then is neither found nor missed; in KITTI those of every class.",
     "matching",
@@ -112,16 +82,14 @@ ABSORBING = decision(
         value=True,
         help="detections outside of a level by their size can take an object of any class there, as KITTI has it",
     ),
-    since="0.2",
 )
 
-CLASS_LEVELS = decision(
+CLASS_LEVELS = _decision(
     "Whether the metrics are those of KITTI: AP of each class of `class_thresholds` at each level in percent, as "
     "``car_easy``, and the similarity of orientation likewise (``car_aos_easy``) where angles are known.",
     "names",
     allowed=YES_OR_NO,
     phrase=lambda protocol: "percent per class and level",
-    since="0.2",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from detmap.data.tables import Detections, GroundTruth
@@ -10,31 +11,28 @@ from detmap.decisions import YES_OR_NO, decision
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
 
-_SINCE = "0.2"
+_decision = partial(decision, since="0.2")
 
-UNLISTED_IMAGES = decision(
+UNLISTED_IMAGES = _decision(
     "What a detection on an image that the ground truth does not have is: an error, or wrong as any other miss.",
     "matching",
     allowed=("error", "wrong"),
     phrase=lambda protocol: f"detections on unlisted images {protocol.unlisted_images}",
-    since=_SINCE,
 )
 
-MEAN_OF = decision(
+MEAN_OF = _decision(
     "What AP over several IoU thresholds is the mean of: all values at once, the means over classes at each threshold "
     "(ActivityNet), or the means over thresholds of each class (nuScenes). They differ in the last bit.",
     "mean",
     allowed=("values", "thresholds", "classes"),
     phrase=lambda protocol: f"mean of {protocol.mean_of}",
-    since=_SINCE,
 )
 
-THRESHOLD_METRICS = decision(
+THRESHOLD_METRICS = _decision(
     "Whether AP at each IoU threshold is a metric, as AP55, where metrics are named as VOC names them.",
     "names",
     allowed=YES_OR_NO,
     phrase=lambda protocol: "an AP per threshold",
-    since=_SINCE,
 )
 
 

@@ -8,14 +8,14 @@ detector reaches. A class that does not reach a recall of 0.1 has errors of 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.choices import decimal, parse_number
+from detmap.choices import decimal, parse_number, parse_pairs, plain_number, plain_pairs
 from detmap.decisions import Flag, decision
 from detmap.errors import shorten
 from detmap.hits import CLIP, GRIDS, bends
@@ -34,18 +34,9 @@ AP_WEIGHT = 5
 HALF_TURNS = "half turns"
 
 
-def _plain_number(value: Any) -> Any:
-    return float(value) if isinstance(value, int | float | np.number) and not isinstance(value, bool) else value
-
-
 def _wrong_threshold(value: Any) -> str | None:
     good = value is None or (isinstance(value, float) and 0 < value < math.inf)
     return None if good else f"error_threshold must be a positive number or None, not {shorten(value)}"
-
-
-def _plain_ranges(given: Any) -> tuple[tuple[str, float], ...]:
-    pairs = given.items() if isinstance(given, Mapping) else given
-    return tuple((str(name), float(metres)) for name, metres in pairs)
 
 
 def _wrong_ranges(value: Any) -> str | None:
@@ -53,24 +44,11 @@ def _wrong_ranges(value: Any) -> str | None:
     return None if good else f"class_ranges must be a positive distance for each class, not {shorten(value)}"
 
 
-def _parse_ranges(text: str) -> tuple[tuple[str, float], ...]:
-    try:
-        pairs = [part.rpartition("=") for part in text.split(",")] if text != "none" else []
-        return tuple((name.strip(), decimal(metres)) for name, _, metres in pairs)
-    except ValueError:
-        raise ValueError(f"must be distances by class, as car=50,barrier=30, not {shorten(text)}") from None
-
-
-def _plain_rules(given: Any) -> tuple[tuple[str, str], ...]:
-    pairs: Iterable[Any] = given.items() if isinstance(given, Mapping) else given
-    return tuple((str(name), str(rule)) for name, rule in pairs)
-
-
 ERROR_THRESHOLD = _declared(
     "For kinds with errors of true positives, as distances: these are measured of detections that match at this threshold. "
     "None: no errors.",
     "matching",
-    plain=_plain_number,
+    plain=plain_number,
     wrong=_wrong_threshold,
     words=lambda value: "none" if value is None else f"{value:g}",
     phrase=lambda protocol: f"errors of matches at {protocol.error_threshold:g}",
@@ -86,7 +64,7 @@ ERROR_RULES = _declared(
     'Classes whose errors have rules of their own: "half turns" where front and back are the same, or the name of an error, '
     "as AOE, that they do not have.",
     "matching",
-    plain=_plain_rules,
+    plain=partial(plain_pairs, str),
     words=lambda value: ", ".join(f"{name}: {rule}" for name, rule in value) or "none",
     phrase=lambda protocol: "rules of errors of single classes",
 )
@@ -95,7 +73,7 @@ CLASS_RANGES = _declared(
     "For boxes in space: how far from the car, in metres, objects and detections of a class are scored; those that are "
     "farther away are left out.",
     "matching",
-    plain=_plain_ranges,
+    plain=partial(plain_pairs, float),
     wrong=_wrong_ranges,
     words=lambda value: ", ".join(f"{name} {metres:g}" for name, metres in value) or "none",
     phrase=lambda protocol: "classes within ranges",
@@ -103,7 +81,7 @@ CLASS_RANGES = _declared(
         name="--class-ranges",
         metavar="LIST",
         help="boxes in space: how far from the car a class is scored, as car=50,barrier=30, or none",
-        read=_parse_ranges,
+        read=partial(parse_pairs, decimal, "=", "distances by class, as car=50,barrier=30"),
     ),
 )
 

@@ -370,8 +370,8 @@ def notices_of(
     inclusive_pixels: bool,
     fields: Sequence[str] = (),
 ) -> dict[str, int]:
-    """Return the notices of a single image, because a merge may drop it; `fields` are those of other benchmarks that
-    the protocol reads.
+    """Return the notices of one image, which are kept by image because a merge may drop it; `fields` are those of other
+    benchmarks that the protocol reads.
     """
     empty, missed = 0, 0
     for boxes in (image.boxes, image.true_boxes):

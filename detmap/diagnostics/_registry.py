@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from detmap.choices import is_number
 from detmap.errors import OptionError, check_choice, shorten
 from detmap.plugins import Registry
 from detmap.results import Result, fragment, to_frame
@@ -120,6 +121,6 @@ PARTS: Registry[Part] = Registry(Part, "part of a diagnosis")
 
 def number(name: str, value: Any, *, finite: bool = True) -> float:
     """Return a number, infinite or NaN only without `finite`; raise `OptionError` for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or (finite and not np.isfinite(value)):
+    if not is_number(value) or (finite and not np.isfinite(value)):
         raise OptionError(f"{name} must be one finite number, not {shorten(value)}")
     return float(value)

@@ -15,14 +15,14 @@ _CLOUD = 60
 
 
 class Chance:
-    """The density of tried `values`, distinct vectors of shape (n, k), about the `quoted` ones, given as intervals,
-    shape (k, 2), that round to each quoted number.
+    """The density of tried values near the quoted numbers.
 
-    It is the density of a nearest-neighbour estimate (Loftsgaarden and Quesenberry 1965): of *n* values the *m*-th
-    nearest lies in a ball of volume *V* about the quoted one, so that (m - 1) / V is expected in a unit of volume.
+    `values` are the distinct vectors of tried values, shape (n, k); `quoted` has for each number the interval that
+    rounds to it, shape (k, 2). The density is a nearest-neighbour estimate (Loftsgaarden and Quesenberry 1965): if the
+    *m*-th nearest of *n* values lies in a ball of volume *V* about the quoted one, a unit of volume holds (m - 1) / V.
     Values that agree with the quoted numbers are left out together with their volume, so that the true rule does not
     raise the estimate. Numbers are correlated under most rules, so the ball uses their local covariance. Where rules
-    make two numbers equal (AP and AP50 at one threshold), the density is estimated separately in one dimension less.
+    make two numbers equal (AP and AP50 at one threshold), their density is estimated apart, in one dimension less.
     """
 
     def __init__(self, values: NDArray[np.float64], quoted: NDArray[np.float64]) -> None:

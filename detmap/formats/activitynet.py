@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from itertools import chain
 from typing import Any
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from detmap import columns
 from detmap.data.ids import Ids, coded
 from detmap.data.tables import Detections, GroundTruth
-from detmap.errors import InputError, shorten
+from detmap.errors import InputError, relocated, shorten
 from detmap.formats.file_names import (
     by_image,
     category_names,
@@ -183,21 +183,18 @@ def _categories(labels: Iterable[str], ground_truth: GroundTruth) -> list[Any]:
     return [by_name[label] if label in by_name else next(free) for label in labels]
 
 
-@contextmanager
-def _named(videos: Iterable[tuple[str, Any]], source: str) -> Iterator[None]:
+def _named(videos: Iterable[tuple[str, Any]], source: str) -> AbstractContextManager[None]:
     """Within this context, turn errors that name a record's number into ones that name its video and index there."""
-    try:
-        yield
-    except InputError as error:
-        if not isinstance(error.record, int):
-            raise
-        left = error.record
+
+    def place(record: int) -> tuple[str, int | str]:
         for video, held in videos:
             count = len(held if isinstance(held, list) else held.annotations)
-            if left < count:
-                raise error.elsewhere(source, f"video {shorten(video)}, {left}") from None
-            left -= count
-        raise
+            if record < count:
+                return source, f"video {shorten(video)}, {record}"
+            record -= count
+        return source, record
+
+    return relocated(place)
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:

@@ -16,7 +16,7 @@ from detmap.data.federated import CategoryLists
 from detmap.data.ids import Categories, index_ids
 from detmap.data.mismatches import classes_without_results
 from detmap.data.tables import Detections, GroundTruth
-from detmap.errors import InputError, OptionError
+from detmap.errors import InputError, OptionError, is_id
 from detmap.formats.file_names import recoded, resolve_categories
 from detmap.kernels import readonly
 from detmap.reading.options import Path
@@ -62,7 +62,7 @@ def _of_json(text: str, name: str) -> list[tuple[str, str, str]]:
         pairs = json.loads(text, object_pairs_hook=list)
     except (ValueError, RecursionError) as error:
         raise InputError(f"is not valid JSON: {error}", source=name) from None
-    good = all(other is None or (isinstance(other, str | int) and not isinstance(other, bool)) for _, other in pairs)
+    good = all(other is None or is_id(other) for _, other in pairs)
     if not good:
         raise InputError("is no class map: every value must be a name or an id", source=name)
     return [(f"class {one}", one, "" if other is None else str(other)) for one, other in pairs]

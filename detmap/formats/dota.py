@@ -207,13 +207,7 @@ def _scanned(files: Mapping[str, tuple[bytes, str]]) -> _Found | None:
 
 
 def _split(lines: Lines) -> _Found:
-    """Read results word by word.
-
-    Raises
-    ------
-    InputError
-        For an invalid line.
-    """
+    """Read results word by word; raise `InputError` for an invalid line."""
     width = 4 if lines.fields and len(lines.fields[0]) == 6 else 8
     for row, words in enumerate(lines.fields):
         if len(words) != 2 + width:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from detmap.data.ids import cluster_column
 from detmap.data.tables import GroundTruth
-from detmap.errors import InputError, shorten
+from detmap.errors import InputError, is_id, shorten
 from detmap.formats.image_values import image_key, image_values
 from detmap.reading.options import Path
 
@@ -88,7 +88,7 @@ def _by_field(table: GroundTruth, field: str, field_of: FieldOf) -> GroundTruth:
             remedy="give a CSV file with the columns image and cluster, or a field such as video_id",
         )
     for image, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | str):
+        if not is_id(value):
             raise InputError(
                 "must be an integer or a string, to say the cluster of an image",
                 source=table.source, record=f"image {shorten(image)}", field=field, value=value,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from detmap import columns
 from detmap.data.ids import coded
 from detmap.data.tables import Detections, GroundTruth
-from detmap.errors import InputError, check_choice
+from detmap.errors import InputError, check_choice, is_id
 from detmap.formats.file_names import resolve_categories, resolve_images, stem
 from detmap.masks import Masks
 from detmap.shapes import find
@@ -51,7 +51,7 @@ class _Images:
         """Add an image: boxes x1, y1, x2, y2, classes, and further arguments of ``from_arrays``."""
         if isinstance(image, np.generic) or hasattr(image, "item"):
             image = image.item()
-        if not isinstance(image, int | str) or isinstance(image, bool):
+        if not is_id(image):
             raise InputError("an image's id must be an integer or a string", source=self.source, value=image)
         table = self._array(boxes, image, "boxes").reshape(-1, 4)
         found = {"boxes": table, "category_ids": self._array(classes, image, "classes").reshape(-1)}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.choices import decimal, whole
+from detmap.choices import decimal, is_decimal, whole
 from detmap.errors import InputError
 from detmap.kernels import readonly
 from detmap.kernels.texts import LENGTH_BITS, LENGTHS
@@ -252,14 +252,6 @@ def _holds_record(words: list[bytes]) -> bool:
     two of the three recognisable fields suffice, as one may be damaged.
     """
     return any(
-        (word.upper() in (b"Q0", b"0")) + _is_number(rank) + _is_number(score) >= 2
+        (word.upper() in (b"Q0", b"0")) + is_decimal(rank) + is_decimal(score) >= 2
         for word, _, rank, score in zip(words, words[1:], words[2:], words[3:], strict=False)
     )
-
-
-def _is_number(text: bytes) -> bool:
-    try:
-        decimal(text)
-    except ValueError:
-        return False
-    return True

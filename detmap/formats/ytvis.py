@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
-from detmap.errors import InputError
+from detmap.errors import InputError, relocated
 from detmap.formats.file_names import check_scores, images_as_given, lost_names, shapes_lost, write_json
 from detmap.formats.registry import Format, Given, Writing, packed
 from detmap.kernels import _ahead, readonly
@@ -189,14 +189,14 @@ def _tracks(given: _Bytes, lists: NDArray[np.int64], sizes: NDArray[np.int64], k
         raise InputError("has a segmentation that is no JSON", source=name)
     reader, parts, present, lengths = read
     track = np.repeat(np.arange(len(lists)), lengths)[present]
-    try:
+
+    def place(record: int) -> tuple[str, str]:
+        row = int(track[record])
+        frame = int(np.flatnonzero(present)[record] - lengths[:row].sum())
+        return name, f"{kind or 'record '}{row}, frame {frame}"
+
+    with relocated(place):
         column, notices = reader.column(parts, Place(name, "", sizes[track], None, {}))
-    except InputError as error:
-        if not isinstance(error.record, int):
-            raise
-        row = int(track[error.record])
-        frame = int(np.flatnonzero(present)[error.record] - lengths[:row].sum())
-        raise error.elsewhere(name, f"{kind or 'record '}{row}, frame {frame}") from None
     made = find(TRACKS).column.of(column, present, lengths)
     return {"shapes": {TRACKS: made}, "notices": {code: count for code, count in notices.items() if count}}
 

@@ -228,12 +228,8 @@ def _protocol(p: Any, dilation: float | None, own_area: bool) -> Protocol:
 
 
 def _zeros(ids: list[Any]) -> NDArray[np.bool_]:
-    """Return which annotation ids pycocotools converts to 0.
-
-    Raises
-    ------
-    ValueError
-        For strings that are no numbers, as pycocotools raises when a detection takes such an annotation.
+    """Return which annotation ids pycocotools converts to 0. Raises `ValueError` for strings that are no numbers, as
+    pycocotools does when a detection takes such an annotation.
     """
     known = reading.ids_of(ids)
     if known.dtype.kind != "U":

@@ -256,7 +256,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         Raises
         ------
         AssertionError
-            Before `evaluate`, with ``separate_eval``; without it nothing is done then.
+            If called before `evaluate` with ``separate_eval``. Without ``separate_eval`` such a call does nothing.
         """
         self.matched = False
         if not self._paramsEval:

@@ -106,12 +106,8 @@ def chosen(records: Sequence[Any], rows: NDArray[np.bool_] | None) -> Sequence[A
 
 
 def plain_boxes(boxes: NDArray[np.float64]) -> Boxes:
-    """Return a column of regular boxes, whose areas neither underflow nor are huge.
-
-    Raises
-    ------
-    UnusualError
-        For other boxes.
+    """Return a column of regular boxes, whose areas neither underflow nor are huge; raise `UnusualError` for other
+    boxes.
     """
     sizes = boxes[:, 2:]
     areas = sizes[:, 0] * sizes[:, 1]

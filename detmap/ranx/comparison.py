@@ -9,6 +9,7 @@ import re
 import string
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
@@ -209,6 +210,7 @@ class Pairs(Mapping[frozenset[str], dict[str, dict[str, Any]]]):
         return len(self._found)
 
 
+@dataclass(eq=False, repr=False)
 class Report:
     """The outcome of `compare`; ``print`` shows its table.
 
@@ -233,27 +235,15 @@ class Report:
         The test.
     """
 
-    def __init__(
-        self,
-        model_names: list[str],
-        results: dict[str, dict[str, float]],
-        comparisons: Mapping[Any, dict[str, dict[str, Any]]],
-        metrics: list[str],
-        max_p: float,
-        win_tie_loss: dict[tuple[str, str], dict[str, dict[str, int]]],
-        rounding_digits: int = 3,
-        show_percentages: bool = False,
-        stat_test: str = "student",
-    ) -> None:
-        self.model_names = model_names
-        self.results = results
-        self.comparisons = comparisons
-        self.metrics = metrics
-        self.max_p = max_p
-        self.win_tie_loss = win_tie_loss
-        self.rounding_digits = rounding_digits
-        self.show_percentages = show_percentages
-        self.stat_test = stat_test
+    model_names: list[str]
+    results: dict[str, dict[str, float]]
+    comparisons: Mapping[Any, dict[str, dict[str, Any]]]
+    metrics: list[str]
+    max_p: float
+    win_tie_loss: dict[tuple[str, str], dict[str, dict[str, int]]]
+    rounding_digits: int = 3
+    show_percentages: bool = False
+    stat_test: str = "student"
 
     def format_score(self, score: float) -> str:
         """Return a number formatted for the table."""

@@ -34,13 +34,7 @@ _STABLE = 15
 
 
 def requests_of(metrics: Iterable[str] | str) -> dict[str, Request]:
-    """Return the requests for ranx's names of metrics.
-
-    Raises
-    ------
-    OptionError
-        For a name that ranx does not have.
-    """
+    """Return the requests for ranx's names of metrics; raise `OptionError` for a name that ranx does not have."""
     found = {}
     for name in [metrics] if isinstance(metrics, str) else metrics:
         if not isinstance(name, str) or not _NAMED.fullmatch(name):

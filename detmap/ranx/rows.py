@@ -27,12 +27,8 @@ _KINDS = {"json": "json", "trec": "trec", "txt": "trec", "gz": "gz", "parq": "pa
 
 
 def file_kind(path: str | os.PathLike[str], kind: str | None) -> str:
-    """Return the kind of a file, by its suffix if not given.
-
-    Raises
-    ------
-    OptionError
-        For an unsupported kind, such as ranx's own lz4.
+    """Return the kind of a file, by its suffix if not given; raise `OptionError` for an unsupported kind, such as
+    ranx's own lz4.
     """
     found = os.path.splitext(os.fspath(path))[1][1:] if kind is None else kind
     if found not in _KINDS:
@@ -423,12 +419,8 @@ class Run(Rows):
 
 
 def lists_as_rows(lists: Iterable[Any], source: str) -> dict[int, dict[str, float]]:
-    """Return arrays of (document, number), one per query, as dicts by position.
-
-    Raises
-    ------
-    InputError
-        For an array of another shape, and a document that it has twice.
+    """Return arrays of (document, number), one per query, as dicts by position. Raises `InputError` for an array of
+    another shape, and a document that it has twice.
     """
     rows = {}
     for place, one in enumerate(lists):

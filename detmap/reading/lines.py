@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import InputError
+from detmap.errors import InputError, relocated
 
 _LONGEST = 256  # maximum number of characters of a field
 
@@ -44,16 +44,14 @@ class Lines(NamedTuple):
         files, numbers = [self.files[row] for row in rows], [self.numbers[row] for row in rows]
         return Lines(self.names, files, numbers, [self.fields[row] for row in rows], self.underlined)
 
-    @contextmanager
-    def named(self, rows: NDArray[np.int64] | None = None) -> Iterator[None]:
+    def named(self, rows: NDArray[np.int64] | None = None) -> AbstractContextManager[None]:
         """Within this context, errors about a record number name its line; `rows` are the lines of the records."""
-        try:
-            yield
-        except InputError as error:
-            if not isinstance(error.record, int):
-                raise
-            row = error.record if rows is None else int(rows[error.record])
-            raise error.elsewhere(self.names[self.files[row]], f"line {self.numbers[row]}") from None
+
+        def place(record: int) -> tuple[str, str]:
+            row = record if rows is None else int(rows[record])
+            return self.names[self.files[row]], f"line {self.numbers[row]}"
+
+        return relocated(place)
 
     def floats(self, skip: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return all words except the first `skip` of each line as numbers, and the range of each line in them as bounds;

@@ -292,12 +292,8 @@ class Reading:
         return {one.name: value for one, value in pairs if value is not default_of(one) and value != default_of(one)}
 
     def recorded(self) -> list[str]:
-        """Return the options' values, with the hashes of files that they name, to detect changes.
-
-        Raises
-        ------
-        InputError
-            For an unreadable file.
+        """Return the options' values, with the hashes of files that they name, to detect changes. Raises `InputError`
+        for an unreadable file.
         """
         out = []
         for name, value in sorted(self.given().items()):

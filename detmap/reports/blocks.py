@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from detmap.checks.report import Report
+    from detmap.statistics import Comparison, Difference
 
 #: Maximum number of pairs of models that are compared in words.
 _VERDICTS = 6
@@ -199,6 +200,26 @@ def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> Non
     if any(disagree):
         for row, one in zip(rows, disagree, strict=True):
             row["interval and p"] = "disagree (~)" if one else "agree"
+
+
+def difference_rows(comparison: Comparison, found: Sequence[Difference]) -> list[dict[str, Any]]:
+    """Return a row for each of some differences of a comparison."""
+    rows = [
+        {
+            "from": one.first,
+            "to": one.second,
+            **({} if one.category is None else {"category": one.category}),
+            "difference": one.difference,
+            "low": one.low,
+            "high": one.high,
+            comparison.unit: one.images,
+            "p": one.p,
+            "p corrected": one.adjusted,
+        }
+        for one in found
+    ]
+    mark_doubts(rows, [comparison.disagrees(one) for one in found])
+    return rows
 
 
 def _verdict(one: Apart, metric: str, level: float, alpha: float, too_few: str) -> str:

@@ -21,8 +21,8 @@ from detmap.reports.blocks import (
     Card,
     Section,
     Text,
+    difference_rows,
     differences,
-    mark_doubts,
     metric_row,
     page,
     side_by_side,
@@ -162,29 +162,10 @@ def _segments_card(result: PanopticResult) -> Card:
 def _compared(comparison: Comparison, level: float) -> Section:
     """Return the paired differences of models, and the categories that changed."""
     found, unit = comparison.differences, comparison.unit
-
-    def rows_of(some: Sequence[Any]) -> list[dict[str, Any]]:
-        rows = [
-            {
-                "from": one.first,
-                "to": one.second,
-                **({} if one.category is None else {"category": one.category}),
-                "difference": one.difference,
-                "low": one.low,
-                "high": one.high,
-                unit: one.images,
-                "p": one.p,
-                "p corrected": one.adjusted,
-            }
-            for one in some
-        ]
-        mark_doubts(rows, [comparison.disagrees(one) for one in some])
-        return rows
-
     apart = [Apart(one.first, one.second, one.difference, one.low, one.high, one.adjusted) for one in found]
-    blocks = differences(comparison.metric, level, comparison.alpha, unit, apart, rows_of(found))
+    blocks = differences(comparison.metric, level, comparison.alpha, unit, apart, difference_rows(comparison, found))
     if comparison.changed:
-        blocks.append(table("Categories that changed", rows_of(comparison.changed)))
+        blocks.append(table("Categories that changed", difference_rows(comparison, comparison.changed)))
     blocks += [Text(sentence(one)) for one in comparison.sentences()]
     return Section("differences", "Differences", DIFFERENCES, [("", blocks)])
 

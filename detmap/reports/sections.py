@@ -15,7 +15,16 @@ from detmap.diagnostics import PARTS, Confusion, Finding
 from detmap.diagnostics.tide import Tide
 from detmap.errors import OptionError
 from detmap.reports import galleries
-from detmap.reports.blocks import DIFFERENCES, Apart, Section, Text, differences, found_by_check, mark_doubts, picked
+from detmap.reports.blocks import (
+    DIFFERENCES,
+    Apart,
+    Section,
+    Text,
+    difference_rows,
+    differences,
+    found_by_check,
+    picked,
+)
 from detmap.reports.charts import Plot, bar, heat, heights, line
 from detmap.reports.galleries import Errors, Gallery
 from detmap.reports.tables import sentence, table
@@ -101,21 +110,7 @@ def of(name: str, diagnosis: Diagnosis, given: Given, checked: Report | None) ->
 
 def compared(comparison: Comparison) -> Section:
     """Return the paired differences of models."""
-    rows = [
-        {
-            "from": one.first,
-            "to": one.second,
-            **({"category": one.category} if one.category is not None else {}),
-            "difference": one.difference,
-            "low": one.low,
-            "high": one.high,
-            comparison.unit: one.images,
-            "p": one.p,
-            "p corrected": one.adjusted,
-        }
-        for one in (*comparison.differences, *comparison.changed)
-    ]
-    mark_doubts(rows, [comparison.disagrees(one) for one in (*comparison.differences, *comparison.changed)])
+    rows = difference_rows(comparison, (*comparison.differences, *comparison.changed))
     pairs = len(comparison.differences)
     metric, level = comparison.metric, comparison.level
     family = comparison.families[0]

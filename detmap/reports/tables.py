@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from detmap.choices import is_number
 from detmap.results import cell, is_words, p_value, printable, without_nan
 
 #: Default maximum number of rows shown.
@@ -111,7 +112,7 @@ def sentence(text: str) -> str:
 
 def _cell(value: Any, words: bool, full: float | None, chance: bool = False) -> dict[str, Any]:
     exact = without_nan(value)
-    number = not words and isinstance(exact, int | float) and not isinstance(exact, bool)
+    number = not words and is_number(exact)
     shown = f"{exact:,}" if number and isinstance(exact, int) else printable(cell(value))
     if number and exact is not None and shown.startswith("-0") and not shown.strip("-0."):
         shown = shown[1:]  # avoid -0.0000

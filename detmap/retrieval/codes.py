@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap.errors import InputError, OptionError
+from detmap.errors import InputError, OptionError, is_integer
 from detmap.hits import TIE_RULES, Hits
 from detmap.kernels import packing, ranking, readonly, sorting
 from detmap.retrieval.conventions import Choices, Convention, convention_of
@@ -221,7 +221,7 @@ def evaluate_codes(
     InputError
         For other values, shapes or labels, or no query with a match.
     """
-    if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
+    if k is not None and (not is_integer(k) or k < 1):
         raise OptionError(f"k must be a positive integer, not {k!r}")
     decided = convention_of(convention, choices)
     if metrics is None:

@@ -20,7 +20,7 @@ _DIVISORS = {"positives": "all relevant", "hits": "hits in the top k", "smaller"
 
 
 def _wrong_digits(digits: Any) -> str | None:
-    if digits is None or (isinstance(digits, int) and not isinstance(digits, bool) and digits >= 0):
+    if digits is None or (type(digits) is int and digits >= 0):
         return None
     return f"digits must be an integer or None, not {shorten(digits)}, and not negative"
 
@@ -419,12 +419,8 @@ class RunChoices(CommonChoices, total=False):
 def convention_of(convention: str | Convention, choices: Mapping[str, Any], *, run: bool = False) -> Convention:
     """Return a convention, given by name or itself, with the decisions in `choices` replaced. None keeps a decision,
     except where it is a valid value, as for `digits`: means are not rounded. Decisions about the lines of a run are for
-    runs only: other functions use their defaults, and refuse them in `choices`.
-
-    Raises
-    ------
-    OptionError
-        For an unknown name, decision or value.
+    runs only: other functions use their defaults, and refuse them in `choices`. Raises `OptionError` for an unknown
+    name, decision or value.
     """
     if isinstance(convention, str):
         convention = CONVENTIONS.find(convention)

@@ -228,12 +228,8 @@ class Keys:
         self.starts = np.concatenate(([0], np.cumsum([len(one) for one in mappings]))).astype(np.int64)
 
     def located(self, begin: int, end: int) -> Texts:
-        """Return the keys of mappings ``[begin, end)``.
-
-        Raises
-        ------
-        InputError
-            For invalid keys, or keys of different types, with the message for all keys.
+        """Return the keys of mappings ``[begin, end)``; raise `InputError` for invalid keys, or keys of different
+        types, with the message for all keys.
         """
         if self.checked:
             return self._located(begin, end)

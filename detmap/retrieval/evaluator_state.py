@@ -153,12 +153,8 @@ class Seen(Frozen):
     def restore(
         cls, names: list[Any], layout: Sequence[tuple[str, int]], payload: memoryview, level: int, grades: int
     ) -> Seen:
-        """Return the content of a saved state, checking every value; stored grades are at most `grades`.
-
-        Raises
-        ------
-        StateError
-            Where it cannot be the rankings of queries.
+        """Return the content of a saved state, checking every value; stored grades are at most `grades`. Raises
+        `StateError` if it cannot be the rankings of queries.
         """
         if sum(8 * size for _, size in layout) != len(payload) or min((size for _, size in layout), default=0) < 0:
             raise StateError("not an evaluator: its columns are not of the size that it says")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap.errors import InputError, OptionError, shorten
+from detmap.errors import InputError, OptionError, is_id, is_integer, shorten
 from detmap.hits import Hits
 from detmap.kernels import cmc, ranking, readonly
 from detmap.retrieval.conventions import Choices, Convention, convention_of
@@ -158,7 +158,7 @@ def relate(
     everywhere = np.zeros(items, np.bool_)
     if junk_id is not None:
         named = isinstance(junk_id, str)
-        if isinstance(junk_id, bool) or not isinstance(junk_id, str | int | np.integer):
+        if not is_id(junk_id):
             raise OptionError(f"junk_id must be an identity or None, not {shorten(junk_id)}")
         if named and theirs.dtype.kind != "U":
             raise OptionError("junk_id is a string and gallery_ids are not")
@@ -333,7 +333,7 @@ def evaluate_rows(
     keep_curve: bool,
 ) -> RankingResult:
     """Rank and score block by block; ``rows_of(begin, end)(a, b)`` are the distances of queries ``[a, b)``."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 1 << 63:
+    if not is_integer(seed) or not 0 <= seed < 1 << 63:
         raise OptionError(f"seed must be an integer from 0 to 2 ** 63 - 1, not {shorten(seed)}")
     names = listed(REID_METRICS if metrics is None else metrics)
     rates = {name: rate for name in names if (rate := parse_rate(name)) is not None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +14,10 @@ from detmap.errors import OptionError, did_you_mean, shorten
 from detmap.retrieval import measures, trec_measures
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.ranked import GEOMETRIC, TOTAL, Metric, Order, Request
+
+#: Rows of metrics of the items ranked as a set, and of numbers of items that are summed over queries.
+_of_set = partial(Metric, depth="never", reads="set")
+_total = partial(_of_set, aggregate=TOTAL)
 
 METRICS = (
     Metric(
@@ -273,87 +278,64 @@ METRICS = (
         depth="never",
         options=True,
     ),
-    Metric(
+    _of_set(
         "set_F",
         trec_measures.set_f,
         "(beta + 1) P R / (beta P + R) of all items ranked, beta = 1 or (beta=..)",
         aliases=("set_f", "setf"),
-        depth="never",
         options=True,
         parameter="beta",
-        reads="set",
     ),
-    Metric(
+    _of_set(
         "set_map",
         trec_measures.set_map,
         "precision times recall of all items ranked",
         aliases=("set_map", "setap"),
-        depth="never",
-        reads="set",
     ),
-    Metric(
+    _of_set(
         "set_relative_P",
         trec_measures.set_relative_precision,
         "hits / min(items ranked, relevant items)",
         aliases=("set_relative_p", "setrelp"),
-        depth="never",
-        reads="set",
     ),
-    Metric(
+    _of_set(
         "utility",
         trec_measures.utility,
         "worth of hits, wrong items and relevant items not ranked: 1, -1, 0, or (hit=..,wrong=..,lost=..); (left=..) that "
         "of the other items of a collection of (items=..)",
         aliases=("utility",),
-        depth="never",
         options=True,
-        reads="set",
     ),
-    Metric(
+    _total(
         "num_q",
         lambda ranked, request: np.ones(len(ranked.raw)),
         "queries",
         aliases=("num_q", "numq"),
-        depth="never",
-        aggregate=TOTAL,
         levels=False,
-        reads="set",
     ),
-    Metric(
+    _total(
         "num_ret",
         trec_measures.retrieved,
         "items ranked; (rel=..): of that grade or higher",
         aliases=("num_ret", "numret"),
-        depth="never",
-        aggregate=TOTAL,
-        reads="set",
     ),
-    Metric(
+    _total(
         "num_rel",
         lambda ranked, request: ranked.raw.positives.astype(np.float64),
         "relevant items",
         aliases=("num_rel", "numrel"),
-        depth="never",
-        aggregate=TOTAL,
-        reads="set",
     ),
-    Metric(
+    _total(
         "num_rel_ret",
         lambda ranked, request: ranked.raw.counts.astype(np.float64),
         "relevant items ranked",
         aliases=("num_rel_ret", "numrelret"),
-        depth="never",
-        aggregate=TOTAL,
-        reads="set",
     ),
-    Metric(
+    _total(
         "num_nonrel_judged_ret",
         trec_measures.wrong_and_judged,
         "documents ranked that were judged not relevant",
         aliases=("num_nonrel_judged_ret",),
-        depth="never",
-        aggregate=TOTAL,
-        reads="set",
     ),
 )
 
@@ -367,12 +349,8 @@ _BY_ALIAS |= {alias: metric for metric in METRICS for alias in metric.aliases}
 
 def parse(name: str, convention: Convention | None = None) -> Request:
     """Parse a metric's name: detmap's (``nDCG@10``), trec_eval's (``ndcg_cut_10``), or, under a convention, another
-    tool's.
-
-    Raises
-    ------
-    OptionError
-        For an unknown name, a depth that it does not take, or a number that could be a depth or a parameter.
+    tool's. Raises `OptionError` for an unknown name, a depth that it does not take, or a number that could be a depth
+    or a parameter.
     """
     if not isinstance(name, str):
         raise OptionError(f"a metric is named by a string, not {type(name).__name__}")
@@ -567,12 +545,8 @@ def listed(names: Iterable[str] | str) -> list[str]:
 
 
 def parse_rate(name: object) -> float | None:
-    """Return the rate of ``TPR@FPR=rate``; None for other names.
-
-    Raises
-    ------
-    OptionError
-        For a rate that is not from 0 to 1.
+    """Return the rate of ``TPR@FPR=rate``, None for other names; raise `OptionError` for a rate that is not from 0 to
+    1.
     """
     if not isinstance(name, str) or not name.replace(" ", "").upper().startswith("TPR@FPR="):
         return None

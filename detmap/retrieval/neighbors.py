@@ -142,15 +142,10 @@ def places(
 
 
 def of_search(indices: Any, distances: Any) -> tuple[Any, Any]:
-    """Return indices and distances, also where `indices` is the tuple of both that the search of an index returns.
-
-    faiss and scikit-learn return distances first, hnswlib and scann indices first: the integers are the indices. If
-    both are integers, as with faiss' Hamming distances, distances come first.
-
-    Raises
-    ------
-    OptionError
-        For a tuple of both in addition to distances.
+    """Return indices and distances, also if `indices` is the tuple of both that the search of an index returns; raise
+    `OptionError` for such a tuple in addition to distances. faiss and scikit-learn return distances first, hnswlib and
+    scann indices first: the integers are the indices. If both are integers, as with faiss' Hamming distances, distances
+    come first.
     """
     if not isinstance(indices, tuple) or len(indices) != 2:
         return indices, distances
@@ -171,15 +166,9 @@ def ranked_neighbors(
     convention: Convention,
     count: int,
 ) -> Iterator[tuple[Ranked, NDArray[np.int64], NDArray[np.bool_]]]:
-    """Rank block by block; return the rankings, the number of junk items among each query's neighbours, and which
-    queries have too few left.
-
-    `count` is the number of searched items.
-
-    Raises
-    ------
-    OptionError
-        For metrics that need more neighbours than given.
+    """Rank block by block, among `count` searched items; return the rankings, the number of junk items among each
+    query's neighbours, and which queries have too few left. Raises `OptionError` for metrics that need more neighbours
+    than given.
     """
     depth = items.shape[1]
     whole = depth >= count and bool((items[:, :count] >= 0).all())

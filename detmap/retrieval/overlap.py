@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap.errors import InputError, OptionError, shorten
+from detmap.errors import InputError, OptionError, is_integer, shorten
 from detmap.retrieval.neighbors import of_search
 from detmap.retrieval.scoring import numeric_table
 
@@ -106,7 +106,7 @@ def neighbor_recall(
     """
     (items, near), (wanted, bound) = (_searched(side, name) for side, name in ((found, "found"), (exact, "exact")))
     k = wanted.shape[1] if k is None else k
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+    if not is_integer(k) or k < 1:
         raise OptionError(f"k must be a positive integer, not {shorten(k)}")
     if len(items) != len(wanted) or k > wanted.shape[1]:
         shapes = f"{items.shape} and {wanted.shape}"

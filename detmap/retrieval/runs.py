@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from detmap import columns
 from detmap.data.frames import check_computed
 from detmap.data.notices import added
-from detmap.errors import InputError, OptionError, check_choice, shorten
+from detmap.errors import InputError, OptionError, check_choice, is_integer, shorten
 from detmap.formats.ranking_tables import DOCUMENT, QUERY, VALUE, from_frame, other_layout
 from detmap.formats.trec import Texts, read_qrels, read_run
 from detmap.kernels import ranking, readonly
@@ -328,7 +328,7 @@ def read_tables(qrels: Any, run: Any) -> tuple[Table, Table]:
 
 def check_depth(depth: int | None) -> None:
     """Refuse a depth that is no rank."""
-    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
+    if depth is not None and (not is_integer(depth) or depth < 1):
         raise OptionError(f"depth must be a positive integer, not {shorten(depth)}")
     if depth is not None and depth > DEEPEST:
         raise OptionError("depth must be at most 2 ** 53")

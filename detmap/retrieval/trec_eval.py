@@ -155,19 +155,8 @@ def known(name: str, version: int = 9) -> bool:
 
 
 def values_of(measure: Measure, parameters: Sequence[str] = ()) -> list[Value]:
-    """Return the values of a measure, in trec_eval's order.
-
-    Parameters
-    ----------
-    measure : Measure
-        The requested measure.
-    parameters : sequence of str
-        Its parameters, ignored for a measure that takes none, as in trec_eval.
-
-    Raises
-    ------
-    OptionError
-        For parameters that trec_eval refuses, or that the metric does not take.
+    """Return the values of a measure, in trec_eval's order; `parameters` are ignored for a measure that takes none, as
+    in trec_eval. Raises `OptionError` for parameters that trec_eval refuses, or that the metric does not take.
     """
     if measure.text:
         return [Value(measure.name, None)]

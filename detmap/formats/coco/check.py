@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from detmap.errors import InputError, shorten
+from detmap.choices import is_number
+from detmap.errors import InputError, is_id, is_integer, shorten
 from detmap.reading.scanner import GROUND_TRUTH_ONLY, RESULT_LISTS
 from detmap.reading.unlike import listed
 from detmap.shapes import KINDS, Kind
@@ -133,7 +134,7 @@ def checked_ground_truth(document: Any, name: str, kind: Kind | None = None) -> 
 
 def _side(value: Any) -> float:
     """Return the height or width of an image, NaN if invalid."""
-    good = isinstance(value, int | float | np.number) and not isinstance(value, bool) and abs(value) < 2**32
+    good = is_number(value) and abs(value) < 2**32
     return float(value) if good else float("nan")
 
 
@@ -166,7 +167,7 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
             out[field] = _number(value, {**place, "field": field}, _REMEDIES[field])
         else:
             value = value.item() if isinstance(value, np.generic) else value
-            if isinstance(value, bool) or not isinstance(value, int | str):
+            if not is_id(value):
                 raise InputError("must be an integer or a string", **place, field=field, value=value)
             out[field] = value
     for field in {"annotation": ("id", "iscrowd", "ignore"), "category": ("name",)}.get(kind, ()):
@@ -181,7 +182,7 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
         for field in dict.fromkeys((*SHIPPED_COUNTS, *shape.counts)):
             count = record.get(field)
             count = count.item() if isinstance(count, np.generic) else count
-            if count is not None and (isinstance(count, bool) or not isinstance(count, int)):
+            if count is not None and not is_integer(count):
                 raise InputError("must be an integer", **place, field=field, value=count)
             out[field] = count
     return out
@@ -227,7 +228,7 @@ def _checked_box(value: Any, place: dict[str, Any]) -> tuple[float, ...]:
 def _number(value: Any, place: dict[str, Any], remedy: str, shown: Any = None) -> float:
     value = value.item() if isinstance(value, np.generic) else value
     shown = value if shown is None else shown
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise InputError(f"must be a number, not {_kind(value)}", **place, value=shown, remedy=remedy)
     try:
         number = float(value)

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.choices import is_number
 from detmap.errors import InputError
 from detmap.formats.coco.shapes import plain, read_texts
 from detmap.reading.scanner import RESULT_LISTS
@@ -63,14 +64,8 @@ def with_parts(
     kind: Kind, columns: dict[str, Any], parts: Sequence[Mapping[str, bytes]], name: str, what: str
 ) -> dict[str, Any]:
     """Return columns whose shapes have the points of all lists, and the scores of parts; `what` names a record in
-    messages.
-
-    Boxes and areas stay those of the first list.
-
-    Raises
-    ------
-    InputError
-        If only some records have a list, or if numbers of points differ, or for an invalid score.
+    messages. Boxes and areas stay those of the first list. Raises `InputError` if only some records have a list, if
+    numbers of points differ, or for an invalid score.
     """
     place = Place(name, what, None, None, {})
     own = {
@@ -125,7 +120,7 @@ def _column(
 
 
 def _score(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e308:
+    if not is_number(value) or not abs(value) < 1e308:
         raise ValueError("must be a finite number")
     return float(value)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from detmap.data.ids import Ids, coded, zeros
 from detmap.data.tables import GroundTruth
 from detmap.errors import InputError
-from detmap.formats.coco.check import FIELDS, LONGEST_ID, checked_ground_truth, checked_results
+from detmap.formats.coco.check import LONGEST_ID, checked_ground_truth, checked_results
 from detmap.formats.coco.shapes import read_values, result_shapes, truth_shapes
 from detmap.reading.documents import misplaced
 from detmap.reading.record_walk import crowded, holds_long_list, holds_long_value, walked
@@ -28,9 +28,9 @@ from detmap.reading.sources import Buffer, unmarked
 from detmap.reading.typed_json import UNREADABLE
 from detmap.reading.unlike import refuse_foreign
 from detmap.shapes import Kind
-from detmap.shapes.kinds import BOX_FIELD
 
 Id = int | str
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class _Image(msgspec.Struct, gc=False):
@@ -82,6 +82,19 @@ _OBJECT = re.compile(rb"(\xef\xbb\xbf)?\s*\{")
 _ESCAPED_LETTER = re.compile(rb"\\u00[67]")
 
 
+def _boxes(records: Sequence[Any]) -> NDArray[np.float64]:
+    flat = np.fromiter(chain.from_iterable(r.bbox for r in records), np.float64, 4 * len(records))
+    return flat.reshape(-1, 4)
+
+
+def _some_boxes(records: Sequence[Any]) -> NDArray[np.float64] | None:
+    """Return boxes, NaN where missing; None if all are."""
+    if all(r.bbox is None for r in records):
+        return None
+    nothing = (np.nan,) * 4
+    return np.array([nothing if r.bbox is None else r.bbox for r in records], np.float64).reshape(-1, 4)
+
+
 def truth_of(document: Mapping[str, Any], kind: Kind, name: str) -> dict[str, Any]:
     """Return the columns of a parsed document."""
     if kind.reader is not None:
@@ -102,8 +115,7 @@ def results_of(document: Any, kind: Kind, truth: GroundTruth | None, name: str) 
     """Return the columns of parsed results; shapes with several lists have only the first."""
     if kind.reader is not None:
         return _results_with(kind, checked_results(document, name, kind), truth, name)
-    records = [_Result(**{f: r[f] for f in FIELDS["result"]}) for r in checked_results(document, name)]
-    return _result_columns(records, name)
+    return _result_columns(_typed(_Result, checked_results(document, name)), name)
 
 
 def results_in(data: Buffer, lines: bool, kind: Kind, truth: GroundTruth | None, name: str) -> dict[str, Any]:
@@ -115,11 +127,11 @@ def results_in(data: Buffer, lines: bool, kind: Kind, truth: GroundTruth | None,
     return _results_with(kind, check(_parse(data, name, decode, check, lines), name), truth, name)
 
 
-def _result_columns(records: list[_Result], name: str) -> dict[str, Any]:
+def _result_columns(records: list[_Result], name: str, boxes_of: Any = _boxes) -> dict[str, Any]:
     return {
         "image_ids": _ids([r.image_id for r in records], name, "record", "image_id"),
         "category_ids": _ids([r.category_id for r in records], name, "record", "category_id"),
-        "boxes": _boxes(records),
+        "boxes": boxes_of(records),
         "scores": np.array([r.score for r in records], np.float64),
     }
 
@@ -127,24 +139,14 @@ def _result_columns(records: list[_Result], name: str) -> dict[str, Any]:
 def _results_with(kind: Kind, records: list[dict[str, Any]], truth: GroundTruth | None, name: str) -> dict[str, Any]:
     """Return the columns of parsed results with shapes of a kind."""
     reader, parts = read_values(kind, [record["shape"] for record in records])
-    columns = {
-        "image_ids": _ids([r["image_id"] for r in records], name, "record", "image_id"),
-        "category_ids": _ids([r["category_id"] for r in records], name, "record", "category_id"),
-        "boxes": _some_boxes(records),
-        "scores": np.array([r["score"] for r in records], np.float64),
-    }
+    columns = _result_columns(_typed(_Result, records), name, _some_boxes)
     return result_shapes(kind, reader, parts, columns, truth, name)
 
 
 def _ground_truth_with(kind: Kind, document: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the columns of a parsed document with shapes of a kind."""
     annotations = document["annotations"]
-    plain = [{**r, BOX_FIELD: (0.0,) * 4, "area": 0.0} for r in annotations]
-    columns = _ground_truth_columns(
-        _records({**document, "annotations": [{k: r[k] for k in _Annotation.__struct_fields__} for r in plain]}), name
-    )
-    columns["boxes"] = _some_boxes(annotations)
-    columns["areas"] = np.array([np.nan if r["area"] is None else r["area"] for r in annotations], np.float64)
+    columns = _ground_truth_columns(_records(document), name, _some_boxes)
     columns["image_sizes"] = np.array([r["size"] for r in document["sizes"]], np.float64).reshape(-1, 2)
     counts: dict[str, Any] = {}
     for field in kind.counts:
@@ -152,14 +154,6 @@ def _ground_truth_with(kind: Kind, document: Mapping[str, Any], name: str) -> di
         counts[field] = None if None in listed else np.array(listed, np.int64)
     reader, parts = read_values(kind, [record["shape"] for record in annotations])
     return truth_shapes(kind, reader, parts, columns, counts, name)
-
-
-def _some_boxes(records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64] | None:
-    """Return boxes, NaN where missing; None if all are."""
-    if all(record[BOX_FIELD] is None for record in records):
-        return None
-    nothing = (np.nan,) * 4
-    return np.array([nothing if r[BOX_FIELD] is None else r[BOX_FIELD] for r in records], np.float64).reshape(-1, 4)
 
 
 def _decode_plain(data: Buffer, keys: Iterable[str], name: str, lines: bool = False) -> Any:
@@ -181,13 +175,14 @@ def _one_a_line(decode: Callable[[Buffer], list[Any]], data: Buffer) -> list[Any
     return found
 
 
-def _ground_truth_columns(document: _GroundTruth, name: str) -> dict[str, Any]:
+def _ground_truth_columns(document: _GroundTruth, name: str, boxes_of: Any = _boxes) -> dict[str, Any]:
+    """Return the columns of ground truth; an area of None becomes NaN."""
     annotations = document.annotations
     own = [r.id for r in annotations if r.id is not None]
     return {
         "image_ids": _ids([r.image_id for r in annotations], name, "annotation", "image_id"),
         "category_ids": _ids([r.category_id for r in annotations], name, "annotation", "category_id"),
-        "boxes": _boxes(annotations),
+        "boxes": boxes_of(annotations),
         "areas": np.array([r.area for r in annotations], np.float64),
         "crowd": _flags([r.iscrowd for r in annotations], name, "iscrowd"),
         "difficult": _flags([r.ignore for r in annotations], name, "ignore"),
@@ -336,14 +331,14 @@ def _flags(values: list[Any], source: str, field: str) -> NDArray[np.bool_]:
     return np.array([bool(value) for value in values], np.bool_)
 
 
-def _boxes(records: Sequence[Any]) -> NDArray[np.float64]:
-    flat = np.fromiter(chain.from_iterable(r.bbox for r in records), np.float64, 4 * len(records))
-    return flat.reshape(-1, 4)
-
-
 def _records(checked: Mapping[str, Iterable[dict[str, Any]]]) -> _GroundTruth:
     return _GroundTruth(
-        images=[_Image(**r) for r in checked["images"]],
-        categories=[_Category(**r) for r in checked["categories"]],
-        annotations=[_Annotation(**r) for r in checked["annotations"]],
+        images=_typed(_Image, checked["images"]),
+        categories=_typed(_Category, checked["categories"]),
+        annotations=_typed(_Annotation, checked["annotations"]),
     )
+
+
+def _typed(of: type[T], checked: Iterable[dict[str, Any]]) -> list[T]:
+    """Return checked records as structs, which hold None for boxes and areas that are missing."""
+    return [of(**{name: record[name] for name in of.__struct_fields__}) for record in checked]

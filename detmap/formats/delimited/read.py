@@ -11,8 +11,8 @@ import csv
 import io
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from detmap.data.column_names import BOXES, COLUMNS, role_of_title
 from detmap.data.frames import with_image_names
 from detmap.data.ids import Ids, coded
 from detmap.data.tables import Detections, GroundTruth
-from detmap.errors import InputError, OptionError, shorten
+from detmap.errors import InputError, OptionError, relocated, shorten
 from detmap.formats.file_names import matched
 from detmap.formats.image_sizes import scales
 from detmap.formats.registry import Format, Given, packed, unpacked_name
@@ -69,15 +69,9 @@ class Table(NamedTuple):
             problem, source=self.source, record=f"line {self.lines[row]}", field=title, value=value, remedy=remedy
         )
 
-    @contextmanager
-    def named(self) -> Iterator[None]:
+    def named(self) -> AbstractContextManager[None]:
         """Within this context, errors about a row name its line."""
-        try:
-            yield
-        except InputError as error:
-            if not isinstance(error.record, int):
-                raise
-            raise error.elsewhere(self.source, f"line {self.lines[error.record]}") from None
+        return relocated(lambda row: (self.source, f"line {self.lines[row]}"))
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """Return a column of finite numbers; raise `InputError` for an invalid cell."""

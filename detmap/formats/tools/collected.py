@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from detmap.data.ids import coded
 from detmap.data.tables import Detections, GroundTruth
-from detmap.errors import InputError, OptionError
+from detmap.errors import InputError, OptionError, relocated
 from detmap.formats.delimited.read import UNNAMED
 from detmap.formats.file_names import matched
 from detmap.formats.image_sizes import Sizes, scales
@@ -130,15 +130,9 @@ class Collected:
         rows.outlines.extend(repeat(None, count))
         rows.crowds.extend(repeat(False, count) if crowd is None else crowd.tolist())
 
-    @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _named(self) -> AbstractContextManager[None]:
         """Within this context, errors about a record number name its place in the file."""
-        try:
-            yield
-        except InputError as error:
-            if not isinstance(error.record, int):
-                raise
-            raise error.elsewhere(self.source, self._rows.place(error.record)) from None
+        return relocated(lambda row: (self.source, self._rows.place(row)))
 
     def _boxes(self) -> NDArray[np.float64]:
         """Return boxes in the file's format."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from os import PathLike, fspath
 from os.path import basename, isdir
 from pathlib import Path
@@ -19,7 +21,7 @@ from detmap.choices import decimal
 from detmap.data.ids import Ids, coded
 from detmap.data.mismatches import classes_without_results
 from detmap.data.tables import Detections, GroundTruth, MissingClasses
-from detmap.errors import InputError, check_allowed
+from detmap.errors import InputError, check_allowed, relocated
 from detmap.formats.file_names import ENDINGS, matched
 from detmap.formats.registry import ARCHIVES, Format, Given
 from detmap.plugins import later, register
@@ -355,22 +357,14 @@ def read_voc_results(
         "source": name_of(results, "results"),
     }
     if ground_truth is not None and not _of_voc(ground_truth):  # resolve images and classes by name
-        try:
+        with relocated(partial(_line, read)):
             columns = matched(columns, ground_truth, unknown_images)
-        except InputError as error:
-            if not isinstance(error.record, int):
-                raise
-            raise error.elsewhere(*_line(read, error.record)) from None
     made = Detections.from_arrays(**columns, box_format="xyxy", invalid_boxes=invalid_boxes)
     detections = replace(made, classes=tuple(files), missing_classes=missing_classes)
     if ground_truth is None:
         return detections
-    try:
+    with relocated(partial(_line, read)) if len(detections) == len(table) else nullcontext():
         detections = detections.on_images_of(ground_truth, unknown_images)
-    except InputError as error:
-        if not isinstance(error.record, int) or len(detections) < len(table):
-            raise
-        raise error.elsewhere(*_line(read, error.record)) from None
     classes_without_results(ground_truth, detections)  # raises before matching if they are an error
     return detections
 

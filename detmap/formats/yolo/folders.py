@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from detmap.choices import decimal
+from detmap.choices import is_decimal
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
 from detmap.formats.file_names import ENDINGS, stem
 from detmap.formats.image_sizes import Sizes
@@ -440,15 +440,7 @@ def _is_stray(name: str, data: bytes) -> bool:
     if name.lower() not in NO_LABELS:
         return False
     lines = [words for words in map(bytes.split, data.splitlines()) if words]
-    return not lines or not all(len(words) > 4 and all(map(_is_float, words[1:5])) for words in lines)
-
-
-def _is_float(word: bytes) -> bool:
-    try:
-        decimal(word)
-    except ValueError:
-        return False
-    return True
+    return not lines or not all(len(words) > 4 and all(map(is_decimal, words[1:5])) for words in lines)
 
 
 def check_names(stems: Sequence[str], rows: Sequence[Sized], source: str) -> None:

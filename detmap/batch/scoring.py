@@ -215,8 +215,7 @@ def _score(ground_truth: GroundTruth, common: _Common, found: Input) -> tuple[st
             if key in known:
                 return key, None
             identity = {"key": key, "content": f"sha256:{content}", "ground_truth": f"sha256:{truth}"}
-        read = found.detections_once if options.under is None else found.detections
-        given = Owned(read(ground_truth))
+        given = Owned(found.detections(ground_truth, once=options.under is None))
     found.release()
     under = {}
     if options.under is not None:

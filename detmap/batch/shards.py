@@ -47,7 +47,7 @@ class _Shard:
 def _match_shard(ground_truth: GroundTruth, protocol: Protocol, found: Input) -> _Shard:
     """Return the tally of the images that a shard has detections on."""
     with found.unchanged():
-        detections = found.detections_once(ground_truth)
+        detections = found.detections(ground_truth, once=True)
     found.release()
     records, images, given = len(detections), detections.images.ids, Owned(detections)
     del detections

@@ -256,7 +256,7 @@ def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[st
         stage("reading the detections")
         from detmap.detection.given import Owned
 
-        given = Owned(inputs[0].detections_once(ground_truth))
+        given = Owned(inputs[0].detections(ground_truth, once=True))
         if options.card:
             named += [cards.found_of(inputs[0], given.held)]
         inputs[0].release()

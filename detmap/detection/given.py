@@ -111,7 +111,7 @@ def tables_of(
 ) -> tuple[GroundTruth, Detections]:
     """Return tables of ground truth and detections, reading files and dictionaries for the scored kind of shape with
     the fields of `levels` (the protocol's by default); raise `InputError` for other types and swapped arguments. See
-    `Input.detections_once` for `once`.
+    `Input.detections` for `once`.
     """
     detections = detections.take() if isinstance(detections, Owned) else detections
     if isinstance(ground_truth, GroundTruth) and isinstance(detections, Detections):
@@ -164,5 +164,4 @@ def _found(given: Found, truth: GroundTruth, kind: str, once: bool) -> Found:
 
     if isinstance(given, list | tuple) and given and isinstance(given[0], str | os.PathLike | Detections):
         raise OptionError("several models are given: detmap.compare(ground_truth, [detections, others]) scores each")
-    made = Input(given, "detections", Reading(iou_type=kind))
-    return made.detections_once(truth) if once else made.detections(truth)
+    return Input(given, "detections", Reading(iou_type=kind)).detections(truth, once=once)

@@ -226,24 +226,21 @@ class Input:
         table = table if reading.image_sizes is None else _with_sizes(table, reading.image_sizes)
         return _subset(table, reading)
 
-    def detections_once(self, ground_truth: GroundTruth) -> Detections:
-        """Read detections that are scored once, while their file stays as it is: it may be read again meanwhile."""
-        with left_in_files():
-            return self.detections(ground_truth)
-
-    def detections(self, ground_truth: GroundTruth | None = None) -> Detections:
-        """Read detections on the images of ground truth."""
+    def detections(self, ground_truth: GroundTruth | None = None, *, once: bool = False) -> Detections:
+        """Read detections on the images of ground truth. If they are scored `once` and dropped, their file may be read again
+        meanwhile, and must stay as it is.
+        """
         if ground_truth is not None and ground_truth.whole is not None:
             from detmap.data.subsets import within
 
-            return within(self.detections(ground_truth.whole), ground_truth)
+            return within(self.detections(ground_truth.whole, once=once), ground_truth)
         if self.reading.clusters is not None:
             raise OptionError("clusters are of the images of ground truth, not of detections")
         form, reading = self.format, self._settled()
         mapping = None if reading.class_map is None else class_map_of(reading.class_map)
         among = ground_truth if ground_truth is None or mapping is None else without_classes(ground_truth)
         assert form.read_detections is not None
-        with collector.paused(), registry.asked(form, self.source):
+        with collector.paused(), registry.asked(form, self.source), left_in_files(once):
             own = _read_for(form.read_detections(self.source, among, reading), reading.iou_type)
         own = own if mapping is None else mapped_detections(own, mapping, ground_truth)
         return own if reading.hierarchy is None else _expanded(own, reading.hierarchy)

@@ -32,10 +32,10 @@ _own = threading.local()
 
 
 @contextmanager
-def left_in_files() -> Iterator[None]:
-    """A context in which this thread reads tables that are scored once and dropped, so that strings may stay in files."""
+def left_in_files(once: bool) -> Iterator[None]:
+    """A context in which this thread reads tables that are scored `once` and dropped, so that strings may stay in files."""
     before = left()
-    _own.left = True
+    _own.left = once
     try:
         yield
     finally:

@@ -202,3 +202,25 @@ def owner(array):
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
+
+
+@pytest.mark.parametrize("ranges", range(1, 19))
+def test_packed_words_are_those_of_the_tally(ranges):
+    """Of any number of bits, in whole bytes, and of no detection."""
+    levels = [(f"r{i}", 0.0, 10.0 * i + 60) for i in range(ranges)]
+    protocol = resolve("coco", area_ranges=levels, iou_thresholds=[0.5, 0.6, 0.7, 0.8, 0.9])
+    for count in (0, 1, 50):
+        rng = np.random.default_rng(count)
+        ids, boxes = rng.integers(1, 4, (2, count)), rng.random((count, 4)) * 10 + 1
+        truth = detmap.GroundTruth.from_arrays(
+            image_ids=ids[0], category_ids=ids[1], boxes=boxes, images=[1, 2, 3], categories=[1, 2, 3]
+        )
+        found = detmap.Detections.from_arrays(
+            image_ids=ids[0], category_ids=ids[1], boxes=boxes + 0.3, scores=rng.random(count).round(1)
+        )
+        tally = detmap.match(truth, found, protocol)
+        whole = ShardedTally([PackedTally.of(tally)], [0], {}).whole()
+        assert PackedTally.of(tally).columns["hit"].shape == (count, -(-5 * ranges // 8))
+        for name in ("hit", "ignored", "scores", "image", "category", "rank"):
+            assert same_bits(getattr(whole, name), getattr(tally, name)), name
+        assert count < 50 or tally.hit.any()

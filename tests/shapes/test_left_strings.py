@@ -64,7 +64,7 @@ def paths(request, tmp_path, monkeypatch):
 
 def once(path, truth, iou_type="segm"):
     """Detections that are scored once."""
-    return Input(path, "detections", Reading(iou_type=iou_type)).detections_once(truth)
+    return Input(path, "detections", Reading(iou_type=iou_type)).detections(truth, once=True)
 
 
 def metrics(truth, found):

@@ -11,7 +11,7 @@ import pytest
 from test_states import tally_of
 
 import detmap
-from detmap import decisions
+from detmap import choices, decisions
 from detmap.cli.options import add_decisions, decided
 from detmap.decisions import YES_OR_NO, decision
 from detmap.detection.protocols import COCO, PRESETS, UNLIMITED, VOC2007, Protocol, resolve
@@ -236,3 +236,23 @@ def test_no_cap_is_none_in_files():
     assert resolve("coco", max_dets=[10, None]).to_dict()["max_dets"] == [10, None]
     assert resolve("coco", max_dets=[np.int64(10), None]).max_dets == (10, UNLIMITED)
     assert detmap.Protocol.to_dict(COCO)["strict"] is False
+
+
+def test_pairs_by_name_are_read_from_text():
+    assert choices.parse_pairs(choices.decimal, ":", "", " a : 0.5,b:c:1") == (("a", 0.5), ("b:c", 1.0))
+    assert choices.parse_pairs(choices.decimal, ":", "", "none") == ()
+
+
+@pytest.mark.parametrize("text", ["", "0.5", ":0.5", "car:", "car:x", "car:0_1", "car:0.5,"])
+def test_text_that_does_not_hold_pairs_is_refused(text):
+    with pytest.raises(ValueError, match=f"must be CLASS:IOU, not {text!r}"):
+        choices.parse_pairs(choices.decimal, ":", "CLASS:IOU", text)
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [(1, True), (np.float32(1), True), (np.int8(1), True), (True, False), ("1", False), (1j, False)],
+)
+def test_numbers_are_told_from_booleans(value, number):
+    assert choices.is_number(value) == number
+    assert choices.plain_number(value) == (float(value) if number else value)

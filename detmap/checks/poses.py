@@ -100,7 +100,7 @@ def _contradictions(side: Side) -> Iterator[Finding]:
     counts, places, flags, _ = kind.points(poses)
     owner = np.repeat(np.arange(counts.size), counts)
     nowhere = (places == 0).all(axis=1)
-    at_origin = np.bincount(owner[nowhere & (flags > 0)], minlength=counts.size) > 0
+    at_origin = np.bincount(owner[nowhere & np.isin(flags, (1, 2))], minlength=counts.size) > 0
     drawn = np.bincount(owner[~nowhere], minlength=counts.size) >= POINTS
     bare = drawn & (np.bincount(owner[flags > 0], minlength=counts.size) == 0)
     kinds = (at_origin, "labelled, at 0, 0"), (bare, "drawn, and none of them labelled")

@@ -183,7 +183,7 @@ def _exchanged(made: Compared, plain: Array, order: NDArray[np.int64]) -> tuple[
 def _parts(evidence: Evidence, made: Compared, flags: Array, known: Array, code: str, more: str) -> Iterator[Finding]:
     """Yield a finding if many poses, or most of a part of the images, have a flag."""
     flags, known = flags & known, np.asarray(known)
-    count, total = np.count_nonzero(flags), max(np.count_nonzero(known), 1)
+    count, total = int(np.count_nonzero(flags)), max(int(np.count_nonzero(known)), 1)
     if count < FEWEST:
         return
     image = evidence.object_image[made.objects]
@@ -217,7 +217,7 @@ def _stands_out(bad: Array, part: Part) -> bool:
 
 def _cause(evidence: Evidence, made: Compared, away: NDArray[np.bool_]) -> str:
     """Return in words where the points of the poses `away` would lie on those of their objects; "" if no way is found."""
-    some = Compared(*(column[away] for column in made))
+    some = Compared(*(column[away] for column in made))  # type: ignore[arg-type]
     box, sizes = evidence.object_box[some.objects], evidence.found.sizes[some.rows]
     none = np.zeros((len(box), 2))
     corner, middle = box[:, :2], box[:, :2] + box[:, 2:] / 2

@@ -105,7 +105,7 @@ def shifted(boxes: Array, bounds: Array, known: NDArray[np.bool_]) -> tuple[NDAr
         if count >= FEWEST and tail(count, 1.5 * np.count_nonzero(rest) + 1) < CHANCE:
             out |= most
             said[axis] = float(np.median(middle[most, axis]))
-    count = np.count_nonzero(out)
+    count = int(np.count_nonzero(out))
     words = f"{count:,} of them shifted by {said[0]:+.1f} and {said[1]:+.1f} pixels (x, y), in the median"
     return out, words if count else ""
 

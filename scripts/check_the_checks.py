@@ -3,7 +3,7 @@
 Small data sets of ``tests/planting/`` are reported per code; larger scenes (crowded, sparse, one class, poses, masks) per
 defect and severity, and per code, severity and kind of scene.
 
-python scripts/check_the_checks.py [SEEDS [FIRST]] [--jobs N] [--write]
+python scripts/check_the_checks.py [SEEDS [FIRST]] [--kinds KIND …] [--jobs N] [--write]
 
 ``--write`` puts the table of scenes into docs/check.md.
 """
@@ -141,10 +141,9 @@ def small(seeds, folder):
     return tally
 
 
-def scenes(seeds, folder, jobs):
+def scenes(seeds, folder, kinds, jobs):
     """Return the tally of the scenes, by defect and severity."""
     tally = Tally()
-    kinds = (*planting.KINDS, *planting.SHAPED_KINDS)
     columns = list(zip(*((seed, kind, folder) for seed in seeds for kind in kinds), strict=True))
     with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
         for one in (map if pool is None else pool.map)(_scene, *columns):
@@ -179,12 +178,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("seeds", nargs="?", type=int, default=5)
     parser.add_argument("first", nargs="?", type=int, default=0)
+    every = [*planting.KINDS, *planting.SHAPED_KINDS]
+    parser.add_argument("--kinds", nargs="+", choices=every, default=every, help="kinds of scene")
     parser.add_argument("--jobs", type=int, default=1, help="processes for the scenes")
     parser.add_argument("--write", action="store_true", help="put the table of scenes into docs/check.md")
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.seeds)
     with tempfile.TemporaryDirectory() as folder:
-        for title, make in (("scenes", functools.partial(scenes, jobs=options.jobs)), ("small data sets", small)):
+        for title, make in (
+            ("scenes", functools.partial(scenes, kinds=options.kinds, jobs=options.jobs)),
+            ("small data sets", small),
+        ):
             tally = make(seeds, folder)
             if make is small:
                 print("\n".join(tally.misses))
@@ -197,7 +201,9 @@ def main():
             print(f"\n{said}\n")
             print(to_text(tally.recall()), to_text(tally.precision()), sep="\n\n", flush=True)
             if options.write and make is not small:
-                made = to_markdown(tally.table([*planting.KINDS, "shaped"]), markup=True)
+                made = to_markdown(
+                    tally.table([*(kind for kind in planting.KINDS if kind in options.kinds), "shaped"]), markup=True
+                )
                 page = ROOT / "docs" / "check.md"
                 text = f"{said[0].upper()}{said[1:]}.\n\n{made}\n".replace("\\", r"\\")
                 page.write_text(_TABLE.sub(text, page.read_text("utf-8")), "utf-8")

@@ -54,7 +54,8 @@ _FEW_IMAGES = 20
 #: Minimum share of the sample that gains if ids are those of neighbouring images; `parts` reports smaller parts.
 _ROTATED = 0.25
 
-#: Maximum offset tested between an image's id and the id written, in places of the list of images.
+#: Maximum offset tested between an image's id and the id written, in places of the list of images: results that are out
+#: of step are so by a batch of at most 8 images, and each offset is one more chance to fit.
 _PLACES = 8
 
 #: Minimum number of distinct objects that support a hypothesis.

@@ -100,7 +100,7 @@ def _contradictions(side: Side) -> Iterator[Finding]:
     counts, places, flags, _ = kind.points(poses)
     owner = np.repeat(np.arange(counts.size), counts)
     nowhere = (places == 0).all(axis=1)
-    at_origin = np.bincount(owner[nowhere & (flags > 0)], minlength=counts.size) > 0
+    at_origin = np.bincount(owner[nowhere & np.isin(flags, (1, 2))], minlength=counts.size) > 0
     drawn = np.bincount(owner[~nowhere], minlength=counts.size) >= POINTS
     bare = drawn & (np.bincount(owner[flags > 0], minlength=counts.size) == 0)
     kinds = (at_origin, "labelled, at 0, 0"), (bare, "drawn, and none of them labelled")
@@ -183,7 +183,7 @@ def _exchanged(made: Compared, plain: Array, order: NDArray[np.int64]) -> tuple[
 def _parts(evidence: Evidence, made: Compared, flags: Array, known: Array, code: str, more: str) -> Iterator[Finding]:
     """Yield a finding if many poses, or most of a part of the images, have a flag."""
     flags, known = flags & known, np.asarray(known)
-    count, total = np.count_nonzero(flags), max(np.count_nonzero(known), 1)
+    count, total = int(np.count_nonzero(flags)), max(int(np.count_nonzero(known)), 1)
     if count < FEWEST:
         return
     image = evidence.object_image[made.objects]
@@ -217,7 +217,7 @@ def _stands_out(bad: Array, part: Part) -> bool:
 
 def _cause(evidence: Evidence, made: Compared, away: NDArray[np.bool_]) -> str:
     """Return in words where the points of the poses `away` would lie on those of their objects; "" if no way is found."""
-    some = Compared(*(column[away] for column in made))
+    some = Compared(*(column[away] for column in made))  # type: ignore[arg-type]
     box, sizes = evidence.object_box[some.objects], evidence.found.sizes[some.rows]
     none = np.zeros((len(box), 2))
     corner, middle = box[:, :2], box[:, :2] + box[:, 2:] / 2

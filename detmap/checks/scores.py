@@ -149,9 +149,8 @@ def hundredths(scores: NDArray[np.float64]) -> NDArray[np.bool_] | None:
     Of scores of three or four digits one in ten or in a hundred ends in zeros.
     """
     inner = (scores > 0) & (scores < 1)
-    by_digits = [
-        inner & (np.abs(scores * ten - np.round(scores * ten)) < 1e-9 * ten) for ten in (100.0, 1000.0, 10_000.0)
-    ]
+    held = np.where(inner, scores, 0.5)
+    by_digits = [inner & (np.abs(held * ten - np.round(held * ten)) < 1e-9 * ten) for ten in (100.0, 1000.0, 10_000.0)]
     two, three, four = map(np.count_nonzero, by_digits)
     return _enough(scores, by_digits[0], (three - two) / 9 + (four - three) / 90)
 

@@ -101,11 +101,11 @@ def shifted(boxes: Array, bounds: Array, known: NDArray[np.bool_]) -> tuple[NDAr
     for axis in (0, 1):
         right, left = sure[:, axis] & (middle[:, axis] > 0), sure[:, axis] & (middle[:, axis] < 0)
         most, rest = (right, left) if np.count_nonzero(right) >= np.count_nonzero(left) else (left, right)
-        count = np.count_nonzero(most)
+        count = int(np.count_nonzero(most))
         if count >= FEWEST and tail(count, 1.5 * np.count_nonzero(rest) + 1) < CHANCE:
             out |= most
             said[axis] = float(np.median(middle[most, axis]))
-    count = np.count_nonzero(out)
+    count = int(np.count_nonzero(out))
     words = f"{count:,} of them shifted by {said[0]:+.1f} and {said[1]:+.1f} pixels (x, y), in the median"
     return out, words if count else ""
 

@@ -30,7 +30,8 @@ FEWEST = 20
 DIP = 0.5
 
 #: Minimum number of objects of the same image and category inside a region of several objects, and minimum share of the
-#: area of each that must lie inside.
+#: area of each that must lie inside: annotators draw such a region around whole objects, and a box of a person rarely
+#: holds four smaller people.
 HELD, WITHIN = 4, 0.9
 
 #: Minimum ratio of missed regions to the number expected from their sizes.

@@ -40,7 +40,8 @@ FACTOR = 2.0
 APART = 0.05
 
 #: Minimum share of the scores of other categories above the maximum of a category, and share of the category's scores that
-#: count as independent draws in the test of it: difficult categories have few high scores without a defect.
+#: count as independent draws in the test of it: difficult categories have few high scores without a defect. Scores that
+#: are halved end below half of the others.
 ABOVE, OF_THOSE = 0.5, 0.3
 
 #: Minimum share of the variance of score ranks that lies between images; with two scales on half of the images each it is

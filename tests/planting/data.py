@@ -63,7 +63,7 @@ def clean(seed, kind="boxes"):
                     near = [x + jitter[0] * bw, y + jitter[1] * bh, bw * np.exp(jitter[2]), bh * np.exp(jitter[3])]
                     label = number if rng.random() < 0.95 else int(numbers[rng.integers(classes)])
                     score = float(rng.beta(5, 2)) * (0.4 if again else 1.0)
-                    found.append(_result(rng, image, label, _clipped(near, w, h), score, kind))
+                    found.append(_result(rng, image, label, _clipped(near, w, h), score, kind, record))
         for _ in range(rng.poisson(6)):
             label = int(numbers[rng.choice(classes, p=weights)])
             found.append(_result(rng, image, label, _box(rng, w, h, 0.3), float(rng.beta(0.5, 6)), kind))
@@ -84,12 +84,16 @@ def _clipped(box, w, h):
     return [round(float(v), 3) for v in (x1, y1, max(x2 - x1, 2.0), max(y2 - y1, 2.0))]
 
 
-def _result(rng, image, label, box, score, kind):
+def _result(rng, image, label, box, score, kind, of=None):
     record = {"image_id": image["id"], "category_id": label, "bbox": box, "score": score}
     if kind == "masks":
         record["segmentation"] = rectangle(image, box)
     if kind == "poses":
         record["keypoints"] = _points(rng, box, 5, confidence=True)
+        for at, flag in enumerate(of["keypoints"][2::3] if of else ()):
+            if flag:  # near the object's
+                near = rng.normal(of["keypoints"][3 * at : 3 * at + 2], 0.03 * np.sqrt(box[2] * box[3]))
+                record["keypoints"][3 * at : 3 * at + 2] = np.round(near, 2).tolist()
     return record
 
 

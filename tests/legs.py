@@ -114,6 +114,7 @@ ABSENT = {
     "tensorboard": ("could not import 'tensorboard'",),
     "mlflow": ("could not import 'mlflow'",),
     "wandb": ("could not import 'wandb'",),
+    "array_api_strict": ("could not import 'array_api_strict'",),
 }
 
 
@@ -128,6 +129,8 @@ def foreseen() -> list[str]:
     # Not dependencies of the tests: ranx needs older versions of others, and ir_measures brings pytrec_eval and perl.
     reasons += ["could not import 'ranx'", "could not import 'ir_measures'"]
     reasons += ["could not import 'mteb", "could not import 'beir"]  # large, and MTEB needs PyTorch
+    reasons += ["could not import 'torch'", *ABSENT["array_api_strict"]]  # scripts/test-torch has them
+    reasons += ["PyTorch finds no GPU", "this numpy is no namespace of the array API"]
     reasons += [
         "could not import 'hotcoco'",
         "could not import 'ultrafast_pycocotools'",

@@ -18,13 +18,16 @@ from detmap.errors import InputError, OptionError, StateError, check_choice, sho
 from detmap.kernels import readonly
 from detmap.retrieval import document_ids
 from detmap.retrieval.conventions import Convention, RunChoices, convention_of
+from detmap.retrieval.device_arrays import array_table, check_device
 from detmap.retrieval.evaluator_state import Header, Seen, digest
 from detmap.retrieval.features import DistanceMetric, Side, blocks, survey
 from detmap.retrieval.flat_samples import FlatSamples
 from detmap.retrieval.galleries import (
     REID_METRICS,
     SHOTS,
+    Blocks,
     RowsOf,
+    blocks_of,
     matchless,
     ranked_rows,
     relate,
@@ -34,7 +37,7 @@ from detmap.retrieval.metrics import able, listed, parse_all, parse_rate
 from detmap.retrieval.neighbors import of_search, places, ranked_neighbors
 from detmap.retrieval.ranked import stored_level
 from detmap.retrieval.runs import RUN_METRICS, Rules, Table, check_depth, check_judged, paired, rank_run, read_table
-from detmap.retrieval.scoring import RankingResult, check_level, labels, numeric_table, score, stored
+from detmap.retrieval.scoring import RankingResult, check_level, labels, score, stored
 from detmap.system.saved_states import gathered, seal, unseal
 
 if TYPE_CHECKING:
@@ -80,7 +83,7 @@ class Evaluator:
     gallery_ids, gallery_cameras, junk_id
         The gallery: for distances, features and neighbours. See `evaluate_distances`.
     gallery : array_like of float, shape (g, d), optional
-        Its features, for `update` with ``features``.
+        Its features, for `update` with ``features``; both on one device, see `evaluate_features`.
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         How features are compared.
     duplicates : {"error", "first"}
@@ -179,7 +182,7 @@ class Evaluator:
         cameras = None if gallery_cameras is None else labels(gallery_cameras, theirs.size, "gallery_cameras")
         self._gallery = theirs, cameras
         if gallery is not None:
-            rows = numeric_table(gallery, "gallery")
+            rows = array_table(gallery, "gallery")
             if len(rows) != theirs.size:
                 raise InputError(f"{len(rows)} rows for {theirs.size} ids", source="gallery")
             single = rows.dtype.kind == "f" and rows.dtype.itemsize <= 4
@@ -297,19 +300,19 @@ class Evaluator:
         elif self_match:
             raise OptionError("self_match=True numbers all queries: give the item of each query of the batch")
         neighbors = rows_of = None
-        cuts: list[tuple[int, int]] = [(0, count)]
+        cuts: Blocks = []
         if given["indices"] is not None:
             neighbors = places(given["indices"], given["distances"], theirs.size)
             _check_rows(len(neighbors[0]), count, "indices")
             if self.convention.cmc in SHOTS:
                 raise OptionError(f"CMC {self.convention.cmc} needs distances to the whole gallery")
         elif given["distances"] is not None:
-            matrix = numeric_table(given["distances"], "distances", booleans=True)
+            matrix = array_table(given["distances"], "distances", booleans=True)
             _check_rows(len(matrix), count, "distances")
             if matrix.shape[1] != theirs.size:
                 problem = f"{matrix.shape[1]} columns where the gallery has {theirs.size} items"
                 raise InputError(problem, source="distances", remedy="give indices too where these are of neighbours")
-            rows_of = _of_matrix(matrix)
+            cuts, rows_of = blocks_of(matrix)
         else:
             cuts, rows_of = self._distances(given["features"], count)
         relation = relate(
@@ -329,12 +332,13 @@ class Evaluator:
                 parts.append(Seen.of([None] * junk.size, block, junk=junk, short=np.zeros(junk.size)))
         return Seen.join(parts)
 
-    def _distances(self, features: Any, count: int) -> tuple[list[tuple[int, int]], RowsOf]:
+    def _distances(self, features: Any, count: int) -> tuple[Blocks, RowsOf]:
         """Return blocks of a batch of features, and a function for their distances to the gallery."""
         if self._features is None:
             raise OptionError("features need those of the gallery: Evaluator(gallery=...)")
-        rows = numeric_table(features, "features")
+        rows = array_table(features, "features")
         _check_rows(len(rows), count, "features")
+        check_device(rows, self._features.rows, "features")
         width = self._features.rows.shape[1]
         if rows.shape[1] != width:
             raise InputError(f"{rows.shape[1]} columns where the gallery has {width}", source="features")
@@ -657,7 +661,3 @@ class Evaluator:
 def _check_rows(rows: int, count: int, source: str) -> None:
     if rows != count:
         raise InputError(f"{rows} rows for {count} query_ids", source=source)
-
-
-def _of_matrix(matrix: NDArray[Any]) -> RowsOf:
-    return lambda begin, end: lambda a, b: matrix[a:b]

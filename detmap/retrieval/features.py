@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from detmap.errors import InputError, check_choice
 from detmap.kernels import hashing, readonly
 from detmap.retrieval.conventions import Choices, Convention, convention_of
+from detmap.retrieval.device_arrays import DeviceTable, array_table, check_device, feature_blocks
 from detmap.retrieval.galleries import Rows, RowsOf, evaluate_rows, relate
-from detmap.retrieval.scoring import RankingResult, numeric_table
+from detmap.retrieval.scoring import RankingResult
 from detmap.system import parallel
 
 if TYPE_CHECKING:
@@ -63,7 +64,10 @@ def evaluate_features(
     Parameters
     ----------
     query, gallery : array_like of float, shapes (q, d), (g, d)
-        Features of any float type (float16 is multiplied in single precision); may be a `numpy.memmap`.
+        Features of any float type (float16 and bfloat16 are multiplied in single precision); may be a `numpy.memmap`.
+        Floats of PyTorch, or of a library with the array API, on another device are multiplied and ranked there, both
+        sides on one. Their distances may differ in the last bits from those of the processor; whole numbers are exact
+        while their products are, unless the library is set to multiply in lower precision (TF32).
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         ``euclidean`` ranks by the squared distance, as ``sqeuclidean`` does; ``dot`` ranks larger products first.
     query_ids, gallery_ids, query_cameras, gallery_cameras, metrics, convention, junk_id, ignore, self_match, seed
@@ -78,10 +82,11 @@ def evaluate_features(
     Raises
     ------
     InputError
-        For NaN or infinite features, other shapes, or no query with a match.
+        For NaN or infinite features, other shapes, sides on two devices, or no query with a match.
     """
     check_choice("metric", metric, get_args(DistanceMetric))
-    pair = numeric_table(query, "query"), numeric_table(gallery, "gallery")
+    pair = array_table(query, "query"), array_table(gallery, "gallery")
+    check_device(*pair, "gallery")
     if pair[0].shape[1] != pair[1].shape[1]:
         raise InputError(f"{pair[1].shape[1]} columns where the queries have {pair[0].shape[1]}", source="gallery")
     decided = convention_of(convention, choices)
@@ -92,13 +97,14 @@ def evaluate_features(
     single = all(side.dtype.kind == "f" and side.dtype.itemsize <= 4 for side in pair)
     theirs = survey(pair[1], np.float32 if single else np.float64, "gallery")
     ours = survey(pair[0], theirs.kind, "query")
-    cuts, block = blocks(ours, theirs, metric)
-    return evaluate_rows(cuts, block, relation, metrics, decided, seed, keep_curve)
+    return evaluate_rows(*blocks(ours, theirs, metric), relation, metrics, decided, seed, keep_curve)
 
 
 def blocks(ours: Side, theirs: Side, metric: DistanceMetric) -> tuple[list[tuple[int, int]], RowsOf]:
     """Return how to cut the queries into blocks, and a function that returns the distances of a block."""
     queries, items = len(ours.rows), len(theirs.rows)
+    if isinstance(ours.rows, DeviceTable) and isinstance(theirs.rows, DeviceTable):
+        return feature_blocks(ours.rows, theirs.rows, (ours.squares, theirs.squares), theirs.first, metric)
     height = max(1, _BLOCK_DISTANCES // max(1, items) // _TOGETHER) * _TOGETHER
 
     def block(begin: int, end: int) -> Rows:
@@ -114,7 +120,7 @@ class Side:
 
     Attributes
     ----------
-    rows : ndarray, shape (n, d)
+    rows : ndarray or DeviceTable, shape (n, d)
         As given.
     kind : type
         The float type of products.
@@ -126,7 +132,7 @@ class Side:
         A hash of every row.
     """
 
-    rows: NDArray[Any]
+    rows: NDArray[Any] | DeviceTable
     kind: type
     squares: NDArray[Any]
     first: NDArray[np.int64]
@@ -143,7 +149,7 @@ def _padded(rows: NDArray[Any], kind: type, step: int) -> NDArray[Any]:
     return out
 
 
-def survey(features: NDArray[Any], kind: type, source: str) -> Side:
+def survey(features: NDArray[Any] | DeviceTable, kind: type, source: str) -> Side:
     """Compute the squared length of every row, and find equal rows; refuse rows that are not finite."""
     squares: NDArray[Any] = np.empty(len(features), kind)
     hashes = np.empty(len(features), np.uint64)
@@ -166,7 +172,7 @@ def survey(features: NDArray[Any], kind: type, source: str) -> Side:
 _MANY = 1 << 18
 
 
-def _first_equal(features: NDArray[Any], hashes: NDArray[np.uint64], kind: type) -> NDArray[np.int64]:
+def _first_equal(features: NDArray[Any] | DeviceTable, hashes: NDArray[np.uint64], kind: type) -> NDArray[np.int64]:
     """Return for each row the first equal one; only rows with equal hashes are compared."""
     first = np.arange(hashes.size)
     ordered = np.sort(hashes)

@@ -13,6 +13,7 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import Hits
 from detmap.kernels import cmc, ranking, readonly
 from detmap.retrieval.conventions import Choices, Convention, convention_of
+from detmap.retrieval.device_arrays import DeviceRows, DeviceTable, array_table, distance_blocks
 from detmap.retrieval.metrics import listed, parse_all, parse_rate
 from detmap.retrieval.ranked import Ranked, Request
 from detmap.retrieval.scoring import RankingResult, flat, int64, labels, numeric, numeric_table, score, table
@@ -261,18 +262,23 @@ def _rank(
     lists = ranking.Lists(starts, relevant), ranking.Lists(junk_starts, junk)
     places = ranking.Places(ranks, ahead, tied, which, items)
 
+    def check(bad: int) -> None:
+        if bad >= 0:
+            raise InputError("a distance is NaN", source="distances", record=f"query {begin + bad}")
+
     def task(a: int, b: int) -> None:
         for low, high in parallel.steps(a, b, gallery.items, 1 << 17):
             block = readonly(rows(begin + low, begin + high), np.float64)
             edges = readonly(np.arange(high - low + 1) * gallery.items, np.int64)
             distances = ranking.Distances(block.ravel(), edges, low)
-            bad = ranking.rank_relevant(distances, *lists, low, high, places)
-            if bad >= 0:
-                raise InputError("a distance is NaN", source="distances", record=f"query {begin + bad}")
+            check(ranking.rank_relevant(distances, *lists, low, high, places))
             if shots is not None:
                 cmc.shots(distances, *lists, identities, drawing, low, high, shots)
 
-    parallel.run(task, parallel.even(end - begin, None))
+    if isinstance(rows, DeviceRows) and shots is None:
+        check(rows.rank(*lists, begin, end, places))
+    else:
+        parallel.run(task, parallel.even(end - begin, None))
     hits = Hits(starts, ranks, np.diff(starts), items, ahead=ahead, tied=tied)
     return Ranked(hits, convention, shots=shots), np.diff(junk_starts)
 
@@ -285,8 +291,17 @@ Blocks = Sequence[tuple[int, int]]
 RowsOf = Callable[[int, int], Rows]
 
 
+def blocks_of(matrix: NDArray[Any] | DeviceTable) -> tuple[Blocks, RowsOf]:
+    """Return how to cut the queries of a matrix of distances, and a function that returns the distances of a block."""
+    if isinstance(matrix, DeviceTable):
+        return distance_blocks(matrix)
+    return [(0, len(matrix))], lambda begin, end: lambda a, b: matrix[a:b]
+
+
 def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
     """Return the rows without the items that are junk to every query."""
+    if columns is not None and isinstance(rows, DeviceRows):
+        return rows.take(columns)
     return rows if columns is None else lambda a, b: np.take(rows(a, b), columns, axis=1)
 
 
@@ -438,6 +453,7 @@ def evaluate_distances(
     ----------
     distances : array_like of float, shape (q, g)
         Smaller is better; element (i, j) is from query *i* to item *j*. May be a `numpy.memmap`, of any float type.
+        Floats of PyTorch, or of a library with the array API, on another device are ranked there, with the same bits.
     query_ids, gallery_ids : array_like of int or str, shapes (q,), (g,)
         Identities: an item is relevant to the queries of its identity.
     query_cameras, gallery_cameras : array_like of int or str, shapes (q,), (g,), optional
@@ -471,15 +487,13 @@ def evaluate_distances(
     OptionError
         For unknown metrics, conventions and decisions.
     """
-    matrix = numeric_table(distances, "distances", booleans=True)
+    matrix = array_table(distances, "distances", booleans=True)
     decided = convention_of(convention, choices)
     queries, items = matrix.shape
     gallery = relate(
         queries, items, query_ids, gallery_ids, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
     )
-    return evaluate_rows(
-        [(0, queries)], lambda begin, end: lambda a, b: matrix[a:b], gallery, metrics, decided, seed, keep_curve
-    )
+    return evaluate_rows(*blocks_of(matrix), gallery, metrics, decided, seed, keep_curve)
 
 
 def evaluate_landmarks(

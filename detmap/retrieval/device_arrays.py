@@ -55,7 +55,12 @@ def _namespace(values: Any) -> Any:
 
 def _fetched(values: Any) -> NDArray[Any]:
     """Copy an array to the host."""
-    return columns.array(values) if hasattr(values, "detach") else np.from_dlpack(values, device="cpu", copy=True)
+    if hasattr(values, "detach"):
+        return columns.array(values)
+    try:
+        return np.from_dlpack(values, device="cpu", copy=True)
+    except (BufferError, TypeError):  # a library, or a numpy before 2.1, whose capsules are not copied between devices
+        return columns.array(values)
 
 
 class DeviceTable:

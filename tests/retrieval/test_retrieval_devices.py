@@ -157,6 +157,16 @@ def test_distances_stay_on_the_device(elsewhere, monkeypatch):
     assert sum(copied) < 20 * 400
 
 
+def test_arrays_whose_capsules_stay_on_their_device(monkeypatch):
+    def refuse(values, **options):
+        raise BufferError("cannot copy")
+
+    pair, who = scene(3, 5, 30, 4)
+    place = Elsewhere("numpy")
+    monkeypatch.setattr(np, "from_dlpack", refuse)
+    place.equal(evaluate_features, [side.astype(np.float32) for side in pair], *who)
+
+
 def test_equal_features_tie_whatever_the_device_rounds(elsewhere):
     """A product that rounds every column in its own way: without care no two items would tie."""
     rng = np.random.default_rng(7)

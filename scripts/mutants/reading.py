@@ -196,18 +196,12 @@ MUTANTS = [
         "counts[row] = total",
         "tracks::elements_of_lists",
     ),
-    (
-        "values._lists_end",
-        "i += 3",
-        "i += 4",
-        "tracks::results_are_scanned",
-    ),
     # --------------------------------------------------------------------------------- masks written like the one before
     (
         "segmentations._may_have_escapes",
         "while begin < end and not found:",
         "while begin + _AT_ONCE <= end and not found:",
-        "tracks::escapes_anywhere tracks::strings_of_a_file",
+        "tracks::escapes_that_make_another_mask",
     ),
     (
         "segmentations.read_segmentations",

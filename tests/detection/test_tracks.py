@@ -12,6 +12,7 @@ import pytest
 import track_scenes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from naive_masks import string_of
 from support import examples, same_bits
 
 import detmap
@@ -245,20 +246,22 @@ def test_strings_of_a_file_stay_in_its_bytes(block, tmp_path, monkeypatch):
         assert (places < size).tolist() == [True, False, False, True, False]
 
 
-def test_escapes_anywhere_in_long_strings(tmp_path):
-    """A number with a backslash, which JSON escapes, among others; masks that differ in nothing else follow each other."""
-    tops = np.full((60, 1, 60), 10) + 44 * np.eye(60, dtype=int)[:, None, :]
-    bitmaps = np.concatenate([np.arange(100)[None, :, None] < tops, np.zeros((1, 100, 60), bool)])
-    codes = Masks.from_bitmaps(bitmaps).to_rle()
-    found = {code["counts"].find("\\") for code in codes}
-    assert len(found) > 50
-    assert -1 in found
-    assert min(map(len, (code["counts"] for code in codes[:-1]))) > 64
+def test_escapes_that_make_another_mask(tmp_path):
+    """With each backslash twice, as JSON has it, the strings would be other masks that fill the image too."""
+    size = 800_000
+    runs = [[100, 12_000] * lead + [100, 11_628] + [100, 12_024] * 15 for lead in range(3, 45)]
+    strings = [string_of([*one, size - sum(one)]) for one in runs]
+    codes = [{"size": [size, 1], "counts": one} for one in strings if one.count("\\") == 2]
+    assert len(codes) > 30
+    masks = Masks.from_rle(codes)
+    others = Masks.from_rle([{**one, "counts": one["counts"].replace("\\", 2 * "\\")} for one in codes])
+    assert same_bits(masks.areas(), others.areas())
+    assert same_bits(masks.boxes()[:, 2:], others.boxes()[:, 2:])
     path = tmp_path / "found.json"
     record = {"video_id": 1, "category_id": 1, "score": 0.5, "segmentations": codes}
     path.write_text(json.dumps([record], separators=(",", ":")))
     column = ytvis.read_detections(path, None, Reading()).shapes["tracks"]
-    assert np.array_equal(column.masks.masks().to_bitmaps(), bitmaps)
+    assert column.masks.masks().to_rle() == masks.to_rle()
 
 
 ESCAPED = track_scenes.code(np.arange(100)[:, None] < np.array([10] * 20 + [54] + [10] * 20))

@@ -19,7 +19,10 @@ T = TypeVar("T")
 
 def show(result: Any, options: argparse.Namespace, title: str) -> None:
     """Print a result, with its intervals if any, in the requested format."""
-    tables = [result.summary(), *([getattr(result, "class_summary", result.rows)()] if options.rows else [])]
+    summary = result.summary()
+    if options.format == "table":  # whose title begins with the convention
+        summary = [{name: row[name] for name in row if name != "convention"} for row in summary]
+    tables = [summary, *([getattr(result, "class_summary", result.rows)()] if options.rows else [])]
     rows = result.rows() if options.rows else result.metric_rows()
     if not options.rows:
         rows += [{"metric": f"notices {code}", "value": count} for code, count in result.notices.items()]

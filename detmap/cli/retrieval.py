@@ -391,7 +391,10 @@ def _finish_several(
         return
     paths = list(results)
     called = dict(zip(paths, paths if options.format == "csv" else distinct(paths, stem=str), strict=True))
-    rows = [{"metric": name, **{called[path]: result[name] for path, result in results.items()}} for name in first]
+    values = {
+        called[path]: {row["metric"]: row["value"] for row in result.summary()} for path, result in results.items()
+    }
+    rows = [{"metric": name, **{run: own[name] for run, own in values.items()}} for name in first]
     rows += [
         {"metric": f"queries {kind}", **{called[path]: result.queries[kind] for path, result in results.items()}}
         for kind in ("scored", "empty", "missing", "extra")

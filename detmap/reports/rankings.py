@@ -214,7 +214,7 @@ def _counts(result: RankingResult) -> str:
         hits = result.hits
         counts.append(f"{int(hits.positives.sum()):,} relevant items, of which {hits.ranks.size:,} are ranked")
     if result.junk:
-        counts.append(f"{result.junk:,} junk items left out")
+        counts.append(f"{result.junk:,} junk item{'s' if result.junk > 1 else ''} left out")
     return ", ".join(counts)
 
 

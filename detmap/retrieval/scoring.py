@@ -183,7 +183,7 @@ class RankingResult(Result):
     def describe(self) -> str:
         """Return the decisions and the numbers of queries in one line."""
         counts = ", ".join(f"{count} {kind}" for kind, count in self.queries.items() if count or kind == "scored")
-        junk = f"; {self.junk} junk items left out" if self.junk else ""
+        junk = f"; {self.junk:,} junk item{'s' if self.junk > 1 else ''} left out" if self.junk else ""
         return f"{self.convention.describe()}; queries: {counts}{junk}"
 
     def add(self, metrics: Mapping[str, float]) -> None:

@@ -47,7 +47,7 @@ def test_trec(capsys, files):
     code, out, _ = run(capsys, "trec", files / "qrels", files / "run", "--metrics", "map,ndcg@10,P_5")
     assert code == 0
     assert "trec: step AP / all relevant, ties docid" in out
-    assert re.search(r"^mAP +0\.6667 +trec$", out, re.M)
+    assert re.search(r"^mAP +0\.6667$", out, re.M)
     assert "nDCG@10" in out
     code, out, _ = run(
         capsys, "trec", files / "qrels", files / "run", "--metrics", "map", "--per-query", "--format", "csv"
@@ -64,6 +64,10 @@ def test_trec_several_runs(capsys, files):
     assert [json.loads(out)[p]["metrics"]["mAP"] for p in paths] == [2 / 3, 11 / 12]
     code, out, _ = run(capsys, "trec", files / "qrels", *paths, "--metrics", "map", "--format", "markdown")
     assert (code, "0.6667 | 0.9167" in out) == (0, True)
+    code, out, _ = run(capsys, "trec", files / "qrels", *paths, "--metrics", "num_rel")
+    assert re.search(r"^num_rel +\d+ +\d+$", out, re.M)  # counts are whole numbers
+    code, out, _ = run(capsys, "trec", files / "qrels", files / "run", "--metrics", "map", "--format", "markdown")
+    assert re.search(r"\| mAP \| 0\.6667 \| trec \|", out)  # where no title names the convention
     code, out, _ = run(capsys, "trec", files / "qrels", *paths, "--metrics", "map", "--plot", files / "two.svg")
     assert (code, (files / "two.svg").read_text().count("<svg")) == (0, 1)
 
@@ -71,7 +75,7 @@ def test_trec_several_runs(capsys, files):
 def test_reid_and_hashing(capsys, files):
     code, out, _ = run(capsys, "reid", files / "reid.npz", "--plot", files / "cmc.png")
     assert code == 0
-    assert re.search(r"^CMC@1 +0\.\d{4} +reid$", out, re.M)
+    assert re.search(r"^CMC@1 +0\.\d{4}$", out, re.M)
     assert (files / "cmc.png").read_bytes()[:4] == b"\x89PNG"
     code, out, _ = run(
         capsys, "reid", files / "features.npz", "--metric", "cosine", "--metrics", "mAP", "--ties", "worst"

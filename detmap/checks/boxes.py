@@ -201,7 +201,7 @@ def _rather(far: Array, fits: Array, sizes: Array, code: str) -> bool:
     by_chance = np.count_nonzero(within & fits) / others if others else 0.0
     count = int(np.count_nonzero(far))
     if code == "corners_as_sizes":
-        return others == 0 or by_chance > 0.95 or 0.9**count > 2 * max(by_chance, 0.2) ** count
+        return by_chance > 0.95 or 0.9**count > 2 * max(by_chance, 0.2) ** count
     return count >= 5 or by_chance < 0.5
 
 

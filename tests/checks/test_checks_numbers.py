@@ -218,6 +218,16 @@ def test_a_shift_is_of_the_detections_that_lie_on_objects(tmp_path):
     assert "by +3.0 and +0.0 pixels" in made.says
 
 
+def test_either_side_of_a_shift(tmp_path):
+    """Opposite edges that are off by 3 and 5 pixels are shifted, those by 3 and 6 are not."""
+    truth, found = grid(80)
+    for wider, said in ((2, True), (3, False)):
+        boxes = [(x + 3, y, w + wider, h) for x, y, w, h in (one["bbox"] for one in found)]
+        moved = [{**one, "bbox": box} for one, box in zip(found, boxes, strict=True)]
+        made = findings(tmp_path, truth, moved).get("shifted_boxes")
+        assert (made is not None and "by +4.0 and +0.0 pixels" in made.says) is said
+
+
 def test_what_a_sample_shows_is_said_to_be_at_least_that(tmp_path):
     """ "The image ids of 37 detections are off by a constant" where all are: the others lie on no object."""
     truth, found = drawn()

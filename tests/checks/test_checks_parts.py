@@ -6,12 +6,13 @@ import copy
 import functools
 import re
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import planting
 import pytest
 
-from detmap.checks import categories, check, leakage, limits, uneven
+from detmap.checks import boxes, categories, check, image_ids, leakage, limits, scores, uneven
 from detmap.checks.rates import CHANCE, FLOOR, LEFT, Division, Order, bad_ranges, evidence, explained
 
 scene = functools.lru_cache(maxsize=None)(planting.scene)
@@ -271,6 +272,52 @@ def test_either_side_of_a_limit_of_size():
     assert edge(10.0, 30, next_to=20, behind=41) is None
     assert edge(10.0, 30, next_to=21, behind=41) == 10.0
     assert edge(0.0, 30) is None
+
+
+def test_objects_beside_a_limit_are_those_within_two_bands():
+    """A hundred objects there, as against forty detections, make the limit one of objects too."""
+    found = np.concatenate([np.full(40, 10.0), np.full(960, 50.0)])
+    end = 10.0 * limits.BAND**2
+    for beside, limit in ((end, 10.0), (np.nextafter(end, 0), None)):
+        assert limits.edge_below(found, np.concatenate([np.full(100, 5.0), np.full(100, beside)])) == limit
+
+
+def test_frames_of_a_video_count_as_one_image_where_objects_overlap():
+    """Forty objects that overlap more than detections do, as of still images, and as of videos of ten frames."""
+    detections, objects = np.full(50, 0.5), np.full(40, 0.7)
+    evidence = SimpleNamespace(
+        between_any=(detections, objects), between_detections=detections, between_objects=objects,
+        hit=np.ones(50, bool), object_image=np.arange(40), objects=np.arange(40),
+        truth=SimpleNamespace(records=lambda rows: {"records": rows.tolist()}),
+    )  # fmt: skip
+    for frames, codes in ((1, ["suppressed_across"]), (10, [])):
+        evidence.frames = frames
+        assert [one.code for one in limits._neighbours(evidence)] == codes
+
+
+def test_boxes_that_would_fit_as_corners_anyway_show_nothing():
+    """Twenty boxes beyond their images fit as corners: of 200 boxes within, so do all, nine of ten, or none."""
+    sizes, far = np.full((220, 2), 100.0), np.arange(220) < 20
+    for share, said in ((1, True), (0.9, False), (0, True)):
+        fits = far | (np.arange(220) < 20 + 200 * share)
+        assert bool(boxes._rather(far, fits, sizes, "corners_as_sizes")) is said
+    assert boxes._rather(far[:20], far[:20], sizes[:20], "corners_as_sizes")  # no box within
+
+
+def test_scores_of_two_scales():
+    """Scores of 1 belong to the probabilities, and most scores above 1 must be above 2."""
+    below = np.linspace(0.51, 0.99, 60)
+    for ones, above, said in ((30, 3.0, True), (30, 2.0, False), (0, 3.0, True)):
+        assert scores._two_scales(np.concatenate([below, np.ones(ones), np.full(20, above)])) is said
+
+
+def test_ids_that_are_positions():
+    known = 10 * np.arange(30) + 5
+    for first in (0, 1):
+        code, says = image_ids.by_ids_alone(np.arange(30) + first, known, "image_ids")
+        assert (code, says) == ("image_ids_positions", f"counted from {first}, in the order of the ids")
+    for wrong in (-1, 2):
+        assert image_ids.by_ids_alone(np.arange(30) + wrong, known, "image_ids") is None
 
 
 def test_either_side_of_a_bias():

@@ -194,7 +194,7 @@ class ShardedTally:
             scores=readonly(self._column("scores", begin, end), np.float64),
         )
         if protocol.ties == HITS_FIRST:
-            keys = replace(keys, hit=_widened(_HIT, self._column("hit", begin, end), protocol))
+            keys = replace(keys, hit=_widened(self._column("hit", begin, end), *_HIT.shape(protocol, 1)[1:]))
         order, starts = np.empty(category.size, np.int32), np.empty(end - begin + 1, np.int64)
         sorting.group_by(keys.category, keys.tie_order(), order, starts)
         scores = np.take(keys.scores, order)

@@ -117,9 +117,9 @@ def counting(monkeypatch):
     """Count the files that are really read."""
     read, original = [], Input.detections
 
-    def count(found, *rest):
+    def count(found, *rest, **options):
         read.append(Path(found.path).name)
-        return original(found, *rest)
+        return original(found, *rest, **options)
 
     monkeypatch.setattr(Input, "detections", count)
     return read

@@ -134,11 +134,8 @@ class Ranking:
         counts = outcome != IGNORED
         if kept is not None:
             counts &= kept
-        sought, hit, protocol = (
-            self.positives if positives is None else positives,
-            outcome == HIT,
-            self.matches.protocol,
-        )
+        sought = self.positives if positives is None else positives
+        hit, protocol = outcome == HIT, self.matches.protocol
         order = hits_first(self.starts, self.scores, hit, protocol)
         return self.scored(average_precision(self.starts, hit[order], counts[order], sought, protocol))
 

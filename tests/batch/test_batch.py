@@ -71,7 +71,7 @@ def test_fail_fast(tmp_path, capsys, files):
 
 
 def test_an_error_that_nobody_foresaw_is_a_row_too(files, truth, monkeypatch):
-    def fail(found, *rest):
+    def fail(found, *rest, **options):
         raise (MemoryError if found.path == str(files[0]) else ZeroDivisionError)("hm\n")
 
     monkeypatch.setattr(Input, "detections", fail)

@@ -71,9 +71,9 @@ def test_an_executor_that_breaks(files, truth):
 def test_a_pool_of_threads_of_the_callers(files, truth, monkeypatch):
     seen, original = [], Input.detections
 
-    def look(*arguments):
+    def look(*arguments, **options):
         seen.append(parallel.thread_count(None))
-        return original(*arguments)
+        return original(*arguments, **options)
 
     monkeypatch.setattr(parallel, "cores", lambda: 8)
     monkeypatch.setattr(Input, "detections", look)

@@ -236,7 +236,7 @@ PLUGIN = """
 import time
 from detmap.formats.inputs import Input
 read = Input.detections
-def slow(found, *rest):
+def slow(found, *rest, **options):
     source = found.path
     if "slow" in str(source):
         time.sleep(60)
@@ -250,7 +250,7 @@ def slow(found, *rest):
             pass
         raise Odd("no two processes know this class")
     print("what somebody prints")
-    return read(found, *rest)
+    return read(found, *rest, **options)
 Input.detections = slow
 """
 
@@ -491,7 +491,7 @@ def test_tests_and_intervals_tell_no_number_of_images(tmp_path, capsys, files, f
 def test_discretion_about_errors_that_nobody_foresaw(monkeypatch, truth, files, tmp_path):
     from detmap.formats.inputs import Input
 
-    def fail(*_):
+    def fail(*_, **options):
         raise KeyError("a secret of the ground truth")
 
     monkeypatch.setattr(Input, "detections", fail)

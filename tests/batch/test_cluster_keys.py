@@ -89,10 +89,10 @@ def test_a_file_written_between_hashing_and_reading_is_that_row(tmp_path, monkey
     paths = variants(tmp_path / "runs", 2)
     read = Input.detections
 
-    def slow(found, *rest):
+    def slow(found, *rest, **options):
         if str(found.path) == str(paths[0]):
             os.utime(found.path, ns=(1, 1))
-        return read(found, *rest)
+        return read(found, *rest, **options)
 
     monkeypatch.setattr(Input, "detections", slow)
     found = {one.entry.path: one for one in batch.score(TRUTH, paths, out=tmp_path / "out", threads=1)}

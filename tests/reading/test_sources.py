@@ -67,7 +67,7 @@ def test_a_small_file_that_changes_is_an_error(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             stamp, calls = opening.File._stamp, []
 
-            def changing(self, stamp=stamp, calls=calls, path=path):
+            def changing(self, stamp=stamp, calls=calls, path=path, **options):
                 if calls:
                     append(path)
                 calls.append(self)
@@ -120,10 +120,10 @@ def test_a_batch_gives_the_row_of_a_file_that_changed_between_hash_and_reading(t
     path, other = write(tmp_path / "a.json", encoded(results(40))), write(tmp_path / "b.json", encoded(results(40)))
     read = Input.detections
 
-    def changing(self, *given):
+    def changing(self, *given, **options):
         if str(self.path) == str(path):
             path.write_bytes(encoded(results(40, 11)))
-        return read(self, *given)
+        return read(self, *given, **options)
 
     monkeypatch.setattr(Input, "detections", changing)
     found = {one.entry.name: one for one in batch.score(tmp_path / "gt.json", [path, other], out=tmp_path / "out")}

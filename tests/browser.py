@@ -15,6 +15,8 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 #: The widths of windows in which a page has to look well, from a phone's to a wide screen's.
 WIDTHS = (390, 768, 1280, 1900)
+#: Colours move nothing, so that one width is enough for dark pages.
+LOOKS = [*((width, "light") for width in WIDTHS), (WIDTHS[0], "dark")]
 
 #: Where pictures of pages and what axe finds are kept; CI keeps the folder.
 KEPT = Path(__file__).resolve().parent.parent / "build" / "pages"

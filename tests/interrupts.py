@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from legs import LEG
 
 # The moment counts from here on: what the interpreter and the package's import do before is Python's affair.
 PROGRAM = """
@@ -223,7 +224,7 @@ def undisturbed(name, folder):
     out.parent.mkdir(exist_ok=True)
     outcome = run(placed(prepared(folder)[name], out), limit=600)
     assert outcome.code == 0, (name, outcome)
-    if outcome.seconds > 4:
+    if LEG != "ahead" and outcome.seconds > 4:
         outcome = run(placed(prepared(folder)[name], out))
     return outcome.seconds, None if name == "batch" else json.loads(out.read_bytes())
 

@@ -5,8 +5,8 @@ A leg is chosen by the environment, before numba is imported: ``NUMBA_DISABLE_JI
 ``DETMAP_KERNELS=ahead`` takes kernels from the object of ``scripts/build-kernels``, and without them numba compiles kernels,
 whether there is an object or not. ``DETMAP_TESTS=full`` runs every file in every leg, with many examples;
 ``DETMAP_TESTS=quick`` leaves out tests that are marked as slow. Those that are marked as long run in full alone.
-``DETMAP_TESTS=ci`` runs every file with kernels from the object. With those that numba compiles it runs the files that
-concern kernels: the others compute the same with the same machine code, and the leg with checked indices runs most of them.
+``DETMAP_TESTS=ci`` runs every file with kernels from the object. With those that numba compiles it runs what asks numba:
+both are compiled from the same source, and the legs with checked indices and numba's own cache run the files of kernels.
 """
 
 from __future__ import annotations
@@ -70,20 +70,23 @@ FILES = {
 #: Files of which a leg runs only the tests marked ``jit``, which ask numba what it has compiled.
 JIT_ALONE: list[str] = []
 if CI:
-    JIT_ALONE = ["dropin", "statistics", "cli", "batch_executors"]
-    FILES["compiled"] = ["kernels", "hits", "scanning", "masks", "shapes", "matches", "kernel_cache", "interrupts"]
-    FILES["compiled"] += ["compiling_told", "second_process", "growth", *JIT_ALONE]
+    JIT_ALONE = ["dropin", "statistics", "cli", "batch_executors", "interrupts", "scanning", "kernels"]
+    FILES["compiled"] = ["kernel_cache", "compiling_told", "second_process", "growth", *JIT_ALONE]
 
-#: Files that a leg does not run even so: there numba compiles nothing.
-LEFT_OUT = {"ahead": ("test_kernel_cache", "test_compiling_told", "test_second_process")}
+#: Files that a leg does not run even so: numba compiles nothing there, or they test commands and no kernel.
+LEFT_OUT = {
+    "ahead": ("test_kernel_cache", "test_compiling_told", "test_second_process"),
+    "interpreted": ("test_retrieval_cli", "test_panoptic_cli"),
+    "checked": ("test_retrieval_cli",),
+}
 
 #: The share of a test's examples that a leg makes, quickly and in full.
 SHARES = {
-    "compiled": (0.1 if CI else 0.2, 2.0),
+    "compiled": (0.1, 2.0),
     "interpreted": (0.05, 0.2),
     "checked": (0.07, 0.5),
     "plain": (0.1, 0.5),
-    "ahead": (0.1 if CI else 0.2, 1.0),
+    "ahead": (0.1, 1.0),
 }
 
 

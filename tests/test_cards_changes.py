@@ -20,7 +20,7 @@ from detmap.cli.cards import files as named_files
 from detmap.cli.verifying import _again
 
 #: Changes of each sort to each card; all of them in the full tests.
-CHANGES = 1000 if FULL else 100
+CHANGES = 1000 if FULL else 25
 
 
 def boxes_of(seed, images=4, classes=2):

@@ -76,8 +76,8 @@ def _flattened(
             for name, names in part.items():
                 whole[name] = [*whole.get(name, ()), *names]
         inside += own
-        if len(inside) > 100 * _MOST:
-            raise InputError(f"repeats labels more than {100 * _MOST:,} times", source=source)
+        if len(inside) > 10 * _MOST:
+            raise InputError(f"repeats labels more than {10 * _MOST:,} times", source=source)
     if not root:
         name = node["LabelName"]
         for names in above.values():

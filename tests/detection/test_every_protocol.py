@@ -390,7 +390,7 @@ def test_cards_and_pages(name, files, tmp_path, capsys):
     assert main(["eval", *given, "--card", card, "--quiet"]) == 0
     assert main(["verify", card, *given[:2]]) == 0
     page = tmp_path / "page.html"
-    assert main(["report", *given, "--out", str(page), "--quiet"]) == 0
+    assert main(["report", *given, "--out", str(page), "--bootstrap", "200", "--quiet"]) == 0
     assert name in page.read_text("utf-8")
     out = tmp_path / "out"
     for resumed in ([], ["--resume"]):

@@ -152,6 +152,7 @@ def test_drawn_and_exchanged(seed):
         assert same_bits(values[r, 0], expected)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("seed", SEEDS)
 def test_batches_comparisons_and_explanations(seed, tmp_path):
     lines = scene(seed)

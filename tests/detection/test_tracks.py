@@ -61,6 +61,7 @@ def test_ytvis(seed, odd, tmp_path):
     assert same_bits(made["precision"], expected["precision"])
 
 
+@pytest.mark.compiled
 @pytest.mark.real_data
 @pytest.mark.skipif(not DATA.exists(), reason="real data is not there: ../shared/data")
 def test_expected_values():

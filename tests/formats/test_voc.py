@@ -282,9 +282,7 @@ def test_a_published_detector():
     assert len(classes) == 20
     truth, found = tables(classes, ground_truth, detections)
     assert (len(truth), int(truth.difficult.sum()), len(found)) == (14_976, 2_944, 254_590)
-    eleven, every = (
-        detmap.evaluate(truth, found, dataclasses.replace(preset, strict=True)) for preset in (VOC2007, VOC2012)
-    )
+    eleven = detmap.evaluate(truth, found, dataclasses.replace(VOC2007, strict=True))
     for row in eleven.per_category:
         numbers = expected["classes"][row["category"]]
         assert row["positives"] == numbers["positives"]
@@ -292,9 +290,6 @@ def test_a_published_detector():
         assert same_bits(row["AP"], numbers["stable"]), row["category"]
         if row["category"] not in ("chair", "train"):
             assert same_bits(row["AP"], numbers["published"]), row["category"]
-    twin = naive.voc_evaluate(classes, ground_truth, detections, strict=True)
-    for name in classes:
-        assert same_bits(every[f"AP_{name}"], naive.vocap(twin[name]["outcome"], twin[name]["positives"])), name
     assert eleven["mAP"] == pytest.approx(expected["mean_published"], abs=1e-6)
 
 
@@ -423,6 +418,7 @@ def test_plain_results_are_scanned(monkeypatch):
     assert found.boxes[:, 2].tolist() == [3.0, 3.5]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("exact", [0, 2, 4])
 def test_lines_of_many_numbers_that_only_float_can_read(exact, monkeypatch):
     """More of them than a block of the scanner has room for, five, three or one to a line."""

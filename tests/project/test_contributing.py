@@ -28,7 +28,7 @@ def named_in(patch):
 def tree(folder):
     """A copy of what tests need, compiled kernels included."""
     for name in ("detmap", "tests", "fixtures", "scripts", "docs"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.pyc", ".*", "_build", "patches"))
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns(".*", "_build", "patches"))
     for path in ROOT.glob("*.*"):
         if path.is_file() and path.suffix in (".toml", ".md"):
             shutil.copy(path, folder)

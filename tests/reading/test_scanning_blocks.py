@@ -140,6 +140,7 @@ def test_a_list_that_goes_on_behind_a_block_without_its_first_key(monkeypatch: p
             assert exact == tries * 2
 
 
+@pytest.mark.compiled
 def test_a_window_may_end_between_a_comma_and_white_space(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even where its block ends there: the next block begins with a record."""
     data = (
@@ -185,6 +186,7 @@ def test_what_follows_a_list_is_not_counted_as_its_records(monkeypatch: pytest.M
 HOSTILE_PIECES = (b"{", b'{"image_id":', b'[{"x":[', b"[", b'"', b"\n", b"#", b"a 0 b 0 1 c", b"\n{")
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("piece", HOSTILE_PIECES)
 def test_hostile_documents_take_little_memory(piece: bytes) -> None:
     data = b"[" + piece * (10**3 if UNCOMPILED else 10**6)

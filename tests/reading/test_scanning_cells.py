@@ -123,6 +123,7 @@ def test_what_the_scanner_reads_is_what_the_parser_reads(tmp_path, monkeypatch):
     assert plain > examples(400) // 4
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("block", [64, 4096])
 def test_blocks_are_joined(block, tmp_path, monkeypatch):
     monkeypatch.setattr(documents, "BLOCK", block)

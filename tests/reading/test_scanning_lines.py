@@ -71,6 +71,7 @@ def test_plain_qrels() -> None:
         assert check_qrels(b"q 0 d " + relevance) is None
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("block", [1, 8, 33, 1 << 22])
 def test_every_byte_of_a_run_replaced_and_cut(block: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:

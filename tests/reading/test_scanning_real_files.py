@@ -15,6 +15,7 @@ from detmap.kernels.values import skip_value
 from detmap.kernels.words import survey
 
 
+@pytest.mark.compiled
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", ["instances_val2014_fakebbox100_results", "instances_val2014_fakesegm100_results"])
 def test_real_results(name: str, real_data: Path) -> None:

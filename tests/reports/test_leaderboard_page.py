@@ -195,8 +195,7 @@ def test_curves_are_chosen_and_put_back(page):
     assert page.evaluate(colours) == 3
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", browser.WIDTHS)
+@pytest.mark.parametrize(("width", "scheme"), browser.LOOKS)
 def test_nothing_sticks_out_at_any_width(page, width, scheme):
     page.look(width, scheme)
     page.keep(f"leaderboard-{width}-{scheme}")

@@ -40,8 +40,7 @@ def page(written, tmp_path_factory):
 # -------------------------------------------------------------------------------------------------------------- in a browser
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", browser.WIDTHS)
+@pytest.mark.parametrize(("width", "scheme"), browser.LOOKS)
 def test_nothing_sticks_out_at_any_width(page, written, width, scheme):
     page.look(width, scheme)
     page.keep(f"{written.stem}-{width}-{scheme}")

@@ -289,6 +289,7 @@ def either_way(monkeypatch, qrels, run, *options):
     return found
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("convention", ["trec", "trec10", "beir", "msmarco"])
 @pytest.mark.parametrize("seed", range(5))
 def test_files_scanned_or_read_equal_arrays(seed, convention, tmp_path, monkeypatch):

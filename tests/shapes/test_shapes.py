@@ -135,6 +135,7 @@ def results_of_each_kind(count):
     return made
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("alone", [False, True])
 def test_polygons_are_drawn_alike_however_a_file_is_cut(alone, monkeypatch, tmp_path):
     """Also where there are more than the first lets expect, so that memory for coordinates is taken several times."""

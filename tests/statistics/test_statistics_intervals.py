@@ -241,6 +241,7 @@ def test_no_interval_of_an_ap_at_one_threshold_that_the_last_object_decides():
         assert few_classes(name, 0.986).reasons() == [""]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("protocol", "options", "names"),
     [

@@ -314,6 +314,7 @@ def test_a_p_value_alone_is_that_of_all_differences(workload, seed, data):
         assert np.abs(quick(swaps) - expected).max() <= quick.error < 1e-11
 
 
+@pytest.mark.compiled
 def test_a_p_value_alone_of_clusters(models):
     tallies = [one.tally for one in models.values()][:2]
     clusters = np.arange(tallies[0].image_ids.size) // 2
@@ -322,6 +323,7 @@ def test_a_p_value_alone_of_clusters(models):
         assert p_value(first, second, 50, 3, metric) == statistics.permute(first, second, 50, 3, metric).p_value(metric)
 
 
+@pytest.mark.compiled
 def test_differences_too_near_to_tell_are_computed_in_the_order_of_scoring(models, monkeypatch):
     first, second = [one.tally for one in models.values()][:2]
     expected = statistics.permute(first, second, 300, 5, "AP").p_value("AP")
@@ -339,6 +341,7 @@ def test_differences_too_near_to_tell_are_computed_in_the_order_of_scoring(model
     assert p_value(first, second, 300, 5, "AP") == expected
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("change", "quick"),
     [

@@ -295,7 +295,7 @@ class Diagnosis:
         return known
 
     def _make(self, part: Part, options: dict[str, Any]) -> Finding:
-        self.say(part.name)
+        self.say(part.says)
         return part.make(self, **options)
 
     def __getattr__(self, name: str) -> Any:

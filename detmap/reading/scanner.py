@@ -249,10 +249,8 @@ def scan_ground_truth(
         sections = {name: bytes(document.slice(*tables[name].span)) for name in ("images", "categories") if found[name]}
         columns = _ground_truth(tables["images"], tables["annotations"], tables["categories"], notices, sections)
         if listing:
-            lists = (
-                b'"%b":%b' % (name.encode(), document.slice(*tables[name].span)) for name in ("images", "categories")
-            )
-            columns = columns._replace(listing=b"{%b}" % b",".join(lists))
+            images, categories = (document.slice(*tables[name].span) for name in ("images", "categories"))
+            columns = columns._replace(listing=b'{"images":%b,"categories":%b}' % (images, categories))
         return columns
     except NotUnderstood:
         return None

@@ -261,7 +261,11 @@ class Leaderboard:
         }
 
     def table(self) -> list[dict[str, Any]]:
-        """Return `rows` for display: without empty columns, errors (see `errors`), and too many classes."""
+        """Return `rows` for display: without empty columns, errors (see `errors`), and too many classes. There are none if
+        no file was scored: `errors` names them all.
+        """
+        if all(one.error for one in self.results):
+            return []
         rows = self._rows
         empty = {""}, {"", "–"}  # an interval that no model has is told in a sentence
         ends = (f"{self.rank_by} low", f"{self.rank_by} high")

@@ -106,7 +106,7 @@ def scope(row: Row, protocol: Protocol) -> str:
     if isinstance(category, str):
         said.append(f"classes {category}")
     if protocol.max_dets[cap] < UNLIMITED and kind == "AR":
-        said.append(f"{protocol.max_dets[cap]:,} an image")
+        said.append(f"{protocol.max_dets[cap]:,} {find(protocol.iou_type).a_scene}")
     return " · ".join(said)
 
 

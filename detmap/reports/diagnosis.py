@@ -148,7 +148,7 @@ def html(
 def _brief(diagnosis: Diagnosis) -> str:
     counted = int(diagnosis.positives.sum())
     return (
-        f"{diagnosis.protocol.title} · {many(diagnosis.ground_truth.images.ids.size, 'image')} · "
+        f"{diagnosis.protocol.title} · {many(diagnosis.ground_truth.images.ids.size, diagnosis.scene)} · "
         f"{many(len(diagnosis.categories), 'class')} · {many(counted, 'object')} to find"
     )
 
@@ -185,7 +185,7 @@ def _facts(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     return [
         ("Protocol", printable(diagnosis.protocol.describe())),
         ("Errors are told at", f"{diagnosis.at}"),
-        ("Images", f"{truth.images.ids.size:,}"),
+        (f"{diagnosis.scene.capitalize()}s", f"{truth.images.ids.size:,}"),
         ("Classes", f"{len(diagnosis.categories):,}"),
         ("Objects", objects),
     ]
@@ -198,12 +198,13 @@ def _summary(model: Model, metric: str, level: float) -> dict[str, Any]:
     why, about = "no interval was asked for", ""
     if model.bootstrap is not None:
         column = model.bootstrap.columns[metric]
+        units = model.bootstrap.unit if model.bootstrap.unit != "images" else f"{model.diagnosis.scene}s"
         low, high = (float(end) for end in model.bootstrap.interval(level)[column])
-        why = "no interval: " + (model.bootstrap.reasons()[column] or f"too few {model.bootstrap.unit}")
+        why = "no interval: " + (model.bootstrap.reasons()[column] or f"too few {units}")
         about = (
             f"Interval of the {metric} expected on data sets of this size, drawn like this one; "
-            f"{int(model.bootstrap.support[column]):,} {model.bootstrap.unit} with something to find; estimated bias "
-            f"{float(model.bootstrap.bias()[column]):.4f}, not taken off; {independent(model.bootstrap.unit)}."
+            f"{int(model.bootstrap.support[column]):,} {units} with something to find; estimated bias "
+            f"{float(model.bootstrap.bias()[column]):.4f}, not taken off; {independent(units)}."
         )
     cards = [_costs(model.diagnosis), _threshold(model), *_worst_classes(model)]
     about = "" if math.isnan(low) else printable(about)

@@ -247,9 +247,11 @@ def _worst_classes(model: Model) -> list[Card]:
     known = [(float(row["AP"]), k, name) for k, (name, row) in found if not math.isnan(row["AP"])]
     if len(known) <= _WORST:
         return []
+    objects = model.diagnosis.positives.tolist()
+    known.sort(key=lambda one: (one[0], -objects[one[1]]))  # of equal classes the one with the most objects first
     bars = tuple(
         Bar(printable(name), f"{value:.4f}", round(100 * min(max(value, 0.0), 1.0), 1), f"class={k}")
-        for value, k, name in sorted(known)[:_WORST]
+        for value, k, name in known[:_WORST]
     )
     said = f"The lowest AP of {len(known):,} classes, by the protocol's own thresholds as AP above."
     return [Card("Worst classes", said, bars=bars)]
@@ -302,6 +304,7 @@ def _classes(models: Sequence[Model]) -> Table:
         if len(models) == 2:
             row["difference"] = float(of_model[1][k]["AP"] - of_model[0][k]["AP"])
         rows.append(row)
+    rows.sort(key=lambda row: -row["objects"])  # of equal AP the class with the most objects comes first
     at = models[0].diagnosis.at
     said = f"; Cls to Miss: errors at {at}, which the section above explains" if errors and not several else ""
     bars = {name: 1.0 for name in (rows[0] if rows else ()) if name.startswith("AP")}

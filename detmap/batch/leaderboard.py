@@ -261,7 +261,11 @@ class Leaderboard:
         }
 
     def table(self) -> list[dict[str, Any]]:
-        """Return `rows` for display: without empty columns, errors (see `errors`), and too many classes."""
+        """Return `rows` for display: without empty columns, errors (see `errors`), and too many classes. There are none if
+        no file was scored: `errors` names them all.
+        """
+        if all(one.error for one in self.results):
+            return []
         rows = self._rows
         empty = {""}, {"", "–"}  # an interval that no model has is told in a sentence
         ends = (f"{self.rank_by} low", f"{self.rank_by} high")
@@ -365,12 +369,9 @@ class Leaderboard:
         return page.html(made).encode("utf-8", "backslashreplace")
 
     def _brief(self, scored: Sequence[FileResult]) -> list[str]:
-        """Return the rules and the date for the page's header; SOURCE_DATE_EPOCH replaces the present time."""
+        """Return the rules and the date for the page's header."""
         rules = str(scored[0].document.get("rules", "")) if scored else ""
-        given = os.environ.get("SOURCE_DATE_EPOCH", "")
-        seconds = int(given) if re.fullmatch("[0-9]{1,10}", given) else time.time()
-        when = f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M} UTC"
-        return [one for one in (rules, f"{len(self.results):,} models · {when} · detmap {detmap.__version__}") if one]
+        return [one for one in (rules, f"{len(self.results):,} models · {_now()} · detmap {detmap.__version__}") if one]
 
     def _facts(self, scored: Sequence[FileResult], split: str | None) -> list[tuple[str, str]]:
         """Return the facts about the evaluation that the results contain."""
@@ -387,7 +388,7 @@ class Leaderboard:
             told += [("Ground truth", f"content {document['ground_truth']}")] if "ground_truth" in document else []
         failed = len(self.results) - len(scored)
         told += [("Models", f"{len(scored):,}" + (f"; {failed:,} could not be scored" if failed else ""))]
-        return [(name, said) for name, said in [*told, ("Made", f"with detmap {detmap.__version__}")] if said]
+        return [(name, said) for name, said in [*told, ("Made", f"{_now()} with detmap {detmap.__version__}")] if said]
 
     def _files(self) -> list[dict[str, str]]:
         """Return the file of each model, and the hash of its content if known."""
@@ -492,6 +493,13 @@ def _in_all(given: Sequence[Collection[T]]) -> list[T]:
 def _place(one: FileResult, metric: str) -> tuple[int, float]:
     value = one.get(metric, float("nan"))
     return (2, 0.0) if one.error else (1, 0.0) if np.isnan(value) else (0, -value)
+
+
+def _now() -> str:
+    """Return the present time, or that of SOURCE_DATE_EPOCH."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    seconds = int(given) if re.fullmatch("[0-9]{1,10}", given) else time.time()
+    return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M} UTC"
 
 
 def _behind(one: FileResult, metrics: Sequence[str]) -> dict[str, Any]:

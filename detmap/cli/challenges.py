@@ -9,6 +9,9 @@ from detmap.cli.help import add_option
 from detmap.errors import OptionError
 from detmap.system.limits import size
 
+#: Smallest limit of memory in bytes: a process that scores a file takes more by itself.
+_LEAST_MEMORY = 1 << 20
+
 if TYPE_CHECKING:
     from detmap.batch import Leaderboard, Limits
     from detmap.data.tables import GroundTruth
@@ -54,6 +57,11 @@ def limits_of(options: argparse.Namespace) -> Limits | None:
     if options.limit_seconds is None and options.limit_memory is None:
         return None
     memory = None if options.limit_memory is None else size(options.limit_memory, "--limit-memory")
+    if memory is not None and memory < _LEAST_MEMORY:
+        raise OptionError(
+            f"--limit-memory {options.limit_memory} is {memory:,} bytes, less than scoring any file takes: a limit is such "
+            "as 512M or 4G"
+        )
     return Limits(options.limit_seconds, memory)
 
 

@@ -171,7 +171,8 @@ def _eval(options: argparse.Namespace) -> int:
         _write_arrays(options.arrays, result)
     if options.plot:
         result.plot(options.plot)
-    title = f"{protocol.title}: {', '.join(f'{count:,} {of}' for of, count in scored.counts.items())}"
+    counts = {_scenes(protocol) if of == "images" else of: count for of, count in scored.counts.items()}
+    title = f"{protocol.title}: {', '.join(f'{count:,} {of}' for of, count in counts.items())}"
     show(result, options, title)
     gates.check_same(protocol, scored.inputs)
 
@@ -227,6 +228,13 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
     )
     finish([rows], options, title, document, rows)
     return 0
+
+
+def _scenes(protocol: Protocol) -> str:
+    """Return what the images of a protocol are called: "images", "videos" or "samples"."""
+    from detmap.shapes import find
+
+    return f"{find(protocol.iou_type).scene}s"
 
 
 def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
@@ -466,7 +474,7 @@ def _compare(options: argparse.Namespace) -> int:
     if options.card:
         write_card("compare", compare_card(options, protocol, of_truth, entries, made), options)
     note(options, made.notices, in_table=True)
-    title = f"{protocol.title}: {made.metric}, {ground_truth.images.ids.size:,} images"
+    title = f"{protocol.title}: {made.metric}, {ground_truth.images.ids.size:,} {_scenes(protocol)}"
     corrected = CORRECTED[made.correction]
     tables, document, rows, notes = comparison_tables(made, corrected, options)
     finish(tables, options, title, document, rows, notes, keep=("difference", f"p ({corrected})"))

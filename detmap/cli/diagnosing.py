@@ -205,15 +205,19 @@ def _without(row: dict[str, Any]) -> dict[str, Any]:
 
 def _heading(made: Diagnosis) -> str:
     """Return a heading with AP and the numbers of records."""
+    from detmap.checks.findings import many
     from detmap.results import cell
 
-    counts = f"{len(made.matches):,} detections, {int(made.positives.sum()):,} objects"
+    counts = (
+        f"{len(made.matches):,} detections, {int(made.positives.sum()):,} objects, "
+        f"{many(made.matches.image_ids.size, made.scene)}"
+    )
     title = made.protocol.title
     if made.at.startswith(f"{made.protocol.iou_type} "):  # it already contains the kind of shape
         title = made.protocol.name
     levels = f" of {'/'.join(name for name, _ in made.protocol.levels)} together" if made.protocol.levels else ""
     share = " as a share, not per cent" if made.protocol.class_levels else ""
-    return f"{title} at {made.at}: AP{levels} {cell(made.ap)}{share}, {counts}, {made.matches.image_ids.size:,} images"
+    return f"{title} at {made.at}: AP{levels} {cell(made.ap)}{share}, {counts}"
 
 
 def _ranges(given: Sequence[str]) -> dict[str, dict[str, tuple[float, float]]]:

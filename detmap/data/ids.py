@@ -119,6 +119,9 @@ class Categories(Ids):
     #: Frequency of each category in LVIS's training data: r (rare), c (common) or f (frequent), "" if unknown; None if
     #: all are.
     frequencies: tuple[str, ...] | None = None
+    #: The limbs of each category's poses, COCO's ``skeleton``: pairs of points counted from 0, () if unknown; None if all
+    #: are. Pictures show them.
+    limbs: tuple[tuple[tuple[int, int], ...], ...] | None = None
 
 
 def categories_given(category_ids: Any, labels: Any) -> Any:

@@ -133,13 +133,16 @@ def _images(images: Images, mask: NDArray[np.bool_], place: NDArray[np.int32]) -
 
 
 def _categories(categories: Categories, mask: NDArray[np.bool_], place: NDArray[np.int32]) -> Categories:
-    groups = categories.frequencies
+    def some(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+        return None if values is None else tuple(one for one, kept in zip(values, mask.tolist(), strict=True) if kept)
+
     return replace(
         categories,
         ids=readonly(categories.ids[mask], categories.ids.dtype),
         codes=_codes(categories.codes, place),
         names=tuple(np.array(categories.names, object)[mask].tolist()),
-        frequencies=None if groups is None else tuple(np.array(groups, object)[mask].tolist()),
+        frequencies=some(categories.frequencies),
+        limbs=some(categories.limbs),
     )
 
 

@@ -92,6 +92,10 @@ def most_of_all(protocol: Protocol) -> int | None:
     return protocol.max_per_image or protocol.max_per_category
 
 
+#: Words for LVIS's groups of classes.
+_FREQUENT = {"r": "rare", "c": "common", "f": "frequent"}
+
+
 def scope(row: Row, protocol: Protocol) -> str:
     """Describe what a metric of `metric_table` covers: thresholds, objects, and the cap of AR; "" for other kinds."""
     kind, iou, area, cap, category = row
@@ -104,9 +108,9 @@ def scope(row: Row, protocol: Protocol) -> str:
         limits = protocol.area_ranges[area][1:] if area < len(protocol.area_ranges) else ()
         said.append(_limits(protocol.range_names[area], *limits))
     if isinstance(category, str):
-        said.append(f"classes {category}")
+        said.append(f"{_FREQUENT.get(category, category)} classes")
     if protocol.max_dets[cap] < UNLIMITED and kind == "AR":
-        said.append(f"{protocol.max_dets[cap]:,} an image")
+        said.append(f"{protocol.max_dets[cap]:,} {find(protocol.iou_type).a_scene}")
     return " · ".join(said)
 
 

@@ -254,6 +254,11 @@ class Diagnosis:
         """The given score, or the one with the best F1 of all detections; NaN if there is none."""
         return self._score if self._score is not None else self.cuts_of_all.row(self.cuts_of_all.best())["score"]
 
+    @property
+    def scene(self) -> str:
+        """What ids of images stand for: "image", "video" or "sample"."""
+        return find(self.protocol.iou_type).scene
+
     def image_name(self, image: int) -> Any:
         """Return the display name of an image by its index in ``matches.image_ids``: its file if known, else its id."""
         names, identity = self.ground_truth.images.names, self.matches.image_ids[image].item()
@@ -295,7 +300,7 @@ class Diagnosis:
         return known
 
     def _make(self, part: Part, options: dict[str, Any]) -> Finding:
-        self.say(part.name)
+        self.say(part.says)
         return part.make(self, **options)
 
     def __getattr__(self, name: str) -> Any:

@@ -16,6 +16,7 @@ from detmap.diagnostics._errors import DUPE, errors
 from detmap.diagnostics._ranking import Ranking, mean
 from detmap.diagnostics._registry import Finding, Part, Rows, number
 from detmap.errors import OptionError, is_integer
+from detmap.shapes import find
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
@@ -58,21 +59,21 @@ def cuts(
 
     least = {score: add(f"scores of {score:.4g} or more", matches.score >= score) for score in wanted if score == score}
     of_score = least.get(diagnosis.score, float("nan"))
-    cap = diagnosis.protocol.max_dets[-1]
+    cap, scene = diagnosis.protocol.max_dets[-1], find(diagnosis.protocol.iou_type).a_scene
     rank = diagnosis.arranged.found.rank
     for limit in limits:
         if limit < cap:
-            add(f"{limit} of a class in an image", rank < limit)
+            add(f"{limit} of a class in {scene}", rank < limit)
     order = np.lexsort((matches.detection, -matches.score, matches.image))
     ahead = np.empty(order.size, np.int64)
     ahead[order] = np.arange(order.size) - np.searchsorted(matches.image, matches.image)
     for limit in limits:
-        add(f"{limit} of an image", ahead < limit)
+        add(f"{limit} of {scene}", ahead < limit)
     duplicates = add("no duplicates", errors(diagnosis) != DUPE)
     more = _without_cap(diagnosis)
     rows.append({"cut": "no cap", "kept": more[0], "AP": more[1], "dAP": more[1] - ap})
     metrics = {"AP": ap, "dAP_score": of_score, "dAP_cap": more[1] - ap, "dAP_duplicates": duplicates}
-    said = "no cap" if cap == UNLIMITED else f"{cap} detections of a class in an image"
+    said = "no cap" if cap == UNLIMITED else f"{cap} detections of a class in {scene}"
     notes = [f"the protocol keeps {said}; AP is {ap:.4f} at {diagnosis.at}"]
     return Finding("cuts", {"scores": wanted, "caps": limits}, metrics, {"cuts": rows}, notes)
 

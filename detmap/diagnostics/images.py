@@ -75,7 +75,7 @@ def images(diagnosis: Diagnosis, *, most: int = 50) -> Finding:
         "dAP_worst": float(gain.max(initial=0.0)),
     }
     notes = [
-        "dAP: what AP gains if this image alone were perfect",
+        f"dAP: what AP gains if this {diagnosis.scene} alone were perfect",
         f"false positives: those of score {at_least} or more",
     ]
     return Finding("images", {"most": most}, metrics, tables, notes)

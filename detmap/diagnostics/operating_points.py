@@ -99,7 +99,7 @@ def _intervals(
     """Return the columns of intervals of each row."""
     from detmap.diagnostics._resampling import interval, units_of, weights
 
-    diagnosis.say("operating_points: drawing images anew")
+    diagnosis.say("drawing images anew, for scores to cut at")
     matches, truth = diagnosis.matches, diagnosis.arranged.truth
     counts = np.flatnonzero(matches.outcome != IGNORED)
     order = counts[np.argsort(-matches.score[counts], kind="stable")]

@@ -41,7 +41,7 @@ MEANING = {
     "area": "square pixels, as area ranges see them",
     "relative_area": "the share of the image that the box covers",
     "aspect": "width over height of the box",
-    "crowding": "objects to be found in the image",
+    "crowding": "objects to be found in the {scene}",
     "position": "how far the centre of the box lies from that of the image: 0 is there, 1 at a border",
     "truncation": "whether the box reaches a border of the image, to 1 pixel",
 }
@@ -146,7 +146,11 @@ def slices(
         for row, p in zip(rows, adjust([row["p"] for row in rows], "holm").tolist(), strict=True):
             row["p (Holm)"] = p
     metrics = {f"AP {row['by']} {row['slice']}": row["AP"] for row in rows}
-    notes += [f"{by}: {MEANING[by]}" for by in dict.fromkeys(one.by for one in made) if by in MEANING]
+    notes += [
+        f"{by}: {MEANING[by].format(scene=diagnosis.scene)}"
+        for by in dict.fromkeys(one.by for one in made)
+        if by in MEANING
+    ]
     notes.append(f"AP of all objects is {ap:.4f} at {diagnosis.at}; objects outside of a slice are ignored there")
     settings = {"by": list(dict.fromkeys(one.by for one in made))}
     return Finding("slices", settings, {"AP": ap, **metrics}, {"slices": rows}, notes)
@@ -184,7 +188,7 @@ def _slices(
     missing = [] if sizes is not None and sizes.all() else list(_NEEDS_SIZES)
     if by is None:
         wanted = [name for name in every if name not in missing]
-        if missing:
+        if missing and diagnosis.scene == "image":
             notes.append(f"not shown: {', '.join(missing)}, as sizes of images are not known")
     else:
         wanted = [by] if isinstance(by, str) else list(by)

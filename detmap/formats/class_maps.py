@@ -163,12 +163,18 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
     by_id = {one: name for name, one in made.items()}
     column: Any = np.array(listed, str if strings else np.int64)
     places = np.array([-1 if one is None else place_of[one] for one in of_category], np.int64)
-    frequencies = table.categories.frequencies
-    if frequencies is not None:
-        known = dict(zip(ids, frequencies, strict=True))
-        frequencies = tuple(known.get(one, "") for one in listed)
+
+    def mapped(attribute: tuple[Any, ...] | None, unknown: Any) -> Any:
+        """Return an attribute of categories for the new classes, from the old ones with the same ids."""
+        known = dict(zip(ids, attribute or (), strict=False))
+        return None if attribute is None else tuple(known.get(one, unknown) for one in listed)
+
     categories = Categories(
-        readonly(column, column.dtype), readonly(codes, np.int32), tuple(by_id[one] for one in listed), frequencies
+        readonly(column, column.dtype),
+        readonly(codes, np.int32),
+        tuple(by_id[one] for one in listed),
+        mapped(table.categories.frequencies, ""),
+        mapped(table.categories.limbs, ()),
     )
     # A merged class is known to be absent from an image only if all of its parts are.
     return replace(

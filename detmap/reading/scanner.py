@@ -79,7 +79,7 @@ class GroundTruthColumns(NamedTuple):
     notices: dict[str, int]
     #: The raw lists of images and categories with such fields.
     sections: dict[str, bytes]
-    #: The raw list of images; empty if not requested.
+    #: A document of the raw lists of images and categories; empty if not requested.
     listing: bytes
 
 
@@ -232,8 +232,8 @@ def scan_ground_truth(
     data: Buffer | File, threads: int | None, *, reader: tuple[str, Reader] | None = None, listing: bool = False
 ) -> GroundTruthColumns | None:
     """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`; with a reader of
-    shapes also sizes of images; with `listing` also the raw list of images. Returns None like `scan_results`, also for
-    repeated lists and partly missing ids.
+    shapes also sizes of images; with `listing` also the raw lists of images and categories. Returns None like
+    `scan_results`, also for repeated lists and partly missing ids.
     """
     try:
         document = Document(data, threads, inner=reader is not None)
@@ -248,7 +248,10 @@ def scan_ground_truth(
         notices = {code: n for codes in found.values() for code, n in codes.items()}
         sections = {name: bytes(document.slice(*tables[name].span)) for name in ("images", "categories") if found[name]}
         columns = _ground_truth(tables["images"], tables["annotations"], tables["categories"], notices, sections)
-        return columns._replace(listing=document.slice(*tables["images"].span)) if listing else columns
+        if listing:
+            images, categories = (document.slice(*tables[name].span) for name in ("images", "categories"))
+            columns = columns._replace(listing=b'{"images":%b,"categories":%b}' % (images, categories))
+        return columns
     except NotUnderstood:
         return None
 

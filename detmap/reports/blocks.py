@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from detmap.checks.report import Report
-    from detmap.statistics import Comparison, Difference
+    from detmap.statistics import Comparison, Difference, QueryComparison
 
 #: Maximum number of pairs of models that are compared in words.
 _VERDICTS = 6
@@ -202,20 +202,25 @@ def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> Non
             row["interval and p"] = "disagree (~)" if one else "agree"
 
 
+def difference_row(
+    one: Difference | QueryComparison, of: Mapping[str, Any], count: Mapping[str, int], p: float, corrected: float
+) -> dict[str, Any]:
+    """Return a row of a table of differences: after the models what it is `of`, before the p-values a `count`."""
+    names = {"from": one.first, "to": one.second}
+    ends = {"difference": one.difference, "low": one.low, "high": one.high}
+    return {**names, **of, **ends, **count, "p": p, "p corrected": corrected}
+
+
 def difference_rows(comparison: Comparison, found: Sequence[Difference]) -> list[dict[str, Any]]:
     """Return a row for each of some differences of a comparison."""
     rows = [
-        {
-            "from": one.first,
-            "to": one.second,
-            **({} if one.category is None else {"category": one.category}),
-            "difference": one.difference,
-            "low": one.low,
-            "high": one.high,
-            comparison.unit: one.images,
-            "p": one.p,
-            "p corrected": one.adjusted,
-        }
+        difference_row(
+            one,
+            {} if one.category is None else {"category": one.category},
+            {comparison.unit: one.images},
+            one.p,
+            one.adjusted,
+        )
         for one in found
     ]
     mark_doubts(rows, [comparison.disagrees(one) for one in found])

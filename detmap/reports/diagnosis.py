@@ -148,7 +148,7 @@ def html(
 def _brief(diagnosis: Diagnosis) -> str:
     counted = int(diagnosis.positives.sum())
     return (
-        f"{diagnosis.protocol.title} · {many(diagnosis.ground_truth.images.ids.size, 'image')} · "
+        f"{diagnosis.protocol.title} · {many(diagnosis.ground_truth.images.ids.size, diagnosis.scene)} · "
         f"{many(len(diagnosis.categories), 'class')} · {many(counted, 'object')} to find"
     )
 
@@ -185,7 +185,7 @@ def _facts(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     return [
         ("Protocol", printable(diagnosis.protocol.describe())),
         ("Errors are told at", f"{diagnosis.at}"),
-        ("Images", f"{truth.images.ids.size:,}"),
+        (f"{diagnosis.scene.capitalize()}s", f"{truth.images.ids.size:,}"),
         ("Classes", f"{len(diagnosis.categories):,}"),
         ("Objects", objects),
     ]
@@ -198,12 +198,13 @@ def _summary(model: Model, metric: str, level: float) -> dict[str, Any]:
     why, about = "no interval was asked for", ""
     if model.bootstrap is not None:
         column = model.bootstrap.columns[metric]
+        units = model.bootstrap.unit if model.bootstrap.unit != "images" else f"{model.diagnosis.scene}s"
         low, high = (float(end) for end in model.bootstrap.interval(level)[column])
-        why = "no interval: " + (model.bootstrap.reasons()[column] or f"too few {model.bootstrap.unit}")
+        why = "no interval: " + (model.bootstrap.reasons()[column] or f"too few {units}")
         about = (
             f"Interval of the {metric} expected on data sets of this size, drawn like this one; "
-            f"{int(model.bootstrap.support[column]):,} {model.bootstrap.unit} with something to find; estimated bias "
-            f"{float(model.bootstrap.bias()[column]):.4f}, not taken off; {independent(model.bootstrap.unit)}."
+            f"{int(model.bootstrap.support[column]):,} {units} with something to find; estimated bias "
+            f"{float(model.bootstrap.bias()[column]):.4f}, not taken off; {independent(units)}."
         )
     cards = [_costs(model.diagnosis), _threshold(model), *_worst_classes(model)]
     about = "" if math.isnan(low) else printable(about)
@@ -246,9 +247,11 @@ def _worst_classes(model: Model) -> list[Card]:
     known = [(float(row["AP"]), k, name) for k, (name, row) in found if not math.isnan(row["AP"])]
     if len(known) <= _WORST:
         return []
+    objects = model.diagnosis.positives.tolist()
+    known.sort(key=lambda one: (one[0], -objects[one[1]]))  # of equal classes the one with the most objects first
     bars = tuple(
         Bar(printable(name), f"{value:.4f}", round(100 * min(max(value, 0.0), 1.0), 1), f"class={k}")
-        for value, k, name in sorted(known)[:_WORST]
+        for value, k, name in known[:_WORST]
     )
     said = f"The lowest AP of {len(known):,} classes, by the protocol's own thresholds as AP above."
     return [Card("Worst classes", said, bars=bars)]
@@ -301,6 +304,7 @@ def _classes(models: Sequence[Model]) -> Table:
         if len(models) == 2:
             row["difference"] = float(of_model[1][k]["AP"] - of_model[0][k]["AP"])
         rows.append(row)
+    rows.sort(key=lambda row: -row["objects"])  # of equal AP the class with the most objects comes first
     at = models[0].diagnosis.at
     said = f"; Cls to Miss: errors at {at}, which the section above explains" if errors and not several else ""
     bars = {name: 1.0 for name in (rows[0] if rows else ()) if name.startswith("AP")}

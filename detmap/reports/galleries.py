@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.checks.findings import many
 from detmap.detection.matches import HIT, IGNORED
 from detmap.diagnostics import Confusion
 from detmap.diagnostics.tide import Tide
@@ -110,9 +111,10 @@ def images(
         view = _bare(diagnosis, shapes, at) if shown is None else shown
         made.append(picture(name, view, marks, _said(marks, costs.get(ids[at])), dict.fromkeys(of_image.get(at, ()))))
     legend = [("hit", "found"), ("wrong", "false positive"), ("missed", "missed")]
-    what = f"{len(made):,} images: those that cost most AP, then examples of each error, class and confusion."
+    what = f"{many(len(made), diagnosis.scene)}: those that cost most AP, then examples of each error, class and confusion."
     told = [f"{what} Detections of scores of {diagnosis.score:.3g} or more; errors at {diagnosis.at}."]
-    told += [] if pictures is not None else ["Outlines alone: --images names the folder of the images."]
+    if pictures is None and diagnosis.scene == "image":
+        told.append("Outlines alone: --images names the folder of the images.")
     return Gallery(made, legend, [*told, *notes.said()], _filters(diagnosis, made))
 
 

@@ -1,4 +1,4 @@
-"""Thumbnails of images with shapes drawn on them: boxes, outlines of masks, points of poses (extra ``images``)."""
+"""Thumbnails of images with shapes drawn on them: boxes, outlines of masks, poses (extra ``images``)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _SIDE, _QUALITY = 440, 65
 #: Suffixes that a name may lack, such as an id of VOC.
 _SUFFIXES = ("", ".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG", ".webp", ".bmp")
 
-#: Radius of a point of a pose, in pixels of the thumbnail.
-_RADIUS = 2.5
+#: Radius of a point of a pose, and half the width of a limb, in pixels of the thumbnail.
+_RADIUS, _LIMB = 2.5, 0.9
 
 
 class Pictures:
@@ -158,6 +158,8 @@ class Shapes:
     def __init__(self, diagnosis: Diagnosis) -> None:
         self.diagnosis = diagnosis
         self.corners = {side: diagnosis.corners(side) for side in ("ground_truth", "detections")}
+        categories = diagnosis.ground_truth.categories
+        self._limbs = dict(zip(categories.ids.tolist(), categories.limbs or (), strict=False))
 
     def drawing(self, side: str, row: int) -> Drawing:
         """Return the drawing of a shape by its kind, or else its box."""
@@ -171,6 +173,21 @@ class Shapes:
         right, bottom = max(right, x), max(bottom, y)
         return Drawing([np.array([[x, y], [right, y], [right, bottom], [x, bottom]])], np.empty((0, 2)))
 
+    def limbs(self, side: str, row: int) -> NDArray[np.float64]:
+        """Return the ends of the limbs of a pose, shape (l, 2, 2), by the skeleton of its category: those of two labelled
+        points, or all if no point is labelled. There are none if the skeleton names points that the pose lacks.
+        """
+        kind, table = find(self.diagnosis.protocol.iou_type), getattr(self.diagnosis, side)
+        categories = table.categories
+        pairs = np.array(self._limbs.get(categories.ids[categories.codes[row]].item(), ()), np.int64).reshape(-1, 2)
+        if kind.points is None or not pairs.size:
+            return np.empty((0, 2, 2))
+        pose = kind.points(table.shape(kind.name).take(np.array([row])))
+        if pairs.max() >= len(pose.places):  # CrowdPose's file has COCO's skeleton of 17 points for poses of 14
+            return np.empty((0, 2, 2))
+        shown = (pose.flags > 0) | ~(pose.flags > 0).any()
+        return np.asarray(pose.places[pairs[shown[pairs].all(axis=1)]])
+
     def points(self, side: str, row: int) -> NDArray[np.float64]:
         """Return all points of a shape's drawing, shape (n, 2)."""
         made = self.drawing(side, row)
@@ -182,7 +199,16 @@ class Shapes:
         for outline in made.outlines:
             corners = "L".join(f"{x:g} {y:g}" for x, y in np.round(_simpler(outline, grain), 1).tolist())
             parts.append(f"M{corners}Z")
-        r = _RADIUS * grain
+        r, half = _RADIUS * grain, _LIMB * grain
+        for first, second in self.limbs(side, row):
+            away = second - first
+            length = math.hypot(*away.tolist())
+            if (
+                length > 0
+            ):  # a bar that turns the same way as the circles, so that they do not cut holes into each other
+                across = np.array([-away[1], away[0]]) * (half / length)
+                ends = (first + across, second + across, second - across, first - across)
+                parts.append("M{}Z".format("L".join(f"{x:.1f} {y:.1f}" for x, y in ends)))
         parts += [f"M{x - r:.1f} {y:.1f}a{r:.1f} {r:.1f} 0 1 0 {2 * r:.1f} 0a{r:.1f} {r:.1f} 0 1 0 {-2 * r:.1f} 0"
                   for x, y in made.points.tolist()]  # fmt: skip
         shape = "dots" if len(made.points) else ""

@@ -22,6 +22,7 @@ from detmap.reports.blocks import (
     Card,
     Section,
     Text,
+    difference_row,
     differences,
     found_by_check,
     mark_doubts,
@@ -148,7 +149,11 @@ def intervals(result: RankingResult, replicates: int, seed: int, method: Any) ->
 
     columns = Model("", result).metrics
     return bootstrap_queries(
-        {name: result.per_query[key] for name, key in columns.items()}, replicates, seed, method=method
+        {name: result.per_query[key] for name, key in columns.items()},
+        replicates,
+        seed,
+        method=method,
+        limits={name: (0.0, 1.0) for name, key in columns.items() if parse(key).metric.bounded},
     )
 
 
@@ -365,17 +370,13 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     found = compare_queries(columns, replicates=replicates, seed=seed, level=level, method=method)
     apart = [_apart(one, columns) for one in found]
     rows = [
-        {
-            "from": one.first,
-            "to": one.second,
-            **({"mean of from": told.means[0], "mean of to": told.means[1]} if any(a.common for a in apart) else {}),
-            "difference": one.difference,
-            "low": one.low,
-            "high": one.high,
-            "queries": one.queries,
-            "p": one.p["randomisation"],
-            "p corrected": one.adjusted["randomisation"],
-        }
+        difference_row(
+            one,
+            {"mean of from": told.means[0], "mean of to": told.means[1]} if any(a.common for a in apart) else {},
+            {"queries": one.queries},
+            one.p["randomisation"],
+            one.adjusted["randomisation"],
+        )
         for one, told in zip(found, apart, strict=True)
     ]
     doubtful = [one.disagrees(alpha_of(level)) for one in found]

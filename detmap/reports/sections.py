@@ -102,6 +102,7 @@ def of(name: str, diagnosis: Diagnosis, given: Given, checked: Report | None) ->
                 raise
             blocks = [Text(printable(f"This cannot be told: {error}."))]
         filters = next((block.filters for block in blocks if isinstance(block, Gallery)), None)
+        title = title.format(scene=diagnosis.scene)
         made.append(Section(anchor, title, lead, [(printable(name), blocks)], filters))
     if checked is not None:
         made.append(found_by_check(name, checked))
@@ -320,9 +321,11 @@ def _images(diagnosis: Diagnosis, given: Given) -> list[Any]:
     found = given.worst(diagnosis)
     rows = found.rows()
     if not rows:
-        return [Text("No image costs any AP.")]
-    shown = picked(rows[:_IMAGES], ("image", "dAP", "objects", "missed", "false positives"))
-    listed = table("Images that cost most", shown, bars={"dAP": None}, note="; ".join(found.notes))
+        return [Text(f"No {diagnosis.scene} costs any AP.")]
+    shown = picked(rows[:_IMAGES], ("image", "dAP", "objects", "missed", "false positives"), image=diagnosis.scene)
+    listed = table(
+        f"{diagnosis.scene.capitalize()}s that cost most", shown, bars={"dAP": None}, note="; ".join(found.notes)
+    )
     return [given.gallery(diagnosis), listed]
 
 
@@ -331,7 +334,7 @@ _Fill = Callable[["Diagnosis", Given], list[Any]]
 #: Title, hint for readers, and function that fills each section.
 _SECTIONS: dict[str, tuple[str, str, _Fill]] = {
     "errors": ("Errors", "What kinds of errors there are, and what each of them costs.", _errors),
-    "images": ("Worst images", "What is found, wrong and missed, where it costs most.", _images),
+    "images": ("Worst {scene}s", "What is found, wrong and missed, where it costs most.", _images),
     "curves": ("Curves", "How precision falls as more is found.", _curves),
     "classes": ("Scores to deploy at", "Where to cut detections off.", _classes),
     "confusion": (

@@ -17,7 +17,7 @@ from detmap.retrieval.ranked import GEOMETRIC, TOTAL, Metric, Order, Request
 
 #: Rows of metrics of the items ranked as a set, and of numbers of items that are summed over queries.
 _of_set = partial(Metric, depth="never", reads="set")
-_total = partial(_of_set, aggregate=TOTAL)
+_total = partial(_of_set, aggregate=TOTAL, bounded=False)
 
 METRICS = (
     Metric(
@@ -100,6 +100,7 @@ METRICS = (
         "how many hits there are up to k (ranx); whether there is one: success",
         aliases=("hits",),
         expected=True,
+        bounded=False,
     ),
     Metric(
         "CMC",
@@ -134,6 +135,7 @@ METRICS = (
         "sum of gain / log2(rank + 1)",
         aliases=("dcg",),
         options=True,
+        bounded=False,
     ),
     Metric(
         "ERR",
@@ -211,6 +213,7 @@ METRICS = (
         aliases=("gm_bpref",),
         depth="never",
         aggregate=GEOMETRIC,
+        bounded=False,
     ),
     Metric("infAP", measures.inferred, "inferred AP (Yilmaz and Aslam, 2006)", aliases=("infap",), depth="never"),
     Metric(
@@ -252,6 +255,7 @@ METRICS = (
         aliases=("gmap", "gm_map"),
         depth="never",
         aggregate=GEOMETRIC,
+        bounded=False,
     ),
     Metric(
         "iprec",
@@ -305,6 +309,7 @@ METRICS = (
         "of the other items of a collection of (items=..)",
         aliases=("utility",),
         options=True,
+        bounded=False,
     ),
     _total(
         "num_q",

@@ -292,6 +292,8 @@ class Metric:
     reads : {"ranking", "relevant", "set"}
         What it reads without a rank in its name: the whole ranking, its ranks up to the number of relevant items (or a
         multiple), or the retrieved items as a set.
+    bounded : bool
+        Whether the values per query lie between 0 and 1.
     """
 
     name: str
@@ -310,3 +312,4 @@ class Metric:
     levels: bool = True
     graded: bool = False
     reads: Literal["ranking", "relevant", "set"] = "ranking"
+    bounded: bool = True

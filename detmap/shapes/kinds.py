@@ -274,6 +274,8 @@ class Kind:
         The decisions of named protocols that differ for this kind: area ranges, caps.
     recalls : tuple of float
         IoU thresholds at which recall is a metric of its own, such as AR50.
+    scene : str
+        What ids of images stand for, in titles and on pages: an image, a video, a sample of a recording.
     """
 
     name: str
@@ -313,6 +315,12 @@ class Kind:
     same_bits: bool = True
     decisions: Mapping[str, Any] = _field(default_factory=dict)
     recalls: tuple[float, ...] = ()
+    scene: str = "image"
+
+    @property
+    def a_scene(self) -> str:
+        """`scene` with its article."""
+        return f"{'an' if self.scene[:1] in 'aeiou' else 'a'} {self.scene}"
 
     @property
     def column_name(self) -> str:

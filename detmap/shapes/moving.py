@@ -336,4 +336,5 @@ KIND = Kind(
     deviations=_errors,
     left_out=_left_out,
     same_bits=False,
+    scene="sample",
 )

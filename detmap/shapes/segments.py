@@ -128,6 +128,7 @@ KIND = Kind(
     argument=_ARGUMENT,
     given=_given,
     join=_join,
+    scene="video",
 )
 
 #: Segments as compared by THUMOS14's programs; the overlap of segments that share time only differs in the last bit.

@@ -150,4 +150,5 @@ KIND = Kind(
     argument=_ARGUMENT,
     given=_given,
     join=_join,
+    scene="video",
 )

@@ -78,6 +78,8 @@ class Bootstrap:
         Whether the columns lie between 0 and 1, as metrics do and differences do not.
     unlimited : ndarray of bool, shape (m,), optional
         Which columns are exceptions to `bounded`, such as errors in metres; by default none.
+    limits : ndarray of float64, shape (m, 2), optional
+        The least and the largest possible value of each column, at which intervals are cut; by default they are not.
     unit : {"images", "clusters", "queries"}
         The unit of the draws.
     """
@@ -97,6 +99,7 @@ class Bootstrap:
     method: Method = "t"
     bounded: bool = True
     unlimited: NDArray[np.bool_] | None = None
+    limits: NDArray[np.float64] | None = None
     unit: str = "images"
 
     @property
@@ -144,7 +147,7 @@ class Bootstrap:
                     balance=self.balance_of(column),
                 )
                 out[column] = np.array(ends) * most
-        return out
+        return out if self.limits is None else np.clip(out, self.limits[:, :1], self.limits[:, 1:])
 
     def _most(self, column: int) -> float:
         """Return the maximum value of a column."""
@@ -226,6 +229,7 @@ class Bootstrap:
             replicates=self.replicates - other.replicates,
             jackknife=self.jackknife - other.jackknife,
             bounded=False,
+            limits=None,
         )
 
     def sentence(self, whose: str = "", level: float = 0.95) -> str:

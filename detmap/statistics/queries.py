@@ -19,7 +19,12 @@ from detmap.statistics.tests import CORRECTIONS, PERMUTATIONS, TESTS, Correction
 
 
 def bootstrap_queries(
-    values: Mapping[str, ArrayLike], replicates: int = 1000, seed: int = 0, *, method: Method = "t"
+    values: Mapping[str, ArrayLike],
+    replicates: int = 1000,
+    seed: int = 0,
+    *,
+    method: Method = "t",
+    limits: Mapping[str, tuple[float, float]] | None = None,
 ) -> Bootstrap:
     """Draw the queries with replacement and take the means.
 
@@ -31,11 +36,19 @@ def bootstrap_queries(
         Metric to its values, one per query; queries with NaN are left out of the mean.
     replicates, seed, method
         See `bootstrap`. Student's t is on the scale of the metric itself, as is usual for means.
+    limits : mapping of str to (float, float), optional
+        Metric to the least and the largest value that a query can have. An interval that reaches beyond them is cut there:
+        no mean lies there, so it covers as often. By default intervals are not cut.
 
     Returns
     -------
     Bootstrap
         A column per metric.
+
+    Raises
+    ------
+    OptionError
+        For columns of unequal lengths, a value of a query beyond the `limits`, or as `bootstrap` does.
     """
     check_replicates(replicates)
     check_seed(seed)
@@ -45,6 +58,10 @@ def bootstrap_queries(
         raise OptionError("every metric needs one value of every query")
     size = next(iter(columns.values())).size if columns else 0
     table = np.stack(list(columns.values()), axis=1) if columns else np.empty((0, 0))
+    cut = np.array([(limits or {}).get(name, (-math.inf, math.inf)) for name in columns], np.float64).reshape(-1, 2)
+    for name, column, (least, most) in zip(columns, table.T, cut.tolist(), strict=True):
+        if ((column < least) | (column > most)).any():
+            raise OptionError(f"{shorten(name)} has a value of a query beyond its limits, {least:g} and {most:g}")
     present = ~np.isnan(table)
     filled = np.where(present, table, 0.0)
 
@@ -65,6 +82,7 @@ def bootstrap_queries(
         seed=seed,
         method=method,
         bounded=False,
+        limits=cut,
         unit="queries",
     )
 

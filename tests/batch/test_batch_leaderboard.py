@@ -197,4 +197,5 @@ def test_pages_of_models_are_linked_where_they_lie_beside_it(tmp_path):
     text = (tmp_path / "leaderboard.html").read_text()
     assert '<a href="reports/a_b.html">a b</a>' in text
     assert text.count('<a href="reports/') == 1
-    assert "2 models · 20" in text
+    assert f"2 models · 2026-01-01 00:00 UTC · detmap {detmap.__version__}" in text
+    assert f"<dt>Made</dt><dd>2026-01-01 00:00 UTC with detmap {detmap.__version__}</dd>" in text

@@ -302,6 +302,7 @@ def test_the_row_says_which_limit_was_reached(tmp_path, capsys, monkeypatch, opt
         ("--limit-seconds", "nan", "must be a number of seconds above 0"),
         ("--limit-memory", "much", "--limit-memory must be a size above 0, such as 512M or 4G, not 'much'"),
         ("--limit-memory", "0G", "--limit-memory must be a size above 0"),
+        ("--limit-memory", "4000", "--limit-memory 4000 is 4,000 bytes, less than scoring any file takes"),
     ],
 )
 def test_limits_that_are_none(capsys, files, option, value, message):

@@ -84,11 +84,12 @@ def test_steps_are_told(tables):
     diagnosis.operating_points()
     diagnosis.slices(by="aspect")
     assert said == [
-        "operating_points",
-        "operating_points: drawing images anew",
-        "slices",
+        PARTS.find("operating_points").says,
+        "drawing images anew, for scores to cut at",
+        PARTS.find("slices").says,
         *(f"slices: {at} of 3" for at in (1, 2, 3)),
     ]
+    assert [text for text in said if "_" in text] == []  # in the user's words, not the names of calls
 
 
 @pytest.mark.parametrize("empty", ["detections", "objects", "both"])

@@ -154,6 +154,19 @@ def test_groups_are_letters_that_stand_below_each_other(page):
     assert len(places) == 4
 
 
+def test_all_letters_of_groups_are_in_sight(page):
+    """Of 27 models there were 15 letters, of which the column cut off five."""
+    page.look(1440, "light")
+    page.evaluate(
+        "{ const slots = document.querySelector('#models .slots');"
+        "for (let i = 0; i < 14; i++) { const one = slots.lastChild.cloneNode(); one.className = 'on planted';"
+        "one.textContent = 'x'; slots.append(one); } }"
+    )
+    right = "document.querySelector('{}').getBoundingClientRect().right".format
+    assert page.evaluate(f"{right('#models td.group')} >= {right('.planted:last-child')}")
+    page.evaluate("document.querySelectorAll('.planted').forEach((one) => one.remove())")
+
+
 def test_names_of_models_stay_in_sight(page):
     page.look(390, "light")
     page.evaluate("document.querySelector('#models').parentNode.scrollLeft = 1000")

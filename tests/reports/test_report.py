@@ -8,6 +8,7 @@ import math
 import re
 import sys
 from datetime import datetime, timezone
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from detmap.data.notices import describe
 from detmap.detection.protocols import PRESETS
 from detmap.diagnostics import PARTS
 from detmap.errors import MissingDependencyError, OptionError
+from detmap.formats.coco import read as coco
 from detmap.installation import install_command
 from detmap.reports import charts, detectors, diagnosis, galleries, pictures, rules, sections, tables
 from detmap.reports.pictures import Pictures
@@ -399,6 +401,91 @@ def test_masks_are_outlines_and_poses_are_points(tmp_path, kind):
         assert 0 <= x < x + width <= 520
         assert 0 <= y < y + height <= 400
         assert width < 520
+
+
+HUMAN = [[1, 2], [2, 3], [1, 4]]
+
+
+def posed(folder, skeleton, points, found=None):
+    """The marks of a pose that is found, in a picture without pixels, read from files with a skeleton."""
+    person = {"image_id": 7, "category_id": 3, "keypoints": points, "bbox": [0, 0, 99, 99], "area": 9801, "iscrowd": 0}
+    category = {"id": 3, "name": "person", "skeleton": skeleton}
+    images = [{"id": 7, "file_name": "7.jpg", "width": 100, "height": 100}]
+    truth = {"images": images, "annotations": [{"id": 1, "num_keypoints": 4, **person}], "categories": [category]}
+    result = {"image_id": 7, "category_id": 3, "keypoints": found or points, "score": 0.9}
+    for name, content in (("truth.json", truth), ("found.json", [result])):
+        (folder / name).write_text(json.dumps(content), "utf-8")
+    gt = detmap.read(folder / "truth.json", "ground_truth", iou_type="keypoints", image_facts=True)
+    dt = detmap.read(folder / "found.json", "detections", ground_truth=gt, iou_type="keypoints")
+    made = detmap.diagnose(gt, dt, "coco", sigmas=[0.1] * 4, score=0.1)
+    return pictures.Shapes(made)
+
+
+SQUARE = [10, 10, 2, 90, 10, 2, 90, 90, 2, 10, 90, 2]
+
+
+def test_poses_have_the_limbs_of_their_skeleton(tmp_path):
+    hidden = [10, 10, 2, 90, 10, 0, 90, 90, 2, 10, 90, 1]
+    shapes = posed(tmp_path, HUMAN, hidden, found=SQUARE)
+    assert shapes.limbs("detections", 0).tolist() == [
+        [[10, 10], [90, 10]],
+        [[90, 10], [90, 90]],
+        [[10, 10], [10, 90]],
+    ]
+    assert shapes.limbs("ground_truth", 0).tolist() == [[[10, 10], [10, 90]]]  # its second point is not labelled
+    mark = shapes.mark("detections", 0, "hit", "found", 1.0)
+    bars = [one for one in mark["path"].split("Z") if "L" in one]
+    assert bars == ["M10.0 10.9L90.0 10.9L90.0 9.1L10.0 9.1", "M89.1 10.0L89.1 90.0L90.9 90.0L90.9 10.0",
+                    "M9.1 10.0L9.1 90.0L10.9 90.0L10.9 10.0"]  # fmt: skip
+    assert mark["path"].count("a2.5") == 8  # four circles
+
+
+def test_limbs_of_poses_without_a_labelled_point_are_all_drawn(tmp_path):
+    unlabelled = [value if i % 3 < 2 else 0 for i, value in enumerate(SQUARE)]
+    assert len(posed(tmp_path, HUMAN, SQUARE, found=unlabelled).limbs("detections", 0)) == 3
+
+
+@pytest.mark.parametrize(
+    "skeleton",
+    [
+        [],
+        None,
+        "<script>",
+        {"1": 2},
+        [[1, 2], [2, 5]],  # of a pose with more points, as in CrowdPose's file
+        [[0, 1]],
+        [[1, -2]],
+        [[1, 2.5]],
+        [[1, 2, 3]],
+        [[1, "</path><script>"]],
+        [[1, True]],
+        [[1, 1e99]],
+        [1, 2],
+        [[1, 2]] * 501,
+    ],
+)
+def test_a_skeleton_that_is_none_of_these_points_draws_nothing(tmp_path, skeleton):
+    shapes = posed(tmp_path, skeleton, SQUARE)
+    assert len(shapes.limbs("detections", 0)) == 0
+    assert set(re.sub(r"[\d.]+", "", shapes.mark("detections", 0, "hit", "found", 1.0)["path"])) <= set("Ma -")
+
+
+@pytest.mark.parametrize("least", [1 << 40, 0], ids=["parsed", "scanned"])
+def test_skeletons_are_read_with_the_names_of_images(tmp_path, monkeypatch, least):
+    """Scanned files have theirs as parsed ones do, under a map of classes and of some classes too."""
+    monkeypatch.setattr(coco, "_WORTH_SCANNING", least)
+    truth = json.loads((ROOT / "fixtures/people/ground_truth.json").read_text())
+    truth["categories"][1]["skeleton"] = HUMAN
+    path = tmp_path / "truth.json"
+    path.write_text(json.dumps(truth), "utf-8")
+    read = partial(detmap.read, path, "ground_truth", iou_type="keypoints")
+    limbs = read(image_facts=True).categories.limbs
+    assert [len(one) for one in limbs] == [19, 3]
+    assert limbs[1] == ((0, 1), (1, 2), (0, 3))
+    assert read(image_facts=False).categories.limbs is None
+    assert read(image_facts=True, categories=["child"]).categories.limbs == limbs[1:]
+    assert read(image_facts=True, class_map={"adult": "child"}).categories.limbs == limbs[1:]
+    assert read(image_facts=True, class_map={"adult": "grown-up"}).categories.limbs == limbs
 
 
 def test_a_simpler_outline_is_near_the_whole_one():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
 import detmap
@@ -50,3 +53,29 @@ def test_a_page_on_one_class_says_one_class(tmp_path):
         protocol="crowdpose",
     )
     assert " · 1 class · " in (tmp_path / "page.html").read_text()
+
+
+def test_groups_of_lvis_are_named_in_words(tmp_path):
+    files = "fixtures/lvis/ground_truth.json", "fixtures/coco/detections.json"
+    detmap.report(*files, tmp_path / "page.html", protocol="lvis", bootstrap=0)
+    page = (tmp_path / "page.html").read_text()
+    for name, group in (("APr", "rare"), ("APc", "common"), ("APf", "frequent")):
+        assert f'{name} <span class="of">IoU 0.5 to 0.95 · {group} classes</span>' in page
+
+
+def test_of_classes_with_equal_ap_the_one_with_the_most_objects_is_first(tmp_path):
+    """Otherwise the six worst of many classes that are never found are those of the first letters."""
+    classes = np.repeat(np.arange(9), np.arange(1, 10))
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=np.arange(classes.size),
+        category_ids=classes,
+        boxes=np.tile([0.0, 0.0, 9.0, 9.0], (classes.size, 1)),
+        category_names={k: f"class-{k}" for k in range(9)},
+    )
+    found = detmap.Detections.from_arrays(image_ids=[0], category_ids=[0], boxes=[[0, 0, 9, 9]], scores=[0.5])
+    detmap.report(truth, found, tmp_path / "page.html", bootstrap=0)
+    page = (tmp_path / "page.html").read_text()
+    card = page.partition("<h2>Worst classes</h2>")[2].partition("</dl>")[0]
+    assert re.findall("class-[0-9]", card) == [f"class-{k}" for k in (8, 7, 6, 5, 4, 3)]
+    rows = page.partition("AP by class, worst first")[2].partition("</table>")[0]
+    assert re.findall(">(class-[0-9])", rows) == [f"class-{k}" for k in (8, 7, 6, 5, 4, 3, 2, 1, 0)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from datetime import datetime, timezone
@@ -15,6 +16,7 @@ from detmap.cli import ranking_files, reporting
 from detmap.errors import OptionError
 from detmap.reports import blocks, charts, ranking_curves, rankings, tables
 from detmap.reports.documents import documents
+from detmap.retrieval import METRICS
 from detmap.retrieval.scoring import by_query
 from detmap.statistics import compare_queries
 
@@ -203,6 +205,31 @@ def test_queries_that_one_run_lacks_are_no_pairs():
     text = page_of(retrieval.evaluate_run(qrels, whole), retrieval.evaluate_run(qrels, part), replicates=200)
     assert "m1 has 0.2500 more mAP than m0" in text
     assert "0.0000</td>" in text
+
+
+def test_intervals_end_where_metrics_do():
+    """CMC of nearly 1 ends at 1; DCG, which may exceed 1 on other queries, is not cut."""
+    relevant = [[1]] * 20 + [[0, 0, 1]] * 2
+    result = retrieval.evaluate_rankings(relevant, metrics=["CMC@1", "DCG@3"])
+    made = rankings.intervals(result, 400, 0, "t")
+    at = made.columns["CMC@1"]
+    assert made.interval()[at, 1] == 1 < dataclasses.replace(made, limits=None).interval()[at, 1]
+    assert made.limits[[at, made.columns["DCG@3"]]].tolist() == [[0, 1], [-math.inf, math.inf]]
+
+
+def test_values_of_bounded_metrics_are_from_0_to_1():
+    """On a run with grades; those of all others are somewhere beyond."""
+    rng = np.random.default_rng(3)
+    grades = rng.integers(-1, 4, (60, 30))
+    qrels = {f"q{q}": {f"d{d}": int(grade) for d, grade in enumerate(row) if d % 4} for q, row in enumerate(grades)}
+    run = {query: {f"d{d}": score for d, score in enumerate(rng.random(30).tolist()) if d > 2} for query in qrels}
+    for metric in METRICS:
+        if metric.name == "num_q":  # 1 for every query, of which the sum is shown
+            continue
+        asked = f"{metric.name}@20" if metric.depth == "must" and metric.at == "rank" else f"{metric.name}@1"
+        result = retrieval.evaluate_run(qrels, run, metrics=[asked if metric.depth == "must" else metric.name])
+        (values,) = result.per_query.values()
+        assert (np.nanmin(values) >= 0 and np.nanmax(values) <= 1) == metric.bounded, metric.name
 
 
 def test_no_metric_that_is_a_mean_is_refused():

@@ -110,6 +110,24 @@ def test_bootstrap_over_queries():
         statistics.bootstrap_queries({"a": [1.0], "b": [1.0, 2.0]})
 
 
+@pytest.mark.parametrize("method", ["t", "bca", "percentile"])
+@pytest.mark.parametrize(("zeros", "end"), [(2, 1), (38, 0)])
+def test_intervals_are_cut_at_the_limits_of_their_metric(method, zeros, end):
+    """Student's t leaves the range of a mean near an end of it: CMC@20 of few queries reached 1.0063."""
+    values = np.repeat([0.0, 1.0], [zeros, 40 - zeros])
+    plain = statistics.bootstrap_queries({"cmc": values}, 400, method=method)
+    both = {"cmc": values, "dcg": 2 * values}
+    made = statistics.bootstrap_queries(both, 400, method=method, limits={"cmc": (0, 1)})
+    (low, high), other = made.interval()
+    assert (low, high) == (max(plain.interval()[0, 0], 0), min(plain.interval()[0, 1], 1))
+    assert other.tolist() == (2 * plain.interval()[0]).tolist()
+    assert (not 0 <= plain.interval()[0, end] <= 1) == (method == "t")
+    assert (made - made).limits is None
+    assert math.isnan(statistics.bootstrap_queries({"cmc": values[:3]}, 200, limits={"cmc": (0, 1)}).interval()[0, 0])
+    with pytest.raises(detmap.OptionError, match="'dcg' has a value of a query beyond its limits, 0 and 1"):
+        statistics.bootstrap_queries(both, 400, limits={"dcg": (0, 1)})
+
+
 def test_compare_queries():
     rng = np.random.default_rng(2)
     base = rng.random(60)

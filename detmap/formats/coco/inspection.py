@@ -32,8 +32,14 @@ class _Image(msgspec.Struct, gc=False):
     width: Any = None
 
 
+class _Category(msgspec.Struct, gc=False):
+    id: int | str
+    skeleton: Any = None
+
+
 class _Document(msgspec.Struct, gc=False):
     images: list[_Image]
+    categories: list[_Category] = []
 
 
 class _Fields(msgspec.Struct, gc=False):
@@ -42,16 +48,20 @@ class _Fields(msgspec.Struct, gc=False):
 
 _decode = msgspec.json.Decoder(_Document).decode
 
+#: Maximum number of limbs of a category; a longer list of a file is left out.
+_LIMBS = 500
+
 
 def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
-    """Return ground truth with the names and sizes of its images from its document. Raises `InputError` for invalid
-    text. Invalid names and sizes are left out: a size is two whole numbers of at least 1.
+    """Return ground truth with the names and sizes of its images, and the limbs of its categories, from its document.
+    Raises `InputError` for invalid text. Invalid names, sizes and skeletons are left out: a size is two whole numbers of
+    at least 1.
     """
     try:
-        images = _decode(unmarked(data)).images
+        document = _decode(unmarked(data))
     except UNREADABLE as error:
         raise InputError(f"names and sizes of images cannot be read: {error}", source=table.source) from None
-    count = table.images.values.size
+    images, count = document.images, table.images.values.size
     place = locate(np.array([one.id for one in images]), table.images.values)
     names, known = [""] * count, table.images.sizes
     for row, name in zip(place.tolist(), map(attrgetter("file_name"), images), strict=True):
@@ -63,7 +73,24 @@ def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
             if _is_side(one.height) and _is_side(one.width):
                 sizes[row] = int(one.height), int(one.width)
         known = readonly(sizes, np.int64) if sizes.any() else None
-    return replace(table, images=replace(table.images, sizes=known, names=tuple(names) if any(names) else None))
+    limbs = {one.id: _limbs(one.skeleton) for one in document.categories}
+    return replace(
+        table,
+        images=replace(table.images, sizes=known, names=tuple(names) if any(names) else None),
+        categories=replace(
+            table.categories,
+            limbs=tuple(limbs.get(one, ()) for one in table.categories.ids.tolist()) if any(limbs.values()) else None,
+        ),
+    )
+
+
+def _limbs(skeleton: Any) -> tuple[tuple[int, int], ...]:
+    """Return pairs of points counted from 0 from COCO's ``skeleton``, which counts from 1; () for anything else."""
+    if not isinstance(skeleton, list) or len(skeleton) > _LIMBS:
+        return ()
+    if not all(isinstance(one, list) and len(one) == 2 and all(map(_is_side, one)) for one in skeleton):
+        return ()
+    return tuple((int(first) - 1, int(second) - 1) for first, second in skeleton)
 
 
 def image_field(source: Source, name: str) -> dict[Any, Any]:

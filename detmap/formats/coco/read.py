@@ -98,7 +98,7 @@ def _ground_truth(
     *,
     facts: bool,
 ) -> GroundTruth:
-    """Read ground truth; with `facts` of a file, names and sizes of its images too."""
+    """Read ground truth; with `facts` of a file, names and sizes of its images and limbs of its categories too."""
     kind, _ = reader_of(iou_type, 0)
     if isinstance(source, Mapping):
         name = "ground truth"
@@ -282,8 +282,8 @@ def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTr
 
 
 def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[str, Any] | None:
-    """Return the columns of a large file that the scanner supports, else None; with `facts` also its list of images as
-    `listed`.
+    """Return the columns of a large file that the scanner supports, else None; with `facts` also its lists of images and
+    categories as `listed`.
     """
     kind, reader = reader_of(iou_type, len(opened))
     if len(opened) < (_WORTH_SCANNING if reader is None else _WORTH_SCANNING >> 3):
@@ -319,7 +319,7 @@ def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[st
         },
         "zero_ids": zero,
         **federated_columns_of(found.sections, opened.name),
-        **({"listed": b'{"images":%b}' % found.listing} if facts else {}),
+        **({"listed": found.listing} if facts else {}),
     }
     if reader is None:
         return columns

@@ -6,6 +6,7 @@ over the parts for each category, and over whole categories; parts are described
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -40,6 +41,10 @@ SCATTERED = {"misplaced": (0.85, 0.5), "unsuppressed": (0.4, 0.2), "relabelled":
 #: Minimum share of confident detections on no object, for an image whose objects are missed to be defective: of 11 images
 #: of these scenes with nearly all objects missed it leaves one.
 ALONE = 0.25
+
+#: Minimum of both shares of an image, of missed objects and of confident detections on no object, for it to be defective,
+#: for it to be halfway, and for it to be a quarter of the way.
+BOTH, BOTH_HALFWAY, BOTH_QUARTER = 0.6, 0.35, 0.1
 
 #: Minimum number of records of an image for these shares; with fewer they count as 0, as a single record is missed on many
 #: images.
@@ -130,6 +135,15 @@ def _unlabelled(evidence: Evidence) -> Units:
     return _units(evidence, where, image, label, evidence.alone)
 
 
+def _unlabelled_of_sizes(evidence: Evidence) -> Units:
+    """Like `_unlabelled`, but of the better half of each size: small objects that are not labelled have low scores."""
+    image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
+    boxes = evidence.found.boxes[evidence.sure]
+    band = np.clip(np.log2(np.maximum(boxes[:, 2] * boxes[:, 3], 1)) / 2, 0, 11).astype(np.int64)
+    rank = uneven.ranks(evidence.sure_rank, label * 12 + band)
+    return _units(evidence, (rank < 0.5) & evidence.sure_looked_at[image], image, label, evidence.alone, every=False)
+
+
 def _relabelled(evidence: Evidence) -> Units:
     """Return units of objects, flagged if their best confident detection has another category."""
     label, _ = evidence.taken_for
@@ -151,6 +165,7 @@ RESPONSES = (
     Response("misplaced", "object", _half_missed, every=False, stands_out=(HALF_INSIDE, HALF_TIMES)),
     Response("undetected", "object", _undetected),
     Response("unlabelled", "detection", _unlabelled),
+    Response("unlabelled", "detection", _unlabelled_of_sizes, every=False, stands_out=(INSIDE, HALF_TIMES)),
     Response("unsuppressed", "detection", _unsuppressed, every=False),
 )
 
@@ -221,14 +236,25 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
     share_of = _shares(evidence, units)
     bad = known & (share_of >= least)
     halfway = known & (share_of >= middle) & ~bad
+    expected = 1.5 * int(halfway.sum()) + 1
+    found_among = [(bad, expected)]
     if code == "misplaced":  # their detections must lie on no object, too
-        bad &= _shares_of(evidence.found.image[evidence.sure], evidence.alone, evidence.images) >= ALONE
-    count = int(bad.sum())
-    if 2 * count > np.unique(units.image).size:
-        return None  # most images are concerned, so other checks report it
-    if count < FEWEST or tail(count, 1.5 * int(halfway.sum()) + 1) >= CHANCE:
-        return None
-    return bad
+        alone = _shares_of(evidence.found.image[evidence.sure], evidence.alone, evidence.images)
+        both = np.where(known, np.minimum(share_of, alone), 0.0)
+        quarter, halfway = (
+            int(np.count_nonzero((both >= low) & (both < high)))
+            for low, high in ((BOTH_QUARTER, BOTH_HALFWAY), (BOTH_HALFWAY, BOTH))
+        )
+        # Without a defect the numbers of images in these bands fall, in the tail of the distribution ever faster.
+        rarer = halfway * halfway / max(quarter, 1) + 0.5
+        found_among = [(bad & (alone >= ALONE), expected), (both >= BOTH, rarer)]
+    for bad, expected in found_among:
+        count = int(bad.sum())
+        if 2 * count > np.unique(units.image).size:
+            return None  # most images are concerned, so other checks report it
+        if count >= FEWEST and tail(math.ceil(count / evidence.frames), expected) < CHANCE:
+            return bad
+    return None
 
 
 def _shares(evidence: Evidence, units: Units) -> NDArray[np.float64]:

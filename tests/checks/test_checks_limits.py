@@ -67,7 +67,7 @@ def scattered(code, shares, total=100, alone=100, sure=100):
     image = np.repeat(np.arange(count), sure)
     flags = np.tile(np.arange(sure) < alone, count)
     evidence = SimpleNamespace(
-        images=count, found=SimpleNamespace(image=image), sure=np.arange(image.size), alone=flags
+        images=count, found=SimpleNamespace(image=image), sure=np.arange(image.size), alone=flags, frames=1.0
     )
     made = parts._scattered(FACTS, evidence, code, units(some, np.full(count, total)))
     return 0 if made is None else int(made.sum())
@@ -77,10 +77,24 @@ def scattered(code, shares, total=100, alone=100, sure=100):
     ("code", "least", "middle"), [("misplaced", 85, 50), ("unsuppressed", 40, 20), ("relabelled", 50, 25)]
 )
 def test_either_side_of_images_anywhere(code, least, middle):
-    assert scattered(code, [least] * 8) == 8
-    assert scattered(code, [least - 1] * 8) == 0
-    assert scattered(code, [least] * 8 + [middle - 1] * 6) == 8
-    assert scattered(code, [least] * 8 + [middle] * 6) == 0  # images differ in difficulty
+    alone = 30 if code == "misplaced" else 100
+    assert scattered(code, [least] * 8, alone=alone) == 8
+    assert scattered(code, [least - 1] * 8, alone=alone) == 0
+    assert scattered(code, [least] * 8 + [middle - 1] * 6, alone=alone) == 8
+    assert scattered(code, [least] * 8 + [middle] * 6, alone=alone) == 0  # images differ in difficulty
+
+
+def test_either_side_of_images_where_objects_are_missed_and_detections_lie_on_nothing():
+    assert scattered("misplaced", [60] * 8) == 8
+    assert scattered("misplaced", [59] * 8) == 0
+    assert scattered("misplaced", [84] * 8, alone=60) == 8
+    assert scattered("misplaced", [84] * 8, alone=59) == 0
+    few = [60] * 5 + [10] * 16
+    assert scattered("misplaced", few) == 5
+    assert scattered("misplaced", [*few, *[34] * 4]) == 5
+    assert scattered("misplaced", [*few, *[35] * 4]) == 0  # 16 and 4 images let one more be expected
+    assert scattered("misplaced", [60] * 5 + [9] * 16 + [35] * 4) == 0
+    assert scattered("misplaced", [60] * 4) == 0
 
 
 def test_either_side_of_detections_on_nothing_and_of_the_records_of_an_image():
@@ -421,16 +435,18 @@ def of_scores(middle, count=400, part=100):
     scores_of = rank[np.concatenate([place[inside], rest])]
     evidence = SimpleNamespace(
         images=count, classes=1, scores=scores_of, object_label=np.zeros(count, int), object_image=place, frames=1.0,
-        truth=side(count=count), division=Division(place, [Order("ids", place)], []),
+        truth=side(count=count), division=Division(place, [Order("ids", place)], []), found=range(count),
+        detections=place,
     )  # fmt: skip
     return [one.says for one in uneven._scores(evidence, place, place)]
 
 
 def test_either_side_of_a_part_with_low_scores():
-    assert of_scores(0.24)
-    assert not of_scores(0.26)
-    assert of_scores(0.76)
-    assert not of_scores(0.74)
+    """A quarter of the 300 scores elsewhere are below the median of 100, which those around it leave out."""
+    assert of_scores(0.31)
+    assert not of_scores(0.32)
+    assert of_scores(0.69)
+    assert not of_scores(0.68)
 
 
 def ranked(ahead, wrong=1.0, images=400):

@@ -216,11 +216,13 @@ def _score_cuts(evidence: Evidence) -> Iterator[Finding]:
     if not candidates.size:
         return
     ascending = np.sort(scores)
+    grouped = scores[np.argsort(label.astype(np.min_scalar_type(evidence.classes)), kind="stable")]
+    stops = np.cumsum(held)
     cut: list[int] = []
     for one in candidates.tolist():
         below = int(np.searchsorted(ascending, least[one]))
         part = below / (scores.size - held[one]) if scores.size > held[one] else 0.0
-        own = scores[label == one]
+        own = grouped[stops[one] - held[one] : stops[one]]
         next_to = np.count_nonzero(own < least[one] * BAND)
         if next_to < FEWEST_NEXT / 2 or next_to < SHARP * (np.count_nonzero(own < least[one] * BAND**2) - next_to):
             continue  # the scores thin out towards their minimum

@@ -33,6 +33,9 @@ FEWEST, FEWEST_OF_CATEGORY = 8, 20
 #: high scores.
 LOW = 0.25
 
+#: Maximum number of detections that find nothing whose scores are compared.
+SAMPLE = 100_000
+
 #: Words of a finding about detections that find objects, and about others.
 FINDING, FINDING_NONE = "{many} that find objects", "{many} that find no object"
 
@@ -106,8 +109,11 @@ def _by_image(image: Array, values: Array, count: int) -> tuple[Array, Array, Ar
 
 def ranks(values: Array, codes: Array) -> NDArray[np.float64]:
     """Return the rank of each value within its code, from 0 to 1; ties get their mean rank."""
-    order = np.lexsort((values, codes)) if codes.any() else np.argsort(values)
+    order = np.argsort(values)
     held = np.bincount(codes)
+    if held.size > 1:
+        small = np.min_scalar_type(held.size)  # numpy sorts integers of at most 16 bits by radix
+        order = order[np.argsort(codes[order].astype(small), kind="stable")]
     start = np.cumsum(held) - held
     ascending, sorted_values = codes[order], values[order]
     new = np.ones(values.size, np.bool_)
@@ -188,6 +194,8 @@ def _of_others(evidence: Evidence, rows: Array) -> Finding | None:
     others = evidence.detections[~finds[evidence.detections]]
     if others.size < FEWEST_OF_CATEGORY:
         return None
+    if others.size > SAMPLE:
+        others = np.random.default_rng(0).permutation(others)[:SAMPLE]
     scores, label, image = evidence.scores[others], evidence.label[others], evidence.found.image[others]
     return _of_part(evidence, scores, label, image, FINDING_NONE)
 

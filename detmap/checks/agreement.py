@@ -61,7 +61,8 @@ _ROTATED = 0.25
 #: of step are so by a batch of at most 8 images, and each offset is one more chance to fit.
 _PLACES = 8
 
-#: Minimum number of distinct objects that support a hypothesis.
+#: Minimum number of images with objects for a hypothesis that turns or moves whole images: objects of one image may be
+#: symmetric.
 _FEWEST = 3
 
 #: For a shift of all boxes: minimum median offset from their objects in pixels, and minimum number of boxes on objects.
@@ -299,7 +300,7 @@ class Agreement:
                 return None
         made = self._of_whole_images(self.nearest(image, found, truth), whole)
         better = made.overlap >= _WELL
-        if np.count_nonzero(better) < max(_FEWEST, _SHARE * self.rows.size):
+        if not better.any() or np.count_nonzero(better) < _SHARE * self.rows.size:
             return None
         gained = np.unique(made.object[better]).size  # several detections on one object are not independent
         sizes = self.found.sizes[self.rows[self.astray]]
@@ -361,7 +362,7 @@ class Agreement:
                 return False
         on = [made.object[better], *(one.object[one.overlap >= _WELL] for one in controls)]
         gained, *chances = (np.unique(one[meant[one]]).size for one in on)
-        return gained >= _FEWEST and tail(gained, 2.0 * max(chances, default=0) + 0.5) <= _CHANCE
+        return tail(gained, 2.0 * max(chances, default=0) + 0.5) <= _CHANCE
 
     # ------------------------------------------------------------------------------------------------------------- images
 
@@ -507,8 +508,7 @@ class Agreement:
         """Yield boxes moved by the most frequent offset from an object of about their size, in pixels and in shares of the
         image, with a description.
         """
-        full = self._full
-        if full.size < 2 * _FEWEST or not np.isfinite(sizes).all():
+        if self._full.size < _FEWEST or not np.isfinite(sizes).all():
             return
         held = np.where(image >= 0, (self.stops - self.starts)[image], 0)
         step = int(held.sum()) // _PAIRS_MOVED + 1
@@ -519,7 +519,7 @@ class Agreement:
             zip(_STEPS, ("{:+.0f} and {:+.0f} pixels", "{:+.2f} and {:+.2f} times the sides of the image"), strict=True)
         ):
             (most, offset), *controls = (_mode(one[which], grid) for one in pairs)
-            if most >= _FEWEST and tail(most, 2.0 * max(count for count, _ in controls) + 0.5) <= _CHANCE:
+            if tail(most, 2.0 * max(count for count, _ in controls) + 0.5) <= _CHANCE:
                 moved = offset * (sizes if which else 1.0)
                 yield scaled(own, 1.0, -moved), f"moved by {words.format(*offset.tolist())} (x, y) they lie on objects"
 

@@ -76,9 +76,7 @@ def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int6
     yield found(code, count, "image", records=ids, named="image", more=why, words=words)
 
 
-def _skipped(
-    facts: Facts, side: Side, objects: NDArray[np.int64], detections: NDArray[np.int64]
-) -> Iterator[Finding]:
+def _skipped(facts: Facts, side: Side, objects: NDArray[np.int64], detections: NDArray[np.int64]) -> Iterator[Finding]:
     """Yield a finding if images without an object have no detections, where others have some that lie on nothing."""
     bare = objects == 0
     count = int(np.count_nonzero(bare))

@@ -213,7 +213,9 @@ def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[
         name = names([str(evidence.truth.on.categories.names[one])])
         if high >= least and above >= ABOVE and (1 - above) ** (OF_THOSE * own.size) < 1e-6:
             more = f"category {name}: none above {number(float(own.max()))}, as {above:.0%} of the others are"
-            yield _said("uneven_scores", evidence, evidence.object_image[evidence.finders[1]][label == one], more, FINDING)
+            yield _said(
+                "uneven_scores", evidence, evidence.object_image[evidence.finders[1]][label == one], more, FINDING
+            )
         if high < least or low > most:
             middle, rest = (number(float(np.median(values))) for values in (own, others))
             more = f"category {name}: median {middle}; of the others {rest}"

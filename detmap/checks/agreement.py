@@ -128,8 +128,8 @@ def _mode(offsets: Array, grid: float) -> tuple[int, Array]:
         return 0, np.zeros(2)
     cells = np.round(offsets / grid).astype(np.int64)
     keys, held = np.unique(cells[:, 0] * (1 << 32) + cells[:, 1], return_counts=True)
-    middle = np.divmod(keys[held.argmax()] + (1 << 31), 1 << 32)
-    middle = np.array([middle[0], middle[1] - (1 << 31)])
+    x, y = divmod(int(keys[held.argmax()]) + (1 << 31), 1 << 32)
+    middle = np.array([x, y - (1 << 31)])
     near = (np.abs(offsets / grid - middle) <= 1).all(axis=1)
     return int(near.sum()), np.median(offsets[near], axis=0)
 

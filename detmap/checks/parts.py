@@ -241,24 +241,20 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
     share_of = _shares(evidence, units)
     bad = known & (share_of >= least)
     halfway = known & (share_of >= middle) & ~bad
-    expected = 1.5 * int(halfway.sum()) + 1
-    found_among = [(bad, expected)]
+    found_among = [(bad, 1.5 * float(halfway.sum()) + 1)]
     if code == "misplaced":  # their detections must lie on no object, too
         alone = _shares_of(evidence.found.image[evidence.sure], evidence.alone, evidence.images)
         both = np.where(known, np.minimum(share_of, alone), 0.0)
-        quarter, halfway = (
-            int(np.count_nonzero((both >= low) & (both < high)))
-            for low, high in ((BOTH_QUARTER, BOTH_HALFWAY), (BOTH_HALFWAY, BOTH))
-        )
+        some, many, most = (float(np.count_nonzero(both >= low)) for low in (BOTH_QUARTER, BOTH_HALFWAY, BOTH))
         # Without a defect the numbers of images in these bands fall, in the tail of the distribution ever faster.
-        rarer = halfway * halfway / max(quarter, 1) + 0.5
-        found_among = [(bad & (alone >= ALONE), expected), (both >= BOTH, rarer)]
-    for bad, expected in found_among:
-        count = int(bad.sum())
+        rarer = (many - most) ** 2 / max(some - many, 1) + 0.5
+        found_among = [(bad & (alone >= ALONE), found_among[0][1]), (both >= BOTH, rarer)]
+    for which, expected in found_among:
+        count = int(which.sum())
         if 2 * count > np.unique(units.image).size:
             return None  # most images are concerned, so other checks report it
         if count >= FEWEST and tail(math.ceil(count / evidence.frames), expected) < CHANCE:
-            return bad
+            return np.asarray(which)
     return None
 
 

@@ -37,7 +37,7 @@ LOW = 0.25
 SAMPLE = 100_000
 
 #: Words of a finding about detections that find objects, and about others.
-FINDING, FINDING_NONE = "{many} that find objects", "{many} that find no object"
+FINDING, FINDING_NONE = "{many} that find objects,", "{many} that find no object,"
 
 #: Minimum ratio between the numbers of detections per object in a part and in the rest, or its inverse.
 FACTOR = 2.0

@@ -271,7 +271,7 @@ def skipped(bare, alone, overlap=0.0, others=200):
         categories=[1], image_sizes=[(480, 640)] * count,
     )  # fmt: skip
     away = 50 * (1 - 2 * overlap / (1 + overlap))  # boxes of one size with this IoU
-    extra = boxes[:alone] + [away, 0, 0, 0]
+    extra = boxes[:alone] + np.array([away, 0, 0, 0])
     found = detmap.Detections.from_arrays(
         image_ids=np.concatenate([np.arange(others), np.arange(alone)]),
         category_ids=np.ones(others + alone, int),

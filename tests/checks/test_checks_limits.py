@@ -227,7 +227,7 @@ def test_either_side_of_copied_boxes(count, said):
 def square(count, apart=0.0, whole=False):
     """Whether so many of 4,000 detections are square, or nearly so."""
     rng = np.random.default_rng(0)
-    boxes = np.c_[rng.uniform(10, 200, (4000, 2)), rng.uniform(30, 90, (4000, 2)) + [0, 0 if whole else 80]]
+    boxes = np.c_[rng.uniform(10, 200, (4000, 2)), rng.uniform(30, 90, (4000, 2)) + np.array([0, 80 * (not whole)])]
     boxes = np.round(boxes) if whole else boxes
     boxes[:count, 3] = boxes[:count, 2] + apart
     return limits.squares(side(boxes, np.arange(4000), np.full((4000, 2), 640.0)), np.arange(4000))

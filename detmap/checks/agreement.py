@@ -72,6 +72,9 @@ _SHIFT, _FEWEST_SHIFTED = 0.75, 50
 #: from, steps of the offset in pixels and in shares of the image, and maximum number of pairs that are compared.
 _ALIKE, _STEPS, _PAIRS_MOVED = 0.15, (8.0, 0.02), 150_000
 
+#: Maximum offset that is compared: offsets in steps must be whole numbers of 31 bits.
+_FARTHEST = 1e6
+
 #: Minimum share of the compared records that overlap records of the other side only under another reading, and maximum
 #: number of records compared.
 _BORNE, _LOOKED_AT = 0.1, 5_000
@@ -124,6 +127,7 @@ def says_shift(shift: Array) -> str:
 
 def _mode(offsets: Array, grid: float) -> tuple[int, Array]:
     """Return the number of offsets near the most frequent one, and their median."""
+    offsets = offsets[(np.abs(offsets) < _FARTHEST).all(axis=1)]
     if not len(offsets):
         return 0, np.zeros(2)
     cells = np.round(offsets / grid).astype(np.int64)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.evidence import Evidence
-from detmap.checks.findings import Finding, found, names
+from detmap.checks.findings import AT_LEAST, Finding, found, names
 
 Array = NDArray[Any]
 
@@ -194,10 +194,12 @@ def _of_others(evidence: Evidence, rows: Array) -> Finding | None:
     others = evidence.detections[~finds[evidence.detections]]
     if others.size < FEWEST_OF_CATEGORY:
         return None
+    words = FINDING_NONE
     if others.size > SAMPLE:
         others = np.random.default_rng(0).permutation(others)[:SAMPLE]
+        words = AT_LEAST.format(many=words)
     scores, label, image = evidence.scores[others], evidence.label[others], evidence.found.image[others]
-    return _of_part(evidence, scores, label, image, FINDING_NONE)
+    return _of_part(evidence, scores, label, image, words)
 
 
 def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[Finding]:

@@ -545,6 +545,25 @@ def test_either_side_of_the_variance_between_images():
         assert bool(made) is said
 
 
+def test_of_many_detections_that_find_nothing_some_are_compared(monkeypatch):
+    """What is said of a sample is said to be at least that."""
+    images, each = 400, 20
+    image = np.repeat(np.arange(images), each)
+    scores_of = np.random.default_rng(0).uniform(0.1, 0.4, image.size) ** np.where(image < 100, 3, 1)
+    evidence = SimpleNamespace(
+        images=images, classes=1, scores=scores_of, frames=1.0, truth=side(count=images), label=np.zeros(image.size, int),
+        division=Division(np.arange(images), [Order("ids", np.arange(images))], []), detections=np.arange(image.size),
+        found=type("Found", (), {"image": image, "__len__": lambda self: image.size})(),
+    )  # fmt: skip
+    made = uneven._of_others(evidence, np.zeros(0, int))
+    assert "detections that find no object, with other scores than those elsewhere: images 0 to 1" in made.says
+    assert 2000 <= made.count < 2200
+    monkeypatch.setattr(uneven, "SAMPLE", 4000)
+    made = uneven._of_others(evidence, np.zeros(0, int))
+    assert made.says.startswith("at least ")
+    assert 800 < made.count < 1200
+
+
 def of_scores(middle, count=400, part=100):
     """What is said of a part of the images where the scores of detections that find objects have a middle rank."""
     place = np.arange(count)

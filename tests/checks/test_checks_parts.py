@@ -227,9 +227,13 @@ def test_boxes_of_tiles_are_at_least_as_many_as_said():
 def test_scores_of_detections_that_find_nothing_are_counted_again():
     data, made = planted("scores_multiplied_twice_on_a_shard")
     one = made["uneven_scores"]
-    assert one.says.startswith(f"{one.count:,} detections that find no object, with other scores than those elsewhere: ")
+    assert one.says.startswith(
+        f"{one.count:,} detections that find no object, with other scores than those elsewhere: "
+    )
     there = within(one.says)
-    assert 0.5 * sum(there(d["image_id"]) for d in data.found) < one.count < sum(there(d["image_id"]) for d in data.found)
+    assert (
+        0.5 * sum(there(d["image_id"]) for d in data.found) < one.count < sum(there(d["image_id"]) for d in data.found)
+    )
 
 
 def test_scores_that_are_one_number_are_counted_again():

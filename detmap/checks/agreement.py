@@ -45,6 +45,9 @@ _CHANCE = 1e-5
 #: boxes are coarsely rounded.
 _WORSE, _ROUNDED = 0.1, {"normalised_boxes"}
 
+#: Codes of hypotheses that may move boxes by little, for which the gain by the opposite change is a gain by chance.
+_NEARBY = {"scaled_boxes", "shifted_boxes"}
+
 #: Minimum share of the sample that gains, for a hypothesis to be accepted.
 _SHARE = 0.01
 
@@ -58,11 +61,19 @@ _ROTATED = 0.25
 #: of step are so by a batch of at most 8 images, and each offset is one more chance to fit.
 _PLACES = 8
 
-#: Minimum number of distinct objects that support a hypothesis.
+#: Minimum number of images with objects for a hypothesis that turns or moves whole images: objects of one image may be
+#: symmetric.
 _FEWEST = 3
 
 #: For a shift of all boxes: minimum median offset from their objects in pixels, and minimum number of boxes on objects.
 _SHIFT, _FEWEST_SHIFTED = 0.75, 50
+
+#: Maximum difference of the logarithms of width and height between a detection and the object that it may have been moved
+#: from, steps of the offset in pixels and in shares of the image, and maximum number of pairs that are compared.
+_ALIKE, _STEPS, _PAIRS_MOVED = 0.15, (8.0, 0.02), 150_000
+
+#: Maximum offset that is compared: offsets in steps must be whole numbers of 31 bits.
+_FARTHEST = 1e6
 
 #: Minimum share of the compared records that overlap records of the other side only under another reading, and maximum
 #: number of records compared.
@@ -114,6 +125,19 @@ def says_shift(shift: Array) -> str:
     return f"by {shift[0]:+.1f} and {shift[1]:+.1f} pixels (x, y), in the median"
 
 
+def _mode(offsets: Array, grid: float) -> tuple[int, Array]:
+    """Return the number of offsets near the most frequent one, and their median."""
+    offsets = offsets[(np.abs(offsets) < _FARTHEST).all(axis=1)]
+    if not len(offsets):
+        return 0, np.zeros(2)
+    cells = np.round(offsets / grid).astype(np.int64)
+    keys, held = np.unique(cells[:, 0] * (1 << 32) + cells[:, 1], return_counts=True)
+    x, y = divmod(int(keys[held.argmax()]) + (1 << 31), 1 << 32)
+    middle = np.array([x, y - (1 << 31)])
+    near = (np.abs(offsets / grid - middle) <= 1).all(axis=1)
+    return int(near.sum()), np.median(offsets[near], axis=0)
+
+
 def _best(made: Iterable[Gain | None]) -> Gain | None:
     """Return the largest gain; None if there is none."""
     return max((one for one in made if one is not None), key=lambda one: one.gained.size, default=None)
@@ -140,7 +164,7 @@ class Agreement:
         scores = self.found.table.scores  # type: ignore[union-attr]
         many = len(scores) > _LOOKED_AT
         rows = np.random.default_rng(0).permutation(len(scores))[:_LOOKED_AT] if many else np.arange(len(scores))
-        rows = self._thinned(rows, _LOOKED_AT)
+        rows = self.thinned(rows, _LOOKED_AT)
         near = self.nearest(self.found.image[rows], self.found.boxes[rows])
         on, own = near.overlap >= 0.5, scores[rows]
         hits, others = int(np.count_nonzero(on)), int(np.count_nonzero(~on))
@@ -167,15 +191,15 @@ class Agreement:
             inside = np.flatnonzero((self.found.image >= 0) & self.part[self.found.image])
             most = max(int(np.count_nonzero(~self.truth.crowd & self.part[self.truth.image])), 20)
             rows = np.sort(inside[np.argsort(-scores[inside], kind="stable")[:most]])
-            return self._thinned(rows, _SAMPLE)
+            return self.thinned(rows, _SAMPLE)
         most = min(len(scores), max(objects, 200))
         if most < len(scores):
             rows = np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
         else:
             rows = np.arange(len(scores))
-        return self._thinned(rows, _SAMPLE)
+        return self.thinned(rows, _SAMPLE)
 
-    def _thinned(self, rows: Array, most: int) -> NDArray[np.int64]:
+    def thinned(self, rows: Array, most: int = _SAMPLE) -> NDArray[np.int64]:
         """Return a subset of these rows if they, or their pairs with objects, exceed the limits."""
         counts = self.stops - self.starts
         image = self.found.image[rows]
@@ -241,7 +265,7 @@ class Agreement:
         """Indices into the sample of the detections that lie on no object; no other detection can gain."""
         return np.flatnonzero(self.plain.overlap < _HARDLY)
 
-    def _others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
+    def others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
         """Return for each image another image that has objects, -1 if there is none."""
         full = self._full
         if full.size < 2:
@@ -259,7 +283,7 @@ class Agreement:
         images.
         """
         for part in (2, 3, 5) if self._full.size > 1 else ():
-            yield self._others(image, part), found
+            yield self.others(image, part), found
         if self._full.size < _FEW_IMAGES:
             width = np.where(np.isfinite(sizes[:, 0]), sizes[:, 0], (found[:, 0] + found[:, 2]).max(initial=0))
             yield image, np.concatenate([(width - found[:, 0] - found[:, 2])[:, None], found[:, 1:]], axis=1)
@@ -280,11 +304,14 @@ class Agreement:
                 return None
         made = self._of_whole_images(self.nearest(image, found, truth), whole)
         better = made.overlap >= _WELL
-        if np.count_nonzero(better) < max(_FEWEST, _SHARE * self.rows.size):
+        if not better.any() or np.count_nonzero(better) < _SHARE * self.rows.size:
             return None
         gained = np.unique(made.object[better]).size  # several detections on one object are not independent
         sizes = self.found.sizes[self.rows[self.astray]]
-        for on, boxes in self._controls(self.image[self.astray], found, sizes):
+        controls = list(self._controls(self.image[self.astray], found, sizes))
+        if code in _NEARBY and truth is None:  # boxes that scatter lie on objects if they are moved either way
+            controls.append((image, 2 * self.boxes[self.astray] - found))
+        for on, boxes in controls:
             control = self._of_whole_images(self.nearest(on, boxes, truth), whole)
             chance = np.unique(control.object[control.overlap >= _WELL]).size
             if tail(gained, 2.0 * chance + 0.5) > _CHANCE:
@@ -313,7 +340,7 @@ class Agreement:
         """
         if side is self.found:
             scores = self.found.table.scores[rows]  # type: ignore[union-attr]
-            rows = self._thinned(rows[np.argsort(-scores, kind="stable")[:_LOOKED_AT]], _LOOKED_AT)
+            rows = self.thinned(rows[np.argsort(-scores, kind="stable")[:_LOOKED_AT]], _LOOKED_AT)
             image, own = self.found.image[rows], self.found.boxes[rows]
             plain = self.nearest(image, own)
             sizes = self.found.sizes[rows]
@@ -339,7 +366,7 @@ class Agreement:
                 return False
         on = [made.object[better], *(one.object[one.overlap >= _WELL] for one in controls)]
         gained, *chances = (np.unique(one[meant[one]]).size for one in on)
-        return gained >= _FEWEST and tail(gained, 2.0 * max(chances, default=0) + 0.5) <= _CHANCE
+        return tail(gained, 2.0 * max(chances, default=0) + 0.5) <= _CHANCE
 
     # ------------------------------------------------------------------------------------------------------------- images
 
@@ -428,6 +455,8 @@ class Agreement:
             yield self._named(self.gain("shifted_boxes", "detections", image, moved), says_shift(self.shift))
         for made, more in self._scales(own, image, sizes):
             yield self._named(self.gain("scaled_boxes", "detections", image, made), more)
+        for made, more in self._offsets(own, image, sizes):
+            yield self._named(self.gain("shifted_boxes", "detections", image, made), more)
 
     @cached_property
     def shift(self) -> Array | None:
@@ -479,6 +508,36 @@ class Agreement:
             if abs(factor - 1) > 0.05:
                 yield scaled(own, factor), f"times {factor:.3g} they lie on objects"
 
+    def _offsets(self, own: Array, image: Array, sizes: Array) -> Iterator[tuple[Array, str]]:
+        """Yield boxes moved by the most frequent offset from an object of about their size, in pixels and in shares of the
+        image, with a description.
+        """
+        if self._full.size < _FEWEST or not np.isfinite(sizes).all():
+            return
+        held = np.where(image >= 0, (self.stops - self.starts)[image], 0)
+        step = int(held.sum()) // _PAIRS_MOVED + 1
+        rows = np.flatnonzero(image >= 0)[::step]
+        on = [image[rows], *(self.others(image[rows], part) for part in (2, 3, 5))]
+        pairs = [self._alike(own[rows], of, sizes[rows]) for of in on]
+        for which, (grid, words) in enumerate(
+            zip(_STEPS, ("{:+.0f} and {:+.0f} pixels", "{:+.2f} and {:+.2f} times the sides of the image"), strict=True)
+        ):
+            (most, offset), *controls = (_mode(one[which], grid) for one in pairs)
+            if tail(most, 2.0 * max(count for count, _ in controls) + 0.5) <= _CHANCE:
+                moved = offset * (sizes if which else 1.0)
+                yield scaled(own, 1.0, -moved), f"moved by {words.format(*offset.tolist())} (x, y) they lie on objects"
+
+    def _alike(self, own: Array, image: Array, sizes: Array) -> tuple[Array, Array]:
+        """Return the offsets of boxes from objects of about their size on an image, in pixels and in shares of `sizes`."""
+        held = (self.stops - self.starts)[image]
+        owner = np.repeat(np.arange(len(own)), held)
+        objects = self.order[self.starts[image[owner]] + np.arange(owner.size) - (np.cumsum(held) - held)[owner]]
+        one, other = own[owner], self.truth.boxes[objects]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            alike = (np.abs(np.log(one[:, 2:] / other[:, 2:])) < _ALIKE).all(axis=1)
+        away = (other[:, :2] + other[:, 2:] / 2 - one[:, :2] - one[:, 2:] / 2)[alike]
+        return away, away / sizes[owner[alike]]
+
     @property
     def hits(self) -> int:
         """Number of detections of the sample that overlap an object by at least a half."""
@@ -505,7 +564,7 @@ class Agreement:
         return len(image) < _FEWEST_RANKED or 2 * hits >= len(image) or not self._as_by_chance(image, boxes, hits)
 
     def _as_by_chance(self, image: Array, boxes: Array, hits: int) -> bool:
-        others = [self._others(image, part) for part in (2, 3, 5)]
+        others = [self.others(image, part) for part in (2, 3, 5)]
         chances = [int(np.count_nonzero(self.nearest(on, boxes).overlap >= 0.5)) for on in others]
         return tail(hits, 1.2 * max(chances) + 0.5) > 0.001
 

@@ -42,6 +42,11 @@ UNLABELLED, ALONE = 0.06, 0.06
 #: category, and of all.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
+#: Minimum ratio of this share in the best eighth of the confident detections of one category to the share in the second
+#: eighth: missing labels do not depend on scores, but a category that is hard to detect has more false detections the lower
+#: they are.
+STEADY = 0.5
+
 #: Minimum number of mixed-up objects of two categories, as a share of the objects of the one or the detections of the
 #: other, whichever are fewer.
 MIXED = 0.1
@@ -173,6 +178,9 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         if part < UNLABELLED or not _beyond(int(gone[one]), int(total[one]), float(rate[one]), count):
             continue
         if part < FLAT * empty[one] / max(below[one], 1):
+            continue
+        best = top & (label == one) & (evidence.sure_rank < 0.125)
+        if np.mean(evidence.alone[best]) < STEADY * np.mean(evidence.alone[top & (label == one) & ~best]):
             continue
         rest = share(int(gone.sum() - gone[one]), int(total.sum() - total[one]))
         more = (

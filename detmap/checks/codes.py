@@ -313,7 +313,7 @@ warning suppressed_across
     One of the two cannot be found.
     Suppress overlaps (NMS) within a category alone, as the protocols match within one.
 warning uneven_scores
-    {many} that find objects, with other scores than those elsewhere
+    {many} with other scores than those elsewhere
     The ranking mixes two scales: one part stands above the other whatever it is worth.
     Bring all scores to one scale: are results of two models, or of two versions, in the file?
 warning uneven_boxes
@@ -352,6 +352,18 @@ warning categories_of_labels
     Not one of {many} is of a category without an object on its image
     A detector that is told the categories of an image makes fewer errors than one that is not: AP is too good.
     Keep the detections of all categories on all images.
+warning detections_of_labels
+    Nearly all of {many} lie on objects
+    A detector also finds what is not there: precision is too good if what matches no object was left out.
+    Write all detections, not only those that a tool matched to an object.
+warning empty_images_skipped
+    {many} without an object has no detection either, though on others some lie on nothing
+    What is detected there is false, and is not counted: precision is too good.
+    Run the detector on all images, not on those alone that annotations name.
+warning square_boxes
+    {many} of equal width and height
+    Overlaps of objects that are longer than wide, or wider than long, are smaller than they could be.
+    Write both sides of each box: was one of them used twice?
 warning constant_boxes
     {many} with one and the same box on many images
     Objects of a tool's default cannot be found, and detections that fill an array up are false.
@@ -405,9 +417,9 @@ warning outside_boxes
     An overlap counts what cannot be seen, so that it comes out too small.
     Clip boxes to the image, unless the benchmark wants them whole: is the image's size right?
 warning shifted_boxes
-    The boxes of {many} lie to one side of the objects that they are on
+    The boxes of {many} lie to one side of their objects
     Overlaps are smaller than they could be, most of all of small objects and at high thresholds.
-    Do both sides count pixels from 0, and is nothing left of a crop, a border or a padding?
+    Do both sides count pixels from 0, and is nothing left of a crop, a tile, a border or a padding?
 warning zero_sized_boxes
     {many} with a box of no width or height
     No box overlaps it: an object is missed, and a detection false.

@@ -14,6 +14,13 @@ from detmap.checks.findings import Finding, found, names
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
 
+#: IoU with every object below which a detection lies on nothing: neighbours rarely overlap more.
+ALONE = 0.1
+
+#: Number of images with objects that are compared with those without; assumed ratio of the share of images with
+#: detections on nothing among those without an object to that among others; maximum probability of none.
+COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
+
 #: Maximum number of detections per image and category under the protocol coco.
 _LOOKED_AT = 100
 
@@ -38,6 +45,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     detections = np.bincount(side.image[known], minlength=count)
     if detections.any():
         yield from _empty(facts, objects, detections)
+        yield from _skipped(facts, side, np.bincount(truth.image, minlength=count), detections)
     yield from _capped(facts, side, detections)
 
 
@@ -66,6 +74,24 @@ def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int6
     why = "" if count == 1 else _lost(facts, objects, detections, there)
     code = "missing_shard" if why else "images_without_detections"
     yield found(code, count, "image", records=ids, named="image", more=why, words=words)
+
+
+def _skipped(facts: Facts, side: Side, objects: NDArray[np.int64], detections: NDArray[np.int64]) -> Iterator[Finding]:
+    """Yield a finding if images without an object have no detections, where others have some that lie on nothing."""
+    bare = objects == 0
+    count = int(np.count_nonzero(bare))
+    if facts.agreement is None or facts.causes or not count or (detections[bare] > 0).any():
+        return
+    full = np.flatnonzero(~bare & (detections > 0))
+    full = np.sort(np.random.default_rng(0).permutation(full)[:COMPARED])
+    rows = facts.agreement.thinned(np.flatnonzero(np.isin(side.image, full)))
+    alone = facts.agreement.nearest(side.image[rows], side.boxes[rows]).overlap < ALONE
+    some = np.unique(side.image[rows[alone]]).size / max(full.size, 1)
+    # Images without objects may be emptier: at least half as many of them are expected to have such detections.
+    if (1 - LESS * some) ** count < UNLIKELY:
+        ids = facts.truth.on.images.ids[bare][:10].tolist()
+        more = f"of {full.size:,} others that were looked at {some:.0%} have one"
+        yield found("empty_images_skipped", count, "image", records=ids, named="image", more=more)
 
 
 def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64], there: NDArray[np.bool_]) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
-from detmap.checks.evidence import SUPPRESSED, Evidence
+from detmap.checks.evidence import NOTHING, SUPPRESSED, Evidence
 from detmap.checks.findings import Finding, found, many, names
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
@@ -37,8 +37,8 @@ FEWEST = 10
 #: Maximum number of detections per image and category under the protocol coco.
 LOOKED_AT = 100
 
-#: Minimum ratio of boxes at one coordinate to images, and minimum share of detections on a grid.
-ON_A_LINE, ON_A_GRID = 0.01, 0.01
+#: Minimum ratio of boxes at one coordinate to images, and minimum shares of detections on a grid and of square ones.
+ON_A_LINE, ON_A_GRID, SQUARES = 0.01, 0.01, 0.005
 
 #: Minimum difference between the IoU of two objects and the largest IoU of two detections, and IoU from which two objects
 #: are considered one object labelled twice: of 2,426 objects of COCO and LVIS one overlaps another of its category by
@@ -50,6 +50,13 @@ EDGE = 2.0
 
 #: Maximum number of records per side whose coordinates are searched for lines and grids.
 SAMPLE = 20_000
+
+#: Maximum number of detections on nothing, as a share of those expected by the scores, if only matched ones were kept (at a
+#: low threshold some barely overlap their objects), and minimum share of missed objects.
+MATCHED = 0.02
+
+#: Minimum difference of width and height, in pixels, for a box not to be square: twice the rounding to two digits.
+ROUNDED = 0.02
 
 #: Minimum share of detections with exactly the box of the object that they find.
 COPIED = 0.05
@@ -69,6 +76,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield one
     yield from _score_cuts(evidence)
     yield from _of_labels(evidence)
+    yield from _matched(facts, evidence)
     if not facts.caused("detections", "category_cap"):
         yield from _neighbours(evidence)
     for one in _coordinates(facts, evidence):
@@ -208,11 +216,13 @@ def _score_cuts(evidence: Evidence) -> Iterator[Finding]:
     if not candidates.size:
         return
     ascending = np.sort(scores)
+    grouped = scores[np.argsort(label.astype(np.min_scalar_type(evidence.classes)), kind="stable")]
+    stops = np.cumsum(held)
     cut: list[int] = []
     for one in candidates.tolist():
         below = int(np.searchsorted(ascending, least[one]))
         part = below / (scores.size - held[one]) if scores.size > held[one] else 0.0
-        own = scores[label == one]
+        own = grouped[stops[one] - held[one] : stops[one]]
         next_to = np.count_nonzero(own < least[one] * BAND)
         if next_to < FEWEST_NEXT / 2 or next_to < SHARP * (np.count_nonzero(own < least[one] * BAND**2) - next_to):
             continue  # the scores thin out towards their minimum
@@ -238,6 +248,27 @@ def _of_labels(evidence: Evidence) -> Iterator[Finding]:
         yield found(
             "categories_of_labels", evidence.detections.size, "detection", more=f"{false:,} of them find no object"
         )
+
+
+def _matched(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding if nearly every detection lies on an object, although by their scores many should not."""
+    assert facts.agreement is not None
+    rows = facts.agreement.thinned(evidence.detections)
+    scores = evidence.scores[rows]
+    expected = BEYOND * float((1 - scores).sum())  # if scores are probabilities
+    if scores.min() < 0 or scores.max() > 1 or expected < EXPECTED or evidence.truth.crowd.any():
+        return
+    missed = int(np.count_nonzero(~evidence.hit & evidence.seen))
+    if missed < max(FEWEST, MATCHED * evidence.objects.size):
+        return  # a model that finds all objects may find nothing else
+    image, boxes = evidence.found.image[rows], evidence.found.boxes[rows]
+    alone = int(np.count_nonzero(facts.agreement.nearest(image, boxes).overlap < NOTHING / 2))
+    if alone > MATCHED * expected:
+        return
+    elsewhere = facts.agreement.nearest(facts.agreement.others(image), boxes).overlap
+    if np.mean(elsewhere < NOTHING / 2) >= 0.5:  # boxes of this size do not lie on objects by chance
+        more = f"of {rows.size:,} that were looked at {alone:,} do not"
+        yield found("detections_of_labels", evidence.detections.size, "detection", more=more)
 
 
 def _neighbours(evidence: Evidence) -> Iterator[Finding]:
@@ -275,6 +306,9 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     if step == 1 and side.drawn is not None:
         return  # boxes of masks lie on pixels
     true = evidence.objects if evidence.objects.size <= SAMPLE else evidence.objects[:SAMPLE]
+    if squares(side, rows) and not squares(facts.truth, true):
+        there = _equal(side, np.arange(len(side)))
+        yield found("square_boxes", int(there.sum()), side.unit, **side.records(there))
     if step is not None:
         every = np.arange(len(side))
         theirs, ours = (float(_on_grid(*one, step).mean()) for one in ((facts.truth, true), (side, rows)))
@@ -296,19 +330,39 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         yield found("cut_boxes", int(there.sum()), side.unit, more=names(shown), **side.records(there))
 
 
+def _equal(side: Side, rows: Array) -> NDArray[np.bool_]:
+    """Mask of the boxes of equal width and height, to a rounding, that lie within their image, shape (n,)."""
+    boxes, sizes = side.boxes[rows], side.sizes[rows]
+    inner = (boxes[:, :2] > EDGE).all(axis=1) & (boxes[:, :2] + boxes[:, 2:] < sizes - EDGE).all(axis=1)
+    return np.asarray(inner & (np.abs(boxes[:, 2] - boxes[:, 3]) < ROUNDED))
+
+
+def squares(side: Side, rows: Array) -> bool:
+    """Return whether far more boxes have equal sides than have sides of any other difference of a few pixels."""
+    count = int(np.count_nonzero(_equal(side, rows)))
+    if count < max(FEWEST, SQUARES * rows.size):
+        return False
+    apart = np.round((side.boxes[rows, 2] - side.boxes[rows, 3]) / ROUNDED)
+    _, held = np.unique(apart[(apart != 0) & (np.abs(apart) < 8.5 / ROUNDED)], return_counts=True)
+    around = np.sort(held)[-16:].sum() / 16  # of whole pixels there are as many on either side
+    return tail(count, 3 * around + 1) < 1e-6
+
+
 #: Names of the coordinates that are searched for lines, in pixels and in shares of the image.
 _EDGES = ("left edge", "top edge", "right edge", "bottom edge")
+_SIDE, _OTHER = "side", "other side"
 
 
 def _at(side: Side, rows: Array, what: str) -> Array:
     """Return the coordinate `what` of boxes, NaN near the edges of their images."""
-    share = what.endswith(" / side")
-    at = _EDGES.index(what.removesuffix(" / side"))
+    name, _, by = what.partition(" / ")
+    at = _EDGES.index(name)
     axis = at % 2
     value = side.boxes[rows, axis] + (side.boxes[rows, 2 + axis] if at >= 2 else 0)
     size = side.sizes[rows, axis]
     inner = (value > EDGE) & (value < size - EDGE)
-    return np.where(inner, np.round(value / size, 4) if share else np.round(value, 3), np.nan)
+    share = np.round(value / (side.sizes[rows, 1 - axis] if by == _OTHER else size), 4)
+    return np.where(inner, share if by else np.round(value, 3), np.nan)
 
 
 def _lines(side: Side, rows: Array) -> list[tuple[str, float]]:
@@ -317,7 +371,8 @@ def _lines(side: Side, rows: Array) -> list[tuple[str, float]]:
     images = np.unique(side.image[rows]).size
     known = bool(np.isfinite(side.sizes[rows]).all()) if rows.size else False
     one_size = known and bool((side.sizes[rows] == side.sizes[rows[0]]).all())
-    for what in [*_EDGES, *(f"{name} / side" for name in (() if one_size or not known else _EDGES))]:
+    shares = () if one_size or not known else (_SIDE, _OTHER)
+    for what in [*_EDGES, *(f"{name} / {by}" for by in shares for name in _EDGES)]:
         values = _at(side, rows, what)
         inner = np.isfinite(values)
         # Boxes of one image at one coordinate count once, because an object may be found several times.

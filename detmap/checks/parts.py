@@ -6,6 +6,7 @@ over the parts for each category, and over whole categories; parts are described
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -30,6 +31,9 @@ INSIDE, TIMES = 0.4, 2.5
 #: defect: in ``tests/planting/natural.py`` night images with a third of the objects missed stay below.
 HALF_INSIDE, HALF_TIMES = 0.6, 3.0
 
+#: Minimum ratio for unlabelled objects of each size: at night a detector that finds half of the objects has 4 times as many
+#: bad images in ``tests/planting/natural.py``.
+SIZES_TIMES = 5.0
 
 #: By code: minimum share of bad records for an image to be defective, and minimum share for it to be halfway. Images are
 #: reported wherever they are if defective ones outnumber halfway ones, which differences in difficulty do not explain: of
@@ -40,6 +44,10 @@ SCATTERED = {"misplaced": (0.85, 0.5), "unsuppressed": (0.4, 0.2), "relabelled":
 #: Minimum share of confident detections on no object, for an image whose objects are missed to be defective: of 11 images
 #: of these scenes with nearly all objects missed it leaves one.
 ALONE = 0.25
+
+#: Minimum of both shares of an image, of missed objects and of confident detections on no object, for it to be defective,
+#: for it to be halfway, and for it to be a quarter of the way.
+BOTH, BOTH_HALFWAY, BOTH_QUARTER = 0.6, 0.35, 0.1
 
 #: Minimum number of records of an image for these shares; with fewer they count as 0, as a single record is missed on many
 #: images.
@@ -77,6 +85,8 @@ class Response:
     every: bool = True
     #: Minimum share of bad units in a part, and minimum ratio of this share to the share outside.
     stands_out: tuple[float, float] = (INSIDE, TIMES)
+    #: Whether the share of flagged records must stand out by this ratio, too.
+    of_records: bool = False
 
 
 # ---------------------------------------------------------------------------------------------------------------- responses
@@ -130,6 +140,15 @@ def _unlabelled(evidence: Evidence) -> Units:
     return _units(evidence, where, image, label, evidence.alone)
 
 
+def _unlabelled_of_sizes(evidence: Evidence) -> Units:
+    """Like `_unlabelled`, but of the better half of each size: small objects that are not labelled have low scores."""
+    image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
+    boxes = evidence.found.boxes[evidence.sure]
+    band = np.clip(np.log2(np.maximum(boxes[:, 2] * boxes[:, 3], 1)) / 2, 0, 11).astype(np.int64)
+    rank = uneven.ranks(evidence.sure_rank, label * 12 + band)
+    return _units(evidence, (rank < 0.5) & evidence.sure_looked_at[image], image, label, evidence.alone, every=False)
+
+
 def _relabelled(evidence: Evidence) -> Units:
     """Return units of objects, flagged if their best confident detection has another category."""
     label, _ = evidence.taken_for
@@ -151,6 +170,7 @@ RESPONSES = (
     Response("misplaced", "object", _half_missed, every=False, stands_out=(HALF_INSIDE, HALF_TIMES)),
     Response("undetected", "object", _undetected),
     Response("unlabelled", "detection", _unlabelled),
+    Response("unlabelled", "detection", _unlabelled_of_sizes, False, (INSIDE, SIZES_TIMES), of_records=True),
     Response("unsuppressed", "detection", _unsuppressed, every=False),
 )
 
@@ -221,14 +241,21 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
     share_of = _shares(evidence, units)
     bad = known & (share_of >= least)
     halfway = known & (share_of >= middle) & ~bad
+    found_among = [(bad, 1.5 * float(halfway.sum()) + 1)]
     if code == "misplaced":  # their detections must lie on no object, too
-        bad &= _shares_of(evidence.found.image[evidence.sure], evidence.alone, evidence.images) >= ALONE
-    count = int(bad.sum())
-    if 2 * count > np.unique(units.image).size:
-        return None  # most images are concerned, so other checks report it
-    if count < FEWEST or tail(count, 1.5 * int(halfway.sum()) + 1) >= CHANCE:
-        return None
-    return bad
+        alone = _shares_of(evidence.found.image[evidence.sure], evidence.alone, evidence.images)
+        both = np.where(known, np.minimum(share_of, alone), 0.0)
+        some, many, most = (float(np.count_nonzero(both >= low)) for low in (BOTH_QUARTER, BOTH_HALFWAY, BOTH))
+        # Without a defect the numbers of images in these bands fall, in the tail of the distribution ever faster.
+        rarer = (many - most) ** 2 / max(some - many, 1) + 0.5
+        found_among = [(bad & (alone >= ALONE), found_among[0][1]), (both >= BOTH, rarer)]
+    for which, expected in found_among:
+        count = int(which.sum())
+        if 2 * count > np.unique(units.image).size:
+            return None  # most images are concerned, so other checks report it
+        if count >= FEWEST and tail(math.ceil(count / evidence.frames), expected) < CHANCE:
+            return np.asarray(which)
+    return None
 
 
 def _shares(evidence: Evidence, units: Units) -> NDArray[np.float64]:
@@ -276,6 +303,10 @@ def _stands_out(units: Units, part: Part, response: Response) -> bool:
     share = float(inside.mean())
     rest = float(outside.mean()) if outside.size else 0.0
     least, times = response.stands_out
+    if response.of_records:
+        some, total = (np.bincount(part.units, column, 2) for column in (units.some, units.total))
+        if some[1] * total[0] < times * some[0] * total[1]:
+            return False
     return share >= least and share >= times * rest
 
 

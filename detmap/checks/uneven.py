@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.evidence import Evidence
-from detmap.checks.findings import Finding, found, names
+from detmap.checks.findings import AT_LEAST, Finding, found, names
 
 Array = NDArray[Any]
 
@@ -29,9 +29,15 @@ INSIDE = (0.85, 0.5)
 #: Minimum number of images of a part, and minimum number of detections of a category that find objects.
 FEWEST, FEWEST_OF_CATEGORY = 8, 20
 
-#: Maximum median rank, from 0 to 1, of the scores of a part with low scores; for a part with high scores the minimum is
-#: ``1 - LOW``.
+#: Maximum share of the scores elsewhere below the median score of a part with low scores, or above that of a part with
+#: high scores.
 LOW = 0.25
+
+#: Maximum number of detections that find nothing whose scores are compared.
+SAMPLE = 100_000
+
+#: Words of a finding about detections that find objects, and about others.
+FINDING, FINDING_NONE = "{many} that find objects,", "{many} that find no object,"
 
 #: Minimum ratio between the numbers of detections per object in a part and in the rest, or its inverse.
 FACTOR = 2.0
@@ -103,8 +109,11 @@ def _by_image(image: Array, values: Array, count: int) -> tuple[Array, Array, Ar
 
 def ranks(values: Array, codes: Array) -> NDArray[np.float64]:
     """Return the rank of each value within its code, from 0 to 1; ties get their mean rank."""
-    order = np.lexsort((values, codes)) if codes.any() else np.argsort(values)
+    order = np.argsort(values)
     held = np.bincount(codes)
+    if held.size > 1:
+        small = np.min_scalar_type(held.size)  # numpy sorts integers of at most 16 bits by radix
+        order = order[np.argsort(codes[order].astype(small), kind="stable")]
     start = np.cumsum(held) - held
     ascending, sorted_values = codes[order], values[order]
     new = np.ones(values.size, np.bool_)
@@ -147,18 +156,50 @@ def _scores(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding
     apart = list(_of_categories(evidence, scores, label))
     yield from apart
     rank = ranks(scores, label)
+    for made in (_of_part(evidence, scores, label, image, FINDING), _of_others(evidence, rows)):
+        if made is not None:
+            yield made
+            return
+    if not apart:
+        yield from _between(evidence, rank, image, scores)
+
+
+def _of_part(evidence: Evidence, scores: Array, label: Array, image: Array, words: str) -> Finding | None:
+    """Return the finding of a part of the images with low or high scores; None if there is none."""
+    rank = ranks(scores, label)
     where, mean, held = _by_image(image, rank, evidence.images)
-    for part, high in _part(evidence, Statistic("uneven_scores", "detection", where, mean, held), 4):
+    for part, high in _part(evidence, Statistic("uneven_scores", "detection", where, mean, held), 8):
         inside = part.images[image]
-        middle = float(np.median(rank[inside]))
-        if inside.all() or (1 - middle if high else middle) > LOW:
+        if inside.all() or _place(rank[inside], rank[~inside], high) > LOW:
             continue
         own, rest = (number(float(np.median(scores[which]))) for which in (inside, ~inside))
         more = f"{part.says}: median {own}; elsewhere {rest}"
-        yield _said("uneven_scores", evidence, image[inside], more)
-        return
-    if not apart:
-        yield from _between(evidence, rank, image, scores)
+        return _said("uneven_scores", evidence, image[inside], more, words)
+    return None
+
+
+def _place(own: Array, rest: Array, high: bool) -> float:
+    """Return the share of the values `rest` beyond the median of `own`, the lower ones, or with `high` the higher ones."""
+    middle = float(np.median(own))
+    beyond, equal = np.mean(rest > middle if high else rest < middle), np.mean(rest == middle)
+    return float(beyond + equal / 2)
+
+
+def _of_others(evidence: Evidence, rows: Array) -> Finding | None:
+    """Return the finding of a part with other scores of detections that find nothing: a scale that changes low scores most
+    leaves those that find objects nearly as they are.
+    """
+    finds = np.zeros(len(evidence.found), np.bool_)
+    finds[rows] = True
+    others = evidence.detections[~finds[evidence.detections]]
+    if others.size < FEWEST_OF_CATEGORY:
+        return None
+    words = FINDING_NONE
+    if others.size > SAMPLE:
+        others = np.random.default_rng(0).permutation(others)[:SAMPLE]
+        words = AT_LEAST.format(many=words)
+    scores, label, image = evidence.scores[others], evidence.label[others], evidence.found.image[others]
+    return _of_part(evidence, scores, label, image, words)
 
 
 def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[Finding]:
@@ -174,12 +215,14 @@ def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[
         name = names([str(evidence.truth.on.categories.names[one])])
         if high >= least and above >= ABOVE and (1 - above) ** (OF_THOSE * own.size) < 1e-6:
             more = f"category {name}: none above {number(float(own.max()))}, as {above:.0%} of the others are"
-            yield _said("uneven_scores", evidence, evidence.object_image[evidence.finders[1]][label == one], more)
+            yield _said(
+                "uneven_scores", evidence, evidence.object_image[evidence.finders[1]][label == one], more, FINDING
+            )
         if high < least or low > most:
             middle, rest = (number(float(np.median(values))) for values in (own, others))
             more = f"category {name}: median {middle}; of the others {rest}"
             image = evidence.object_image[evidence.finders[1]][label == one]
-            yield _said("uneven_scores", evidence, image, more)
+            yield _said("uneven_scores", evidence, image, more, FINDING)
 
 
 def _between(evidence: Evidence, rank: Array, image: Array, scores: Array) -> Iterator[Finding]:
@@ -194,12 +237,12 @@ def _between(evidence: Evidence, rank: Array, image: Array, scores: Array) -> It
     share = 1 - within / float(rank[several].var())
     if share >= BETWEEN:
         more = f"{share:.0%} of the variance of their ranks lies between the {images:,} images that have several"
-        yield _said("uneven_scores", evidence, image[several], more)
+        yield _said("uneven_scores", evidence, image[several], more, FINDING)
 
 
-def _said(code: str, evidence: Evidence, image: Array, more: str) -> Finding:
+def _said(code: str, evidence: Evidence, image: Array, more: str, words: str = "{many}") -> Finding:
     shown = evidence.truth.on.images.ids[np.unique(image)][:10].tolist()
-    return found(code, image.size, "detection", records=shown, named="image", more=more)
+    return found(code, image.size, "detection", records=shown, named="image", more=more, words=words)
 
 
 def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from detmap.checks import categories, leakage, limits, parts, scores, sizes, uneven
+from detmap.checks.agreement import Gain, Nearest
 from detmap.checks.rates import Division, Grouping, Order, Part
 
 
@@ -59,6 +60,40 @@ def test_either_side_of_a_part_that_stands_out(response, least, times):
     assert not stands_out(share, times + 1)
 
 
+def test_either_side_of_unlabelled_objects_of_each_size():
+    """40 of 100 images and 5 times the rest, and as many times the records of the rest."""
+
+    def stands_out(some, total):
+        bad = np.array(some) > 0
+        there = np.arange(200) < 100
+        image = np.arange(200)
+        made = parts.Units(image, 0 * image, bad, 0.1 + 0 * image, np.array(some), np.array(total))
+        return parts._stands_out(made, Part(there, "", there), parts.RESPONSES[5])
+
+    def images(inside, outside):
+        return np.concatenate([np.arange(100) < inside, np.arange(100) < outside]).astype(int)
+
+    assert parts.RESPONSES[5].make is parts._unlabelled_of_sizes
+    assert stands_out(images(40, 8), np.ones(200, int))
+    assert not stands_out(images(40, 9), np.ones(200, int))
+    assert not stands_out(images(39, 0), np.ones(200, int))
+    some = images(100, 10)
+    assert stands_out(some, np.repeat([10, 5], 100))  # a tenth of the records, and a fiftieth elsewhere
+    assert not stands_out(some, np.repeat([11, 5], 100))
+
+
+@pytest.mark.parametrize(("gained", "said"), [(10, ["scaled_boxes"]), (9, [])])
+def test_either_side_of_another_reading_that_explains_a_part(monkeypatch, gained, said):
+    """A tenth of 100 detections on nothing."""
+    gain = Gain("scaled_boxes", "detections", np.arange(gained), Nearest(np.zeros(100), np.zeros(100, int)))
+    made = SimpleNamespace(of_images=None, of_boxes=gain, astray=np.arange(100))
+    monkeypatch.setattr(parts, "Agreement", lambda *given: made)
+    facts = SimpleNamespace(agreement=SimpleNamespace(truth=None, found=side()), causes=set())
+    told = parts._explained(facts, Part(np.ones(5, bool), "all", np.ones(5, bool)), None)
+    assert codes([] if told is None else [told]) == said
+    assert facts.causes == {("detections", code) for code in said}
+
+
 def scattered(code, shares, total=100, alone=100, sure=100):
     """How many images are named of those with these shares of bad records, and of detections on nothing."""
     count = 200
@@ -67,7 +102,7 @@ def scattered(code, shares, total=100, alone=100, sure=100):
     image = np.repeat(np.arange(count), sure)
     flags = np.tile(np.arange(sure) < alone, count)
     evidence = SimpleNamespace(
-        images=count, found=SimpleNamespace(image=image), sure=np.arange(image.size), alone=flags
+        images=count, found=SimpleNamespace(image=image), sure=np.arange(image.size), alone=flags, frames=1.0
     )
     made = parts._scattered(FACTS, evidence, code, units(some, np.full(count, total)))
     return 0 if made is None else int(made.sum())
@@ -77,10 +112,24 @@ def scattered(code, shares, total=100, alone=100, sure=100):
     ("code", "least", "middle"), [("misplaced", 85, 50), ("unsuppressed", 40, 20), ("relabelled", 50, 25)]
 )
 def test_either_side_of_images_anywhere(code, least, middle):
-    assert scattered(code, [least] * 8) == 8
-    assert scattered(code, [least - 1] * 8) == 0
-    assert scattered(code, [least] * 8 + [middle - 1] * 6) == 8
-    assert scattered(code, [least] * 8 + [middle] * 6) == 0  # images differ in difficulty
+    alone = 30 if code == "misplaced" else 100
+    assert scattered(code, [least] * 8, alone=alone) == 8
+    assert scattered(code, [least - 1] * 8, alone=alone) == 0
+    assert scattered(code, [least] * 8 + [middle - 1] * 6, alone=alone) == 8
+    assert scattered(code, [least] * 8 + [middle] * 6, alone=alone) == 0  # images differ in difficulty
+
+
+def test_either_side_of_images_where_objects_are_missed_and_detections_lie_on_nothing():
+    assert scattered("misplaced", [60] * 8) == 8
+    assert scattered("misplaced", [59] * 8) == 0
+    assert scattered("misplaced", [84] * 8, alone=60) == 8
+    assert scattered("misplaced", [84] * 8, alone=59) == 0
+    few = [60] * 5 + [10] * 16
+    assert scattered("misplaced", few) == 5
+    assert scattered("misplaced", [*few, *[34] * 4]) == 5
+    assert scattered("misplaced", [*few, *[35] * 4]) == 0  # 16 and 4 images let one more be expected
+    assert scattered("misplaced", [60] * 5 + [9] * 16 + [35] * 4) == 0
+    assert scattered("misplaced", [60] * 4) == 0
 
 
 def test_either_side_of_detections_on_nothing_and_of_the_records_of_an_image():
@@ -173,6 +222,72 @@ def test_either_side_of_copied_boxes(count, said):
     rows = np.arange(400)
     evidence = SimpleNamespace(finders=(rows, rows), found=side(own), object_box=true)
     assert codes(limits._copied(evidence)) == said
+
+
+def square(count, apart=0.0, whole=False):
+    """Whether so many of 4,000 detections are square, or nearly so."""
+    rng = np.random.default_rng(0)
+    boxes = np.c_[rng.uniform(10, 200, (4000, 2)), rng.uniform(30, 90, (4000, 2)) + np.array([0, 80 * (not whole)])]
+    boxes = np.round(boxes) if whole else boxes
+    boxes[:count, 3] = boxes[:count, 2] + apart
+    return limits.squares(side(boxes, np.arange(4000), np.full((4000, 2), 640.0)), np.arange(4000))
+
+
+def test_either_side_of_square_boxes():
+    assert square(20)
+    assert not square(19)
+    assert square(100, apart=0.019)
+    assert not square(100, apart=0.021)
+    assert not square(20, whole=True)  # 66 of whole pixels are square by chance
+    assert square(400, whole=True)
+
+
+def matched(count=1000, alone=0, missed=100, elsewhere=1.0, score=0.5):
+    """What is said of detections of which so many lie on nothing, and such a share of them would elsewhere."""
+    overlaps = (np.arange(count) >= alone) * 0.7, (np.arange(count) >= elsewhere * count) * 0.7
+    near = iter([SimpleNamespace(overlap=one) for one in overlaps])
+    facts = SimpleNamespace(
+        agreement=SimpleNamespace(
+            thinned=lambda rows: rows, nearest=lambda *given: next(near), others=lambda image: image
+        )
+    )
+    truth = SimpleNamespace(crowd=np.zeros(3, bool))
+    evidence = SimpleNamespace(
+        detections=np.arange(count), scores=np.full(count, score), truth=truth, hit=np.arange(1000) >= missed,
+        seen=np.ones(1000, bool), objects=np.arange(1000), found=side(np.zeros((count, 4)), np.arange(count)),
+    )  # fmt: skip
+    return codes(limits._matched(facts, evidence))
+
+
+def test_either_side_of_detections_that_were_matched():
+    assert matched(alone=3) == ["detections_of_labels"]  # by their scores 150 are expected to lie on nothing
+    assert matched(alone=4) == []
+    assert matched(missed=20) == ["detections_of_labels"]
+    assert matched(missed=19) == []  # a model that finds all objects may find nothing else
+    assert matched(count=94) == ["detections_of_labels"]
+    assert matched(count=93) == []
+    assert matched(elsewhere=0.5) == ["detections_of_labels"]
+    assert matched(elsewhere=0.49) == []  # objects are everywhere
+    assert matched(score=1.01) == []
+
+
+@pytest.mark.parametrize(("count", "said"), [(20, ["sizes_cut"]), (19, [])])
+def test_either_side_of_the_objects_of_a_category_with_a_limit(count, said):
+    """Of one category so many objects: all but five are smaller than any of its detections."""
+    rng = np.random.default_rng(0)
+    image_sizes = np.full((1000, 2), 640.0)
+    boxes = np.c_[rng.uniform(10, 200, (1000, 2)), rng.uniform(5, 90, (1000, 2))]
+    boxes[:200, 2:] = rng.uniform(40, 42, (200, 2))
+    objects = boxes.copy()
+    objects[:count, 2:] = 10
+    label = (np.arange(1000) >= 200).astype(int)
+    of = (np.arange(1000) >= count).astype(int)
+    found, truth = (side(one, np.arange(1000), image_sizes) for one in (boxes, objects))
+    truth.reach, truth.table = np.zeros(1000), SimpleNamespace(categories=SimpleNamespace(codes=of))
+    evidence = SimpleNamespace(
+        detections=np.arange(1000), found=found, truth=truth, objects=np.arange(1000), classes=2, label=label
+    )
+    assert codes(limits._sizes(evidence)) == said
 
 
 # --------------------------------------------------------------------------------------------------------------------- sizes
@@ -333,6 +448,15 @@ def test_either_side_of_a_category_without_labels():
     assert unlabelled_of_one(15, lower=151) == []
 
 
+@pytest.mark.parametrize(("best", "said"), [(10, ["rarely_labelled"]), (9, [])])
+def test_either_side_of_labels_that_are_missing_at_the_highest_scores(best, said):
+    """20 of the second 125 detections lie on nothing, and half as many of the first."""
+    label = np.repeat(np.arange(4), 1000)
+    at = np.arange(4000)
+    alone = (at < best) | ((at >= 125) & (at < 145))
+    assert codes(categories._unlabelled(FACTS, of_confident(label, alone))) == said
+
+
 @pytest.mark.parametrize(
     ("twins", "said"), [((199, 199, 199, 199), []), ((200,) * 4, ["unsuppressed"]), ((79, 0, 0, 0), []),
                         ((80, 0, 0, 0), ["unsuppressed"])]
@@ -341,6 +465,15 @@ def test_either_side_of_detections_that_are_not_suppressed(twins, said):
     flags = np.concatenate([np.arange(1000) < one for one in twins])
     made = of_confident(np.repeat(np.arange(4), 1000), flags, twins=flags)
     assert codes(categories._unsuppressed(FACTS, made)) == said
+
+
+@pytest.mark.parametrize(("count", "twins", "said"), [(19, 0, True), (20, 0, False), (20, 2, True), (20, 1, False)])
+def test_either_side_of_a_category_that_is_suppressed(count, twins, said):
+    """All categories of at least 20 confident detections, or none, are not suppressed: a tenth is enough."""
+    label = np.concatenate([np.repeat(np.arange(3), 1000), np.full(count, 3)])
+    flags = np.concatenate([np.tile(np.arange(1000) < 300, 3), np.arange(count) < twins])
+    made = list(categories._unsuppressed(FACTS, of_confident(label, flags, rank=0 * label, twins=flags)))
+    assert (bool(made) and made[0].count == 900 + twins) is said
 
 
 def mixed(wrong, lower=0, each=1000):
@@ -412,6 +545,25 @@ def test_either_side_of_the_variance_between_images():
         assert bool(made) is said
 
 
+def test_of_many_detections_that_find_nothing_some_are_compared(monkeypatch):
+    """What is said of a sample is said to be at least that."""
+    images, each = 400, 20
+    image = np.repeat(np.arange(images), each)
+    scores_of = np.random.default_rng(0).uniform(0.1, 0.4, image.size) ** np.where(image < 100, 3, 1)
+    evidence = SimpleNamespace(
+        images=images, classes=1, scores=scores_of, frames=1.0, truth=side(count=images), label=np.zeros(image.size, int),
+        division=Division(np.arange(images), [Order("ids", np.arange(images))], []), detections=np.arange(image.size),
+        found=type("Found", (), {"image": image, "__len__": lambda self: image.size})(),
+    )  # fmt: skip
+    made = uneven._of_others(evidence, np.zeros(0, int))
+    assert "detections that find no object, with other scores than those elsewhere: images 0 to 1" in made.says
+    assert 2000 <= made.count < 2200
+    monkeypatch.setattr(uneven, "SAMPLE", 4000)
+    made = uneven._of_others(evidence, np.zeros(0, int))
+    assert made.says.startswith("at least ")
+    assert 800 < made.count < 1200
+
+
 def of_scores(middle, count=400, part=100):
     """What is said of a part of the images where the scores of detections that find objects have a middle rank."""
     place = np.arange(count)
@@ -421,16 +573,18 @@ def of_scores(middle, count=400, part=100):
     scores_of = rank[np.concatenate([place[inside], rest])]
     evidence = SimpleNamespace(
         images=count, classes=1, scores=scores_of, object_label=np.zeros(count, int), object_image=place, frames=1.0,
-        truth=side(count=count), division=Division(place, [Order("ids", place)], []),
+        truth=side(count=count), division=Division(place, [Order("ids", place)], []), found=range(count),
+        detections=place,
     )  # fmt: skip
     return [one.says for one in uneven._scores(evidence, place, place)]
 
 
 def test_either_side_of_a_part_with_low_scores():
-    assert of_scores(0.24)
-    assert not of_scores(0.26)
-    assert of_scores(0.76)
-    assert not of_scores(0.74)
+    """A quarter of the 300 scores elsewhere are below the median of 100, which those around it leave out."""
+    assert of_scores(0.31)
+    assert not of_scores(0.32)
+    assert of_scores(0.69)
+    assert not of_scores(0.68)
 
 
 def ranked(ahead, wrong=1.0, images=400):

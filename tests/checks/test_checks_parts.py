@@ -184,6 +184,58 @@ def test_copied_boxes_are_counted_again():
     assert made["copied_boxes"].count == copies
 
 
+def test_square_boxes_are_counted_again():
+    data, made = planted("squares_around_the_middle")
+    sizes = {one["id"]: (one["width"], one["height"]) for one in data.truth["images"]}
+    count = 0
+    for one in data.found:
+        (x, y, w, h), (width, height) = one["bbox"], sizes[one["image_id"]]
+        count += abs(w - h) < 0.02 and min(x, y, width - x - w, height - y - h) > 2
+    assert made["square_boxes"].count == count
+
+
+def test_images_that_were_left_out_are_counted_again():
+    data, made = planted("images_of_annotations_alone")
+    held = {one["image_id"] for one in data.truth["annotations"]}
+    bare = {one["id"] for one in data.truth["images"]} - held
+    assert made["empty_images_skipped"].count == len(bare)
+    assert not bare & {one["image_id"] for one in data.found}
+
+
+def test_detections_that_were_matched_are_counted_again():
+    data, made = planted("matched_detections_alone", share=1.0)
+    objects = by_image(data.truth["annotations"])
+    near = [max(iou(d["bbox"], o["bbox"]) for o in objects[d["image_id"]]) for d in data.found]
+    one = made["detections_of_labels"]
+    assert one.count == len(data.found)
+    assert one.says.endswith(f"of {one.count:,} that were looked at {sum(value < 0.1 for value in near)} do not")
+
+
+def test_boxes_of_tiles_are_at_least_as_many_as_said():
+    data, made = planted("offset_of_tiles_lost")
+    one = made["shifted_boxes"]
+    sizes, objects = {o["id"]: o for o in data.truth["images"]}, by_image(data.truth["annotations"])
+    back = 0
+    for d in data.found:
+        x, y, w, h = d["bbox"]
+        moved = [x + sizes[d["image_id"]]["width"] / 2, y, w, h]
+        near = [[iou(box, o["bbox"]) for o in objects.get(d["image_id"], ())] for box in (d["bbox"], moved)]
+        back += max(near[0], default=0) < 0.3 and max(near[1], default=0) >= 0.6
+    assert 0.5 * back < one.count <= 1.02 * back
+
+
+def test_scores_of_detections_that_find_nothing_are_counted_again():
+    data, made = planted("scores_multiplied_twice_on_a_shard")
+    one = made["uneven_scores"]
+    assert one.says.startswith(
+        f"{one.count:,} detections that find no object, with other scores than those elsewhere: "
+    )
+    there = within(one.says)
+    assert (
+        0.5 * sum(there(d["image_id"]) for d in data.found) < one.count < sum(there(d["image_id"]) for d in data.found)
+    )
+
+
 def test_scores_that_are_one_number_are_counted_again():
     data, made = planted("scores_clipped", share=0.02)
     assert made["piled_scores"].count == max(Counter(d["score"] for d in data.found).values())

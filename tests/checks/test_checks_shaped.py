@@ -12,7 +12,7 @@ import planting
 import pytest
 from test_checks_parts import planted, scene, within
 
-from detmap.checks import check, poses
+from detmap.checks import check, poses, shapes
 from detmap.checks.rates import Division, Order
 from detmap.checks.shapes import shifted
 
@@ -213,6 +213,36 @@ def test_either_side_of_a_shift_of_masks(by, count, back, said):
 
 
 # --------------------------------------------------------------------------------------------- scores, and images twice
+
+
+@pytest.mark.parametrize(("reach", "said"), [(2.0, False), (2.1, True), (-2.0, False), (-2.1, True)])
+def test_either_side_of_a_polygon_beyond_its_image(reach, said):
+    low, high = np.array([[min(reach, 5.0), 5]]), np.array([[max(reach, 0) + 100, 50]])
+    outlines = SimpleNamespace(records=np.array([0]), numbers=np.array([8]), low=low, high=high)
+    side = SimpleNamespace(
+        role="ground_truth",
+        inspected=SimpleNamespace(outlines=outlines),
+        rows=np.array([0]),
+        sizes=np.full((1, 2), 100.0),
+    )
+    facts = SimpleNamespace(truth=side, caused=lambda *given: False)
+    assert [one.code for one in shapes._polygons(facts)] == ["outside_polygons"] * said
+    for rows, records in ((np.zeros(0, int), outlines.records), (side.rows, np.zeros(0, int))):
+        side.rows, outlines.records = rows, records  # nothing to compare
+        assert list(shapes._polygons(facts)) == []
+
+
+@pytest.mark.parametrize(("beyond", "said"), [(3.9, False), (4.1, True)])
+def test_either_side_of_a_labelled_point_outside_of_its_box(beyond, said):
+    """A quarter of its width of 200 pixels, and four pixels."""
+    record = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [100.0, 100, 200, 100], "area": 20000.0, "iscrowd": 0}
+    record |= {"keypoints": [100 - 50 - beyond, 120, 2, 200, 150, 2], "num_keypoints": 2}
+    truth = {
+        "images": [{"id": 1, "width": 640, "height": 480}],
+        "categories": [{"id": 1, "name": "person"}],
+        "annotations": [record],
+    }
+    assert ("outside_keypoints" in check(truth, iou_type="keypoints").codes) is said
 
 
 def test_scores_of_few_digits_are_counted_again():

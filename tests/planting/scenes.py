@@ -35,6 +35,11 @@ class Scene:
     of: np.ndarray
     classes: int = 1
     train: dict | None = None
+    #: Flags of the objects that are crowds.
+    crowd: np.ndarray = None
+
+    def __post_init__(self):
+        self.crowd = np.zeros(len(self.image), bool)
 
     @classmethod
     def of_objects(cls, sizes, ids, names, image, label, box, classes):
@@ -46,7 +51,8 @@ class Scene:
         """Keep some objects."""
         new = np.cumsum(keep) - 1
         self.of = np.where((self.of >= 0) & keep[self.of], new[self.of], -1)
-        self.image, self.label, self.box = self.image[keep], self.label[keep], self.box[keep]
+        for name in ("image", "label", "box", "crowd"):
+            setattr(self, name, getattr(self, name)[keep])
 
     def detections(self, keep):
         """Keep some detections, given as flags or rows."""
@@ -61,7 +67,8 @@ class Scene:
 
     def add_objects(self, image, label, box):
         """Add objects."""
-        for name, more in (("image", image), ("label", label), ("box", box)):
+        none = np.zeros(len(image), bool)
+        for name, more in (("image", image), ("label", label), ("box", box), ("crowd", none)):
             setattr(self, name, np.concatenate([getattr(self, name), more]))
 
     def data(self):
@@ -78,7 +85,7 @@ class Scene:
             ],
             "annotations": [
                 {"id": at + 1, "image_id": ids[i], "category_id": int(c) + 1, "bbox": b, "area": b[2] * b[3] * 0.7,
-                 "iscrowd": 0}
+                 "iscrowd": int(self.crowd[at])}
                 for at, (i, c, b) in enumerate(zip(self.image, self.label, box.tolist(), strict=True))
             ],
         }  # fmt: skip

@@ -149,7 +149,7 @@ def drawn(options: argparse.Namespace) -> int:
     """Try mutants that are drawn at random."""
     from mutants.forked import Trial  # it loads what tests load
 
-    chosen = draw(ROOT, options.folders, options.random, options.seed)
+    chosen = [one for one in draw(ROOT, options.folders, options.random, options.seed) if options.only in str(one)]
     os.environ |= {"DETMAP_KERNELS": "ahead", "DETMAP_TESTS": "quick", "OPENBLAS_NUM_THREADS": "1"}
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     with tempfile.TemporaryDirectory(prefix="detmap-mutants-") as name:

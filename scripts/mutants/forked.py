@@ -33,6 +33,9 @@ SECONDS = 90.0
 FIRST = 3.0
 #: What tests may take: this many times what they did without a change, and the seconds to load them.
 SLOWER, LOADING = 5, 90
+#: Of pytest; what is loaded before it has no assertions that it could rewrite.
+OPTIONS = ["-q", "--tb=line", "--hypothesis-profile=mutants", "-Wignore::pytest.PytestAssertRewriteWarning"]
+OPTIONS += [f"-pno:{name}" for name in ("cacheprovider", "xdist", "cov")]
 
 
 def forked(tree: Path, tests: list[str], plugin: object, limit: float) -> tuple[int | None, str]:
@@ -47,17 +50,10 @@ def forked(tree: Path, tests: list[str], plugin: object, limit: float) -> tuple[
                 os.dup2(os.open(name, mode), stream)
             os.dup2(1, 2)
             os.chdir(tree)
-            sys.path[:] = [str(tree), *(one for one in sys.path if "mutants" not in one and one != str(tree))]
+            sys.path.insert(0, str(tree))
             os.environ["PYTHONPATH"] = str(tree)
             sys.dont_write_bytecode = False
-            options = [
-                "-q",
-                "--tb=line",
-                "-Wignore::pytest.PytestAssertRewriteWarning",
-                "--hypothesis-profile=mutants",
-                f"--basetemp={tree.parent}/temporary-{tree.name}",
-            ]
-            options += [word for name in ("cacheprovider", "xdist", "cov") for word in ("-p", f"no:{name}")]
+            options = [*OPTIONS, f"--basetemp={tree.parent}/temporary-{tree.name}"]
             status = int(pytest.main([*options, *tests], plugins=[plugin]))
             sys.stdout.flush()
         finally:
@@ -95,13 +91,10 @@ class Recorder:
         self.coverage.start()
         sys.addaudithook(lambda event, _: self.starting.add(self.test) if event == "subprocess.Popen" else None)
 
-    def _turn_to(self, context: str) -> None:
-        self.coverage.switch_context(context)
-
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         self.test, begin = item.nodeid, time.monotonic()
-        self._turn_to(self.test)
+        self.coverage.switch_context(self.test)
         try:
             return (yield)
         finally:
@@ -111,11 +104,11 @@ class Recorder:
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef) -> Generator[None, Any, Any]:
         """Record what a shared fixture carries out for all tests of the file."""
         if fixturedef.scope != "function":
-            self._turn_to(self.test.partition("::")[0])
+            self.coverage.switch_context(self.test.partition("::")[0])
         try:
             return (yield)
         finally:
-            self._turn_to(self.test)
+            self.coverage.switch_context(self.test)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.outcome != "passed":
@@ -177,7 +170,7 @@ class Records:
         self.files = [
             path.relative_to(tree).as_posix()
             for name in tests
-            for path in sorted((tree / name).rglob("test_*.py"))
+            for path in sorted((tree / name).rglob("test_*.py") if (tree / name).is_dir() else [tree / name])
             if not {"project", "torch"} & set(path.parts)
         ]
 
@@ -201,24 +194,27 @@ class Records:
     def of(self, one: Drawn) -> tuple[list[dict[str, float]], int]:
         """Return in groups the tests of a mutant with their seconds, and how many are left out for the time they take.
 
-        Those that carry the line out come first, then those that carry out lines of the function around it. Where there
-        are none: those that carry out any line of the file, and those that start a process.
+        Those that carry the line out come first, then those that carry out lines of the functions around it; outside of
+        functions, and of a file that has changed since, those that carry out any of its lines. Where there are none, those
+        that start a process.
         """
         spans = functions(self.tree / one.path, one.line)
         ranks: dict[str, int] = {}
+        starting: list[str] = []
         seconds: dict[str, float] = {}
         for record in self._all:
             seconds |= record["seconds"]
             source = record["lines"].get(one.path, {"digest": "", "of": {}})
             known = source["digest"] == digest(self.tree / one.path)
             for context, lines in source["of"].items():
-                rank = next((at for at, span in enumerate(spans) if known and not span.isdisjoint(lines)), len(spans))
+                if not (ranked := [at for at, span in enumerate(spans) if not known or not span.isdisjoint(lines)]):
+                    continue
+                rank = ranked[0]
                 for name in [context] if "::" in context else record["seconds"]:
                     ranks[name] = min(rank, ranks.get(name, rank))
-            ranks = {**dict.fromkeys(record["starting"], len(spans) + 1), **ranks}
-        inside = {name: rank for name, rank in ranks.items() if rank < len(spans)}
+            starting += record["starting"]
         files: dict[tuple[int, str], list[str]] = {}
-        for name, rank in (inside or ranks).items():
+        for name, rank in (ranks or dict.fromkeys(starting, 0)).items():
             if name in seconds:
                 files.setdefault((rank, name.partition("::")[0]), []).append(name)
         own = f"tests/{Path(one.path).parts[1]}/"
@@ -239,13 +235,14 @@ class Records:
 
 
 def functions(path: Path, line: int) -> list[set[int]]:
-    """Return the line, and the lines of the functions around it, the innermost first; none outside of a function's body."""
+    """Return the line, and the lines of the functions around it, the innermost first; outside of functions all lines."""
+    text = path.read_text("utf-8")
     found = [
         {*range(node.body[0].lineno, (node.end_lineno or 0) + 1)}
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.FunctionDef) and node.body[0].lineno <= line <= (node.end_lineno or 0)
     ]
-    return [{line}, *sorted(found, key=len)] if found else []
+    return [{line}, *sorted(found, key=len)] if found else [{*range(1, text.count("\n") + 2)}]
 
 
 class Trial:

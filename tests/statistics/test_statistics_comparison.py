@@ -41,13 +41,6 @@ def test_compare_draws_the_same_images_for_all_and_tests_by_permutation(models, 
     assert (other.low, other.high) == tuple(replace(change, method="percentile").interval()[0])
 
 
-def test_on_too_few_images_no_models_are_grouped(compared):
-    assert compared.groups
-    few = replace(compared, images=compared.fewest - 1)
-    assert not few.could_tell and few.groups == {}
-    assert replace(compared, images=compared.fewest).could_tell
-
-
 def by_percentiles(made):
     return {name: replace(one, method="percentile") for name, one in made.bootstraps.items()}
 

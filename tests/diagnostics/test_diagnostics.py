@@ -17,7 +17,7 @@ from shape_workloads import mask_workload, pose_workload
 from support import detections_of, examples, ground_truth_of
 
 import detmap
-from detmap import MISS
+from detmap import HIT, IGNORED, MISS
 from detmap.detection.protocols import PRESETS
 from detmap.diagnostics import PARTS
 from detmap.errors import InputError, OptionError
@@ -385,6 +385,15 @@ def test_lrp_by_hand():
     same([second[name] for name in best], [1, np.nan, np.nan, 1, np.nan])
     same([lrp[name] for name in ("oLRP", "oLRP_Loc", "oLRP_FP", "oLRP_FN")], [0.925, 0.3125, 1 / 3, 0.75])
     same([lrp[name] for name in ("LRP", "LRP_Loc", "LRP_FP", "LRP_FN")], [(0.875 + 1) / 2, 0.3125, 0.5, 0.75])
+
+
+def test_calibration_in_one_bin_compares_the_mean_score_with_the_share_of_hits(tables):
+    diagnosis = made(*tables)
+    matches = diagnosis.matches
+    counts = (matches.outcome != IGNORED) & (diagnosis.positives > 0)[matches.category]
+    gap = abs(matches.score[counts].mean() - (matches.outcome[counts] == HIT).mean())
+    found = diagnosis.calibration(bins=1, la_bins=1, position_bins=1)
+    same([found["ECE"], found["MCE"], found["ACE"]], [gap] * 3)
 
 
 def test_scores_beyond_one_cannot_be_calibrated(tables):

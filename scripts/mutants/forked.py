@@ -33,6 +33,8 @@ SECONDS = 90.0
 FIRST = 3.0
 #: What tests may take: this many times what they did without a change, and the seconds to load them.
 SLOWER, LOADING = 5, 90
+#: The exit status of pytest where it has run nothing.
+NO_TEST = 5
 #: Of pytest; what is loaded before it has no assertions that it could rewrite.
 OPTIONS = ["-q", "--tb=line", "--hypothesis-profile=mutants", "-Wignore::pytest.PytestAssertRewriteWarning"]
 OPTIONS += [f"-pno:{name}" for name in ("cacheprovider", "xdist", "cov")]
@@ -218,12 +220,14 @@ class Records:
             if name in seconds:
                 files.setdefault((rank, name.partition("::")[0]), []).append(name)
         own = f"tests/{Path(one.path).parts[1]}/"
+
+        def soonest(group: tuple[tuple[int, str], list[str]]) -> tuple[int, bool, float]:
+            (rank, file), names = group
+            return rank, not file.startswith(own), sum(seconds[name] for name in names)
+
         groups: list[dict[str, float]] = [{}]
         left = SECONDS
-        for (_, _), names in sorted(
-            files.items(),
-            key=lambda item: (item[0][0], not item[0][1].startswith(own), sum(seconds[name] for name in item[1])),
-        ):
+        for _, names in sorted(files.items(), key=soonest):
             for name in sorted(names, key=seconds.__getitem__):
                 if left > 0:
                     groups[-1][name] = seconds[name]
@@ -274,7 +278,7 @@ class Trial:
 
     def _start(self, trees: SimpleQueue[Path]) -> None:
         global _trial
-        _trial, self.tree, self.turn, self.passing = self, trees.get(), 0, dict[str, bool]()
+        _trial, self.tree, self.turn, self.passing = self, trees.get(), 0, dict[frozenset[str], bool]()
 
     def _record(self, files: list[str]) -> str:
         status, printed = forked(self.tree, files, Recorder(self.tree, self.folder), 3600)
@@ -289,10 +293,10 @@ class Trial:
     def _failed(self) -> Path:
         return self.tree / "failed.txt"
 
-    def _run(self, tests: dict[str, float]) -> tuple[int | None, str]:
+    def _run(self, tests: dict[str, float]) -> int | None:
         self._failed().write_text("")
         plugin = Chosen(list(tests), self._failed())
-        return forked(self.tree, plugin.files, plugin, LOADING + SLOWER * sum(tests.values()))
+        return forked(self.tree, plugin.files, plugin, LOADING + SLOWER * sum(tests.values()))[0]
 
     def _tried(self, one: Drawn) -> str:
         text = (self.root / one.path).read_text("utf-8")
@@ -300,17 +304,18 @@ class Trial:
         for tests in groups:
             while tests:
                 self._put(one.path, one.applied(text))
-                status, _ = self._run(tests)
+                status = self._run(tests)
                 self._put(one.path, text)
-                if status in (0, 5):
+                if status in (0, NO_TEST):
                     break
-                if status is None or not (failed := self._failed().read_text("utf-8")):
-                    return "killed (no end)" if status is None else "killed (error)"
-                if failed not in self.passing:
-                    self.passing[failed] = self._run({failed: tests[failed]})[0] == 0
-                if self.passing[failed]:
-                    return f"killed ({failed})"
-                del tests[failed]
+                failed = self._failed().read_text("utf-8")  # none where pytest, or a kernel, did not get so far
+                suspected = {failed: tests[failed]} if failed else dict(tests)
+                if (key := frozenset(suspected)) not in self.passing:
+                    self.passing[key] = self._run(suspected) == 0
+                if self.passing[key]:
+                    return f"killed ({failed or ('no end' if status is None else 'error')})"
+                for name in suspected:
+                    del tests[name]
         count = sum(map(len, groups))
         return f"survived ({count} tests, {left} left out)" if count else "untested"
 

@@ -17,7 +17,7 @@ from shape_workloads import mask_workload, pose_workload
 from support import detections_of, examples, ground_truth_of
 
 import detmap
-from detmap import HIT, IGNORED, MISS
+from detmap import MISS
 from detmap.detection.protocols import PRESETS
 from detmap.diagnostics import PARTS
 from detmap.errors import InputError, OptionError
@@ -390,8 +390,8 @@ def test_lrp_by_hand():
 def test_calibration_in_one_bin_compares_the_mean_score_with_the_share_of_hits(tables):
     diagnosis = made(*tables)
     matches = diagnosis.matches
-    counts = (matches.outcome != IGNORED) & (diagnosis.positives > 0)[matches.category]
-    gap = abs(matches.score[counts].mean() - (matches.outcome[counts] == HIT).mean())
+    counts = (matches.outcome != detmap.IGNORED) & (diagnosis.positives > 0)[matches.category]
+    gap = abs(matches.score[counts].mean() - (matches.outcome[counts] == detmap.HIT).mean())
     found = diagnosis.calibration(bins=1, la_bins=1, position_bins=1)
     same([found["ECE"], found["MCE"], found["ACE"]], [gap] * 3)
 

@@ -7,10 +7,10 @@ not ended in time has killed nothing, except a mutant that is marked as endless.
     scripts/mutate.py                   all of them, on all processors
     scripts/mutate.py --only _envelope  those whose file, function, line or tests hold this text
     scripts/mutate.py --list            what there is
-    scripts/mutate.py --random 60 --seed 0 --folders detmap/checks detmap/statistics
+    scripts/mutate.py --random 60 --seed 0 --folders detmap/checks detmap/statistics --records build/mutants
                                         60 drawn at random outside of the kernels, each with the tests that carry its line
-                                        out; --tests DIR keeps for the next draw which tests do. "untested" are those whose
-                                        tests do not pass without the change either: they count as not killed
+                                        out; which do is kept in the folder of --records, and learnt again of files of
+                                        tests that change. Needs the object of scripts/build-kernels
 
 A mutant is written as: file and function; the line, which must stand there once; what it becomes; tests that kill it; and
 True where it makes an endless loop.
@@ -21,31 +21,27 @@ from __future__ import annotations
 import argparse
 import ast
 import functools
-import json
 import os
 import queue
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from mutants import MUTANTS
-from mutants.drawn import Drawn, draw
+from mutants.drawn import draw
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Seconds that the tests of a mutant may take.
 LIMIT = 600.0
 #: And those of one that is marked as endless, which without a change take a few seconds.
 ENDLESS = 120.0
-#: Seconds that the tests selected for a drawn mutant take without a change.
-SELECTED = 60.0
 PYTEST = [
     sys.executable,
     "-m",
@@ -149,125 +145,27 @@ def outcome(command: list[str], tree: Path, limit: float, **variables: str) -> t
     return "no test ran", printed
 
 
-def judged(names: list[str], changed: tuple[str, str], unchanged: Callable[[list[str]], tuple[str, str]]) -> str:
-    """Return "survived", "killed", or "untested" where the tests `names` do not pass without the change either.
-
-    `changed` is the outcome with the change, and `unchanged` runs tests without it: those until the one that failed.
-    """
-    word, printed = changed
-    if word == "survived":
-        return word
-    failed = [at for at, name in enumerate(names) if f"FAILED {name} - " in printed or f"FAILED {name}\n" in printed]
-    return "killed" if unchanged(names[: failed[0] + 1] if failed else names)[0] == "survived" else "untested"
-
-
-class Selection:
-    """The tests that carry each line out, from one run of all tests under coverage.
-
-    `folder` holds what that run measured, and is filled if it is empty. Lines of a file that has changed since are not
-    known, and have the tests of the whole file.
-    """
-
-    def __init__(self, tree: Path, folder: Path) -> None:
-        settings, data, times, state = (folder / name for name in ("coveragerc", "coverage", "times.xml", "files.json"))
-        if not state.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            settings.write_text("[run]\nsource = detmap\nomit = */detmap/kernels/*\n")
-            command = [one for one in PYTEST if one != "-x"]
-            command += ["--cov=detmap", "--cov-context=test", "--cov-report=", f"--cov-config={settings}"]
-            command += [f"--junitxml={times}", "--ignore=tests/project", "tests"]
-            word, printed = outcome(command, tree, 10 * LIMIT, DETMAP_TESTS="quick", COVERAGE_FILE=str(data))
-            if word != "survived":
-                raise SystemExit(f"without a change all must pass: {word}: {printed}")
-            texts = {
-                path.relative_to(tree).as_posix(): path.read_text("utf-8") for path in (tree / "detmap").rglob("*.py")
-            }
-            state.write_text(json.dumps(texts))
-        self._texts: dict[str, str] = json.loads(state.read_text())
-        self._seconds: dict[str, float] = {}
-        for case in ElementTree.parse(times).iter("testcase"):
-            name = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name', '')}"
-            self._seconds[name] = float(case.get("time", 0))
-        from coverage import CoverageData  # not needed by those of kernels
-
-        self._data = CoverageData(str(data))
-        self._data.read()
-        self._measured = {f"detmap/{path.rpartition('/detmap/')[2]}": path for path in self._data.measured_files()}
-
-    def of(self, one: Drawn) -> list[str]:
-        """Return what pytest is to run for a mutant: the tests of the line's own folder first, then the fastest ones.
-
-        Where no test is known to carry the line out, these are the tests of its folder.
-        """
-        path = self._measured.get(one.path)
-        lines = self._data.contexts_by_lineno(path) if path else {}
-        known = self._texts.get(one.path) == (ROOT / one.path).read_text("utf-8")
-        found = self._named(lines.get(one.line, ())) if known else {}
-        # Carried out on import alone, or in another process: by what has the file loaded.
-        found = found or self._named(name for names in lines.values() for name in names)
-        own = f"tests/{Path(one.path).parts[1]}/"
-        chosen, left = [], SELECTED
-        for name in sorted(found, key=lambda name: (found[name], not name.startswith(own), self._seconds[name], name)):
-            left -= self._seconds[name]
-            if chosen and left < 0:
-                break
-            chosen.append(name)
-        return chosen or [own.rstrip("/")]
-
-    def _named(self, contexts: Iterable[str]) -> dict[str, bool]:
-        """Return the tests of contexts, and whether only a fixture runs the line, which all tests of its file may share."""
-        found: dict[str, bool] = {}
-        for name, _, when in (context.rpartition("|") for context in contexts):
-            if when == "run" and name in self._seconds:
-                found[name] = False
-            elif when == "setup":
-                file = name.partition("::")[0] + "::"
-                found |= {one: found.get(one, True) for one in self._seconds if one.startswith(file)}
-        return found
-
-
 def drawn(options: argparse.Namespace) -> int:
     """Try mutants that are drawn at random."""
-    chosen = draw(ROOT, options.folders, options.random, options.seed)
-    counts: dict[str, list[int]] = {}
-    with tempfile.TemporaryDirectory(prefix="detmap-mutants-") as folder:
-        trees: queue.Queue[Path] = queue.Queue()
-        for job in range(options.jobs):
-            trees.put(copied(Path(folder, str(job))))
+    from mutants.forked import Trial  # it loads what tests load
+
+    chosen = [one for one in draw(ROOT, options.folders, options.random, options.seed) if options.only in str(one)]
+    os.environ |= {"DETMAP_KERNELS": "ahead", "DETMAP_TESTS": "quick", "OPENBLAS_NUM_THREADS": "1"}
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    with tempfile.TemporaryDirectory(prefix="detmap-mutants-") as name:
+        folder = Path(name)
+        trees = [copied(folder / str(job)) for job in range(options.jobs)]
         if (ROOT.parent / "shared").is_dir():  # data that tests read beside the checkout
-            Path(folder, "shared").symlink_to(ROOT.parent / "shared")
-        selection = Selection(Path(folder, "0"), options.tests or Path(folder, "tests"))
-
-        def tried(turn: int, one: Drawn) -> str:
-            tree = trees.get()
-            original = (ROOT / one.path).read_text("utf-8")
-            names = selection.of(one)
-
-            def run(some: list[str]) -> tuple[str, str]:
-                listed = tree / "names.txt"  # too many for a command line
-                listed.write_text("\n".join(some))
-                return outcome([*PYTEST, f"@{listed}"], tree, LIMIT, DETMAP_TESTS="quick")
-
-            try:
-                put(tree / one.path, one.applied(original), 2 * turn)
-                changed = run(names)
-                put(tree / one.path, original, 2 * turn + 1)
-                return judged(names, changed, run)
-            finally:
-                put(tree / one.path, original, 2 * turn + 1)
-                trees.put(tree)
-
-        with ThreadPoolExecutor(options.jobs) as pool:
-            for one, result in zip(chosen, pool.map(tried, range(1, len(chosen) + 1), chosen), strict=True):
-                count = counts.setdefault("/".join(Path(one.path).parts[:2]), [0, 0])
-                count[0] += result == "killed"
-                count[1] += 1
-                print(f"{result:9} {one}", flush=True)
-    for name, (killed, tried_ones) in sorted(counts.items()):
-        print(f"{name}: {killed} of {tried_ones} killed")
-    killed = sum(one for one, _ in counts.values())
-    print(f"{killed} of {len(chosen)} mutants killed")
-    return int(killed < 0.95 * len(chosen))
+            (folder / "shared").symlink_to(ROOT.parent / "shared")
+        trial = Trial(ROOT, options.records or folder / "records", options.tests, trees)
+        for one, result in trial.of(chosen):
+            counts["/".join(Path(one.path).parts[:2])][result.partition(" (")[0]] += 1
+            print(f"{result}: {one}", flush=True)
+    for place, count in sorted(counts.items()):
+        print(f"{place}: {count['killed']} of {count.total()} killed")
+    killed = sum(count["killed"] for count in counts.values())
+    print(f"{killed} of {len(chosen)} mutants killed, drawn with seed {options.seed}")
+    return 0  # survivors may be equivalent
 
 
 def main() -> int:
@@ -278,7 +176,10 @@ def main() -> int:
     parser.add_argument("--random", type=int, default=0, metavar="N", help="draw N mutants outside of the kernels")
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     parser.add_argument("--folders", nargs="+", default=["detmap"], metavar="DIR", help="where they are drawn")
-    parser.add_argument("--tests", type=Path, metavar="DIR", help="keep there which tests carry out which line")
+    parser.add_argument(
+        "--tests", nargs="+", default=["tests"], metavar="DIR", help="tests that are to kill drawn mutants"
+    )
+    parser.add_argument("--records", type=Path, metavar="DIR", help="keep there which tests carry out which line")
     options = parser.parse_args()
     if options.random:
         return drawn(options)

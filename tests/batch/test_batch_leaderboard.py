@@ -123,6 +123,9 @@ def test_too_few_permutations_are_known_before_any_is_drawn(files, truth, monkey
     scored = list(batch.score(truth, files))
     enough = batch.compare_files(truth, scored, permutations=200)
     assert len(set(enough.groups.values())) > 1
+    assert not any("not tested" in line for line in enough.sentences())
+    assert replace(enough, images=enough.fewest).could_tell
+    assert not replace(enough, images=enough.fewest - 1).could_tell
 
     def never(*_: object, **__: object) -> float:
         raise AssertionError("a pair is tested")

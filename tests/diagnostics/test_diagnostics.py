@@ -388,6 +388,15 @@ def test_lrp_by_hand():
     same([lrp[name] for name in ("LRP", "LRP_Loc", "LRP_FP", "LRP_FN")], [(0.875 + 1) / 2, 0.3125, 0.5, 0.75])
 
 
+def test_calibration_in_one_bin_compares_the_mean_score_with_the_share_of_hits(tables):
+    diagnosis = made(*tables)
+    matches = diagnosis.matches
+    counts = (matches.outcome != detmap.IGNORED) & (diagnosis.positives > 0)[matches.category]
+    gap = abs(matches.score[counts].mean() - (matches.outcome[counts] == detmap.HIT).mean())
+    found = diagnosis.calibration(bins=1, la_bins=1, position_bins=1)
+    same([found["ECE"], found["MCE"], found["ACE"]], [gap] * 3)
+
+
 def test_scores_beyond_one_cannot_be_calibrated(tables):
     truth, found = tables
     loud = dataclasses.replace(found, scores=found.scores * 9)

@@ -17,7 +17,7 @@ import detmap
 from detmap import HIT, IGNORED, MISS
 from detmap.detection.protocols import PRESETS
 from detmap.errors import InputError
-from detmap.statistics import bootstrap
+from detmap.statistics import bootstrap, intervals
 
 # ------------------------------------------------------------------------------------------- operating points, cuts, slices
 
@@ -66,6 +66,7 @@ def test_cuts_are_evaluations_of_what_is_kept(tables):
     three = np.concatenate([one[np.argsort(-found.scores[one], kind="stable")[:3]] for one in rows])
     same(ap["3 of an image"], detmap.evaluate(truth, found.take(np.sort(three)), protocol)["AP"])
     same(ap["no cap"], detmap.evaluate(truth, found, protocol, max_dets=[None])["AP"])
+    assert cuts.rows()[-1]["kept"] == found.scores.size
     same(cuts["dAP_duplicates"], made(truth, found, protocol=protocol).tide()["dAP_Dupe"])
 
 
@@ -124,6 +125,11 @@ def test_slices_by_attributes(tables, tmp_path):
     objects.write_text("seen,object\n" + "".join(f"{value},{at}\n" for at, value in enumerate(seen)))
     again = [made(truth, found).slices(attributes=path, by=by) for path, by in ((weather, "sky"), (objects, "seen"))]
     assert [row for one in again for row in one.rows()] == given.rows()
+    named = dataclasses.replace(
+        truth, images=dataclasses.replace(truth.images, names=tuple(f"{one}.jpg" for one in ids))
+    )
+    weather.write_text("image,sky\n" + "".join(f"{a}.jpg,{b}\n" for a, b in zip(ids, sky, strict=True)))
+    assert made(named, found).slices(attributes=weather, by="sky").rows() == again[0].rows()
     assert [row["slice"] for row in given.rows()] == ["dry", "wet", "full"]
     wet = [one for one, what in zip(ids, sky, strict=True) if what == "wet"]
     same(given.rows()[1]["AP"], detmap.evaluate(truth, found, iou_thresholds=0.5, image_ids=wet)["AP"])
@@ -155,6 +161,30 @@ def test_slices_have_intervals_and_corrected_p_values():
         assert row["p"] <= row["p (Holm)"] <= 1
     p = np.array([row["p"] for row in rows])
     assert rows[int(p.argmin())]["p (Holm)"] == pytest.approx(min(1, p.min() * len(rows)))
+
+
+def test_the_p_value_of_a_difference_is_of_ap_on_the_fewer_images():
+    stats = pytest.importorskip("scipy.stats")
+    from detmap.diagnostics._resampling import bootstrap_of, p_value
+
+    truth, found = tables_of_arrays(large_workloads.detector_like(40, 30, 2, seed=2))
+    found = [found, found.take(np.arange(0, len(found), 2))]
+    one, other = (
+        bootstrap_of(it, it.matches.outcome, it.counted) for it in (made(truth, of, replicates=200) for of in found)
+    )
+    error = intervals.standard_error(
+        one.replicates[:, 0] - other.replicates[:, 0], one.jackknife[:, 0] - other.jackknife[:, 0], 12
+    )
+    expected = 2 * stats.t.sf(abs(one.estimate[0] - other.estimate[0]) / error, 11)
+    support = np.full(one.support.size, 1)
+    for few, more in ((one, other), (other, one)):
+        few, more = (dataclasses.replace(it, support=support.copy()) for it in (few, more))
+        few.support[0], more.support[0] = 12, 13
+        for table in (few.replicates, few.jackknife, few.estimate[None]):
+            table[:, 1:] = np.nan
+        assert p_value(few, more) == pytest.approx(expected)
+        few.support[0] = 9
+        assert np.isnan(p_value(few, more))
 
 
 @pytest.mark.parametrize(("protocol", "iou"), [("coco", 0.5), ("coco", 0.6), ("voc2012", 0.5)])
@@ -210,6 +240,7 @@ def test_the_first_order_estimate_ranks_images_as_their_costs(tables):
     estimate = _estimate(diagnosis, lost)
     exact = _exact(diagnosis, np.arange(80), lost)
     assert np.corrcoef(estimate, exact)[0, 1] > 0.95
+    same(_exact(diagnosis, np.arange(80)[::-1], lost)[::-1], exact)
 
 
 def test_suspects_by_hand():

@@ -63,6 +63,23 @@ def test_costs_of_errors_in_draws_are_those_of_data_with_copies(name, seed):
     same_as_of_copies(made, dataset, results, protocol, 8)
 
 
+def test_a_class_of_crowds_alone_does_not_move_the_ends_of_an_interval():
+    dataset, results = workloads.make_coco(0, images=6)
+    crowd = {**dataset["annotations"][0], "id": 10**6, "category_id": 10**6, "iscrowd": 1}
+    more = {
+        **dataset,
+        "categories": [*dataset["categories"], {"id": 10**6}],
+        "annotations": [*dataset["annotations"], crowd],
+    }
+    one, other = (
+        redrawn(
+            detmap.diagnose(ground_truth_of(made), detections_of(results), trimmed(parse("coco"), "AP"), replicates=200)
+        )
+        for made in (dataset, more)
+    )
+    assert same_bits(one.near, other.near)
+
+
 def test_a_class_whose_objects_are_all_missed_in_a_draw():
     """Of class 2 one object is missed and one found: without the latter nothing is left of it when misses are mended."""
 

@@ -1,5 +1,7 @@
 """The mutants of scripts/mutate.py fit the kernels as they stand; whether tests kill them, ``scripts/mutate.py`` says."""
 
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -42,27 +44,37 @@ def test_a_line_that_is_no_longer_there_is_an_error(where, old, says):
         one.applied((ROOT / one.path).read_text("utf-8"))
 
 
-def test_a_drawn_mutant_is_killed_where_its_tests_pass_without_the_change():
-    names = ["tests/a.py::test_first", "tests/a.py::test_second", "tests/a.py::test_third"]
-    asked = []
-
-    def unchanged(word):
-        def run(some):
-            asked.append(some)
-            return word, ""
-
-        return run
-
-    failed = "killed", "..\nFAILED tests/a.py::test_second - assert 1 == 2\n1 failed, 1 passed in 0.1s\n"
-    assert mutate.judged(names, ("survived", "3 passed"), unchanged("killed")) == "survived"
-    assert not asked
-    assert mutate.judged(names, failed, unchanged("survived")) == "killed"
-    assert asked.pop() == names[:2]
-    assert mutate.judged(names, failed, unchanged("killed")) == "untested"
-    for word in ("no test ran", "no end"):
-        assert mutate.judged(names, (word, ""), unchanged("survived")) == "killed"
-        assert asked.pop() == names
-        assert mutate.judged(names, (word, ""), unchanged(word)) == "untested"
+def test_a_drawn_mutant_is_killed_by_the_tests_that_carry_its_line_out(tmp_path):
+    root, source, tests = tmp_path / "root", "detmap/things.py", "tests/things/test_things.py"
+    for path, text in {
+        source: "def half(x):\n    return x / 2\n\n\ndef odd(x):\n    return x % 2\n\n\ndef unused(x):\n    return x + 1\n",
+        "detmap/__init__.py": "",
+        "tests/conftest.py": "from hypothesis import settings\n\nsettings.register_profile('mutants')\n",
+        tests: "from detmap.things import half, odd\n\n\ndef test_half():\n    assert half(4) == 2\n\n\n"
+        "def test_odd():\n    odd(0)\n\n\ndef test_never():\n    half(1)\n    assert False\n",
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    shutil.copytree(root, tree := tmp_path / "tree")
+    program = (
+        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); from mutants import drawn, forked\n"
+        "root, records, tree = map(Path, sys.argv[2:])\n"
+        "chosen = drawn.draw(root, ['detmap'], 99, 0)\n"
+        "forked.PRELOADED = ()\n"
+        "for one, result in forked.Trial(root, records, ['tests'], [tree]).of(chosen): print(f'{one}: {result}')\n"
+    )
+    command = [sys.executable, "-c", program, ROOT / "scripts", root, tmp_path / "records", tree]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    assert run.stdout.splitlines()[0].startswith(f"{tests}: exit status 1")  # one fails without a change
+    name = f"{tests}::test"
+    assert sorted(line for line in run.stdout.splitlines() if line.startswith(source)) == [
+        f"{source}:10: 1  ->  2: untested",
+        f"{source}:10: x + 1  ->  (x - 1): untested",
+        f"{source}:2: 2  ->  3: killed ({name}_half)",
+        f"{source}:2: x / 2  ->  (x * 2): killed ({name}_half)",
+        f"{source}:6: 2  ->  3: survived (1 tests, 0 left out)",
+        f"{source}:6: x % 2  ->  (x * 2): survived (1 tests, 0 left out)",
+    ]
 
 
 def test_the_outcome_of_a_run_says_whether_a_test_ran(tmp_path):

@@ -55,6 +55,10 @@ def test_wilcoxon_is_scipys(first, seed, tied):
     assert made.p == pytest.approx(expected.pvalue, rel=1e-9)
 
 
+def test_wilcoxon_of_equal_queries_is_certain():
+    assert statistics.wilcoxon([0.25, 0.5], [0.25, 0.5]) == (0.0, 1.0, 0)
+
+
 @settings(max_examples=examples(40))
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=9))
 def test_randomisation_over_all_assignments(pairs):

@@ -46,12 +46,14 @@ def sealed(document: dict[str, Any]) -> bytes:
     return text.removesuffix(b"\n}\n") + b',\n "seal": "' + _hash(text) + b'"\n}\n'
 
 
-def unsealed(path: Path) -> dict[str, Any] | None:
-    """Return a document that `sealed` made, without its hash; None if it is damaged, changed, or missing."""
+def unsealed(path: Path, largest: int = _LARGEST) -> dict[str, Any] | None:
+    """Return a document that `sealed` made, without its hash; None if it is damaged, changed, missing, or larger than
+    `largest` bytes.
+    """
     try:
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # does not block on a pipe
             found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+            if not stat.S_ISREG(found.st_mode) or found.st_size > largest:
                 return None
             data = file.read()
         seal = _SEAL.search(data, max(len(data) - 100, 0))

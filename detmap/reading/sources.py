@@ -228,10 +228,15 @@ class _Listed(NamedTuple):
     """A file of a folder: its path, and its stamp."""
 
     path: str
-    stamp: tuple[int, ...]
+    stamp: tuple[int, int, int, int]
 
 
-def _stamp(found: os.stat_result) -> tuple[int, ...]:
+#: Stamp of a file (inode, size, and in nanoseconds the dates of its content and of its state), stamps of a folder's files
+#: by name, or None for neither.
+Stamp = tuple[int, int, int, int] | dict[str, tuple[int, int, int, int]] | None
+
+
+def _stamp(found: os.stat_result) -> tuple[int, int, int, int]:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
@@ -278,7 +283,7 @@ def _content(path: str) -> bytes:
         return bytes(file.read())
 
 
-def stamp(path: str | os.PathLike[str], suffix: str) -> object:
+def stamp(path: str | os.PathLike[str], suffix: str) -> Stamp:
     """Return the stamp of a file, or of a folder's files with a suffix, which differs after changes; None if there are
     none.
     """

@@ -218,14 +218,19 @@ def without_nan(value: Any) -> Any:
     """Return `value` with plain Python numbers and None for every NaN or infinity."""
     if type(value) in _PLAIN:  # fast path: testing for a mapping is slow
         return None if type(value) is float and not math.isfinite(value) else value
-    if isinstance(value, Mapping):
-        return {str(key): without_nan(item) for key, item in value.items()}
+    if type(value) is dict or isinstance(value, Mapping):
+        return {
+            str(key): item
+            if (kind := type(item)) in _SURE or (kind is float and math.isfinite(item))
+            else without_nan(item)
+            for key, item in value.items()
+        }
     if isinstance(value, np.ndarray):
         return without_nan(value.tolist())
     if isinstance(value, list | tuple):
         if _SURE.issuperset(map(type, value)):  # as nearly all lists are that are not of floats
             return list(value)
-        return [without_nan(item) for item in value]
+        return [item if type(item) is float and math.isfinite(item) else without_nan(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import (
     Executor,
@@ -141,6 +142,8 @@ class FileResult(Result):
 
     def _of_bootstrap(self, what: str, metric: str) -> Any:
         """Return an entry of the bootstrap for a metric; None if there is none."""
+        if not any(self._bootstraps.values()):
+            return None
         split = split_of(metric, self.splits)
         name = metric if split is None else metric.partition(":")[2]
         return self._bootstraps.get(split, {}).get(what, {}).get(name)
@@ -186,6 +189,11 @@ class Options:
         return hashlib.sha256(f"{own[:-1]}, {self._shared[1:]}".encode()).hexdigest()
 
     @cached_property
+    def rules(self) -> str:
+        """The protocol's decisions in one line."""
+        return self.protocol.describe()
+
+    @cached_property
     def _shared(self) -> str:
         """Part of the keys that all files share, as JSON."""
         made = [self.replicates, self.seed, self.method, self.level] if self.replicates else []
@@ -213,9 +221,10 @@ def _score(
     """
     options, truth, known = common
     identity, now = {}, Seen("", "")
-    with found.unchanged():
+    begun = time.time_ns()  # ahead of the stamps, because a file may be written to in between
+    with found.unchanged() as stamps:
         if truth is not None:
-            state = seen.state(found, options.key(truth, "", ""))
+            state = seen.state(found.path, stamps, begun, options.key(truth, "", ""))
             if before is not None and state and before.state == state and before.key in known:
                 return before, None
             content = found.fingerprint()
@@ -247,7 +256,7 @@ def _scored(tally: Tally, options: Options) -> dict[str, Any]:
     result = DetectionResult(tally)
     document = {
         **result.to_dict(),
-        "rules": tally.protocol.describe(),
+        "rules": options.rules,
         "images": int(tally.image_ids.size),
         "curve": _curve(result),
     }

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from detmap.batch import saving
 from detmap.errors import DetmapError
-from detmap.formats.inputs import Input
+from detmap.reading import sources
 from detmap.system.whole_files import write_atomically
 
 #: Name of the index: no result's, whose names begin with no dot.
@@ -32,17 +31,18 @@ class Seen(NamedTuple):
     key: str
 
 
-def state(found: Input, shared: str) -> str:
-    """Return a hash of `shared` and of path, inodes, sizes and dates of an input's files; "" if these do not tell whether
-    it changes: for a stream, for files that were written to just now, and on Windows, where any date can be set.
+def state(path: str, stamps: Sequence[sources.Stamp] | None, begun: int, shared: str) -> str:
+    """Return a hash of path and stamps of an input's files, taken since the time `begun`, and of `shared`; "" if these do
+    not tell whether the files change: for a stream, for files that were written to just then, and on Windows, where any
+    date can be set.
     """
-    now = time.time_ns()  # ahead of the dates, because a file may be written to in between
-    stamps = None if os.name == "nt" else found.stamps()
+    if os.name == "nt":
+        return ""
     each = [one for stamp in stamps or () for one in (stamp.values() if isinstance(stamp, dict) else [stamp])]
     dates = [date for stamp in each if stamp is not None for date in stamp[2:]]
-    if not dates or None in each or max(dates) > now - _SETTLED:
+    if not dates or None in each or max(dates) > begun - _SETTLED:
         return ""
-    return hashlib.sha256(repr((shared, os.path.abspath(found.path), stamps)).encode()).hexdigest()
+    return hashlib.sha256(repr((shared, os.path.abspath(path), stamps)).encode()).hexdigest()
 
 
 class Index:

@@ -34,6 +34,15 @@ def settled(monkeypatch):
     time.sleep(0.02)
 
 
+def stamps_of(path):
+    with Input(path, "detections").unchanged() as stamps:
+        return stamps
+
+
+def state(path, stamps=None, shared="options"):
+    return seen.state(path, stamps or stamps_of(path), time.time_ns(), shared)
+
+
 @pytest.fixture
 def scored(tmp_path, hashed):
     """Three files that were scored, a call that scores them again and returns what it has read, and the index."""
@@ -89,32 +98,25 @@ def test_a_file_with_its_old_date_is_read_again(scored, tmp_path, place):
 
 
 @pytest.mark.parametrize("field", range(4))
-def test_inode_size_and_both_dates_count(tmp_path, field, monkeypatch):
+def test_inode_size_and_both_dates_count(tmp_path, field):
     """The date of a file's state changes with any other; each alone is enough."""
     (path,) = variants(tmp_path, 1)
     time.sleep(0.02)
-    before = seen.state(Input(path), "options")
-    stamp = [*Input(path).stamps()[0]]
-    assert before
-    assert before == seen.state(Input(path), "options")
-    stamp[field] -= 1
-    monkeypatch.setattr(Input, "stamps", lambda found: [tuple(stamp)])
-    assert seen.state(Input(path), "options") != before
+    (stamp,) = stamps_of(path)
+    assert (before := state(path))
+    assert state(path) == before
+    assert state(path, [(*stamp[:field], stamp[field] - 1, *stamp[field + 1 :])]) != before
 
 
 def test_another_path_or_other_options_are_another_state(tmp_path, monkeypatch):
     (path,) = variants(tmp_path, 1)
     os.link(path, tmp_path / "other.json")
     time.sleep(0.02)
-    states = [
-        seen.state(Input(path), "a"),
-        seen.state(Input(path), "b"),
-        seen.state(Input(tmp_path / "other.json"), "a"),
-    ]
+    states = [state(path), state(path, shared="other"), state(tmp_path / "other.json")]
     assert len(set(states)) == 3
     assert "" not in states
     monkeypatch.chdir(tmp_path)
-    assert seen.state(Input(path.name), "a") == states[0]
+    assert state(path.name) == states[0]
 
 
 def test_a_file_that_was_written_to_just_now_is_read_again(scored, monkeypatch):

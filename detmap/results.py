@@ -216,15 +216,21 @@ def sentences(notices: Mapping[str, Mapping[str, int]]) -> list[dict[str, str]]:
 
 def without_nan(value: Any) -> Any:
     """Return `value` with plain Python numbers and None for every NaN or infinity."""
-    if type(value) in _PLAIN:  # fast path: testing for a mapping is slow
-        return None if type(value) is float and not math.isfinite(value) else value
-    if isinstance(value, Mapping):
-        return {str(key): without_nan(item) for key, item in value.items()}
+    kind = type(value)  # the usual types first: testing for a mapping is slow
+    if kind in _PLAIN:
+        return None if kind is float and not math.isfinite(value) else value
+    if kind is list and _SURE.issuperset(map(type, value)):  # as nearly all lists are that are not of floats
+        return value.copy()
+    if kind is dict or isinstance(value, Mapping):
+        return {
+            str(key): item
+            if (of := type(item)) in _SURE or (of is float and math.isfinite(item))
+            else without_nan(item)
+            for key, item in value.items()
+        }
     if isinstance(value, np.ndarray):
         return without_nan(value.tolist())
     if isinstance(value, list | tuple):
-        if _SURE.issuperset(map(type, value)):  # as nearly all lists are that are not of floats
-            return list(value)
         return [without_nan(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()

@@ -67,9 +67,9 @@ def array(value: Any) -> bytes:
 
 
 def files(folder: Path) -> Made:
-    """Everything below a folder, but for what holds a time or is packed anew, and keys, which tell versions apart."""
+    """Everything below a folder, but for what holds times or is packed anew, and keys, which tell versions apart."""
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.suffix not in (".parquet", ".npz", ".png"):
+        if path.is_file() and path.suffix not in (".parquet", ".npz", ".png") and path.name != ".index":
             yield f"file {path.relative_to(folder)}", _KEYS.sub(b"", path.read_bytes())
 
 

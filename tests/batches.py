@@ -13,7 +13,7 @@ import pytest
 
 import detmap
 from detmap import batch, cli
-from detmap.batch import workers
+from detmap.batch import seen, workers
 from detmap.formats.inputs import Input
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,11 +62,11 @@ def run(capsys, *arguments):
 
 
 def contents(folder, pattern="**/*"):
-    """What lies in a folder, by path; the page without the minute that it was made in."""
+    """What lies in a folder, by path, but for what was seen of files; the page without the minute that it was made in."""
     return {
         str(path.relative_to(folder)): re.sub(rb"\d{4}-\d\d-\d\d \d\d:\d\d UTC", b"", path.read_bytes())
         for path in Path(folder).glob(pattern)
-        if path.is_file() and path.name != "leaderboard.parquet"
+        if path.is_file() and path.name not in ("leaderboard.parquet", seen.NAME)
     }
 
 

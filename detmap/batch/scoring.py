@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import (
     Executor,
@@ -17,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from detmap.batch import limited_process, saving, stamps
+from detmap.batch import limited_process, saving, seen, stamps
 from detmap.batch.discretion import WithheldError, withheld
 from detmap.batch.finding import Entry, PathLike, file_names, find
 from detmap.batch.limited_process import Limits
+from detmap.batch.seen import Seen
 from detmap.batch.splits import Splits, split_of
 from detmap.batch.workers import dispatch, fingerprint, one_line, whence
 from detmap.data.tables import Detections, GroundTruth, MissingClasses
@@ -140,6 +142,8 @@ class FileResult(Result):
 
     def _of_bootstrap(self, what: str, metric: str) -> Any:
         """Return an entry of the bootstrap for a metric; None if there is none."""
+        if not any(self._bootstraps.values()):
+            return None
         split = split_of(metric, self.splits)
         name = metric if split is None else metric.partition(":")[2]
         return self._bootstraps.get(split, {}).get(what, {}).get(name)
@@ -185,6 +189,11 @@ class Options:
         return hashlib.sha256(f"{own[:-1]}, {self._shared[1:]}".encode()).hexdigest()
 
     @cached_property
+    def rules(self) -> str:
+        """The protocol's decisions in one line."""
+        return self.protocol.describe()
+
+    @cached_property
     def _shared(self) -> str:
         """Part of the keys that all files share, as JSON."""
         made = [self.replicates, self.seed, self.method, self.level] if self.replicates else []
@@ -204,17 +213,25 @@ class _Common(NamedTuple):
     known: frozenset[str]
 
 
-def _score(ground_truth: GroundTruth, common: _Common, found: Input) -> tuple[str, dict[str, Any] | None]:
-    """Return the key of a file (where results are kept), and its document unless it is known."""
+def _score(
+    ground_truth: GroundTruth, common: _Common, found: Input, before: Seen | None
+) -> tuple[Seen, dict[str, Any] | None]:
+    """Return the state and key of a file (where results are kept), and its document unless its key is known. A file that
+    is as it was seen `before` is not read.
+    """
     options, truth, known = common
-    identity, key = {}, ""
-    with found.unchanged():
+    identity, now = {}, Seen("", "")
+    begun = time.time_ns()  # ahead of the stamps, because a file may be written to in between
+    with found.unchanged() as stamps:
         if truth is not None:
+            state = seen.state(found.path, stamps, begun, options.key(truth, "", ""))
+            if before is not None and state and before.state == state and before.key in known:
+                return before, None
             content = found.fingerprint()
-            key = options.key(truth, content, found.format.name)
-            if key in known:
-                return key, None
-            identity = {"key": key, "content": f"sha256:{content}", "ground_truth": f"sha256:{truth}"}
+            now = Seen(state, options.key(truth, content, found.format.name))
+            if now.key in known:
+                return now, None
+            identity = {"key": now.key, "content": f"sha256:{content}", "ground_truth": f"sha256:{truth}"}
         given = Owned(found.detections(ground_truth, once=options.under is None))
     found.release()
     under = {}
@@ -231,7 +248,7 @@ def _score(ground_truth: GroundTruth, common: _Common, found: Input) -> tuple[st
             split: {name: part[name] for name in told if name in part} for split, part in parts.items()
         }
     plain: dict[str, Any] = without_nan(document)
-    return key, plain
+    return now, plain
 
 
 def _scored(tally: Tally, options: Options) -> dict[str, Any]:
@@ -239,7 +256,7 @@ def _scored(tally: Tally, options: Options) -> dict[str, Any]:
     result = DetectionResult(tally)
     document = {
         **result.to_dict(),
-        "rules": tally.protocol.describe(),
+        "rules": options.rules,
         "images": int(tally.image_ids.size),
         "curve": _curve(result),
     }
@@ -262,20 +279,24 @@ def _curve(result: DetectionResult) -> dict[str, Any] | None:
     }
 
 
-def _task(ground_truth: GroundTruth, common: _Common, found: Input) -> tuple[str, dict[str, Any] | None]:
+def _task(
+    ground_truth: GroundTruth, common: _Common, found: Input, before: Seen | None
+) -> tuple[Seen, dict[str, Any] | None]:
     """Do as `_score` within the limits of the options, and withhold details of errors if the options say so."""
     if not common.options.discreet:
-        return _within_limits(ground_truth, common, found)
+        return _within_limits(ground_truth, common, found, before)
     try:
-        return _within_limits(ground_truth, common, found)
+        return _within_limits(ground_truth, common, found, before)
     except Exception as error:
         raise withheld(error, one_line(error), str(found.path), found.detections) from None
 
 
-def _within_limits(ground_truth: GroundTruth, common: _Common, found: Input) -> tuple[str, dict[str, Any] | None]:
+def _within_limits(
+    ground_truth: GroundTruth, common: _Common, found: Input, before: Seen | None
+) -> tuple[Seen, dict[str, Any] | None]:
     if common.options.limits is None:
-        return _score(ground_truth, common, found)
-    return limited_process.run(common.options.limits, _prepare, _score, (ground_truth, common), (found,))
+        return _score(ground_truth, common, found, before)
+    return limited_process.run(common.options.limits, _prepare, _score, (ground_truth, common), (found, before))
 
 
 def _prepare(ground_truth: GroundTruth, common: _Common) -> None:
@@ -400,13 +421,14 @@ def _score_all(
     executor: Executor | None,
     threads: int | None,
 ) -> Generator[FileResult, None, None]:
-    names = file_names([entry.name for entry in entries])
+    names = [f"{name}.json" for name in file_names([entry.name for entry in entries])]
     identity = None if folder is None else fingerprint(truth)
     common = _Common(options, identity, frozenset(done))
-    arguments = [(whence(one, executor),) for one in inputs]
-    with closing(dispatch(executor, threads, truth, _task, common, arguments)) as outcomes:
+    index = seen.Index(folder, names, resume=bool(done))
+    arguments = [(whence(one, executor), index.before.get(name)) for one, name in zip(inputs, names, strict=True)]
+    with closing(dispatch(executor, threads, truth, _task, common, arguments)) as outcomes, closing(index):
         for i, outcome in outcomes:
-            name, before = f"{names[i]}.json", None
+            before, now = None, None
             head: dict[str, Any] = {"name": entries[i].name, "source": entries[i].path}
             if isinstance(outcome, WithheldError):
                 document = {**head, "error": outcome.said, "error_in_full": outcome.full}
@@ -415,14 +437,15 @@ def _score_all(
             elif isinstance(outcome, BaseException):
                 document = {**head, "error": one_line(outcome)}
             else:
-                key, fresh = outcome
+                now, fresh = outcome
                 if fresh is None:
-                    before = done[key].get(name)
-                    fresh = saving.unpacked(before or next(iter(done[key].values())))
+                    before = done[now.key].get(names[i])
+                    fresh = saving.unpacked(before or next(iter(done[now.key].values())))
                     before = before if fresh.items() >= head.items() else None
                 document = {**head, **fresh, **head}  # the name first
             if folder is not None and before is None:
-                write_atomically(folder / name, saving.sealed(document))
+                write_atomically(folder / names[i], saving.sealed(document))
+            index.note(names[i], now)
             yield FileResult(entries[i], document, before)
 
 

@@ -14,7 +14,7 @@ _APART = (
     *("checks/", "cli/", "diagnostics/", "explanations/", "integrations/", "lvis/", "pycocotools/"),
     *("pytrec_eval/", "ranx/", "reports/", "retrieval/"),
     *("batch/clusters", "batch/comparing", "batch/discretion", "batch/finding", "batch/leaderboard"),
-    *("batch/limited_process", "batch/publishing", "batch/saving", "batch/shards", "batch/workers"),
+    *("batch/limited_process", "batch/publishing", "batch/saving", "batch/seen", "batch/shards", "batch/workers"),
     *(
         "cards.py",
         "detection/evaluator.py",

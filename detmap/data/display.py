@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def printable(text: str) -> str:
     """Return `text` on one line, with control characters escaped: it may come from a hostile file."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def cell(value: Any, digits: int = 4) -> str:

@@ -185,7 +185,12 @@ def with_empty(values: NDArray[np.float64], protocol: Protocol) -> NDArray[np.fl
 
 def mean_of_defined(values: NDArray[np.float64]) -> float:
     """Return the mean of values that are not NaN; NaN if there are none."""
-    defined = values[~np.isnan(values)]
+    if values.ndim > 1 and values.size:  # the values of a category, the last axis, are mostly all NaN or all numbers
+        undefined = np.isnan(values[(0,) * (values.ndim - 1)])
+        if np.isnan(values[..., undefined]).all():
+            values = values[..., ~undefined].ravel()  # in the same order, so that numpy sums it as before
+    missing = np.isnan(values)
+    defined = values[~missing] if missing.any() else values.ravel()
     return float(np.mean(defined)) if defined.size else float("nan")
 
 

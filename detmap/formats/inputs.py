@@ -280,20 +280,21 @@ class Input:
 
         return hashlib.sha256("\n".join([own, *more]).encode()).hexdigest()
 
+    def _stamps(self) -> list[sources.Stamp] | None:
+        """Return the stamps of the files that `fingerprint` reads, which differ after changes; None for a stream."""
+        source, ending = self._members()
+        if isinstance(source, Held):
+            return None
+        return [sources.stamp(source, ending), *(sources.stamp(one, "") for one in self.beside())]
+
     @contextmanager
-    def unchanged(self) -> Iterator[None]:
-        """A context in which a file, or a folder's files, must not change because they are read more than once; raises
-        `InputError` if they do, in place of any other `InputError`.
+    def unchanged(self) -> Iterator[list[sources.Stamp] | None]:
+        """A context in which a file, or a folder's files, must not change because they are read more than once; yields
+        their stamps, and raises `InputError` if these change, in place of any other `InputError`.
         """
 
-        def stamp() -> object:
-            source, ending = self._members()
-            if isinstance(source, Held):
-                return None
-            return [sources.stamp(source, ending), *(sources.stamp(one, "") for one in self.beside())]
-
-        with sources.unchanged(stamp, str(self.path)):
-            yield
+        with sources.unchanged(self._stamps, str(self.path)) as stamps:
+            yield stamps
 
     def kinds(self) -> dict[str, int] | None:
         """Return the number of records with a shape of each kind, see `Format.kinds_in`; None if the format does not

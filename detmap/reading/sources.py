@@ -11,7 +11,7 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from detmap.errors import InputError, shorten
 from detmap.reading import zstd
@@ -20,6 +20,8 @@ from detmap.system import limits
 
 if TYPE_CHECKING:
     import tarfile
+
+T = TypeVar("T")
 
 Buffer = bytes | memoryview
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | IO[str]
@@ -228,10 +230,15 @@ class _Listed(NamedTuple):
     """A file of a folder: its path, and its stamp."""
 
     path: str
-    stamp: tuple[int, ...]
+    stamp: tuple[int, int, int, int]
 
 
-def _stamp(found: os.stat_result) -> tuple[int, ...]:
+#: Stamp of a file (inode, size, and in nanoseconds the dates of its content and of its state), stamps of a folder's files
+#: by name, or None for neither.
+Stamp = tuple[int, int, int, int] | dict[str, tuple[int, int, int, int]] | None
+
+
+def _stamp(found: os.stat_result) -> tuple[int, int, int, int]:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
@@ -278,26 +285,27 @@ def _content(path: str) -> bytes:
         return bytes(file.read())
 
 
-def stamp(path: str | os.PathLike[str], suffix: str) -> object:
+def stamp(path: str | os.PathLike[str], suffix: str) -> Stamp:
     """Return the stamp of a file, or of a folder's files with a suffix, which differs after changes; None if there are
     none.
     """
     try:
-        if os.path.isdir(path):
+        found = os.stat(path)
+        if stat.S_ISDIR(found.st_mode):
             return {key: file.stamp for key, file in _listed(os.fspath(path), suffix).items()}
-        return _stamp(os.stat(path))
+        return _stamp(found)
     except (OSError, ValueError):
         return None
 
 
 @contextmanager
-def unchanged(stamp: Callable[[], object], name: str) -> Iterator[None]:
-    """A context in which the result of `stamp` must not change, for files that are read more than once; raises
-    `InputError` if it does, in place of any other `InputError`.
+def unchanged(stamp: Callable[[], T], name: str) -> Iterator[T]:
+    """A context in which the result of `stamp`, which it yields, must not change, for files that are read more than once;
+    raises `InputError` if it does, in place of any other `InputError`.
     """
     before = stamp()
     try:
-        yield
+        yield before
     except InputError:
         if stamp() != before:
             raise changed(name) from None

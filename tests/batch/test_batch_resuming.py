@@ -159,7 +159,7 @@ def test_resume_with_nothing_to_do_compares_no_pair_of_paths_and_writes_no_resul
     many = variants(tmp_path / "runs", 40)
     arguments = ["batch", TRUTH, *many, "--out", tmp_path / "out", "--quiet"]
     assert run(capsys, *arguments)[0] == 0
-    before = {path: path.stat() for path in (tmp_path / "out/results").iterdir()}
+    before = {path: path.stat() for path in (tmp_path / "out/results").glob("*.json")}
     calls, original = [], os.path.realpath
     monkeypatch.setattr(os.path, "realpath", lambda path, **more: calls.append(path) or original(path, **more))
     assert run(capsys, *arguments, "--resume")[0] == 0

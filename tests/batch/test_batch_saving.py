@@ -37,6 +37,17 @@ def test_documents_are_written_as_pythons_encoder_writes_them(texts):
         assert saving.encoded(document) == expected(document)
 
 
+@pytest.mark.parametrize("power", range(-12, 24))
+def test_numbers_are_written_as_pythons_encoder_writes_them(power):
+    """By themselves, because one that msgspec writes otherwise leaves a whole document to Python's encoder."""
+    rng = random.Random(power)
+    for _ in range(200):
+        value = rng.choice([rng.random, lambda: round(rng.random(), 2), lambda: 1.0])() * 10.0**power
+        for one in (value, -value, float(int(value)), int(value)):
+            for document in (one, [one], [0, one], {"a": one}, {"a": {"b": [[one], None]}}):
+                assert saving.encoded(document) == expected(document)
+
+
 def test_undefined_values_are_null_on_a_leaderboard():
     assert saving.encoded({"a": [float("nan"), float("inf")]}) == expected({"a": [None, None]})
 

@@ -199,9 +199,9 @@ def problems(outcome, out, whole, limit):
     if outcome.left:
         wrong.append("a process is left")
     files = [out] if out.is_file() else sorted(path for path in out.glob("**/*") if path.is_file())
-    files += list(out.parent.glob(".*"))
+    files += list(out.parent.glob(".detmap-*"))
     for path in files:
-        if path.name.startswith("."):
+        if path.name.startswith(".detmap-"):
             wrong.append(f"{path.name} is left")
         elif path.suffix == ".json":
             try:

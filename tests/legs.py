@@ -52,19 +52,7 @@ FILES = {
         "tracks",
         "panoptic",
     ],
-    "checked": [
-        "kernels",
-        "hits",
-        "scanning",
-        "masks",
-        "shapes",
-        "matches",
-        "coco",
-        "voc",
-        "retrieval",
-        "kitti",
-        "tracks",
-    ],
+    "checked": ["kernels", "hits", "scanning", "masks", "shapes", "matches"],
     "plain": ["kernel_cache", "hits"],
 }
 #: Files of which a leg runs only the tests marked ``jit``, which ask numba what it has compiled.
@@ -77,7 +65,6 @@ if CI:
 LEFT_OUT = {
     "ahead": ("test_kernel_cache", "test_compiling_told", "test_second_process"),
     "interpreted": ("test_retrieval_cli", "test_panoptic_cli"),
-    "checked": ("test_retrieval_cli",),
 }
 
 #: The share of a test's examples that a leg makes, quickly and in full.

@@ -311,6 +311,7 @@ def test_fixtures_through_the_readers():
     assert_same_result(detmap.evaluate(truth, found), from_records)
 
 
+@pytest.mark.compiled
 @pytest.mark.real_data
 def test_the_example_of_the_coco_api():
     """Its own ground truth and made-up results, and the numbers that it prints (with three digits)."""
@@ -323,6 +324,7 @@ def test_the_example_of_the_coco_api():
     assert [round(value, 3) for value in result.values()] == boxes
 
 
+@pytest.mark.compiled
 @pytest.mark.real_data
 def test_genuine_images_with_jittered_copies_of_their_objects():
     """The made-up results of the COCO API hold no crowd; these images do."""
@@ -367,6 +369,7 @@ def test_a_workload_that_differs_is_noticed():
             assert_equal_arrays(evaluate(dataset, other), reference)
 
 
+@pytest.mark.compiled
 def test_what_only_a_drop_in_repeats():
     """Id 0 and repeated ids: an object is an object here, and the difference to pycocotools is real."""
     dataset, results = workloads.make_coco(17, images=4, categories=1, crowds=0.0, crowded_cell=True)

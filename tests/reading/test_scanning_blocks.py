@@ -116,6 +116,7 @@ def test_more_records_than_the_first_block_lets_expect(monkeypatch: pytest.Monke
     assert exact == [False, True] * 6
 
 
+@pytest.mark.compiled
 def test_a_list_that_goes_on_behind_a_block_without_its_first_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """There the list is taken to be over until it turns out not to be; also where more records follow than expected."""
     wide = RESULT.replace(b"}", b', "x": "%s"}' % (b"y" * 3000))

@@ -337,6 +337,7 @@ def test_a_long_metric_name_is_not_echoed_whole(capsys, files):
         assert len(err) < 800
 
 
+@pytest.mark.compiled
 def test_many_hits_are_drawn_and_counted(capsys, files, monkeypatch):
     """Beyond a number of hits these are not kept; the mean curve is, where a plot is asked for."""
     code, out, _ = called(capsys, "hashing", "codes.npz", "--k", "5", "--plot", "all.svg")

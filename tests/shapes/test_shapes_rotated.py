@@ -154,6 +154,7 @@ def proposed(one, other, kind, lowest):
     return out
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("kind", KINDS)
 @many
 @given(seeds, st.sampled_from([0.05, 0.3, 0.5, 0.9]), st.booleans())

@@ -123,6 +123,7 @@ def test_hits_within_a_cap_are_counted_beyond_a_byte(most):
     assert near[0, :, 0, 0].tolist() == [int((row[hit] == side).sum()) for row in sides for side in (0, 1)]
 
 
+@pytest.mark.compiled
 def test_a_mean_over_more_classes_than_are_brought_together_at_a_time():
     tables = tables_of_arrays(large_workloads.detector_like(12, 20, 19, 3))
     result = detmap.evaluate(*tables)

@@ -178,10 +178,10 @@ def test_a_board_is_replaced_as_a_whole(tmp_path, monkeypatch, at):
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").glob("leaderboard.*")}
     assert len(before) == 5
     with monkeypatch.context() as patched:
-        # One file of results is written, and read again, before the board.
-        failing(patched, Path, "write_bytes", 1 + at)
+        # One file of results and the index of what was seen are written before the board.
+        failing(patched, Path, "write_bytes", 2 + at)
         assert main([*arguments, "--rank-by", "AP50"]) == 2
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").glob("*board.*")} == before
-    assert [path.name for path in (tmp_path / "out").rglob(".*")] == []
+    assert [path.name for path in (tmp_path / "out").rglob(".detmap-*")] == []
     assert main([*arguments, "--rank-by", "AP50"]) == 0
     assert (tmp_path / "out" / "leaderboard.json").read_bytes() != before["leaderboard.json"]

@@ -139,8 +139,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         skips["long"] = "long (without DETMAP_TESTS=full)"
     if legs.QUICK:
         skips["slow"] = "slow (DETMAP_TESTS=quick)"
-    elif legs.LEG == "checked" and not legs.FULL:
-        skips["slow"] = "slow, and the compiled leg runs it"
     for item in items:
         for marker, reason in skips.items():
             if item.get_closest_marker(marker):

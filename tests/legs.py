@@ -5,8 +5,8 @@ A leg is chosen by the environment, before numba is imported: ``NUMBA_DISABLE_JI
 ``DETMAP_KERNELS=ahead`` takes kernels from the object of ``scripts/build-kernels``, and without them numba compiles kernels,
 whether there is an object or not. ``DETMAP_TESTS=full`` runs every file in every leg, with many examples;
 ``DETMAP_TESTS=quick`` leaves out tests that are marked as slow. Those that are marked as long run in full alone.
-``DETMAP_TESTS=ci`` runs every file with kernels from the object. With those that numba compiles it runs what asks numba:
-both are compiled from the same source, and the legs with checked indices and numba's own cache run the files of kernels.
+``DETMAP_TESTS=ci`` runs every file with kernels from the object alone. What numba compiles from the same source runs in the
+legs with checked indices and with numba's own cache, for the files of kernels; the former also runs what asks numba.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ FILES = {
     "checked": ["kernels", "hits", "scanning", "masks", "shapes", "matches"],
     "plain": ["kernel_cache", "hits"],
 }
-#: Files of which a leg runs only the tests marked ``jit``, which ask numba what it has compiled.
+#: Files of which the leg with checked indices runs only the tests marked ``jit``, which ask numba what it has compiled.
 JIT_ALONE: list[str] = []
 if CI:
-    JIT_ALONE = ["dropin", "statistics", "cli", "batch_executors", "interrupts", "scanning", "kernels"]
-    FILES["compiled"] = ["kernel_cache", "compiling_told", "second_process", "growth", *JIT_ALONE]
+    JIT_ALONE = ["dropin", "statistics", "cli", "batch_executors", "interrupts"]
+    FILES["checked"] += ["kernel_cache", "compiling_told", "second_process", *JIT_ALONE]
 
 #: Files that a leg does not run even so: numba compiles nothing there, or they test commands and no kernel.
 LEFT_OUT = {
@@ -110,7 +110,7 @@ ABSENT = {
 
 def has_jit_alone(name: str) -> bool:
     """Whether this leg runs only those tests of the file `name` that are marked ``jit``."""
-    return LEG == "compiled" and name.startswith(tuple(f"test_{f}" for f in JIT_ALONE))
+    return LEG == "checked" and name.startswith(tuple(f"test_{f}" for f in JIT_ALONE))
 
 
 def foreseen() -> list[str]:
@@ -138,8 +138,6 @@ def foreseen() -> list[str]:
         reasons += ["numba compiles nothing here"]
     else:
         reasons += ["kernels are not compiled ahead of time"]
-    if LEG == "checked":
-        reasons += ["slow, and the compiled leg runs it"]
     if _numba.is_plain():
         reasons += ["numba's own cache is in use"]
     if sys.platform != "linux":

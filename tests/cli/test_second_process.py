@@ -151,7 +151,7 @@ def test_calls_are_those_of_the_task_in_order_and_compile_nothing():
 @compiled
 @tricks
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", ["coco", "voc2007"])
+@pytest.mark.parametrize("protocol", ["coco", pytest.param("voc2007", marks=pytest.mark.long)])
 def test_the_other_process_compiles_what_an_evaluation_calls(protocol, environment, tmp_path):
     """All of it, if nothing is taken from it; then nothing is left to compile."""
     settings = {**environment, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}

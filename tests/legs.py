@@ -6,7 +6,7 @@ A leg is chosen by the environment, before numba is imported: ``NUMBA_DISABLE_JI
 whether there is an object or not. ``DETMAP_TESTS=full`` runs every file in every leg, with many examples;
 ``DETMAP_TESTS=quick`` leaves out tests that are marked as slow. Those that are marked as long run in full alone.
 ``DETMAP_TESTS=ci`` runs every file with kernels from the object alone. What numba compiles from the same source runs in the
-legs with checked indices and with numba's own cache, for the files of kernels; the former also runs what asks numba.
+leg with checked indices, for the files of kernels and those that ask numba.
 """
 
 from __future__ import annotations

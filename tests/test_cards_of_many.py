@@ -166,8 +166,7 @@ def test_a_file_that_was_moved(option, flag, tmp_path, capsys):
 def test_another_processor_gives_the_same_bits(tmp_path):
     """A card made here verifies without the vector instructions that numpy would choose, and with one thread.
 
-    In full numba compiles the kernels without them too, which takes a minute; the twins hold the bits of the code for all
-    x86-64 processors, and of the code for this one.
+    In full numba compiles the kernels without them too, which takes a minute.
     """
     path = tmp_path / "c.json"
     inputs = [str(TRUTH), str(COCO / "detections.json")]

@@ -59,8 +59,8 @@ def limits_of(options: argparse.Namespace) -> Limits | None:
     memory = None if options.limit_memory is None else size(options.limit_memory, "--limit-memory")
     if memory is not None and memory < _LEAST_MEMORY:
         raise OptionError(
-            f"--limit-memory {options.limit_memory} is {memory:,} bytes, less than scoring any file takes: a limit is such "
-            "as 512M or 4G"
+            f"--limit-memory {options.limit_memory} is {memory:,} bytes, less than scoring any file takes; "
+            "give a size such as 512M or 4G"
         )
     return Limits(options.limit_seconds, memory)
 

@@ -203,9 +203,8 @@ class Shapes:
         for first, second in self.limbs(side, row):
             away = second - first
             length = math.hypot(*away.tolist())
-            if (
-                length > 0
-            ):  # a bar that turns the same way as the circles, so that they do not cut holes into each other
+            if length > 0:
+                # The bar turns the same way as the circles, so that they do not cut holes into each other.
                 across = np.array([-away[1], away[0]]) * (half / length)
                 ends = (first + across, second + across, second - across, first - across)
                 parts.append("M{}Z".format("L".join(f"{x:.1f} {y:.1f}" for x, y in ends)))

@@ -86,6 +86,10 @@ def _handed(values: Any) -> NDArray[Any]:
         values = values.detach().cpu()
         if str(values.dtype) == "torch.bfloat16":  # numpy has no bfloat16
             values = values.float()
+    elif hasattr(values, "__cuda_array_interface__") and hasattr(
+        values, "get"
+    ):  # CuPy's arrays convert on request alone
+        values = values.get()
     elif not hasattr(values, "__array__") and hasattr(values, "__dlpack__"):
         return np.from_dlpack(values)
     return np.asarray(values)

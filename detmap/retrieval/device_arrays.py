@@ -1,14 +1,16 @@
 """Features and distances in the memory of another device, as a GPU: they are multiplied, sorted and ranked there.
 
-Functions of the array API are called, which PyTorch has too, so that nothing is imported for a device. Only what both name
-and call alike is used. To the host go tiles of features, once, to be checked and compared, and of every block of distances
-the places of relevant items and of junk.
+Functions of the array API are called, which PyTorch and CuPy have too, so that nothing is imported for a device. Only
+what all of them name and call alike is used. To the host go tiles of features, once, to be checked and compared, and of
+every block of distances the places of relevant items and of junk.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -49,13 +51,25 @@ def _namespace(values: Any) -> Any:
         return None
     if hasattr(values, "__array_namespace__"):
         return values.__array_namespace__()
-    torch = sys.modules.get("torch")
+    torch, cupy = map(sys.modules.get, ("torch", "cupy"))
+    if isinstance(values, getattr(cupy, "ndarray", ())):
+        return _of_cupy(cupy)
     return torch if isinstance(values, getattr(torch, "Tensor", ())) else None
+
+
+def _of_cupy(cupy: Any) -> Any:
+    """Return CuPy's functions, two of them with options of the array API that they lack: its sort is always stable."""
+
+    def asarray(values: Any, *, dtype: Any = None, device: Any = None) -> Any:
+        with device or nullcontext():
+            return cupy.asarray(values, dtype)
+
+    return SimpleNamespace(**{**vars(cupy), "asarray": asarray, "argsort": lambda values, stable: cupy.argsort(values)})
 
 
 def _fetched(values: Any) -> NDArray[Any]:
     """Copy an array to the host."""
-    if hasattr(values, "detach"):
+    if hasattr(values, "detach") or hasattr(values, "get"):  # PyTorch's and CuPy's own ways
         return columns.array(values)
     try:
         return np.from_dlpack(values, device="cpu", copy=True)

@@ -153,23 +153,23 @@ def survey(features: NDArray[Any] | DeviceTable, kind: type, source: str) -> Sid
     """Compute the squared length of every row, and find equal rows; refuse rows that are not finite."""
     squares: NDArray[Any] = np.empty(len(features), kind)
     hashes = np.empty(len(features), np.uint64)
-    for low in range(0, len(features), _TILE):
-        tile = _padded(features[low : low + _TILE], kind, 1)
-        squares[low : low + _TILE] = np.einsum("ij,ij->i", tile, tile)
-        words, out = readonly(tile.view(np.uint64), np.uint64), hashes[low : low + _TILE]
 
-        def task(begin: int, end: int, words: Any = words, out: Any = out) -> None:
-            hashing.hash_rows(words, kind is np.float32, begin, end, out)
+    def task(begin: int, end: int) -> None:
+        tile = _padded(features[begin:end], kind, 1)
+        squares[begin:end] = np.einsum("ij,ij->i", tile, tile)
+        words = readonly(tile.view(np.uint64), np.uint64)
+        hashing.hash_rows(words, kind is np.float32, 0, len(tile), hashes[begin:end])
 
-        parallel.run(task, parallel.even(len(tile), None if tile.size > _MANY else 1))
+    blocks = [(low, min(low + _SURVEYED, len(features))) for low in range(0, len(features), _SURVEYED)]
+    parallel.run(task, blocks, None if features.shape[0] * features.shape[1] > _MANY else 1)
     bad = ~np.isfinite(squares)
     if bad.any():
         raise InputError("NaN, or a number too large to square", source=source, record=int(np.argmax(bad)))
     return Side(features, kind, squares, _first_equal(features, hashes, kind), hashes)
 
 
-#: Minimum number of features for threads.
-_MANY = 1 << 18
+#: Number of rows that a thread copies, squares and hashes at a time, and minimum number of features for threads.
+_SURVEYED, _MANY = 2048, 1 << 18
 
 
 def _first_equal(features: NDArray[Any] | DeviceTable, hashes: NDArray[np.uint64], kind: type) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
+import fake_cupy
 import numpy as np
 import pandas as pd
 import pytest
@@ -60,6 +61,7 @@ NUMBERS = [
     (pd.Series([1, 2], dtype="Int64"), [1.0, 2.0]),
     (Tensor([1.5, 2]), [1.5, 2.0]),
     (Capsule([1.5, 2]), [1.5, 2.0]),
+    (fake_cupy.asarray(np.array([1.5, 2])), [1.5, 2.0]),
     ([float("nan"), float("inf")], [float("nan"), float("inf")]),
     ([2**53, -(2**53)], [2.0**53, -(2.0**53)]),
     ([], []),

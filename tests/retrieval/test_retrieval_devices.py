@@ -1,9 +1,11 @@
-"""Features and distances on another device, against the same on the host: numpy, the strict twin of the array API, and
-PyTorch stand in for a GPU, as arrays whose memory is said to be no processor's. PyTorch's tests run in scripts/test-torch.
+"""Features and distances on another device, against the same on the host: numpy, the strict twin of the array API, a fake
+of CuPy, and PyTorch stand in for a GPU, as arrays whose memory is said to be no processor's. PyTorch's tests run in
+scripts/test-torch, which takes a GPU, and CuPy, where there are.
 """
 
 from __future__ import annotations
 
+import sys
 import types
 from contextlib import contextmanager
 from importlib import import_module
@@ -34,23 +36,33 @@ class Elsewhere:
         self.name = name
         if name == "numpy" and np.lib.NumpyVersion(np.__version__) < "2.1.0":
             pytest.skip("this numpy is no namespace of the array API")
-        self.module = np if name == "numpy" else torch() if name != "array_api_strict" else pytest.importorskip(name)
+        self.module = np if name == "numpy" else torch() if name in ("torch", "cuda") else self.library(name)
         if name == "cuda" and not self.module.cuda.is_available():
             pytest.skip("PyTorch finds no GPU")
         # The standard has no float16.
         self.floats = [np.float16, np.float32, np.float64][name == "array_api_strict" :]
+
+    def library(self, name):
+        """Import a library; a fake CuPy where there is no GPU for it."""
+        if name == "cupy" and (find_spec(name) is None or not import_module(name).cuda.is_available()):
+            name = "fake_cupy"
+        return pytest.importorskip(name)
 
     def put(self, values, device="device1"):
         if self.name == "numpy":
             return np.array(values)
         if self.name == "array_api_strict":
             return self.module.asarray(np.array(values), device=self.module.Device(device))
+        if self.name == "cupy":
+            return self.module.asarray(np.array(values))
         return self.module.asarray(np.array(values), device="cuda" if self.name == "cuda" else "cpu")
 
     @contextmanager
     def taken(self):
         with pytest.MonkeyPatch.context() as patch:
-            if self.name != "cuda":
+            if self.name == "cupy":
+                patch.setitem(sys.modules, "cupy", self.module)
+            elif self.name != "cuda":
                 patch.setattr(device_arrays, "_HOST", frozenset())
             yield patch
 
@@ -74,7 +86,7 @@ def assert_equal(found, wanted):
     assert (found.junk, found.notices) == (wanted.junk, wanted.notices)
 
 
-@pytest.fixture(params=["numpy", "array_api_strict", "torch", "cuda"], scope="module")
+@pytest.fixture(params=["numpy", "array_api_strict", "cupy", "torch", "cuda"], scope="module")
 def elsewhere(request):
     return Elsewhere(request.param)
 
@@ -171,14 +183,13 @@ def test_equal_features_tie_whatever_the_device_rounds(elsewhere):
     """A product that rounds every column in its own way: without care no two items would tie."""
     rng = np.random.default_rng(7)
     pair = rng.standard_normal((2, 3)), rng.standard_normal((5, 3))[[0, 1, 0, 2, 1, 0]]
-    xp = elsewhere.module
-    rounding = types.SimpleNamespace(**vars(xp))
 
     def rounded(a, b):
-        return xp.matmul(a, b) + elsewhere.put(np.arange(b.shape[1]) * 1e-9)[None, :]
+        return elsewhere.module.matmul(a, b) + elsewhere.put(np.arange(b.shape[1]) * 1e-9)[None, :]
 
-    rounding.matmul = rounded
     with elsewhere.taken() as patch:
+        functions = vars(device_arrays._namespace(elsewhere.put(pair[0])))
+        rounding = types.SimpleNamespace(**{**functions, "matmul": rounded})
         patch.setattr(device_arrays, "_namespace", lambda values: rounding)
         tables = [device_arrays.array_table(elsewhere.put(side), "side") for side in pair]
         ours, theirs = (features.survey(table, np.float64, "side") for table in tables)

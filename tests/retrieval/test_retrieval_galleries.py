@@ -312,6 +312,7 @@ def test_features_in_several_blocks(monkeypatch):
     monkeypatch.setattr("detmap.retrieval.features._TOGETHER", 48)
     monkeypatch.setattr("detmap.retrieval.features._BLOCK_DISTANCES", 46)
     monkeypatch.setattr("detmap.retrieval.features._TILE", 5)
+    monkeypatch.setattr("detmap.retrieval.features._SURVEYED", 4)
     again = evaluate_features(*args)
     assert dict(again) == dict(wanted)
     assert np.array_equal(again.per_query["AP"], wanted.per_query["AP"])

@@ -312,9 +312,9 @@ class Leaderboard:
         folder = make_folder(Path(out))
         text = page.markdown(self.table(), self.errors(), self.title, self.notices(), self.doubts())
         made = {
-            "csv": results.to_csv(self._rows).encode("utf-8", "backslashreplace"),
+            "csv": _utf8(results.to_csv(self._rows)),
             "json": encoded(self.to_dict()),
-            "md": text.encode("utf-8", "backslashreplace"),
+            "md": _utf8(text),
         }
         missing = []
         pages = partial(self._html, self._links(folder))
@@ -366,7 +366,7 @@ class Leaderboard:
             links=links or {},
             brief=self._brief(scored),
         )
-        return page.html(made).encode("utf-8", "backslashreplace")
+        return _utf8(page.html(made))
 
     def _brief(self, scored: Sequence[FileResult]) -> list[str]:
         """Return the rules and the date for the page's header."""
@@ -408,10 +408,33 @@ class Leaderboard:
             import pyarrow.parquet as pq
         except ImportError:
             raise MissingDependencyError("pyarrow", "parquet", "leaderboard.parquet") from None
+        rows = self._rows
+        columns = {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+        # pyarrow.array would import pandas, where that is installed, which takes longer than scoring 20 files.
+        made = [
+            _numbers(pa, pa.int64(), [None if value == "" else value for value in values])
+            if name == "rank"
+            else _numbers(pa, pa.float64(), values)
+            if not isinstance(values[0], str)
+            else _strings(pa, [_utf8(value) for value in values])
+            for name, values in columns.items()
+        ]
         buffer = io.BytesIO()
-        rows = [{k: (None if k == "rank" and v == "" else v) for k, v in row.items()} for row in self._rows]
-        pq.write_table(pa.Table.from_pylist([{_utf8(k): _utf8(v) for k, v in row.items()} for row in rows]), buffer)
+        pq.write_table(pa.table(made, [_utf8(name).decode() for name in columns]), buffer)
         return buffer.getvalue()
+
+
+def _numbers(pa: Any, kind: Any, values: list[Any]) -> Any:
+    """Return numbers, None where there is none, as an array of Arrow."""
+    valid = np.packbits([value is not None for value in values], bitorder="little")
+    data = np.array([value or 0 for value in values], kind.to_pandas_dtype())
+    return pa.Array.from_buffers(kind, len(values), [pa.py_buffer(valid), pa.py_buffer(data)])
+
+
+def _strings(pa: Any, values: list[bytes]) -> Any:
+    """Return text as an array of Arrow."""
+    ends = np.cumsum([0, *map(len, values)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(b"".join(values)))
 
 
 @dataclass(frozen=True)
@@ -454,9 +477,9 @@ class _Classes:
         )
 
 
-def _utf8(value: Any) -> Any:
-    """Return a value as it is; in text, escape what UTF-8 cannot encode, as in names of files that are not UTF-8."""
-    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+def _utf8(text: str) -> bytes:
+    """Encode text, and escape what UTF-8 cannot encode, as in names of files that are not UTF-8."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def metric_names(

@@ -65,7 +65,10 @@ def unsealed(path: Path, largest: int = _LARGEST) -> dict[str, Any] | None:
         text = b"" if seal is None else data[: seal.start()] + b"\n}\n"
         if seal is None or seal[1] != _hash(text):
             return None
-        document = json.loads(text)
+        try:  # in a third of the time
+            document = msgspec.json.decode(text)
+        except msgspec.MsgspecError:  # half of a surrogate pair again
+            document = json.loads(text)
         return document if isinstance(document, dict) else None
     except (OSError, ValueError, RecursionError):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -43,16 +43,16 @@ from detmap.shapes.boxes import (
     InvalidBoxes,
 )
 from detmap.shapes.boxes import areas as box_areas
-from detmap.system.saved_states import gathered, seal, unseal
+from detmap.system.saved_states import Accumulator, seal, state_of, unseal
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
 #: Number of images, or boxes, that are collected before they are matched.
 _IMAGES, _BOXES = 512, 100_000
 
 
-class Evaluator:
+class Evaluator(Accumulator):
     """Scores detections incrementally, over batches and processes.
 
     Parameters
@@ -134,14 +134,9 @@ class Evaluator:
         self._names = read_categories(categories)
         self._frequencies = dict(frequencies or {})
         frequency_column(self._frequencies, np.empty(0, np.int64), "evaluator")  # raises for invalid frequencies
-        # held while collected images are read; locks of two evaluators are never held together
+        # held while collected images are read, too
         self._lock = threading.RLock()
         self.reset()
-
-    def reset(self) -> None:
-        """Forget all images."""
-        with self._lock:
-            self._forget()
 
     def _forget(self) -> None:
         if self._rules is not None:
@@ -437,7 +432,7 @@ class Evaluator:
             self._parts = []
         return self._tally
 
-    def merge(self, other: Evaluator) -> Evaluator:
+    def merge(self, other: Evaluator) -> Self:
         """Merge what another evaluator has seen, which stays unchanged, into this one, and return this one.
 
         Raises
@@ -500,43 +495,6 @@ class Evaluator:
         self._numbered = numbered
         self._label_kind = self._label_kind or label_kind
 
-    def sync(self, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None = None) -> Evaluator:
-        """Return an evaluator of what all processes have seen, equal in all of them; this one stays unchanged.
-
-        Parameters
-        ----------
-        all_gather_object : callable
-            ``torch.distributed.all_gather_object`` or its like: which fills a list with every process's object, in the
-            order of ranks.
-        world_size : int, optional
-            How many processes there are; by default ``torch.distributed`` is asked.
-
-        Raises
-        ------
-        StateError
-            As for `merge`.
-
-        Examples
-        --------
-        In every process of a job, whose sampler pads the last batch::
-
-            evaluator = Evaluator(duplicates="first")
-            for ids, images, targets in loader:
-                evaluator.update(model(images), targets, image_ids=ids)
-            result = evaluator.sync(torch.distributed.all_gather_object).compute()
-        """
-        merged = self._fresh()
-        for state in gathered(self.to_bytes(), all_gather_object, world_size):
-            merged.merge(Evaluator.from_bytes(state))
-        return merged
-
-    def _fresh(self) -> Evaluator:
-        """Return an empty evaluator of this class with the same settings."""
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__, _lock=threading.RLock())
-        made._forget()
-        return made
-
     # -------------------------------------------------------------------------------------------------------- state
 
     def to_bytes(self) -> bytes:
@@ -580,7 +538,9 @@ class Evaluator:
         tally = Tally.from_bytes(bytes(payload), protocol)
         categories = None if header.categories is None else dict(header.categories)
         try:
-            made = cls(
+            made = object.__new__(cls)  # of a subclass too, whose own arguments are not saved
+            Evaluator.__init__(
+                made,
                 tally.protocol,
                 categories=categories,
                 box_format=header.box_format,
@@ -615,10 +575,6 @@ class Evaluator:
         kinds = {"U" if isinstance(identity, str) else "i" for identity, _ in tally.categories if identity is not None}
         self._label_kind = next(iter(kinds), None)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything seen as a dict with one value, bytes, to be saved with a training checkpoint."""
-        return {"state": self.to_bytes()}
-
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Replace everything seen by what `state_dict` returned.
 
@@ -627,13 +583,11 @@ class Evaluator:
         StateError
             Where it is damaged, or of another protocol or other categories.
         """
-        if not isinstance(state, Mapping) or "state" not in state:
-            raise StateError("not what state_dict returned: there is no 'state'")
-        saved = Evaluator.from_bytes(state["state"])
+        saved = Evaluator.from_bytes(state_of(state))
         fresh = self._fresh()
         wanted = fresh.protocol if saved._undecided else fresh._rules_for(saved.protocol)
         if saved._rules_for(wanted) != wanted:
-            Evaluator.from_bytes(state["state"], wanted)  # raises if it is damaged
+            Evaluator.from_bytes(state_of(state), wanted)  # raises if it is damaged
         if saved._names != self._names:
             raise StateError("the saved state has other categories")
         if saved._frequencies != self._frequencies:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
@@ -38,10 +38,10 @@ from detmap.retrieval.neighbors import of_search, places, ranked_neighbors
 from detmap.retrieval.ranked import stored_level
 from detmap.retrieval.runs import RUN_METRICS, Rules, Table, check_depth, check_judged, paired, rank_run, read_table
 from detmap.retrieval.scoring import RankingResult, check_level, labels, score, stored
-from detmap.system.saved_states import gathered, seal, unseal
+from detmap.system.saved_states import Accumulator, seal, state_of, unseal
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
 
 @dataclass
@@ -52,7 +52,7 @@ class _Counts:
     notices: dict[str, int] = field(default_factory=dict)
 
 
-class Evaluator:
+class Evaluator(Accumulator):
     """Rankings against one gallery, runs against one set of judgements, or scored samples, seen batch by batch.
 
     Batches are ranked at once; distances and features are not kept. The ranks of the relevant items (for runs, of the
@@ -488,7 +488,7 @@ class Evaluator:
 
     # ---------------------------------------------------------------------------------------------------------- merge
 
-    def merge(self, other: Evaluator) -> Evaluator:
+    def merge(self, other: Evaluator) -> Self:
         """Merge what another evaluator has seen, which stays unchanged, into this one, and return this one.
 
         Raises
@@ -517,35 +517,6 @@ class Evaluator:
         except InputError as error:
             raise StateError(str(error)) from None
         return self
-
-    def sync(self, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None = None) -> Evaluator:
-        """Return an evaluator of what all processes have seen, equal in all of them; this one stays unchanged.
-
-        Parameters
-        ----------
-        all_gather_object : callable
-            ``torch.distributed.all_gather_object`` or its like: which fills a list with every process's object, in the
-            order of ranks.
-        world_size : int, optional
-            How many processes there are; by default ``torch.distributed`` is asked.
-
-        Raises
-        ------
-        StateError
-            As for `merge`.
-        """
-        merged = self._fresh()
-        for state in gathered(self.to_bytes(), all_gather_object, world_size):
-            merged.merge(self.from_bytes(state))
-        return merged
-
-    def _fresh(self) -> Evaluator:
-        """Return an empty evaluator with the same gallery or judgements."""
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        made._lock = threading.RLock()
-        made._forget()
-        return made
 
     # ---------------------------------------------------------------------------------------------------------- state
 
@@ -628,10 +599,6 @@ class Evaluator:
             made._parts, made._names, made._kind, made._numbered = [seen], set(names), header.seen, header.numbered
         return made
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything seen as a dict with one value, bytes, to be saved with a training checkpoint."""
-        return {"state": self.to_bytes()}
-
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Replace everything seen by what `state_dict` returned.
 
@@ -640,9 +607,7 @@ class Evaluator:
         StateError
             Where it is damaged, or of another convention, other metrics, another gallery or other judgements.
         """
-        if not isinstance(state, Mapping) or "state" not in state:
-            raise StateError("not what state_dict returned: there is no 'state'")
-        saved = self._fresh().merge(Evaluator.from_bytes(state["state"]))
+        saved = self._fresh().merge(Evaluator.from_bytes(state_of(state)))
         with self._lock:
             self._parts, self._names, self._kind = saved._parts, saved._names, saved._kind
             self._numbered, self._counts, self._samples = saved._numbered, saved._counts, saved._samples

@@ -1,16 +1,21 @@
-"""Saved states as bytes: a header, columns, and a digest."""
+"""Saved states as bytes (a header, columns, and a digest), and what accumulates such a state."""
 
 from __future__ import annotations
 
 import json
 import struct
 import sys
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import NDArray
 
 from detmap.errors import OptionError, StateError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _MAGIC = b"\x93detmap\n"
 _VERSION = 1
@@ -66,7 +71,7 @@ def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
     return header, body[start + length :]
 
 
-def gathered(state: bytes, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None) -> list[bytes]:
+def _gathered(state: bytes, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None) -> list[bytes]:
     """Return the states of all processes, in the order of ranks; the default number of processes comes from
     ``torch.distributed``. Raises `OptionError` if it is unknown.
     """
@@ -78,3 +83,82 @@ def gathered(state: bytes, all_gather_object: Callable[[list[Any], Any], Any], w
     states: list[Any] = [None] * world_size
     all_gather_object(states, state)
     return states
+
+
+class Accumulator(ABC):
+    """What is seen batch by batch, in one process or in several, and saved: the base of the evaluators.
+
+    `_lock` is held while that changes; locks of two accumulators are never held together.
+    """
+
+    _lock: threading.RLock
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Set the state of one that has seen nothing; settings stay."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> Self:
+        """Merge what another has seen, which stays unchanged, into this one, and return this one."""
+
+    @abstractmethod
+    def to_bytes(self) -> bytes:
+        """Return everything seen in a form that `from_bytes` reads on any machine."""
+
+    @classmethod
+    @abstractmethod
+    def from_bytes(cls, data: bytes) -> Any:
+        """Return what `to_bytes` saved."""
+
+    def reset(self) -> None:
+        """Forget everything seen."""
+        with self._lock:
+            self._forget()
+
+    def _fresh(self) -> Self:
+        """Return an empty one with the same settings."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__, _lock=threading.RLock())
+        made._forget()
+        return made
+
+    def sync(self, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None = None) -> Self:
+        """Return an evaluator of what all processes have seen, equal in all of them; this one stays unchanged.
+
+        Parameters
+        ----------
+        all_gather_object : callable
+            ``torch.distributed.all_gather_object`` or its like: it fills a list with every process's object, in the
+            order of ranks.
+        world_size : int, optional
+            Number of processes; by default ``torch.distributed`` is asked.
+
+        Raises
+        ------
+        StateError
+            As for `merge`.
+
+        Examples
+        --------
+        In every process of a job, whose sampler pads the last batch::
+
+            evaluator = Evaluator(duplicates="first")
+            for ids, images, targets in loader:
+                evaluator.update(model(images), targets, image_ids=ids)
+            result = evaluator.sync(torch.distributed.all_gather_object).compute()
+        """
+        merged = self._fresh()
+        for state in _gathered(self.to_bytes(), all_gather_object, world_size):
+            merged.merge(self.from_bytes(state))
+        return merged
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything seen as a dict with one value, bytes, to be saved with a training checkpoint."""
+        return {"state": self.to_bytes()}
+
+
+def state_of(state: Mapping[str, Any]) -> bytes:
+    """Return the bytes of what `Accumulator.state_dict` returned; raise `StateError` for anything else."""
+    if not isinstance(state, Mapping) or "state" not in state:
+        raise StateError("not what state_dict returned: there is no 'state'")
+    return cast(bytes, state["state"])

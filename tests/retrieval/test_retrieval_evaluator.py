@@ -126,6 +126,9 @@ def test_saved_states_pickles_and_sync_keep_every_bit(seed, cuts):
         states[:] = [half.to_bytes() for half in halves]
 
     assert same(halves[0].sync(gather, 2).compute(), whole)
+    loaded.reset()
+    assert loaded.to_bytes() == of(data).to_bytes()
+    assert same(loaded.merge(evaluator).compute(), whole)
     assert len(halves[0]) == 5
 
 

@@ -24,13 +24,22 @@ _SEAL = re.compile(rb',\n "seal": "([0-9a-f]{64})"\n}\n\Z')
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
-#: A number that msgspec writes otherwise than Python: with an exponent, or below 0.0001. Some texts match too.
-_OTHERWISE = re.compile(rb"(?:\A|[:,\[])-?(?:[0-9.]+e|0\.0000)")
+#: A number that msgspec writes otherwise than Python: from 1e16 on, or between 1e-9 and 0.0001. Some texts match too.
+_OTHERWISE = re.compile(rb"(?:\A|[:,\[])-?(?:[0-9.]+e(?!-[0-9]{2})|0\.0000)")
 
 
 def encoded(document: Any) -> bytes:
     """Return a document as JSON; undefined values become ``null``."""
     return _encoded(without_nan(document))
+
+
+def plain(document: dict[str, Any]) -> dict[str, Any]:
+    """Return what `without_nan` returns, in half of the time for large documents."""
+    try:
+        made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
+    except (TypeError, OverflowError, UnicodeEncodeError):  # numpy's values, integers beyond 64 bits, half surrogates
+        made = without_nan(document)
+    return made
 
 
 def _encoded(plain: Any) -> bytes:

@@ -38,7 +38,7 @@ from detmap.formats import files
 from detmap.formats.class_maps import class_map_of
 from detmap.formats.inputs import Input
 from detmap.reading.options import Reading, UnknownImages, made_of
-from detmap.results import Result, without_nan
+from detmap.results import Result
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.shapes.kinds import BOXES
 from detmap.statistics import bootstrap
@@ -247,8 +247,7 @@ def _score(
         document["splits"] = {
             split: {name: part[name] for name in told if name in part} for split, part in parts.items()
         }
-    plain: dict[str, Any] = without_nan(document)
-    return now, plain
+    return now, saving.plain(document)
 
 
 def _scored(tally: Tally, options: Options) -> dict[str, Any]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import random
 
+import numpy as np
 import pytest
 
 from detmap.batch import saving
+from detmap.results import without_nan
 
 TEXTS = ["", "a", "é", "\U0001f600", "\udcff", 'a "quoted" one', "\\", '\\"', "[1, {2}]", "a,\n b: \u2028", "\x00\x1f"]
 NUMBERS = [0, -1, 2**70, 0.1, -0.0, 1e300, 5e-324, True, False, None]
@@ -35,6 +37,9 @@ def test_documents_are_written_as_pythons_encoder_writes_them(texts):
     assert sum(len(expected(one)) > 100 for one in documents) > 100
     for document in documents:
         assert saving.encoded(document) == expected(document)
+        given = {"it": (document, np.float64("nan")), "array": np.arange(2), 7: -np.inf}
+        for one in ({"it": document}, {"it": (document, float("inf"))}, given):
+            assert repr(saving.plain(one)) == repr(without_nan(one))
 
 
 @pytest.mark.parametrize("power", range(-12, 24))

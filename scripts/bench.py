@@ -172,6 +172,23 @@ def from_files(images: int, options: Options, *, repeats: int) -> list[Line]:
     ]
 
 
+def growth(options: Options) -> list[Line]:
+    """`detmap eval` as a process, with ten times the images and detections from line to line."""
+    lines = []
+    for images in (100, 1000) if options.quick else (100, 1000, 10_000, 100_000):
+        folder, title = write_files(options.folder / f"growth{images}", images, False)
+        command = ["-m", "detmap", "eval", str(folder / "ground_truth.json"), str(folder / "detections.json")]
+        launch = [sys.executable, "-c", LAUNCHER, sys.executable, *command]
+        runs = [json.loads(subprocess.check_output(launch, cwd=ROOT)) for _ in range(3 if images > 10_000 else 7)]
+        print(f"  {title}: {runs}", file=sys.stderr)
+        elapsed, peak = map(statistics.median, zip(*runs, strict=True))
+        lines += [
+            Line(f"`detmap eval`, {title}", {OURS: elapsed}, "seconds"),
+            Line("… its peak memory", {OURS: peak}, "bytes"),
+        ]
+    return lines
+
+
 def fixture(title: str, options: Options, *, empty_cache: bool, repeats: int) -> list[Line]:
     """``detmap eval`` on the COCO fixture, from the shell's point of view."""
     command = [sys.executable, "-m", "detmap", "eval"]
@@ -211,9 +228,16 @@ def many_files(title: str, files: int, options: Options) -> list[Line]:
 
 
 def leaderboards(counts: tuple[int, ...], options: Options) -> list[Line]:
-    """`detmap batch` of many files of 5,000 detections, as a process: a leaderboard, and one with nothing left to do."""
+    """`detmap batch` of many files of 5,000 detections, as a process: a leaderboard, and one with nothing left to do.
+
+    Beyond 1,000 files the same ones come again under other names; 10,000 are tried with ``--all``.
+    """
     folder, counts = options.folder / "leaderboards", (10,) if options.quick else counts
-    paths = write_batch(folder, detector(50, 100, 80, False), max(counts))
+    counts = counts if options.slow else tuple(count for count in counts if count < 10_000)
+    paths = write_batch(folder, detector(50, 100, 80, False), min(max(counts), 1000))
+    for i in range(len(paths), max(counts)):
+        paths.append(str(folder / f"{i}.json"))
+        os.link(paths[i % 1000], paths[i])
     lines = []
     for count in counts:
         (folder / "models.csv").write_text("\n".join(["path", *paths[:count]]) + "\n")
@@ -347,7 +371,8 @@ ROWS = [
     *(Row(kind, partial(shapes, kind)) for kind in ("masks", "keypoints", "boundary")),
     *(Row(name, partial(rankings, name)) for name in ("distances", "features", "runs", "files", "codes", "samples")),
     Row("batch", partial(many_files, "20 files × 500,000 detections, one ground truth", 20)),
-    Row("leaderboards", partial(leaderboards, (10, 100, 1000))),
+    Row("growth", growth),
+    Row("leaderboards", partial(leaderboards, (10, 100, 1000, 10_000))),
     Row("bootstrap", partial(resampled, "1,000 bootstrap replicates over 500,000 detections", "bootstrap", 1000)),
     Row("permutations", partial(resampled, "5,000 permutations of two models with 500,000 each", "permute", 5000)),
     Row("explain", explanations),

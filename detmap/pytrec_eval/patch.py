@@ -1,4 +1,4 @@
-"""`patch_pytrec_eval`: replaces pytrec_eval by the drop-in for other code, reversibly."""
+"""`patch_pytrec_eval`: replace pytrec_eval by the drop-in, reversibly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def patch_pytrec_eval() -> Patch:
     Returns
     -------
     Patch
-        Says what was ``replaced``. Its ``undo()`` puts everything back, as does the end of a ``with`` block.
+        The attribute ``replaced`` lists what was replaced. ``undo()``, or the end of a ``with`` block, restores everything.
 
     Examples
     --------

@@ -391,7 +391,7 @@ def _drawn(points: NDArray[Any], vertices: NDArray[Any], height: int, width: int
 
 
 def _numbers(polygons: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the concatenated coordinates of polygons, and the number of coordinates per polygon, made even."""
+    """Return the concatenated coordinates of polygons, and their number per polygon; an odd last one is dropped."""
     if type(polygons) is list and set(map(type, polygons)) == {list}:
         counts, flat = list(map(len, polygons)), list(chain.from_iterable(polygons))
         if flat and not [count for count in counts if count & 1] and set(map(type, flat)) <= {float, int}:

@@ -25,7 +25,7 @@ from detmap.pycocotools._curves import accumulate
 from detmap.shapes.keypoints import rows_of
 
 _INSIDE = ("_gts", "_dts", "ious", "evalImgs")
-LENIENT = "lvis_mark"  # marks detections that are ignored if unmatched
+LENIENT = "lvis_mark"  # field of detections that are ignored if unmatched
 _BOX, _MASK, _KEYPOINTS = "bbox", "segm", "keypoints"
 BOUNDARY = "boundary"  # only in `detmap.pycocotools.faster`
 
@@ -185,7 +185,7 @@ class COCOeval:
         """Add the boundary of each mask to the annotations; a subclass that compares boundaries overrides this."""
 
     def evaluate(self) -> None:
-        """Match the detections of every image with its ground truth."""
+        """Match the detections of every image with the image's ground truth."""
         tic = time.time()
         self._say("Running per image evaluation...")
         p = self.params
@@ -249,11 +249,11 @@ class COCOeval:
         self._paramsEval = copy.deepcopy(self.params)
 
     def computeIoU(self, imgId: Any, catId: Any) -> Any:
-        """Return the overlaps of a cell's detections, by descending score, with its ground truth, shape (d, g)."""
+        """Return the overlaps of a cell's detections, by descending score, with the cell's ground truth, shape (d, g)."""
         return _cell_ious(self.params, self._gts, self._dts, imgId, catId, self._refusal)
 
     def computeOks(self, imgId: Any, catId: Any) -> Any:
-        """Return the keypoint similarities of a cell's detections, by descending score, with its ground truth."""
+        """Return the keypoint similarities of a cell's detections, by descending score, with the cell's ground truth."""
         return _cell_oks(self.params, self._gts, self._dts, imgId, catId, self._own_area())
 
     def _own_area(self) -> bool:

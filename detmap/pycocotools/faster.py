@@ -218,7 +218,7 @@ class COCOeval_faster(cocoeval.COCOeval):
             raise ValueError(f"p.iouType must be one of {', '.join(_KINDS)}, not {self.params.iouType}")
 
     def evaluate(self) -> None:
-        """Match the detections of every image with its ground truth."""
+        """Match the detections of every image with the image's ground truth."""
         self._check_kind()
         super().evaluate()
 
@@ -424,7 +424,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         return split
 
     def run(self) -> None:
-        """Evaluate, accumulate and summarize."""
+        """Call `evaluate`, `accumulate` and `summarize`."""
         self.evaluate()
         self.accumulate()
         self.summarize()
@@ -451,6 +451,6 @@ class COCOeval_faster(cocoeval.COCOeval):
 
 
 class COCOeval(COCOeval_faster):
-    """`COCOeval_faster` that prints its output like pycocotools by default."""
+    """A `COCOeval_faster` that by default prints its output, as pycocotools does."""
 
     _told = staticmethod(print)

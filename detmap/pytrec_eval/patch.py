@@ -15,8 +15,8 @@ def patch_pytrec_eval() -> Patch:
     """Make code that uses pytrec_eval use detmap: MTEB, BEIR, ir_measures, PyTerrier and others.
 
     ``RelevanceEvaluator``, ``compute_aggregated_measure``, ``parse_run`` and ``parse_qrel`` are replaced in pytrec_eval
-    and in loaded modules that have imported them by name; existing evaluators are unchanged. If pytrec_eval is not
-    installed, `detmap.pytrec_eval` takes its name.
+    and in loaded modules that have imported these names; existing evaluators are unchanged. If pytrec_eval is not
+    installed, `detmap.pytrec_eval` is importable under the name pytrec_eval.
 
     Returns
     -------

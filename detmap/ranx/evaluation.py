@@ -22,7 +22,7 @@ from detmap.retrieval.runs import RankedRun, Rules, Table, order_of, ranked_run,
 
 _CONVENTION = CONVENTIONS.find("ranx")
 
-#: ranx's metrics that take a depth and a relevance level; ``rbp``, with p and a level, is apart.
+#: ranx's metrics that take a depth and a relevance level; ``rbp``, which takes p and a level, is not in this list.
 METRICS = (
     "hits", "hit_rate", "precision", "recall", "f1", "r-precision", "mrr", "map", "dcg", "dcg_burges", "ndcg",
     "ndcg_burges", "bpref",

@@ -57,9 +57,9 @@ def abstention_area(confidence: ArrayLike, values: ArrayLike) -> float:
     Parameters
     ----------
     confidence : array_like, shape (q,)
-        How confident each answer is, as from `confidences`.
+        The confidence of each query's answer, for example from `confidences`.
     values : array_like, shape (q,)
-        The metric of each query, such as ``result.per_query["nDCG@10"]``.
+        The metric's value for each query, such as ``result.per_query["nDCG@10"]``.
 
     Returns
     -------

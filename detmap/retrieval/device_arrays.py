@@ -32,7 +32,9 @@ _FLOATS = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "f
 
 
 def array_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any] | DeviceTable:
-    """Return a matrix of its own dtype: a dense float matrix on a device stays there, any other is on the host."""
+    """Return a matrix without changing its dtype. A dense float matrix on a device stays there; any other matrix is
+    returned on the host.
+    """
     namespace, name = _namespace(values), str(getattr(values, "dtype", None)).rpartition(".")[2]
     is_dense = str(getattr(values, "layout", "strided")).endswith("strided")  # PyTorch has sparse tensors
     if namespace is None or name not in _FLOATS or values.ndim != 2 or not is_dense:

@@ -152,7 +152,7 @@ def _padded(rows: NDArray[Any], kind: type, step: int) -> NDArray[Any]:
 
 
 def survey(features: NDArray[Any] | DeviceTable, kind: type, source: str) -> Side:
-    """Compute the squared length of every row, and find equal rows; refuse rows that are not finite."""
+    """Compute the squared length of every row, and find equal rows; raise `InputError` for a row that is not finite."""
     squares: NDArray[Any] = np.empty(len(features), kind)
     hashes = np.empty(len(features), np.uint64)
 

@@ -57,11 +57,12 @@ class Gallery:
     query_cameras, gallery_cameras : ndarray of int64, or None
         The cameras of queries and items. A candidate seen by the query's camera is junk.
     ignored : sequence of ndarray of int64, or None
-        Further junk per query.
+        Further junk items of each query.
     hiding : ndarray of bool, shape (queries,), or None
-        Queries to which the items `hidden` are junk, instead of items of the same camera and identity (SYSU-MM01).
+        True for queries to which the items in `hidden` are junk, instead of items of the same camera and identity
+        (SYSU-MM01).
     hidden : ndarray of int64
-        The hidden items.
+        The items that are junk to the queries in `hiding`.
     people : ndarray of int64, shape (items,)
         The identity of each item as a dense number, for the CMC variants that need it.
     """
@@ -181,7 +182,7 @@ def relate(
     cameras = _cameras(query_cameras, gallery_cameras, queries, items, sysu)
     columns = None
     dropped = int(everywhere.sum())
-    if dropped:  # once for all queries: galleries hold thousands of distractors
+    if dropped:  # dropped once for all queries, because galleries hold thousands of distractors
         columns = np.flatnonzero(~everywhere)
         theirs, people = theirs[columns], people[columns]
         cameras = cameras[0], None if cameras[1] is None else cameras[1][columns]
@@ -320,7 +321,7 @@ def ranked_rows(
         rows = _columns(rows_of(low, high), gallery.columns)
         for begin, end in gallery.parts(low, high, width):
             yield begin, end, rows, *_rank(rows, gallery, convention, begin, end, width, seed)
-        del rows  # before the next block is made
+        del rows  # frees the distances before the next block is made
 
 
 def evaluate_rows(
@@ -354,7 +355,7 @@ def evaluate_rows(
                 for q in range(begin, end):
                     mine = relevant[starts[q - begin] : starts[q - begin + 1]]
                     matched.append(np.asarray(rows(q, q + 1)[0, mine], dtype=np.float64))
-            del rows  # before the next block is made
+            del rows  # frees the distances before the next block is made
             yield block
 
     names_of = np.arange(gallery.queries)
@@ -415,7 +416,7 @@ def _true_positive_rates(
         rows = _columns(rows_of(low, high), gallery.columns)
         for begin, end in gallery.parts(low, high, 0):
             add(rows, begin, end)
-        del rows  # before the next block is made
+        del rows  # frees the distances before the next block is made
     different = equal - matches
     # From the largest distance down: numbers of matching and of other pairs at each step, and of pairs between steps.
     p, n = matches[::-1], different[::-1]
@@ -424,7 +425,7 @@ def _true_positive_rates(
     true_count = np.cumsum(gap[:-1] + n)
     dropped = np.zeros(p.size, np.bool_)
     dropped[:-1] = (gap[1:-1] == 0) & (p[:-1] == p[1:]) & (n[:-1] == n[1:])
-    dropped[:1] &= gap[0] > 0  # the first and last points of all are kept
+    dropped[:1] &= gap[0] > 0  # the curve's first and last points are always kept
     rates = np.concatenate(([0.0], false_rate[~dropped]))
     counts = np.concatenate(([0], true_count[~dropped]))
     total = int(between.sum() + different.sum())

@@ -38,7 +38,7 @@ def found_in(scores: Mapping[Any, float], documents: Mapping[Any, Any]) -> list[
 
 
 class Scores(NamedTuple):
-    """Scores of a run: those of query *i* are ``values[starts[i]:starts[i + 1]]``."""
+    """Scores of a run; the scores of query *i* are ``values[starts[i]:starts[i + 1]]``."""
 
     values: NDArray[np.float64]
     starts: NDArray[np.int64]
@@ -67,14 +67,14 @@ class Order(NamedTuple):
 
 
 def groups_of(starts: NDArray[np.int64], which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the concatenated row numbers of the groups `which` (-1: no rows), preceded by each group's start therein."""
+    """Return starts and row numbers of the groups `which`, concatenated; -1 stands for an empty group."""
     sizes = np.where(which >= 0, starts[which + 1] - starts[which], 0)
     new = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     return new, np.arange(new[-1]) + np.repeat(starts[which] - new[:-1], sizes)
 
 
 class Found(NamedTuple):
-    """Documents that were looked up, by query; values are undefined for documents that a run lacks."""
+    """Documents that were looked up, by query; for documents that a run lacks, only `scores` is defined."""
 
     #: The order of the documents.
     order: Order

@@ -231,7 +231,7 @@ _HIGHEST_POWER = 1000
 
 def _gains(grades: NDArray[Any], request: Request) -> NDArray[Any]:
     """Return the gains of grades: the grades themselves, 2 ** grade - 1, or the gains named in the request."""
-    # Grades below the lowest one in the request have no gain.
+    # Grades below the request's level (``rel=``) have no gain.
     if request.level is not None:
         grades = np.where(grades >= request.level, grades, 0.0)
     if "exp" in request.options:
@@ -353,7 +353,7 @@ def fallout(ranked: Ranked, request: Request) -> Values:
 
 
 def hole(ranked: Ranked, request: Request) -> Values:
-    """hole: documents among the first k that are judged for no query, over k."""
+    """hole: the number of documents among the first k that are judged for no query, divided by k."""
     if ranked.anywhere is None:
         raise OptionError("hole needs the judgements of all queries, which evaluate_run has")
     seen = np.minimum(ranked.anywhere.items, request.cut)

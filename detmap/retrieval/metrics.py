@@ -1,4 +1,4 @@
-"""The table of metrics of rankings, and the parser of their names."""
+"""The table of ranking metrics, and the parser of metric names."""
 
 from __future__ import annotations
 
@@ -542,7 +542,7 @@ def split(text: str) -> list[str]:
 
 
 def listed(names: Iterable[str] | str) -> list[str]:
-    """Return metric names as a list; raise if it is empty."""
+    """Return metric names as a list; raise `OptionError` if there are none."""
     if not isinstance(names, Iterable):
         raise OptionError(f"metrics must be names, not {type(names).__name__}")
     found = [names] if isinstance(names, str) else list(names)

@@ -126,7 +126,7 @@ class Ranked:
         return self.others[request.order]
 
     def judged(self, metric: str) -> Pool:
-        """Return the pool for a metric over judged documents; raise with the reason if there is none."""
+        """Return the pool for a metric over judged documents; raise `OptionError` without a pool or an order of ties."""
         if self.pool is None:
             raise OptionError(f"{metric} needs judgements of documents that are not relevant; this entry has none")
         if self.convention.ties not in BY_PLACE:
@@ -250,7 +250,7 @@ def _total(values: Values) -> float:
 
 
 MEAN = Aggregate(_mean)
-#: For values that are logarithms.
+#: Geometric mean of values that are given as logarithms.
 GEOMETRIC = Aggregate(_exponential_of_mean, _logarithm)
 TOTAL = Aggregate(_total, counts=True)
 
@@ -268,7 +268,7 @@ class Metric:
     formula : str
         Formula with its source.
     aliases : tuple of str
-        Other names, lower case: trec_eval's and the literature's.
+        Other names in lower case, from trec_eval and the literature.
     depth : {"never", "may", "must"}
         Whether the name takes ``@depth``.
     expected : bool

@@ -54,7 +54,8 @@ def evaluate_rankings(
     query_ids : sequence, shape (q,), optional
         Identities of the queries: an item is relevant if its id equals the query's.
     relevant : sequence of collections, shape (q,), optional
-        The relevant ids of each query. A repeated id counts once, but keeps its ranks.
+        The relevant ids of each query. If a ranking repeats a relevant id, only the first occurrence is a hit; further
+        occurrences occupy ranks as items that are not relevant.
     metrics : sequence of str, optional
         Names from the metric table. By default mAP, R-prec, MRR, P at 1, 5 and 10, and nDCG@10; under conventions of
         projects that report CMC, also CMC.

@@ -434,7 +434,7 @@ class RankedRun:
     removed : int
         Number of lines of the run that the convention removes.
     notices : mapping of str to int
-        Counts of what was unusual in the input.
+        Number of occurrences of each notice about the input, by code.
     """
 
     queries: list[Any]
@@ -700,7 +700,7 @@ def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Po
 def _places(
     ranked: Table, relevant: NDArray[np.int64], hit_starts: NDArray[np.int64], convention: Convention
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Rank some lines of a run. `relevant` holds their places among their query's lines, ascending within a query."""
+    """Rank the `relevant` lines of a run, given as places among the lines of a query, ascending within a query."""
     # Returns four arrays of shape (h,), sorted by query and rank: the rank, the number of the query's lines with a better
     # score, the number with the same score, and the index in `relevant`. Then the number of lines per query, shape (q,).
     queries = hit_starts.size - 1

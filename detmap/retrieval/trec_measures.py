@@ -97,7 +97,7 @@ def wrong_and_judged(ranked: Ranked, request: Request) -> Values:
 
 
 def unjudged(ranked: Ranked, request: Request) -> Values:
-    """unj: number of documents without a judgement among the first k / k."""
+    """unj: the number of documents among the first k without a judgement, divided by k."""
     judged = ranked.judged("unj").hits(0)
     seen = np.minimum(judged.items, request.cut)
     return ratio(seen - judged.within(request.cut), request.depth)

@@ -92,5 +92,5 @@ def _ranks(scores: Mapping[Any, float]) -> dict[Any, int]:
 
 
 def _move(old: int, new: int) -> float:
-    """Return the relative change of a reciprocal rank, with FollowIR's quotients to the last bit."""
+    """Return the relative change of the reciprocal rank, computed as in FollowIR so that the last bit is equal."""
     return (1 / old) / (1 / new) - 1 if old >= new else 1 - (1 / new) / (1 / old)

@@ -1,6 +1,4 @@
-"""Precision and recall from the entries of `evalImgs`, as in pycocotools. A cell is an entry: the matches of one image,
-category and area range.
-"""
+"""Precision and recall from the entries of `evalImgs` (the cells: one per image, category and area range)."""
 
 from __future__ import annotations
 

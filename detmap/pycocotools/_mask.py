@@ -241,7 +241,7 @@ def _mask_ious(text: bytes, spans: NDArray[Any], detections: int, crowd: NDArray
 
 
 def _check(status: int) -> None:
-    """Raise the error that a status returned by a kernel of `compressed_masks` stands for."""
+    """Raise the error for the status that a kernel of masks returned."""
     if status == compressed_masks.FLAT:
         raise InputError("a mask of height 0 has foreground", field="size", remedy="give the image's height and width")
     if status >= 0:

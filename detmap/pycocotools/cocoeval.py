@@ -1,6 +1,4 @@
-"""`COCOeval` and `Params`: pycocotools' evaluation. All images are evaluated at once on detmap's kernels, or one by one if
-code reads or overrides intermediate results. A cell is an image and a category.
-"""
+"""`COCOeval` and `Params`: pycocotools' evaluation on detmap's kernels. A cell is a pair of image and category."""
 
 from __future__ import annotations
 
@@ -182,7 +180,7 @@ class COCOeval:
         return kept
 
     def _add_boundaries(self, data: Any, anns: list[Any]) -> None:
-        """Add the boundary of each mask to the annotations; a subclass that compares boundaries overrides this."""
+        """Add the masks' boundaries to the annotations, in subclasses that compare boundaries."""
 
     def evaluate(self) -> None:
         """Match the detections of every image with the image's ground truth."""
@@ -458,7 +456,7 @@ def _cell_ious(p: Any, gts: Any, dts: Any, image: Any, category: Any, refusal: t
 
 
 def _oks_area(gt: Any, own: Any) -> Any:
-    """Return the object's ``area`` if `own`, else 0.53 times the area of its box, as CrowdPose does."""
+    """Return the object's ``area`` if `own`, else 0.53 times its box's area (CrowdPose)."""
     return gt["area"] if own else gt["bbox"][3] * gt["bbox"][2] * 0.53
 
 
@@ -599,6 +597,6 @@ def _above_zero(identity: Any) -> bool:
 
 
 def _write_ids(out: NDArray[np.float64], places: NDArray[np.int64], records: list[Any]) -> None:
-    """Write to `out` the ids of ``records[places]``; elements with a negative place stay unchanged."""
+    """Write the ids of ``records[places]`` to `out`, except where a place is negative."""
     for t, i in zip(*np.nonzero(places >= 0), strict=True):
         out[t, i] = records[places[t, i]]["id"]

@@ -239,7 +239,7 @@ def _zeros(ids: list[Any]) -> NDArray[np.bool_]:
 
 
 def _waiting(coco: Any, kind: str) -> Results | None:
-    """Return results whose derived fields are not computed yet, if the evaluation does not need these; else None."""
+    """Return results whose derived fields are not computed yet; None if the evaluation needs these fields."""
     if not type(coco).__module__.startswith("detmap.pycocotools."):  # other classes may select differently
         return None
     results: Results | None = coco.__dict__.get("_results")

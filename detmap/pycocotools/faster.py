@@ -202,7 +202,7 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     @property
     def freq_groups(self) -> list[list[int]]:
-        """For each frequency group in ``imgCountLbl``, the indices of the group's categories in ``params.catIds``."""
+        """The indices into ``params.catIds`` of the categories in each group of ``imgCountLbl``."""
         labels: list[str] = vars(self.params)["imgCountLbl"]
         groups: list[list[int]] = [[] for _ in labels]
         for place, category in enumerate(self.cocoGt.loadCats(self.params.catIds)):

@@ -1,4 +1,4 @@
-"""faster_coco_eval's `COCO`, with that class's additions to pycocotools' `COCO`, as a subclass of the drop-in."""
+"""faster_coco_eval's `COCO`: a subclass of the drop-in with that package's additions."""
 
 from __future__ import annotations
 
@@ -136,15 +136,15 @@ class COCO(coco.COCO):
         return super().getImgIds(_listed(imgIds), _listed(catIds))
 
     def loadAnns(self, ids: Any = None) -> list[Any]:
-        """Return the annotations with the given ids (one id or several) as a list."""
+        """Return a list of the annotations with the given id or ids."""
         return [self.anns[i] for i in _integers(ids)]
 
     def loadCats(self, ids: Any = None) -> list[Any]:
-        """Return the categories with the given ids (one id or several) as a list."""
+        """Return a list of the categories with the given id or ids."""
         return [self.cats[i] for i in _integers(ids)]
 
     def loadImgs(self, ids: Any = None) -> list[Any]:
-        """Return the images with the given ids (one id or several) as a list."""
+        """Return a list of the images with the given id or ids."""
         return [self.imgs[i] for i in _integers(ids)]
 
     def to_dict(self, separate_fn: bool = False) -> dict[str, Any]:

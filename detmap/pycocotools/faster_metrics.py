@@ -56,11 +56,11 @@ class Accumulated(dict[str, Any]):
         return self._whole().keys()
 
     def values(self) -> Any:
-        """Return all values, including that of ``matched``."""
+        """Return all values."""
         return self._whole().values()
 
     def items(self) -> Any:
-        """Return all names and values, including ``matched``."""
+        """Return all names and values."""
         return self._whole().items()
 
     def __reduce__(self) -> Any:
@@ -87,7 +87,7 @@ def matches(evaluation: Any) -> dict[str, float]:
 
 
 def mark(gts: dict[Any, Any], dts: dict[Any, Any], matched: dict[str, float]) -> None:
-    """Write the matches into annotations; see `detmap.pycocotools.faster.COCOeval_faster.math_matches`."""
+    """Write the matches into annotations; see `math_matches`."""
     for anns in (dts, gts):
         for ann in anns.values():
             for name in ("tp", "fp", "fn", "gt_id", "dt_id", "iou"):

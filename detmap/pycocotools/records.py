@@ -76,7 +76,7 @@ class Columns:
     def visited(self, images: NDArray[Any], categories: NDArray[Any]) -> tuple[NDArray[np.bool_] | None, Columns]:
         """Return a mask of the records on the given images and of the given categories, and the columns of these records.
 
-        The mask is None if all records are kept. The ids of the columns index `images` and `categories`.
+        The mask is None if all records are kept.
         """
         image, category = _places(self.images, images), _places(self.categories, categories)
         boxes, scores = self.boxes, self.scores
@@ -174,7 +174,7 @@ class Segmentations:
         return MaskColumn.of(Masks.from_rle(chosen(self._rles, rows)))
 
     def write(self) -> None:
-        """Replace polygons and lists of counts in the records by compressed masks, as pycocotools' ``evaluate`` does."""
+        """Write compressed masks into the records, as pycocotools' ``evaluate`` does."""
         for row in self._converted:
             self._records[row]["segmentation"] = self._rles[row]
 
@@ -230,7 +230,7 @@ def _python_numbers(values: Sequence[Any]) -> bool:
 
 
 def numbers(values: list[Any]) -> NDArray[np.float64]:
-    """Return numbers as float64; raise `UnusualError` if that could change a value or its negative."""
+    """Return numbers as float64; raise `UnusualError` if a value is not exact."""
     if type(sum(values)) is float:
         return np.frombuffer(struct.pack(f"{len(values)}d", *values))
     if any(issubclass(kind, np.unsignedinteger | np.bool_) for kind in set(map(type, values))):

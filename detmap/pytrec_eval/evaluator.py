@@ -202,7 +202,7 @@ def _all(types: set[type], wanted: type | tuple[type, ...]) -> bool:
 
 
 def _judgements(judged: dict[Any, Any]) -> dict[str, dict[str, int]]:
-    """Return a copy of judgements; raise TypeError with pytrec_eval's message for a wrong type."""
+    """Return a copy of judgements; raise pytrec_eval's TypeError for a wrong type."""
     for query, grades in judged.items():
         if not isinstance(query, str):
             raise TypeError("Expected string as key.")

@@ -258,7 +258,7 @@ class Report:
         return f"{_LABELS.get(name, name.replace('rbp', 'RBP'))}{depth}{rest}"
 
     def _beaten(self, model: str, metric: str) -> list[bool]:
-        """Return a flag per run: whether the run `model` is significantly better than that run."""
+        """Return for each run whether `model` is significantly better than that run."""
         return [
             model != other
             and self.comparisons[model, other][metric]["significant"]

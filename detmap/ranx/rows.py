@@ -264,7 +264,7 @@ class Qrels(Rows):
 
     @property
     def qrels(self) -> dict[Any, dict[Any, int]]:
-        """The grades, with queries ascending and documents by descending grade."""
+        """The grades by query and document, sorted."""
         return self._shared()
 
     def set_relevance_level(self, rel_lvl: int = 1) -> None:
@@ -349,7 +349,7 @@ class Run(Rows):
 
     @property
     def run(self) -> dict[Any, dict[Any, float]]:
-        """The scores, with queries ascending and documents by descending score."""
+        """The scores by query and document, sorted."""
         return self._shared()
 
     def ranked(self, qrels: Any, convention: Convention, rank: Callable[[], RankedRun]) -> RankedRun:

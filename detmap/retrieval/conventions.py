@@ -407,7 +407,7 @@ class Choices(CommonChoices, total=False):
 
 
 class RunChoices(CommonChoices, total=False):
-    """Keywords for runs; functions that evaluate runs have a separate parameter `depth`."""
+    """Keywords for runs; `depth` is a separate parameter of `evaluate_run`."""
 
     missing: Literal["skip", "zero"] | None
     order: Literal["score", "given"] | None

@@ -134,7 +134,7 @@ def _kind(kind: type) -> type | None:
 
 
 def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
-    """Raise `InputError` for mixed integers and strings; the message names two ids, if possible one id in two forms."""
+    """Refuse mixed integers and strings; the message names two ids, if possible one id in two forms."""
     texts: dict[str | bytes, Any] = {}
     kinds: dict[type, Any] = {}
     pair: list[Any] = []
@@ -313,7 +313,7 @@ class Keys:
         return f"query {shorten(self.queries[which])}, document {shorten(key)}"
 
     def take(self, which: list[int]) -> Keys:
-        """Return the keys of the mappings `which` (-1: an empty mapping), and check the keys of all other mappings."""
+        """Return the keys of the mappings `which` (-1: an empty mapping); check the keys of all others."""
         if not self.checked:
             others = self.some(sorted(set(range(len(self.mappings))) - set(which)))
             for block in others.blocks():

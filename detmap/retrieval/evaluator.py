@@ -383,7 +383,7 @@ class Evaluator(Accumulator):
         return found
 
     def _add(self, part: Seen, kind: str, names: list[Any], numbered: bool, counts: _Counts | None = None) -> None:
-        """Add the rankings of a batch; if one query is refused, none is added."""
+        """Add the rankings of a batch, or none if one is refused."""
         with self._lock:
             if not len(part):
                 self._count(counts)

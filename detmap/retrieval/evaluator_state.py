@@ -188,7 +188,7 @@ def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _rows(counts: NDArray[np.int64], which: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the row numbers of the groups `which`, concatenated; group *i* has ``counts[i]`` rows."""
+    """Return the row numbers of the groups `which`, concatenated."""
     sizes = counts[which]
     shift = _starts(counts)[which] - (np.cumsum(sizes) - sizes)
     return np.asarray(np.arange(int(sizes.sum())) + np.repeat(shift, sizes))

@@ -59,7 +59,7 @@ class FlatSamples(Frozen):
 
     @classmethod
     def of(cls, given: Sequence[NDArray[Any]]) -> FlatSamples:
-        """Return samples from three columns, which are flattened."""
+        """Return samples from columns, flattened."""
         return cls(*(readonly(one.ravel(), kind) for one, kind in zip(given, _KINDS.values(), strict=True)))
 
     @classmethod

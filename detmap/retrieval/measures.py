@@ -83,7 +83,7 @@ def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.
 
 
 def _ties(hits: Hits, positives: NDArray[np.int64], depth: NDArray[np.int64]) -> ties.Ties:
-    """Return the tied groups of rankings for kernels; `depth` is the last rank of each query that counts."""
+    """Return the tied groups of rankings, for kernels; `depth` is each query's last rank to count."""
     return ties.Ties(hits.starts, hits.ahead, hits.tied, readonly(positives, np.int64), readonly(depth, np.int64))
 
 

@@ -300,8 +300,8 @@ def _rank(
     begin: int,
     end: int,
 ) -> tuple[Ranked, NDArray[np.int64], NDArray[np.int64]]:
-    """Rank the neighbours of queries ``[begin, end)``; return the rankings, each query's number of junk items among the
-    neighbours, and its number of junk items in the gallery.
+    """Rank the neighbours of queries ``[begin, end)``; return the rankings, and each query's numbers of junk items among
+    the neighbours and in the gallery.
     """
     # `place` is an item's index among the items that are not junk to every query; -1 for other items.
     given = np.count_nonzero(items >= 0, axis=1)

@@ -198,11 +198,11 @@ class Request:
         return list(found.values())
 
     def number(self, name: str, default: float) -> float:
-        """Return the value of the only option, ``name=value``, or the default; raise `OptionError` for other options."""
+        """Return the value of the option `name`, or the default; raise `OptionError` for other options."""
         return self.numbers(**{name: default})[0]
 
     def flag(self, name: str) -> bool:
-        """Return whether the only option, `name`, is given; raise `OptionError` for other options."""
+        """Return whether the option is given; raise `OptionError` for other options."""
         for option in self.options:
             if option != name:
                 raise OptionError(f"{self.metric.name} takes the option {name}, not {shorten(option)}")

@@ -191,8 +191,8 @@ def _positives(positives: ArrayLike, found: NDArray[np.int64]) -> NDArray[np.int
 def _ideal(
     grades: NDArray[np.int64], owner: NDArray[Any], unseen: NDArray[np.int64], lowest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return starts and grades of the ideal rankings: the grades above 0, descending, where `unseen` relevant items of
-    each query are added with the lowest relevant grade.
+    """Return starts and grades of the ideal rankings: all grades above 0, descending, and the lowest relevant grade for
+    each of the `unseen` relevant items.
     """
     good = grades > 0
     if unseen.astype(np.float64).sum() > _MOST_UNSEEN:

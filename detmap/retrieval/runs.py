@@ -161,7 +161,7 @@ def _plain_floats(values: list[Any]) -> NDArray[np.float64] | None:
 
 
 def _refuse_first(values: list[Any], kind: str, field: str, place: Callable[[int], str]) -> None:
-    """Raise `InputError` for the first value that is not a number; `place` returns the name of its record."""
+    """Refuse the first value that is not a number; `place` returns the name of its record."""
     for row, value in enumerate(values):
         problem = "is no single number"
         try:
@@ -228,7 +228,7 @@ def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Tabl
 
 
 def order_of(convention: Convention) -> Order:
-    """Return the convention's order of documents, for documents that are looked up in dicts."""
+    """Return the convention's order for documents that are looked up in dicts."""
     return Order(convention.single, convention.ties == "docid")
 
 
@@ -538,7 +538,7 @@ def paired(judged: Table, ranked: Table) -> tuple[Table, Table, list[int]]:
 
 
 def check_judged(judged: Table) -> None:
-    """Raise `RepeatedError` if a document is judged twice for a query."""
+    """Refuse a document judged twice for a query."""
     if isinstance(judged.documents, Keys) and judged.documents.checked:
         return
     none = judged.documents[np.empty(0, np.int64)]
@@ -575,7 +575,7 @@ def _find(
 
 
 def _check(table: Table, repeated: int, source: str, what: str) -> None:
-    """Raise `RepeatedError` if there is a repeated document: `repeated` is its line, or -1."""
+    """Refuse a document repeated on line `repeated` (-1: none)."""
     if repeated >= 0:
         text = table.documents[np.array([repeated])].tolist()[0]
         query = table.queries[int(np.searchsorted(table.starts, repeated, side="right")) - 1]

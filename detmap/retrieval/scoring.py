@@ -81,7 +81,7 @@ def int64(array: NDArray[Any], source: str) -> NDArray[np.int64]:
 
 
 def graded(array: NDArray[Any], source: str) -> NDArray[np.int64]:
-    """Return grades as int64; raise `InputError` for a grade beyond 2 ** 31 in magnitude."""
+    """Return grades as int64; raise `InputError` for a grade beyond 2 ** 31."""
     if array.size and not (float(array.min()) >= -(2.0**31) and float(array.max()) <= 2.0**31):
         raise InputError("a grade must be from -2 ** 31 to 2 ** 31", source=source)
     return array.astype(np.int64)
@@ -96,7 +96,7 @@ def stored(grades: NDArray[Any], source: str) -> tuple[NDArray[np.int64], NDArra
 
 
 def check_level(level: Any) -> float:
-    """Return the lowest relevant grade as a float; raise `OptionError` if it is invalid."""
+    """Return the lowest relevant grade; raise `OptionError` if it is invalid."""
     given = float(level) if isinstance(level, Real) and not isinstance(level, bool) else float("nan")
     if not -(2.0**31) <= given <= 2.0**31:
         raise OptionError(f"level must be a number from -2 ** 31 to 2 ** 31, not {shorten(level)}")
@@ -204,7 +204,7 @@ class RankingResult(Result):
         return self.tie_band_at(None)
 
     def tie_band_at(self, depth: int | None) -> tuple[float, float]:
-        """Return the minimum and maximum mean AP at `depth` over all orders of tied items (None: AP without a depth)."""
+        """Return `tie_band` for AP at `depth` (None: for AP without a depth)."""
         low, high = self.tie_bands(depth).T
         return _mean(low, self.convention), _mean(high, self.convention)
 

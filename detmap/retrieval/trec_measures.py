@@ -73,7 +73,7 @@ def set_map(ranked: Ranked, request: Request) -> Values:
 
 
 def set_relative_precision(ranked: Ranked, request: Request) -> Values:
-    """set_relative_P: number of hits / min(number of ranked items, number of relevant items)."""
+    """set_relative_P: number of hits / min(ranked items, relevant items)."""
     return ratio(ranked.raw.counts, np.minimum(ranked.raw.items, ranked.raw.positives))
 
 

@@ -53,7 +53,7 @@ class COCOeval(faster.COCOeval):
             self.params.catIds = sorted(cocoGt.getCatIds())
 
     def _evaluate_whole(self) -> bool:
-        """Evaluate all images at once if no poses, whose records change, are compared."""
+        """Evaluate all images at once, unless poses are compared: their records change."""
         return not self._lists and super()._evaluate_whole()
 
     def _records(self, data: Any, filters: Mapping[str, Any]) -> list[Any]:

@@ -312,7 +312,7 @@ def _relevant(
 
 
 def _own(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArray[np.int64]:
-    """Return each query's own item, or the number of items if the query has none."""
+    """Return the item that is the query itself, for each query; the number of items if none is."""
     own = self_matches(self_match, queries, items)
     return np.full(queries, items) if own is None else np.where(own < 0, items, own)
 

@@ -1,4 +1,4 @@
-"""Precision and recall from separately evaluated cells (`evalImgs`), as in pycocotools."""
+"""Precision and recall from the entries of `evalImgs` (the cells: one per image, category and area range)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float64]]:
-    """Return precision, recall and scores under `p` from cells (`evalImgs`) evaluated under other params."""
+    """Return precision, recall and scores under the params `p` from cells that were evaluated under `evaluated`."""
     T, R, A, M = len(p.iouThrs), len(p.recThrs), len(p.areaRng), len(p.maxDets)
     K = len(p.catIds) if p.useCats else 1
     precision, recall = np.full((T, R, K, A, M), -1.0), np.full((T, K, A, M), -1.0)
@@ -24,7 +24,7 @@ def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float
     image_places = chosen(p.imgIds, evaluated.imgIds)
     area_places = chosen(map(tuple, p.areaRng), map(tuple, evaluated.areaRng))
     caps = [cap for cap in p.maxDets if cap in set(evaluated.maxDets)]
-    # without caps no cell is used, so missing ones do not matter
+    # Without caps no cell is read, so that missing cells do not matter.
     for k, category in enumerate(categories if caps else ()):
         for a, area in enumerate(area_places):
             first = (category * areas + area) * images
@@ -33,7 +33,7 @@ def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float
             if not positives:
                 continue
             longest = max(len(cell["dtScores"]) for cell in held)
-            made: dict[Any, Any] = {}  # shared by all caps that cut nothing off
+            made: dict[Any, Any] = {}  # caps that cut nothing off share an entry
             for m, cap in enumerate(caps):
                 cut = cap if cap < longest else None
                 if cut not in made:
@@ -47,7 +47,7 @@ def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float
 
 
 def _curves(cells: list[Any], cap: Any, positives: int, grid: Any) -> tuple[Any, Any, Any]:
-    """Return the recall (T,), and precision and scores (T, R) of one ranking over cells."""
+    """Return recall (T,), precision (T, R) and scores (T, R) of the ranking of all detections in the cells."""
     found = np.concatenate([cell["dtScores"][0:cap] for cell in cells])
     order = np.argsort(-found, kind="stable")
     found = found[order]

@@ -1,7 +1,7 @@
-"""Run-length masks and the overlap of boxes, on detmap's kernels: what ``pycocotools._mask`` holds.
+"""Run-length masks and the overlap of boxes, on detmap's kernels: the functions of ``pycocotools._mask``.
 
-`detmap.pycocotools.mask` is the public module. Odd input gives the same results as in pycocotools. Where that would not
-terminate, or would read out of bounds, this raises a `detmap.InputError`, which is a ValueError.
+`detmap.pycocotools.mask` is the public module. Odd input gives the same results as in pycocotools. For input with which
+pycocotools would not terminate, or would read out of bounds, a `detmap.InputError` (a ValueError) is raised.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from detmap.run_lengths import WORD, Runs, freeze, lengths_of_runs, runs_of_poly
 #: Initial size of the buffer for strings of masks, in total and for each mask.
 _ROOM, _ROOM_EACH = 1 << 12, 1 << 10
 
-#: Maximum size of the buffer for strings of several masks, if it suffices for the largest one.
+#: Maximum size of the buffer for strings of several masks; exceeded only if one mask needs more.
 _MOST_ROOM = 1 << 26
 
 
@@ -45,7 +45,7 @@ def _siz(value: Any) -> int:
 
 
 def _sizes(objects: list[Any]) -> Any:
-    """Return the heights and widths of masks: a single pair if all are equal, else shape (n, 2)."""
+    """Return the heights and widths of masks: one pair if all sizes are equal, else an array of shape (n, 2)."""
     if len(objects) == 1:
         size = objects[0]["size"]
         return _siz(size[0]), _siz(size[1])
@@ -59,7 +59,7 @@ def _sizes(objects: list[Any]) -> Any:
 
 
 def _bytes(counts: Any) -> bytes:
-    """Return a string of run lengths up to its first NUL."""
+    """Return a string of run lengths as bytes, up to the first NUL."""
     if type(counts) is str:
         counts = counts.encode()
     if type(counts) is not bytes:
@@ -68,7 +68,7 @@ def _bytes(counts: Any) -> bytes:
 
 
 def _listed(objects: Any) -> list[Any]:
-    len(objects)  # refuses an iterator
+    len(objects)  # raises for an iterator
     return list(objects)
 
 
@@ -99,7 +99,7 @@ def _runs(objects: list[Any]) -> Runs:
 
 
 def _spans(objects: list[Any]) -> NDArray[np.int64]:
-    """Return a buffer for what kernels compute of masks, with heights and widths in columns 2 and 3."""
+    """Return a table with a row per mask for kernels to fill; columns 2 and 3 hold heights and widths."""
     spans = np.empty((len(objects), 4), np.int64)
     spans[:, 2:] = _sizes(objects)
     return spans
@@ -112,7 +112,7 @@ def _records(runs: Runs) -> list[dict[str, Any]]:
 
 
 def _written(count: int, write: Callable[[int, NDArray[np.uint8], NDArray[np.int64]], int]) -> list[bytes] | None:
-    """Return `count` strings written by a kernel of `coded`, in as many calls as it takes; None on failure."""
+    """Return `count` strings, which the kernel `write` fills into a buffer in one or more calls; None on failure."""
     strings: list[bytes] = []
     stops = np.empty(count, np.int64)
     begin, room = 0, _ROOM + _ROOM_EACH * count
@@ -136,7 +136,7 @@ def _of_size(strings: list[bytes], height: int, width: int) -> list[dict[str, An
 
 
 class RLEs:
-    """Decoded masks: the return value of ``_frString`` and argument of ``_toString``; ``n`` is their number."""
+    """Decoded masks, returned by ``_frString`` and taken by ``_toString``; ``n`` is the number of masks."""
 
     def __init__(self, n: Any = 0, runs: Runs | None = None) -> None:
         self._runs = Runs.empty(_siz(n)) if runs is None else runs
@@ -144,7 +144,7 @@ class RLEs:
 
 
 class Masks:
-    """Buffer for `n` bitmaps of height `h` and width `w`; ``np.array`` of it has the shape (h, w, n)."""
+    """Buffer for `n` bitmaps of height `h` and width `w`; ``np.array`` converts it to an array of shape (h, w, n)."""
 
     def __init__(self, h: Any, w: Any, n: Any) -> None:
         self._pixels = np.zeros((_siz(h), _siz(w), _siz(n)), np.uint8, order="F")
@@ -191,12 +191,13 @@ def iou(dt: Any, gt: Any, pyiscrowd: Any) -> Any:
     dt, gt : list or ndarray
         Boxes x, y, width, height of shape (d, 4) and (g, 4), or lists of run-length masks.
     pyiscrowd : sequence of int, shape (g,)
-        Where 1, the overlap is divided by the detection's area.
+        1 for crowd regions, where the overlap is the intersection divided by the detection's area.
 
     Returns
     -------
     ndarray of float64, shape (d, g), or an empty list
-        An empty list without detections or ground truth. -1 for masks of different sizes whose boxes touch.
+        The list is empty if there are no detections or no ground truth. The overlap of masks of different sizes is -1 if
+        their boxes touch.
 
     Raises
     ------
@@ -214,7 +215,7 @@ def iou(dt: Any, gt: Any, pyiscrowd: Any) -> Any:
     else:
         for side in (found, truth):
             if type(side) is list and side:
-                _runs(side)  # raises its errors first
+                _runs(side)  # invalid strings are reported first
     if crowd.size != len(truth) and (len(truth) == 0 or len(found) == 0 or boxes[0] == boxes[1]):
         raise AssertionError("iscrowd must have the length of gt")
     if len(found) == 0 or len(truth) == 0:
@@ -229,7 +230,7 @@ def iou(dt: Any, gt: Any, pyiscrowd: Any) -> Any:
 
 
 def _mask_ious(text: bytes, spans: NDArray[Any], detections: int, crowd: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the overlap of the first `detections` masks with each of the others, shape (d, g), in Fortran's order."""
+    """Return the overlap of each of the first `detections` masks with each other mask, shape (d, g), Fortran order."""
     out: NDArray[np.float64] = np.empty((len(spans) - detections, detections))
     status = compressed_masks.ious_of_strings(text, spans, freeze(crowd != 0), out)
     if status == compressed_masks.UNEQUAL:
@@ -240,7 +241,7 @@ def _mask_ious(text: bytes, spans: NDArray[Any], detections: int, crowd: NDArray
 
 
 def _check(status: int) -> None:
-    """Raise the error for a status of a kernel of `coded`."""
+    """Raise the error for the status that a kernel of masks returned."""
     if status == compressed_masks.FLAT:
         raise InputError("a mask of height 0 has foreground", field="size", remedy="give the image's height and width")
     if status >= 0:
@@ -256,14 +257,14 @@ def merge(rleObjs: Any, intersect: Any = 0) -> Any:
     Parameters
     ----------
     rleObjs : sequence of dict
-        Masks of one size. Without masks, or for different sizes, the result has size [0, 0] and no runs.
+        Masks of one size. If there are no masks, or sizes differ, the result has size [0, 0] and no runs.
     intersect : int
         If not 0, return the intersection.
 
     Returns
     -------
     dict
-        Size and compressed counts, bytes.
+        The size, and the compressed counts as bytes.
     """
     objects = _listed(rleObjs)
     if type(intersect) is not int and (isinstance(intersect, str | bytes) or intersect is None):
@@ -271,7 +272,7 @@ def merge(rleObjs: Any, intersect: Any = 0) -> Any:
     both = int(intersect) != 0
     text, sizes, count = _text(objects), _sizes(objects), len(objects)
     if count == 0 or (type(sizes) is not tuple and (sizes != sizes[0]).any()):
-        _runs(objects)  # raises its errors first
+        _runs(objects)  # invalid strings are reported first
         return {"size": [0, 0], "counts": b""}
     height, width = sizes if type(sizes) is tuple else sizes[0].tolist()
     out = np.empty(7 * len(text), np.uint8)
@@ -305,7 +306,7 @@ def toBbox(rleObjs: Any) -> NDArray[np.float64]:
 
 
 def encode(mask: Any) -> list[dict[str, Any]]:
-    """Return the masks of an array of shape (h, w, n)."""
+    """Return the run-length masks of an array of shape (h, w, n)."""
     if not isinstance(mask, np.ndarray):
         raise TypeError(f"mask must be a numpy.ndarray, not {type(mask).__name__}")
     if mask.ndim != 3:
@@ -363,7 +364,7 @@ def frBbox(bb: Any, h: Any, w: Any) -> list[dict[str, Any]]:
     height, width = _siz(h), _siz(w)
     if len(bb) and bb.shape[1] < 4:
         raise InputError(f"a box has four numbers, not {bb.shape[1]}", field="bbox")
-    if bb.flags.forc:  # in memory order, whatever that is
+    if bb.flags.forc:  # read in memory order, as in pycocotools
         bb = bb.ravel("K")[: 4 * len(bb)].reshape(-1, 4)
     left, top = bb[:, 0], bb[:, 1]
     right, bottom = left + bb[:, 2], top + bb[:, 3]
@@ -372,7 +373,7 @@ def frBbox(bb: Any, h: Any, w: Any) -> list[dict[str, Any]]:
 
 
 def _drawn(points: NDArray[Any], vertices: NDArray[Any], height: int, width: int) -> list[dict[str, Any]]:
-    """Return masks of polygons; `vertices` is the number of vertices of each among the points x, y."""
+    """Return masks of polygons; polygon *i* has ``vertices[i]`` consecutive rows (x, y) of `points`."""
     if max(height, width, height * width) <= WORD:
         points, ends = readonly(points, np.float64), readonly(np.cumsum(vertices), np.int64)
         strings = _written(
@@ -390,7 +391,7 @@ def _drawn(points: NDArray[Any], vertices: NDArray[Any], height: int, width: int
 
 
 def _numbers(polygons: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the concatenated coordinates of polygons, an even number of each; and their numbers."""
+    """Return the concatenated coordinates of polygons, and their number per polygon; an odd last one is dropped."""
     if type(polygons) is list and set(map(type, polygons)) == {list}:
         counts, flat = list(map(len, polygons)), list(chain.from_iterable(polygons))
         if flat and not [count for count in counts if count & 1] and set(map(type, flat)) <= {float, int}:
@@ -423,7 +424,7 @@ def _lengths(counts: Any) -> NDArray[np.uint32]:
 
 
 def frUncompressedRLE(ucRles: Any, h: Any, w: Any) -> list[dict[str, Any]]:
-    """Return compressed run-length masks of dicts with lists of counts; their own sizes count."""
+    """Return compressed run-length masks of dicts with lists of counts; sizes come from the dicts, not from h and w."""
     _siz(h), _siz(w)
     lengths, sizes = [], []
     for i in range(len(ucRles)):
@@ -440,19 +441,20 @@ def frUncompressedRLE(ucRles: Any, h: Any, w: Any) -> list[dict[str, Any]]:
 
 
 def frPyObjects(pyobj: Any, h: Any, w: Any) -> Any:
-    """Return run-length masks of polygons, boxes or uncompressed run lengths; the first element decides which.
+    """Return run-length masks of polygons, boxes or uncompressed run lengths; the first element decides the kind.
 
     Parameters
     ----------
     pyobj : list, dict or ndarray
-        Polygons of more than four numbers each; uncompressed masks; one of these; or an array of boxes, shape (n, 4).
+        A list of polygons of more than four numbers each, or of uncompressed masks; one uncompressed mask; or an array of
+        boxes, shape (n, 4).
     h, w : int
         Height and width of the image.
 
     Returns
     -------
     list of dict, or dict
-        Size and compressed counts; one dict for one object.
+        Size and compressed counts of each mask; a single dict if `pyobj` is a dict.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Aliases of attributes and methods."""
+"""Snake-case aliases of attributes and methods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def also_snake_case(owner: type, names: Iterable[str]) -> None:
 
 
 def also_called_in_snake_case(owner: type, names: Iterable[str], defaults: bool = True, **keywords: str) -> None:
-    """Add snake-case aliases for methods and their arguments; `keywords` names exceptions."""
+    """Add snake-case aliases for methods and their arguments; `keywords` holds irregular aliases by argument."""
     for name in names:
         setattr(owner, _in_snake_case(name), _other_method(getattr(owner, name), defaults, keywords))
 

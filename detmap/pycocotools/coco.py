@@ -32,7 +32,7 @@ def _listed(ids: Any) -> Any:
 
 
 def _members(ids: Any) -> Any:
-    """Return a container that answers ``in`` like `ids`, quickly if they can be hashed."""
+    """Return a container with the members of `ids`: a set if the ids can be hashed."""
     if isinstance(ids, str | bytes):
         return ids
     try:
@@ -54,7 +54,7 @@ def _load_json(path: Any) -> Any:
 class Results:
     """Records given to `loadRes` whose derived fields and indices are computed lazily.
 
-    ``held`` is the kind of the first record, which decides for all: "bbox", "segm" or "keypoints".
+    ``held`` is the kind of the first record, and thereby of all records: "bbox", "segm" or "keypoints".
     """
 
     dataset: dict[str, Any]
@@ -72,27 +72,27 @@ class COCO:
     Parameters
     ----------
     annotation_file : str, optional
-        A JSON file in COCO's format. Without one the object is empty: set ``dataset`` and call `createIndex`.
+        A JSON file in COCO's format. Without a file the object is empty: set ``dataset`` and call `createIndex`.
 
     Attributes
     ----------
     dataset : dict
         Content of the file.
     anns, cats, imgs : dict
-        Records by id; the last of those that share an id.
+        Records by id; of records with the same id, the last one.
     imgToAnns : defaultdict of list
-        Image id to annotation records.
+        Annotation records by image id.
     catToImgs : defaultdict of list
-        Category id to the image ids of its annotations, one for each annotation.
+        Image ids by category id, one for each annotation of the category.
 
     Notes
     -----
-    `loadRes` adds ``id``, ``area``, ``iscrowd``, ``bbox`` and ``segmentation`` to its records, as in pycocotools, but
-    lazily: when an attribute or method of the returned object first reads the annotations, which evaluations mostly do
-    not need. A record without a field, or with an invalid box, is refused then.
+    As in pycocotools, `loadRes` adds ``id``, ``area``, ``iscrowd``, ``bbox`` and ``segmentation`` to the records, but
+    only when an attribute or method of the returned object first reads the annotations. Most evaluations never do. A
+    record that lacks a field, or has an invalid box, raises an error at that time.
     """
 
-    _takes_no_results = False  # pycocotools raises an IndexError
+    _takes_no_results = False  # for an empty list pycocotools raises an IndexError
 
     dataset: dict[str, Any]
     anns: dict[Any, Any]
@@ -120,12 +120,12 @@ class COCO:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _derive(self) -> None:
-        """Extend the records of `loadRes` and index them."""
+        """Add derived fields to the records of `loadRes`; index the records."""
         results: Results = self.__dict__["_results"]
         _extend(results.held, results.records)
         del self.__dict__["_results"]
         dataset = {**results.dataset, "annotations": results.records}
-        # Attributes assigned in the meantime are kept.
+        # Attributes that were assigned since `loadRes` are kept.
         for name, value in zip(("dataset", *_INDICES), (dataset, *_index(dataset)), strict=True):
             self.__dict__.setdefault(name, value)
 
@@ -145,17 +145,17 @@ class COCO:
             setattr(self, name, value)
 
     def info(self) -> None:
-        """Print what the file says about itself."""
+        """Print the data set's ``info``."""
         for key, value in self.dataset["info"].items():
             self._say(f"{key}: {value}")
 
     def getAnnIds(self, imgIds: Any = (), catIds: Any = (), areaRng: Any = (), iscrowd: Any = None) -> list[Any]:
-        """Return the ids of the annotations on these images, of these categories; empty filters are ignored.
+        """Return the ids of the annotations that pass all filters; empty filters are ignored.
 
         Parameters
         ----------
         imgIds, catIds : id or sequence of ids
-            The images (in their order) and the categories.
+            The images, which determine the order of the result, and the categories.
         areaRng : (float, float)
             Exclusive bounds of the area.
         iscrowd : bool, optional
@@ -177,7 +177,7 @@ class COCO:
         return [ann["id"] for ann in anns]
 
     def getCatIds(self, catNms: Any = (), supNms: Any = (), catIds: Any = ()) -> list[Any]:
-        """Return the ids of the categories of these names, supercategories and ids; empty filters are ignored."""
+        """Return the ids of the categories with given names, supercategories and ids; empty filters are ignored."""
         cats = self.dataset["categories"]
         for field, wanted in (("name", catNms), ("supercategory", supNms), ("id", catIds)):
             listed = _listed(wanted)
@@ -186,7 +186,7 @@ class COCO:
         return [cat["id"] for cat in cats]
 
     def getImgIds(self, imgIds: Any = (), catIds: Any = ()) -> list[Any]:
-        """Return which of these images (by default all) have all of these categories."""
+        """Return the ids of those images among `imgIds` (by default all) that have all the categories `catIds`."""
         imgIds, catIds = _listed(imgIds), _listed(catIds)
         if len(imgIds) == len(catIds) == 0:
             return list(self.imgs.keys())
@@ -199,15 +199,15 @@ class COCO:
         return list(ids)
 
     def loadAnns(self, ids: Any = ()) -> Any:
-        """Return the annotations of these ids, or a list of the one of this id."""
+        """Return the annotations with the given ids; for a single id, a list of one annotation."""
         return _look_up(self.anns, ids)
 
     def loadCats(self, ids: Any = ()) -> Any:
-        """Return the categories of these ids, or a list of the one of this id."""
+        """Return the categories with the given ids; for a single id, a list of one category."""
         return _look_up(self.cats, ids)
 
     def loadImgs(self, ids: Any = ()) -> Any:
-        """Return the images of these ids, or a list of the one of this id."""
+        """Return the images with the given ids; for a single id, a list of one image."""
         return _look_up(self.imgs, ids)
 
     def loadRes(self, resFile: Any) -> COCO:
@@ -216,15 +216,15 @@ class COCO:
         Parameters
         ----------
         resFile : str, list of dict, or ndarray of shape (n, 7)
-            A JSON file, its records, or rows of image id, x, y, width, height, score, category id. The first record
-            decides what all of them hold: captions, boxes, masks or keypoints.
+            A JSON file, a list of records, or rows of image id, x, y, width, height, score, category id. The first record
+            decides the kind of all records: captions, boxes, masks or keypoints.
 
         Raises
         ------
         AssertionError
-            For anything but a list, or an image that is not in this data set.
+            If the records are not a list, or an image is not in this data set.
         IndexError
-            Where there are no results.
+            If there are no results.
         """
         dataset: dict[str, Any] = {
             "info": copy.deepcopy(self.dataset.get("info", {})),
@@ -287,7 +287,7 @@ class COCO:
         return res
 
     def loadNumpyAnnotations(self, data: Any) -> list[dict[str, Any]]:
-        """Return the records of rows of image id, x, y, width, height, score, category id."""
+        """Return rows of image id, x, y, width, height, score and category id as records."""
         self._say("Converting ndarray to lists...")
         assert type(data) is np.ndarray
         self._say(data.shape)
@@ -301,7 +301,7 @@ class COCO:
         return records
 
     def annToRLE(self, ann: dict[str, Any]) -> Any:
-        """Return the run-length mask of an annotation's polygons or mask."""
+        """Return an annotation's ``segmentation`` (polygons or a mask) as a run-length mask."""
         image = self.imgs[ann["image_id"]]
         height, width = image["height"], image["width"]
         segmentation = ann["segmentation"]
@@ -316,7 +316,7 @@ class COCO:
         return maskUtils.decode(self.annToRLE(ann))
 
     def download(self, tarDir: Any = None, imgIds: Any = ()) -> Any:
-        """Fetch images (by default all) from their ``coco_url`` into a folder, keeping existing files."""
+        """Download images (by default all) from ``coco_url`` into a folder; existing files are kept."""
         from urllib.request import urlretrieve
 
         if tarDir is None:
@@ -333,7 +333,7 @@ class COCO:
         return None
 
     def showAnns(self, anns: Any, draw_bbox: bool = False) -> Any:
-        """Draw annotations (polygons, masks, keypoints, boxes on demand) on the current matplotlib axes; print captions."""
+        """Draw polygons, masks, keypoints and, with `draw_bbox`, boxes on the current matplotlib axes; print captions."""
         if len(anns) == 0:
             return 0
         if "segmentation" in anns[0] or "keypoints" in anns[0]:
@@ -430,21 +430,19 @@ def _look_up(records: dict[Any, Any], ids: Any) -> Any:
 
 
 def integers(values: list[Any]) -> NDArray[np.int64]:
-    """Return a list of integers as an array of int64.
-
-    Three times as fast as numpy, which infers the type.
+    """Return a list of integers as an array of int64, three times as fast as numpy, which infers the type.
 
     Raises
     ------
     struct.error
-        For a value that is no integer, or exceeds 64 bits.
+        If a value is not an integer, or exceeds 64 bits.
     """
     array: NDArray[np.int64] = np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
     return array
 
 
 def _index_of(ids: list[Any]) -> Ids | None:
-    """Return the ids indexed, None unless all are integers or all are strings."""
+    """Return an index of the image ids; None unless all ids are integers or all are strings."""
     try:
         return index_ids(integers(ids), source="results", field="image_id")
     except struct.error:
@@ -452,7 +450,7 @@ def _index_of(ids: list[Any]) -> Ids | None:
 
 
 def _extend(held: str, records: list[Any]) -> None:
-    """Write into the records of results the fields that pycocotools' `loadRes` adds."""
+    """Add to records the fields that pycocotools' `loadRes` adds; `held` is the kind of the records."""
     extend = {"bbox": _extend_box, "segm": _extend_mask, "keypoints": _extend_keypoints}[held]
     if held == "segm" and _extend_masks(records):
         return
@@ -461,12 +459,12 @@ def _extend(held: str, records: list[Any]) -> None:
 
 
 def _extend_masks(records: list[Any]) -> bool:
-    """Do as `_extend_mask` for all records at once; return whether that is possible."""
+    """Do as `_extend_mask` for all records at once; return False if that is not possible."""
     try:
         masks = [ann["segmentation"] for ann in records]
         areas, boxes = maskUtils.area(masks), maskUtils.toBbox(masks)
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError):
-        return False  # some record has no such mask
+        return False  # a record has no compressed mask
     for number, (ann, area, box) in enumerate(zip(records, areas, boxes, strict=True), 1):
         ann["area"] = area
         if "bbox" not in ann:

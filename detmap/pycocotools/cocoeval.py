@@ -1,4 +1,4 @@
-"""`COCOeval` and `Params`: pycocotools' evaluation, on detmap's kernels unless its inner state is used."""
+"""`COCOeval` and `Params`: pycocotools' evaluation on detmap's kernels. A cell is a pair of image and category."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from detmap.pycocotools._curves import accumulate
 from detmap.shapes.keypoints import rows_of
 
 _INSIDE = ("_gts", "_dts", "ious", "evalImgs")
-LENIENT = "lvis_mark"  # marks detections that are ignored if unmatched
+LENIENT = "lvis_mark"  # field of detections that are ignored if unmatched
 _BOX, _MASK, _KEYPOINTS = "bbox", "segm", "keypoints"
 BOUNDARY = "boundary"  # only in `detmap.pycocotools.faster`
 
@@ -34,29 +34,29 @@ class COCOeval:
     Parameters
     ----------
     cocoGt, cocoDt : COCO, optional
-        The data set and the results; either may be set later.
+        The data set and the results; both may also be set later.
     iouType : {"segm", "bbox", "keypoints"}
-        What overlap is measured on.
+        The shapes whose overlap is measured: masks, boxes or keypoints.
 
     Attributes
     ----------
     params : Params
-        May be changed, in place or not, before `evaluate`.
+        The parameters; may be changed in place or replaced before `evaluate`.
     evalImgs : list of dict or None
-        For each category, area range and image, in this order, the matches; may be assigned.
+        The matches by category, area range and image, in this order; may be assigned.
     eval : dict
         ``precision`` and ``scores`` (T, R, K, A, M), ``recall`` (T, K, A, M), ``counts``, ``params`` and ``date``.
     stats : ndarray of float64
         The twelve numbers (keypoints: ten) that `summarize` prints.
     ious : dict
-        (image, category) to an array (d, g), or an empty list.
+        Overlaps by (image, category): an array of shape (d, g), or an empty list.
 
     Notes
     -----
-    Evaluations run whole on detmap's kernels. ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are then computed when one
-    of them is first read, from the records as they are at that time. If a method is overridden, ``evalImgs`` was read
-    or assigned, or ids, shapes or params are unusual, images are evaluated one by one as in pycocotools, with the same
-    numbers.
+    Usually all images are evaluated at once on detmap's kernels. Then ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are
+    computed when one of them is first read, from the records as they are at that time. If a method is overridden,
+    ``evalImgs`` was read or assigned, or ids, shapes or params are unusual, images are evaluated one by one as in
+    pycocotools, with the same numbers.
     """
 
     evalImgs: Any
@@ -95,7 +95,7 @@ class COCOeval:
         return self.__dict__
 
     def _open(self) -> None:
-        """Compute what a fast evaluation left out; attributes assigned in the meantime are kept."""
+        """Compute ``_gts``, ``_dts``, ``ious`` and ``evalImgs`` after a fast evaluation; assigned attributes are kept."""
         snapshot: fast.Snapshot = self.__dict__["_snapshot"]
         p = snapshot.params
         found = snapshot.dts()
@@ -128,22 +128,22 @@ class COCOeval:
         return Params(iouType=kind)
 
     def _records(self, data: Any, filters: Mapping[str, Any]) -> list[Any]:
-        """Return the annotations of a data set that are evaluated."""
+        """Return the annotations of a data set that pass the filters of `getAnnIds`."""
         records: list[Any] = data.loadAnns(data.getAnnIds(**filters))
         return records
 
     def _compared(self, image: Any, category: Any) -> bool:
-        """Return whether the overlaps of a cell are needed; otherwise they are an empty list."""
+        """Return whether the overlaps of a cell are computed; if not, ``ious`` has an empty list for the cell."""
         return True
 
     def _whole(self) -> bool:
-        """Return whether no step of `evaluate` is overridden, so that they may be taken all at once."""
+        """Return whether no step of `evaluate` is overridden, so that all images may be evaluated at once."""
         return all(
             getattr(type(self), name, None) is method and name not in self.__dict__ for name, method in _STEPS.items()
         )
 
     def _prepare(self) -> None:
-        """Collect the annotations that the params select by image and category, and set ``ignore`` on the ground truth."""
+        """Collect the annotations selected by the params, by image and category; set ``ignore`` on the ground truth."""
         p = self.params
         filters = {"imgIds": p.imgIds, "catIds": p.catIds} if p.useCats else {"imgIds": p.imgIds}
         gts, dts = self._records(self.cocoGt, filters), self._records(self.cocoDt, filters)
@@ -162,11 +162,11 @@ class COCOeval:
         self.eval = {}
 
     def _federated(self) -> fast.Federated | None:
-        """Return which categories were looked for on each image, if that is used."""
+        """Return LVIS's lists of categories per image; None if the evaluation does not use such lists."""
         return None
 
     def _judged(self, gts: list[Any], dts: list[Any]) -> list[Any]:
-        """Return the detections of categories that were looked for; those ignored if unmatched are marked."""
+        """Return the detections of categories that annotators looked for; mark those to be ignored if unmatched."""
         federated = self._federated()
         if federated is None:
             return dts
@@ -180,10 +180,10 @@ class COCOeval:
         return kept
 
     def _add_boundaries(self, data: Any, anns: list[Any]) -> None:
-        """Add the boundaries of a data set's masks, if these are compared."""
+        """Add the masks' boundaries to the annotations, in subclasses that compare boundaries."""
 
     def evaluate(self) -> None:
-        """Match the detections of every image with its ground truth."""
+        """Match the detections of every image with the image's ground truth."""
         tic = time.time()
         self._say("Running per image evaluation...")
         p = self.params
@@ -210,7 +210,7 @@ class COCOeval:
             how = dilation, self._own_area(), self._federated()
             snapshot = fast.take(self.params, data, self._records, frozen, *how)
         except fast.UNUSUAL:
-            return False  # the faithful path has the answer, or raises pycocotools' error
+            return False  # evaluation image by image returns pycocotools' result or raises its error
         if self.params.iouType == BOUNDARY:
             self._add_boundaries(self.cocoGt, snapshot.gts)
         for name in _INSIDE:
@@ -247,28 +247,28 @@ class COCOeval:
         self._paramsEval = copy.deepcopy(self.params)
 
     def computeIoU(self, imgId: Any, catId: Any) -> Any:
-        """Return the overlaps of an image's detections, best score first, with its ground truth, shape (d, g)."""
+        """Return the overlaps of a cell's detections, by descending score, with the cell's ground truth, shape (d, g)."""
         return _cell_ious(self.params, self._gts, self._dts, imgId, catId, self._refusal)
 
     def computeOks(self, imgId: Any, catId: Any) -> Any:
-        """Return the keypoint similarities of an image's detections, best score first, with its ground truth."""
+        """Return the keypoint similarities of a cell's detections, by descending score, with the cell's ground truth."""
         return _cell_oks(self.params, self._gts, self._dts, imgId, catId, self._own_area())
 
     def _own_area(self) -> bool:
-        """Return whether keypoints are compared by an object's own area rather than its box's."""
+        """Return whether keypoint similarity uses an object's ``area``, and not a share of the area of its box."""
         return bool(getattr(self, "use_area", True))
 
     def evaluateImg(self, imgId: Any, catId: Any, aRng: Any, maxDet: Any) -> Any:
-        """Return the matches of one image, for one category and area range; None for an empty cell."""
+        """Return the matches of one image, category and area range; None without detections and ground truth."""
         return _evaluate_cell(self.params, self._gts, self._dts, self.ious, imgId, catId, [aRng], maxDet)[0]
 
     def accumulate(self, p: Any = None) -> None:
-        """Turn the matches into precision and recall, and put them into ``eval``.
+        """Compute precision and recall from the matches, and store both in ``eval``.
 
         Parameters
         ----------
         p : Params, optional
-            Selects among the evaluated cells; by default ``params``.
+            Parameters that select among the evaluated images, categories and area ranges; by default ``params``.
         """
         self._say("Accumulating evaluation results...")
         tic = time.time()
@@ -292,7 +292,7 @@ class COCOeval:
         self._say(f"DONE (t={time.time() - tic:0.2f}s).")
 
     def summarize(self) -> None:
-        """Print the twelve numbers (keypoints: ten) and put them into ``stats``."""
+        """Print the twelve numbers (keypoints: ten) and store them in ``stats``."""
         if not self.eval:
             raise Exception("Please run accumulate() first")
         rows = _KEYPOINT_ROWS if self.params.iouType == _KEYPOINTS else _BOX_ROWS
@@ -301,14 +301,14 @@ class COCOeval:
             stats[i] = self._summarize(precision, threshold, area, cap if cap > 2 else self.params.maxDets[cap])
         self.stats = stats
 
-    #: Suffix of the lines of a summary, after the cap.
+    #: Text after the cap in each line of the summary.
     _whose = ""
 
     def _summarize(
         self, ap: int = 1, iouThr: Any = None, areaRng: str = "all", maxDets: int = 100, places: Any = None
     ) -> Any:
-        """Print one number and return it: the mean of defined values, -1 if there are none; `places` are indices of
-        categories.
+        """Print and return one number: the mean of the defined values, or -1 if there are none. `places` restricts the
+        mean to categories by index.
         """
         p = self.params
         areas = [i for i, label in enumerate(p.areaRngLbl) if label == areaRng]
@@ -335,7 +335,7 @@ class COCOeval:
 
 
 def unique_of_any(ids: Any) -> list[Any]:
-    """Return distinct ids in order; also of an iterator, which pycocotools takes for a single id."""
+    """Return distinct ids in ascending order; unlike in pycocotools, `ids` may be an iterator."""
     return list(np.unique(list(ids) if isinstance(ids, Iterator) else ids))
 
 
@@ -352,7 +352,7 @@ class Params:
     Parameters
     ----------
     iouType : {"segm", "bbox", "keypoints"}
-        Masks, boxes or keypoints.
+        The shapes whose overlap is measured: masks, boxes or keypoints.
 
     Attributes
     ----------
@@ -361,9 +361,9 @@ class Params:
     iouThrs, recThrs : ndarray of float64
         Overlap and recall thresholds.
     areaRng : list of [float, float]
-        Minimum and maximum area, inclusive; ``areaRngLbl`` names them.
+        Minimum and maximum area, inclusive; ``areaRngLbl`` holds the names of the ranges.
     maxDets : list of int
-        Caps on the detections of a category in an image.
+        Maximum numbers of detections per image and category.
     useCats : {0, 1}
         0 merges all categories.
     """
@@ -399,7 +399,8 @@ class Params:
         self.useCats: Any = 1
 
 
-#: Rows of `summarize`: precision or recall, IoU threshold, area range, and the cap or its index in ``maxDets``.
+#: Rows of `summarize`: precision (1) or recall (0), IoU threshold, area range, and a cap or (below 3) its index in
+#: ``maxDets``.
 _BOX_ROWS: list[tuple[int, float | None, str, int]] = [
     (1, None, "all", 100),
     (1, 0.5, "all", 2),
@@ -423,7 +424,7 @@ def _by_cell(records: list[Any]) -> defaultdict[Any, list[Any]]:
 
 
 def _cell(p: Any, cells: Any, image: Any, category: Any) -> list[Any]:
-    """Return the records of a cell; with categories unused, of all categories in sequence."""
+    """Return the records of a cell; without `useCats`, the image's records of all categories in sequence."""
     if p.useCats:
         records: list[Any] = cells[image, category]
         return records
@@ -455,7 +456,7 @@ def _cell_ious(p: Any, gts: Any, dts: Any, image: Any, category: Any, refusal: t
 
 
 def _oks_area(gt: Any, own: Any) -> Any:
-    """Return an object's own area, or CrowdPose's share of its box."""
+    """Return the object's ``area`` if `own`, else 0.53 times its box's area (CrowdPose)."""
     return gt["area"] if own else gt["bbox"][3] * gt["bbox"][2] * 0.53
 
 
@@ -481,7 +482,7 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any, own_area: A
             x, y = found[0::3], found[1::3]
             if visible.any():
                 dx, dy = x - own[0::3], y - own[1::3]
-            else:  # distance outside of the doubled box
+            else:  # distance from the box enlarged by its size on every side
                 none = np.zeros(len(sigmas))
                 if x.shape != none.shape or y.shape != none.shape:  # a single point would be broadcast
                     raise ValueError(f"a pose of {len(x)} points where there are {len(sigmas)} sigmas")
@@ -495,8 +496,8 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any, own_area: A
 
 
 def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) -> Any:
-    """Return the similarities of a cell if all values are plain numbers, as many as there are sigmas; else None."""
-    # Input that is refused differently, or is neither float64 nor int64, is left to `_cell_oks`.
+    """Return the similarities of a cell; None unless all values are plain numbers and match the number of sigmas."""
+    # `_cell_oks` handles input for which pycocotools raises, or that is neither float64 nor int64.
     size = 3 * variances.size
     listed = points + [np.array(g["keypoints"]) for g in gt]
     plain = all(one.shape == (size,) and one.dtype in (np.float64, np.int64) for one in listed)
@@ -506,7 +507,7 @@ def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) 
         return None
     columns = np.array(given, np.float64)
     if (np.abs(columns) >= 2**52).any() or any((np.abs(one) >= 2**25).any() for one in listed):
-        return None  # integers may be more exact
+        return None  # integer arithmetic may be more exact
     found, truth = (rows_of(np.stack(rows).astype(np.float64)) for rows in (points, listed[len(points) :]))
     objects = oks.Objects(
         readonly(columns[:, :4], np.float64),
@@ -524,7 +525,7 @@ def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) 
 
 
 def _evaluate_cells(p: Any, gts: Any, dts: Any, ious: Any) -> list[Any]:
-    """Return `_evaluate_cell` for every cell, by category, area range and image."""
+    """Return the matches of every cell and area range, in the order of category, area range and image."""
     out: list[Any] = []
     for category in p.catIds if p.useCats else [-1]:
         made = [_evaluate_cell(p, gts, dts, ious, image, category, p.areaRng, p.maxDets[-1]) for image in p.imgIds]
@@ -592,10 +593,10 @@ def _above_zero(identity: Any) -> bool:
     try:
         return float(identity) > 0
     except (TypeError, ValueError):
-        return False  # does not matter, because writing it raises
+        return False  # has no effect, because writing this id raises
 
 
 def _write_ids(out: NDArray[np.float64], places: NDArray[np.int64], records: list[Any]) -> None:
-    """Write the id of the record at each place, if there is one."""
+    """Write the ids of ``records[places]`` to `out`, except where a place is negative."""
     for t, i in zip(*np.nonzero(places >= 0), strict=True):
         out[t, i] = records[places[t, i]]["id"]

@@ -1,4 +1,4 @@
-"""A whole evaluation on detmap's kernels: from records to columns, a tally, and pycocotools' arrays."""
+"""Evaluation of all images at once on detmap's kernels: from records to columns, a tally, and pycocotools' arrays."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from detmap.shapes import Boxes, Column
 #: Kinds of shapes that `take` supports.
 KINDS = ("bbox", "segm", "boundary", "keypoints")
 
-#: Exceptions of `take` for unusual input, and for records that pycocotools refuses in its own way.
+#: Exceptions that `take` raises for unusual input, and for records for which pycocotools raises errors of its own.
 UNUSUAL = (
     UnusualError, DetmapError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, struct.error
 )  # fmt: skip
 
 
 class Federated(NamedTuple):
-    """LVIS's lists for each image: categories that are not on it, and those not exhaustively annotated."""
+    """LVIS's lists by image: the categories verified to be absent, and those that are not exhaustively annotated."""
 
     negatives: Mapping[Any, Any]
     not_exhaustive: Mapping[Any, Any]
@@ -45,7 +45,7 @@ class Federated(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The outcome of `COCOeval.evaluate`, with access to its records.
+    """The outcome of `COCOeval.evaluate`, with access to the evaluated records.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Snapshot:
     gts : list of dict
         The ground truth.
     dts : callable
-        Returns the detections' records.
+        Returns the records of the detections.
     results : COCO
         The data set of the detections.
     tally : Tally
@@ -68,7 +68,7 @@ class Snapshot:
     tally: Tally
 
     def accumulate(self, p: Any) -> dict[str, NDArray[np.float64]] | None:
-        """Return precision, recall and scores under the params `p`; None if they ask for more than was matched."""
+        """Return precision, recall and scores under the params `p`; None if the tally does not hold what `p` selects."""
         own = self.params
         if not (
             list(p.imgIds) == own.imgIds
@@ -92,7 +92,7 @@ class Snapshot:
         return made
 
     def agrees(self, images: list[Any]) -> bool:
-        """Return whether `images`, the outcomes of all images, give the same bits in every array."""
+        """Return whether `images` (as in ``evalImgs``) and the tally give bit-identical arrays."""
         p = copy.copy(self.params)
         p.catIds = p.catIds if p.useCats else [-1]
         own, theirs = self.accumulate(p), accumulate(p, self.params, images)
@@ -108,15 +108,14 @@ def take(
     own_area: bool = True,
     federated: Federated | None = None,
 ) -> Snapshot:
-    """Match the ground truth and results selected by the params `p`, of which `frozen` is a copy. `select` returns
-    annotations that pass filters; `dilation` is that of boundaries; `own_area` says whether poses are compared by the
-    areas of objects rather than a share of their boxes; `federated` holds the categories looked for on each image, if
-    used.
+    """Match the ground truth and results that the params `p` select; `frozen` is a copy of `p`. ``select(coco, filters)``
+    returns the annotations that pass the filters. `dilation` is the dilation ratio of boundaries. With `own_area`,
+    keypoint similarity uses the area of an object, else a share of its box. `federated` holds LVIS's lists, if used.
 
     Raises
     ------
     One of `UNUSUAL`
-        If only the faithful path has the answer. Records are then unchanged.
+        If only evaluation image by image, as in pycocotools, gives the right result. Records are then unchanged.
     """
     coco_gt, coco_dt = data
     protocol = _protocol(p, dilation, own_area)
@@ -187,7 +186,7 @@ def take(
 def _lists(
     federated: Federated | None, images: NDArray[Any], categories: Any
 ) -> tuple[CategoryLists | None, CategoryLists | None]:
-    """Return the lists of images, with categories as indices."""
+    """Return LVIS's two lists by image, with categories as indices."""
     if federated is None:
         return None, None
     place, wanted = {category: k for k, category in enumerate(categories)}, set(images.tolist())
@@ -201,7 +200,7 @@ def _lists(
 
 
 def _protocol(p: Any, dilation: float | None, own_area: bool) -> Protocol:
-    """Return the protocol that the params stand for."""
+    """Return the params as a protocol."""
     changes: dict[str, Any] = {"iou_type": p.iouType}
     thresholds = _floats(p.iouThrs)
     if p.useCats not in (0, 1):
@@ -228,8 +227,8 @@ def _protocol(p: Any, dilation: float | None, own_area: bool) -> Protocol:
 
 
 def _zeros(ids: list[Any]) -> NDArray[np.bool_]:
-    """Return which annotation ids pycocotools converts to 0. Raises `ValueError` for strings that are no numbers, as
-    pycocotools does when a detection takes such an annotation.
+    """Mask of the annotation ids that pycocotools converts to 0. Raises `ValueError` for a string that is not a number,
+    as pycocotools does when it matches a detection with such an annotation.
     """
     known = reading.ids_of(ids)
     if known.dtype.kind != "U":
@@ -240,7 +239,7 @@ def _zeros(ids: list[Any]) -> NDArray[np.bool_]:
 
 
 def _waiting(coco: Any, kind: str) -> Results | None:
-    """Return results whose records are still unread, if they can be used unchanged."""
+    """Return results whose derived fields are not computed yet; None if the evaluation needs these fields."""
     if not type(coco).__module__.startswith("detmap.pycocotools."):  # other classes may select differently
         return None
     results: Results | None = coco.__dict__.get("_results")
@@ -253,7 +252,7 @@ def _waiting(coco: Any, kind: str) -> Results | None:
 
 @dataclass(frozen=True)
 class _Side:
-    """One side of an evaluation: records, their fields and shapes, and masks to be written back."""
+    """Ground truth or detections: records, their fields as columns, their shapes, and masks to be written back."""
 
     records: Sequence[Any]
     columns: Columns
@@ -265,7 +264,7 @@ class _Side:
         cls, p: Any, coco: Any, records: list[Any], results: Results | None, images: Any, categories: Any,
         *, scored: bool = True,
     ) -> _Side:  # fmt: skip
-        """Read the records on these images and of these categories."""
+        """Read the records that are on the given images and of the given categories."""
         kind = p.iouType
         masks = Segmentations(records, coco) if kind in ("segm", "boundary") else None
         boxed = (
@@ -290,7 +289,7 @@ class _Side:
 
 
 def _areas(found: _Side, results: Results | None, kind: str) -> NDArray[np.float64] | None:
-    """Return the areas of detections for area ranges; None for the areas of their shapes."""
+    """Return the areas of detections that area ranges apply to; None if these are the areas of the shapes."""
     sides = found.columns.boxes[:, 2:]
     areas = sides[:, 0] * sides[:, 1]
     if results is None:

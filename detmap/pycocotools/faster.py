@@ -1,4 +1,4 @@
-"""faster_coco_eval's classes on the drop-in, with their additions to pycocotools."""
+"""faster_coco_eval's classes, with that package's additions to pycocotools, as subclasses of the drop-in."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from detmap.pycocotools.faster_coco import COCO, signed
 __all__ = ["COCO", "COCOeval", "COCOeval_faster", "Params"]
 
 _log = logging.getLogger(__name__)
-#: Row of a summary: precision (1) or recall (0), IoU threshold, area range, cap.
+#: Row of a summary: precision (1) or recall (0), IoU threshold, area range, and cap.
 _Row = tuple[int, float | None, str, int]
-#: Names of recall at COCO's caps; other caps are named by number.
+#: Suffixes of the names of recall at COCO's caps; at other caps the suffix is the number.
 _CAPS = {1: "all", 10: "second", 100: "third"}
 _CROWD = "keypoints_crowd"
 _KINDS = ("segm", "bbox", cocoeval.BOUNDARY, "keypoints", _CROWD)
@@ -34,11 +34,11 @@ class Params(cocoeval.Params):
     Parameters
     ----------
     iouType : {"segm", "bbox", "boundary", "keypoints", "keypoints_crowd"}
-        What overlap is measured on.
+        The shapes whose overlap is measured.
     kpt_sigmas : sequence of float, optional
-        How far annotators disagree on each keypoint, instead of COCO's.
+        Standard deviation of annotators for each keypoint, relative to object size; by default COCO's sigmas.
     ranges : mapping of str to [float, float], optional
-        Minimum and maximum area by name, instead of COCO's three.
+        Minimum and maximum area by name; by default COCO's small, medium and large.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Params(cocoeval.Params):
 
     @property
     def useSegm(self) -> Any:
-        """1 if masks are evaluated; the former name of the option."""
+        """1 if masks are evaluated, else 0; deprecated in favour of `iouType`."""
         return int(self.iouType == "segm")
 
     @useSegm.setter
@@ -78,45 +78,45 @@ also_snake_case(Params, [*PARAMS, "imgCountLbl"])
 
 
 class COCOeval_faster(cocoeval.COCOeval):
-    """The evaluation of results against a data set, with named results and a function that receives its output.
+    """The evaluation of results against a data set, with named results; output goes to `print_function`.
 
     Parameters
     ----------
     cocoGt, cocoDt
         As for `detmap.pycocotools.cocoeval.COCOeval`.
     iouType : {"segm", "bbox", "keypoints", "keypoints_crowd", "boundary"}
-        Kind of shape whose overlaps are computed.
+        The shapes whose overlap is measured.
     ranges : dict of str to [float, float], optional
-        Minimum and maximum area by name, instead of COCO's three.
+        Minimum and maximum area by name; by default COCO's small, medium and large.
     print_function : callable of str
-        Receives progress messages and the summary's lines; by default a logger.
+        Receives progress messages and the lines of the summary; by default a logger.
     extra_calc : bool
-        Let `accumulate` mark each annotation as found or not, see `math_matches`.
+        Whether `accumulate` marks each annotation as matched or not; see `math_matches`.
     kpt_oks_sigmas : sequence of float, optional
-        How far annotators disagree on each keypoint, instead of COCO's.
+        Standard deviation of annotators for each keypoint, relative to object size; by default COCO's sigmas.
     use_area : bool
-        False: keypoints are compared by 0.53 of the area of an object's box instead of its ``area``, as CrowdPose has it.
+        If False, keypoint similarity uses 0.53 times the area of an object's box instead of ``area``, as CrowdPose does.
     lvis_style : bool
-        Take LVIS's lists of categories: detections of categories that were not looked for on their image are left out, and
-        those without a match are ignored where not all objects are annotated. Caps and other rules are COCO's, so the
-        numbers are not LVIS's: use `detmap.lvis` or ``protocol="lvis"`` for these. Not for keypoints.
+        Whether LVIS's lists of categories are used. Detections of a category that annotators did not look for on the
+        image are left out. Unmatched detections are ignored if the category is not exhaustively annotated on the image.
+        Caps and other rules are COCO's: for LVIS's numbers use `detmap.lvis` or ``protocol="lvis"``. Not for keypoints.
     boundary_dilation_ratio : float
-        How far from the contour a boundary reaches, as a share of the image's diagonal.
+        Width of a boundary, inwards from the contour, as a share of the image's diagonal.
     separate_eval, boundary_cpu_count, rle_iou_max_workers
-        As in the original; they change no number.
+        As in faster_coco_eval; these change no number.
 
     Attributes
     ----------
     all_stats : ndarray of float64
-        The numbers of `summarize`: those in ``stats``, and for boxes and masks recall at overlaps of 0.5 and 0.75;
-        after `extra_calc` two more.
+        The numbers that `summarize` prints: ``stats``; for boxes and masks also recall at overlaps of 0.5 and 0.75; with
+        `extra_calc` also mIoU and mAUC.
     matched : bool
-        Whether annotations have been marked.
+        Whether `accumulate` has marked the annotations.
 
     Raises
     ------
     InputError
-        From `evaluate`, for a score that is NaN, as the original's ValueError; pycocotools ranks it last.
+        From `evaluate`, if a score is NaN. faster_coco_eval raises a ValueError; pycocotools ranks NaN last.
     """
 
     _unique = staticmethod(cocoeval.unique_of_any)
@@ -165,7 +165,7 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     @property
     def eval(self) -> dict[str, Any]:
-        """The output of `accumulate`; computed lazily after `evaluate` alone, unless ``separate_eval``."""
+        """The output of `accumulate`. If only `evaluate` was called, it is computed lazily, unless ``separate_eval``."""
         if not self._found and self._paramsEval and not self.separate_eval:
             with self._silently():
                 self._accumulate()
@@ -190,7 +190,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         return Params(kind, *self._made_with)
 
     def _records(self, data: Any, filters: Mapping[str, Any]) -> list[Any]:
-        """Return copies with defaults for missing fields."""
+        """Return copies of the records, with defaults for missing fields."""
         return [{**_DEFAULTS, **record} for record in super()._records(data, filters)]
 
     def _federated(self) -> fast.Federated | None:
@@ -202,7 +202,7 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     @property
     def freq_groups(self) -> list[list[int]]:
-        """The indices of categories in the params for each group in ``imgCountLbl``."""
+        """The indices into ``params.catIds`` of the categories in each group of ``imgCountLbl``."""
         labels: list[str] = vars(self.params)["imgCountLbl"]
         groups: list[list[int]] = [[] for _ in labels]
         for place, category in enumerate(self.cocoGt.loadCats(self.params.catIds)):
@@ -210,7 +210,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         return groups
 
     def _compared(self, image: Any, category: Any) -> bool:
-        """Return whether there are detections and ground truth in a cell."""
+        """Return whether a cell (image and category) has both detections and ground truth."""
         return all(cocoeval._cell(self.params, side, image, category) for side in (self._gts, self._dts))
 
     def _check_kind(self) -> None:
@@ -218,12 +218,12 @@ class COCOeval_faster(cocoeval.COCOeval):
             raise ValueError(f"p.iouType must be one of {', '.join(_KINDS)}, not {self.params.iouType}")
 
     def evaluate(self) -> None:
-        """Match the detections of every image with its ground truth."""
+        """Match the detections of every image with the image's ground truth."""
         self._check_kind()
         super().evaluate()
 
     def _add_boundaries(self, data: Any, anns: list[Any]) -> None:
-        """Add the boundary of each mask as ``boundary``, also to the data set's own record."""
+        """Add the boundary of each mask as ``boundary`` to the annotation, and to its record in the data set."""
         masks = Masks.from_rle([ann["segmentation"] for ann in anns], source="segmentation")
         made = masks.boundary(self.boundary_dilation_ratio).to_rle()
         for ann, boundary in zip(anns, made, strict=True):
@@ -232,7 +232,7 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     def _evaluate_images(self) -> None:
         super()._evaluate_images()
-        # The fast path leaves NaN scores to this one; the original refuses them in every evaluated cell.
+        # The fast path does not handle NaN scores. faster_coco_eval refuses NaN in every evaluated cell.
         for (image, category), found in self._dts.items():
             for d in found:
                 score = d.get("score")
@@ -247,11 +247,11 @@ class COCOeval_faster(cocoeval.COCOeval):
                         remedy="leave out the record: NaN has no place in a ranking",
                     )
 
-    #: Alias of `evalImgs` that batch evaluators read and assign.
+    #: Alias of `evalImgs` that evaluators for batches read and assign.
     _evalImgs_cpp = other_name("evalImgs")
 
     def accumulate(self, p: Any = None) -> None:
-        """Turn the matches into precision and recall, put them into ``eval``, and mark annotations if requested.
+        """Compute precision and recall from the matches, store both in ``eval``, and mark annotations if `extra_calc`.
 
         Raises
         ------
@@ -277,8 +277,8 @@ class COCOeval_faster(cocoeval.COCOeval):
     def math_matches(self) -> None:
         """Write the matches into the annotations.
 
-        A detection that is matched at any threshold gets ``tp``, ``gt_id`` and ``iou``, others ``fp``; a matched object
-        gets ``dt_id``, others ``fn``.
+        A detection that is matched at any threshold gets ``tp``, ``gt_id`` and ``iou``, any other detection ``fp``. A
+        matched object gets ``dt_id``, any other object ``fn``.
         """
         faster_metrics.mark(self.cocoGt.anns, self.cocoDt.anns, self.eval["matched"])
 
@@ -288,7 +288,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         Raises
         ------
         RuntimeError
-            Before `accumulate`.
+            If `accumulate` was not called.
         """
         matched = self.eval.get("matched")
         if matched is None:
@@ -301,7 +301,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         Raises
         ------
         RuntimeError
-            Before `accumulate`.
+            If `accumulate` was not called.
         """
         if "counts" not in self.eval or "precision" not in self.eval:
             raise RuntimeError("Accumulation comes first: call evaluate() and accumulate()")
@@ -313,28 +313,29 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     @staticmethod
     def calc_auc(recall_list: Any, precision_list: Any, method: str = "c++") -> float:
-        """Return the area under the envelope of a curve of precision over recall.
+        """Return the area under the envelope of a precision-recall curve.
 
         Parameters
         ----------
         recall_list, precision_list : array_like of float
-            The curve.
+            Recall and precision at each point of the curve.
         method : {"c++", "py"}
-            Whether to sum in extended precision and round to 15 decimals.
+            "c++" sums in extended precision and rounds to 15 decimals; "py" sums in double precision.
         """
         return faster_metrics.area_under(recall_list, precision_list, extended=method == "c++")
 
     @property
     def extended_metrics(self) -> dict[str, Any]:
-        """The numbers of each class, and precision and recall at the score of the best mean F1.
+        """The metrics of each class; precision and recall are read at the score threshold with the best mean F1.
 
-        ``class_map`` is a list of ``class``, ``map@50:95``, ``map@50``, ``precision`` and ``recall``, "all" last; classes
-        without one of these are left out. ``map`` is AP50; ``precision`` and ``recall`` are means over classes.
+        ``class_map`` is a list of dicts with ``class``, ``map@50:95``, ``map@50``, ``precision`` and ``recall``; the last
+        dict is "all", and classes with an undefined metric are left out. ``map`` is AP50; ``precision`` and ``recall``
+        are means over classes.
         """
         return faster_metrics.extended(self)
 
     def _rows(self) -> list[tuple[str, _Row | None]]:
-        """Return the names and rows of `summarize`; a row None is 0, and not printed."""
+        """Return the names and rows of `summarize`; None as a row stands for the value 0, which is not printed."""
         p = self.params
         most, areas = p.maxDets[-1], [] if p.iouType == _CROWD else p.areaRngLbl[1:]
         rows: list[tuple[str, _Row | None]] = []
@@ -354,7 +355,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         return rows
 
     def summarize(self) -> None:
-        """Print the numbers and put them into ``all_stats``, and those that pycocotools has into ``stats``."""
+        """Print the numbers and store them in ``all_stats``; store those that pycocotools also has in ``stats``."""
         if not self.eval:
             raise Exception("Please run accumulate() first")
         self._check_kind()
@@ -372,7 +373,7 @@ class COCOeval_faster(cocoeval.COCOeval):
             self.all_stats = np.append(self.all_stats, [self.compute_mIoU(), self.compute_mAUC()])
 
     def _summarize_groups(self) -> list[float]:
-        """Print AP of rare, common and frequent categories, and return it."""
+        """Print and return the AP of rare, common and frequent categories."""
         values, p = [], self.params
         for label, places in zip(vars(p)["imgCountLbl"], self.freq_groups, strict=True):
             self._whose = f"catIds={label:>3s}"
@@ -380,7 +381,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         return values
 
     def _summarize_crowds(self) -> list[float]:
-        """Print AP by how crowded images are, and return it."""
+        """Print and return the AP of easy, medium and hard images, by crowd index."""
         p = self.params
         thresholds, cap = f"{p.iouThrs[0]:0.2f}:{p.iouThrs[-1]:0.2f}", p.maxDets[-1]
         values = self.get_type_result(0.2, 0.8)
@@ -397,12 +398,13 @@ class COCOeval_faster(cocoeval.COCOeval):
         Parameters
         ----------
         first, second : float
-            The images' ``crowdIndex`` from which on they are no longer easy, or medium.
+            Bounds of ``crowdIndex``: easy images are below `first`, medium images below `second`.
 
         Notes
         -----
-        The mean is over all of ``precision``, -1 without positives, and rounded to four decimals. Afterwards ``params``
-        and ``eval`` are those of the hard images, as in the original.
+        AP is the mean of all values of ``precision`` in the first area range, including -1 for categories without
+        positives, rounded to four decimals. As in faster_coco_eval, ``params`` and ``eval`` belong to the hard images
+        afterwards.
         """
         out = []
         with self._silently():
@@ -414,7 +416,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         return out
 
     def split(self, gt_file: Any, first: float = 0.01, second: float = 0.85) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the ids of easy, medium and hard images of a data set's file, by their ``crowdIndex``."""
+        """Return the ids of the easy, medium and hard images of a data set's file; see `get_type_result`."""
         split: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
         for image in COCO.load_json(gt_file, use_deepcopy=True)["images"]:
             index = image["crowdIndex"]
@@ -422,14 +424,14 @@ class COCOeval_faster(cocoeval.COCOeval):
         return split
 
     def run(self) -> None:
-        """Evaluate, accumulate and summarize."""
+        """Call `evaluate`, `accumulate` and `summarize`."""
         self.evaluate()
         self.accumulate()
         self.summarize()
 
     @property
     def stats_as_dict(self) -> dict[str, float]:
-        """The numbers of `summarize` by name: AP_all, AP_50, AP_75, AP_small and so on."""
+        """The numbers that `summarize` prints, by name: AP_all, AP_50, AP_75, AP_small and so on."""
         self._check_kind()
         values = self.all_stats
         names = [name for name, _ in self._rows()]
@@ -449,6 +451,6 @@ class COCOeval_faster(cocoeval.COCOeval):
 
 
 class COCOeval(COCOeval_faster):
-    """`COCOeval_faster` that prints its output like pycocotools by default."""
+    """A `COCOeval_faster` that by default prints its output, as pycocotools does."""
 
     _told = staticmethod(print)

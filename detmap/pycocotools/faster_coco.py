@@ -1,4 +1,4 @@
-"""faster_coco_eval's `COCO` on the drop-in, with its additions to pycocotools'."""
+"""faster_coco_eval's `COCO`: a subclass of the drop-in with that package's additions."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _log = logging.getLogger(__name__)
 
 
 def signed(thing: object, arguments: str) -> str:
-    """Return the repr that the original's objects have."""
+    """Return a repr in the form of faster_coco_eval's objects."""
     return (
         f"{type(thing).__name__}({arguments}) # __author__='The detmap developers'; __version__='{detmap.__version__}';"
     )
 
 
 class COCO(coco.COCO):
-    """A data set, or results on one, with a function that receives its output.
+    """A data set, or results on one; output goes to `print_function`.
 
     Parameters
     ----------
     annotation_file : path, dict, optional
-        A JSON file in COCO's format, or its parsed content.
+        A JSON file in COCO's format, or the parsed content of such a file.
     use_deepcopy : bool
-        Leave the records of a dict, and those given to `loadRes`, unchanged.
+        Whether records in a dict, and records given to `loadRes`, are copied, so that the given ones stay unchanged.
     print_function : callable of str
         Receives progress messages; by default a logger.
 
     Notes
     -----
-    As in the original, image ids become integers. Missing ``iscrowd``, ``num_keypoints`` and ``area`` of an annotation
-    count as 0; its record is unchanged.
+    As in faster_coco_eval, image ids become integers. Missing ``iscrowd``, ``num_keypoints`` and ``area`` of an
+    annotation count as 0; the record is not changed.
     """
 
     _takes_no_results = True
@@ -73,7 +73,7 @@ class COCO(coco.COCO):
 
     @staticmethod
     def load_json(json_file: Any, use_deepcopy: bool | None = False) -> Any:
-        """Return the content of a JSON file, or a copy of any other value: a deep one with `use_deepcopy`."""
+        """Return the content of a JSON file, or a copy of any other value: a deep copy with `use_deepcopy`, else shallow."""
         if isinstance(json_file, str | os.PathLike):
             return coco._load_json(json_file)
         return copy.deepcopy(json_file) if use_deepcopy else json_file.copy()
@@ -92,14 +92,14 @@ class COCO(coco.COCO):
             )
 
     def loadRes(self, resFile: Any, min_score: float = 0.0) -> coco.COCO:
-        """Return results on this data set: a JSON file, its records, or rows; there may be none.
+        """Return results on this data set; unlike in pycocotools, the results may be empty.
 
         Parameters
         ----------
         resFile : path, list of dict, or ndarray of shape (n, 7)
             As for `detmap.pycocotools.coco.COCO.loadRes`.
         min_score : float
-            The lowest score to take.
+            Minimum score; records with a lower score are left out.
         """
         if isinstance(resFile, np.ndarray):
             anns: Any = self.loadNumpyAnnotations(resFile)
@@ -114,7 +114,7 @@ class COCO(coco.COCO):
     def getAnnIds(self, imgIds: Any = None, catIds: Any = None, areaRng: Any = None, iscrowd: Any = None) -> list[Any]:
         """Return the ids of the annotations that pass all filters; None and empty filters are ignored."""
         between = _listed(areaRng)
-        images = dict.fromkeys(_listed(imgIds))  # pycocotools repeats an image that is given repeatedly
+        images = dict.fromkeys(_listed(imgIds))  # a repeated image counts once, unlike in pycocotools
         ids = super().getAnnIds(list(images), _listed(catIds), between if len(between) == 2 else [])
         if iscrowd is None:
             return ids
@@ -136,15 +136,15 @@ class COCO(coco.COCO):
         return super().getImgIds(_listed(imgIds), _listed(catIds))
 
     def loadAnns(self, ids: Any = None) -> list[Any]:
-        """Return the annotations of an id, or of some."""
+        """Return a list of the annotations with the given id or ids."""
         return [self.anns[i] for i in _integers(ids)]
 
     def loadCats(self, ids: Any = None) -> list[Any]:
-        """Return the categories of an id, or of some."""
+        """Return a list of the categories with the given id or ids."""
         return [self.cats[i] for i in _integers(ids)]
 
     def loadImgs(self, ids: Any = None) -> list[Any]:
-        """Return the images of an id, or of some."""
+        """Return a list of the images with the given id or ids."""
         return [self.imgs[i] for i in _integers(ids)]
 
     def to_dict(self, separate_fn: bool = False) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class COCO(coco.COCO):
         Parameters
         ----------
         separate_fn : bool
-            Give unmatched annotations, marked ``fn``, categories of their own, named ``…_fn``.
+            Whether unmatched annotations, marked ``fn``, get separate categories named ``…_fn``.
         """
         cats = [dict(cat) for cat in self.cats.values()]
         anns = [dict(ann) for ann in self.anns.values()]
@@ -193,7 +193,7 @@ def _listed(ids: Any) -> Any:
 
 
 def _integers(ids: Any) -> list[Any]:
-    """Return an id, or several, as a list; raise TypeError unless all are integers."""
+    """Return one id, or several, as a list; raise TypeError unless all ids are integers."""
     listed = [] if ids is None else [ids] if isinstance(ids, str | bytes) or not coco._isArrayLike(ids) else list(ids)
     for kind in set(map(type, listed)):
         if kind is bool or not issubclass(kind, int | np.integer):

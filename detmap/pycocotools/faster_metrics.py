@@ -1,4 +1,4 @@
-"""faster_coco_eval's metrics beyond AP and AR: matches, areas under curves, numbers of each class."""
+"""faster_coco_eval's metrics beyond AP and AR: matches, areas under curves, and metrics of each class."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _SCORES = 1 << 12  # number of thresholds computed at a time
 
 
 class Accumulated(dict[str, Any]):
-    """The output of ``accumulate``; ``matched`` is computed lazily, as it needs all matches of all images.
+    """The output of ``accumulate``; ``matched`` is computed lazily, because it needs the matches of every image.
 
     Parameters
     ----------
     found : dict
-        The entries of pycocotools.
+        The entries that pycocotools has.
     evaluation : COCOeval_faster
-        The evaluation with the matches.
+        The evaluation that holds the matches.
     """
 
     def __init__(self, found: dict[str, Any], evaluation: Any) -> None:
@@ -38,11 +38,11 @@ class Accumulated(dict[str, Any]):
         return name == "matched" or super().__contains__(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a value, or `default`."""
+        """Return the entry `name`, or `default`."""
         return self["matched"] if name == "matched" else super().get(name, default)
 
     def _whole(self) -> dict[str, Any]:
-        """Return everything as a plain dict."""
+        """Return all entries, including ``matched``, as a plain dict."""
         return dict(zip(super().keys(), super().values(), strict=True)) | {"matched": self["matched"]}
 
     def __iter__(self) -> Iterator[str]:
@@ -52,7 +52,7 @@ class Accumulated(dict[str, Any]):
         return super().__len__() + (not super().__contains__("matched"))
 
     def keys(self) -> Any:
-        """Return all names, including lazily computed ones."""
+        """Return all names, including ``matched``."""
         return self._whole().keys()
 
     def values(self) -> Any:
@@ -60,7 +60,7 @@ class Accumulated(dict[str, Any]):
         return self._whole().values()
 
     def items(self) -> Any:
-        """Return names and values."""
+        """Return all names and values."""
         return self._whole().items()
 
     def __reduce__(self) -> Any:
@@ -68,7 +68,7 @@ class Accumulated(dict[str, Any]):
 
 
 def matches(evaluation: Any) -> dict[str, float]:
-    """Return the overlap of every detection and object that were matched at a threshold, by ``"{detection}_{object}"``."""
+    """Return the overlap of each detection and object matched at any threshold, by key ``"{detection}_{object}"``."""
     out: dict[str, float] = {}
     gts, ious = evaluation._gts, evaluation.ious
     p = evaluation._paramsEval
@@ -87,7 +87,7 @@ def matches(evaluation: Any) -> dict[str, float]:
 
 
 def mark(gts: dict[Any, Any], dts: dict[Any, Any], matched: dict[str, float]) -> None:
-    """Write the matches into annotations."""
+    """Write the matches into annotations; see `math_matches`."""
     for anns in (dts, gts):
         for ann in anns.values():
             for name in ("tp", "fp", "fn", "gt_id", "dt_id", "iou"):
@@ -103,7 +103,7 @@ def mark(gts: dict[Any, Any], dts: dict[Any, Any], matched: dict[str, float]) ->
 
 
 def area_under(recall: Any, precision: Any, *, extended: bool) -> float:
-    """Return the area under a curve; with `extended` in extended precision, rounded to 15 decimals."""
+    """Return the area under a curve's envelope; with `extended`, sum in extended precision and round to 15 decimals."""
     dtype = np.longdouble if extended else np.float64
     x, y = np.array(recall, dtype), np.array(precision, dtype)
     y = np.maximum.accumulate(y[::-1])[::-1]
@@ -111,12 +111,12 @@ def area_under(recall: Any, precision: Any, *, extended: bool) -> float:
     areas = (x[steps + 1] - x[steps]) * y[steps + 1]
     if not extended:
         return float(np.sum(areas))
-    total = np.add.accumulate(areas)[-1] if areas.size else 0.0  # sequential summation
+    total = np.add.accumulate(areas)[-1] if areas.size else 0.0  # sums sequentially, as in C++
     return round(float(total), 15)
 
 
 def extended(evaluation: Any) -> dict[str, Any]:
-    """Return the numbers of each class, see `detmap.pycocotools.faster.COCOeval_faster.extended_metrics`."""
+    """Return the metrics of each class; see `detmap.pycocotools.faster.COCOeval_faster.extended_metrics`."""
     p = evaluation.params
     at_50 = np.flatnonzero(np.isclose(p.iouThrs, 0.5))
     if not at_50.size:
@@ -151,7 +151,7 @@ def mean_of_defined(values: NDArray[np.float64]) -> float:
 
 
 def _best_f1(evaluation: Any) -> tuple[dict[int, tuple[float, float]], tuple[float, float]]:
-    """Return precision and recall of each category, and their means, at the lowest score with the maximum mean F1."""
+    """Return precision and recall of each category, and the means of both, at the lowest score of maximum mean F1."""
     p, dts = evaluation.params, evaluation.cocoDt.anns
     hits = {int(pair.split("_", 1)[0]) for pair, overlap in evaluation.eval["matched"].items() if overlap >= 0.5}
     objects = Counter(ann["category_id"] for ann in evaluation.cocoGt.anns.values() if not ann.get("iscrowd", 0))

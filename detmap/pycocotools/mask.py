@@ -1,7 +1,7 @@
 """Run-length masks and the overlap of boxes, on detmap's kernels: the functions of ``pycocotools.mask``.
 
-Odd input gives the same results as in pycocotools. Where that would not terminate, or would read out of bounds, this
-raises a `detmap.InputError`, which is a ValueError.
+Odd input gives the same results as in pycocotools. For input with which pycocotools would not terminate, or would read
+out of bounds, a `detmap.InputError` (a ValueError) is raised.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def encode(bimask: Any) -> Any:
     Parameters
     ----------
     bimask : ndarray of uint8 or bool, shape (h, w) or (h, w, n)
-        In Fortran's order. A run ends where the value changes, also from 1 to 2.
+        The array, in Fortran order. A run ends where the value changes, also from 1 to 2.
 
     Returns
     -------
     dict, or list of dict
-        Size and compressed counts, bytes; a list for three dimensions.
+        The size, and the compressed counts as bytes; a list of dicts for an array of three dimensions.
     """
     if len(bimask.shape) == 3:
         return _mask.encode(bimask)
@@ -39,21 +39,21 @@ def encode(bimask: Any) -> Any:
 
 
 def decode(rleObjs: Any) -> Any:
-    """Return the array of 0 and 1 of one run-length mask, shape (h, w), or of a list of them, shape (h, w, n); uint8.
+    """Return one run-length mask as an array of 0 and 1, shape (h, w), or a list of masks as shape (h, w, n); uint8.
 
     Raises
     ------
     ValueError
-        For runs longer than the image; if they are shorter, the rest is background.
+        If runs are longer than the image. If runs are shorter, the rest is background.
     """
     return _mask.decode(rleObjs) if type(rleObjs) is list else _mask.decode([rleObjs])[:, :, 0]
 
 
 def area(rleObjs: Any) -> Any:
-    """Return the area of one run-length mask, uint32, or of each of a list."""
+    """Return the area of one run-length mask, or the areas of a list of masks; uint32."""
     return _mask.area(rleObjs) if type(rleObjs) is list else _mask.area([rleObjs])[0]
 
 
 def toBbox(rleObjs: Any) -> Any:
-    """Return the box x, y, width, height around one run-length mask, or around each of a list, shape (n, 4)."""
+    """Return the box x, y, width, height around one run-length mask; for a list of masks the boxes, shape (n, 4)."""
     return _mask.toBbox(rleObjs) if type(rleObjs) is list else _mask.toBbox([rleObjs])[0]

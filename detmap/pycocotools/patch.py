@@ -1,4 +1,4 @@
-"""`patch_pycocotools`: replaces pycocotools by the drop-in for other code, reversibly."""
+"""`patch_pycocotools`: replace pycocotools by the drop-in, reversibly."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _STAND_INS = {
 
 
 def patch_pycocotools() -> Patch:
-    """Make code that uses pycocotools, or ``faster_coco_eval``'s classes, use detmap's.
+    """Make code that uses the classes of pycocotools or faster_coco_eval use detmap's classes.
 
     ``COCO``, ``COCOeval`` (``COCOeval_faster``) and ``Params`` are replaced in these packages and in loaded modules
-    that have imported them by name; existing subclasses are unchanged. If pycocotools is not installed, detmap's
-    modules take its name.
+    that have imported these classes by name; existing subclasses are unchanged. If pycocotools is not installed,
+    detmap's modules are importable under the name pycocotools.
 
     Returns
     -------
     Patch
-        Says what was ``replaced``. Its ``undo()`` puts everything back, as does the end of a ``with`` block.
+        The attribute ``replaced`` lists what was replaced. ``undo()``, or the end of a ``with`` block, restores everything.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The drop-in with the additional names of hotcoco and ultrafast-pycocotools.
 
-Their users change one line: ``from detmap.pycocotools.peers import COCO, COCOeval, Params, mask``. The numbers, and
-what is printed, are pycocotools'. Covered, beside all of pycocotools' names:
+Users of hotcoco and ultrafast-pycocotools change one line: ``from detmap.pycocotools.peers import COCO, COCOeval, Params,
+mask``. Numbers and printed text are as in pycocotools. Beside all names of pycocotools, these are available:
 
 * ``COCO``: a dict or any path; ``verbose=False``; ``get_ann_ids``, ``get_cat_ids``, ``get_img_ids``, ``load_anns``,
   ``load_cats``, ``load_imgs``, ``load_res``, ``ann_to_rle``, ``ann_to_mask``, ``create_index``; ``derive_segmentation``
@@ -38,16 +38,16 @@ class COCO(coco.COCO):
     Parameters
     ----------
     annotation_file : path or dict, optional
-        A JSON file in COCO's format, or its parsed content.
+        A JSON file in COCO's format, or the parsed content of such a file.
     verbose : bool
-        Whether to print what pycocotools prints.
+        Whether messages are printed, as in pycocotools.
     """
 
     _takes_no_results = True
 
     def __init__(self, annotation_file: Any = None, *, verbose: bool = True) -> None:
         self.verbose = verbose
-        # opening a descriptor would close it
+        # An integer is refused: open() would take it for a file descriptor, and close that.
         if not isinstance(annotation_file, str | bytes | os.PathLike | dict | None):
             raise TypeError(f"a data set is a path or a dict, not a {type(annotation_file).__name__}")
         if annotation_file is None or isinstance(annotation_file, dict):
@@ -75,7 +75,7 @@ class COCO(coco.COCO):
     def loadRes(self, resFile: Any, *, derive_segmentation: bool = False) -> coco.COCO:
         """Return results on this data set, see `detmap.pycocotools.coco.COCO.loadRes`.
 
-        Polygons of boxes are added lazily, whatever `derive_segmentation` says.
+        `derive_segmentation` is ignored: polygons of boxes are added lazily.
         """
         return super().loadRes(os.fspath(resFile) if isinstance(resFile, os.PathLike) else resFile)
 
@@ -106,7 +106,7 @@ class Params(cocoeval.Params):
     Parameters
     ----------
     iouType : {"segm", "bbox", "boundary", "keypoints"}
-        What overlap is measured on.
+        The shapes whose overlap is measured.
     iou_type : str, optional
         Alias of `iouType`.
     """
@@ -128,15 +128,15 @@ class COCOeval(cocoeval.COCOeval):
     Parameters
     ----------
     cocoGt, cocoDt, iouType
-        As there; also ``coco_gt``, ``coco_dt`` and ``iou_type``.
+        As for `detmap.pycocotools.cocoeval.COCOeval`; ``coco_gt``, ``coco_dt`` and ``iou_type`` are aliases.
     kpt_oks_sigmas : sequence of float, optional
-        How far annotators disagree on each keypoint, instead of COCO's.
+        Standard deviation of annotators for each keypoint, relative to object size; by default COCO's sigmas.
     use_area : bool
-        False: keypoints are compared by 0.53 of the area of an object's box instead of its ``area``.
+        If False, keypoint similarity uses 0.53 times the area of an object's box instead of ``area``.
     boundary_dilation_ratio : float
-        How far from the contour a boundary reaches, as a share of the image's diagonal.
+        Width of a boundary, inwards from the contour, as a share of the image's diagonal.
     print_function : callable of str
-        Receives the output of pycocotools.
+        Receives each message that pycocotools would print.
     store_eval_imgs : bool
         Ignored: ``evalImgs`` is computed lazily.
     """
@@ -177,21 +177,21 @@ class COCOeval(cocoeval.COCOeval):
         return Params(kind)
 
     def metric_keys(self) -> list[str]:
-        """Return hotcoco's names of ``stats``: AP, AP50, AP75, APs and so on."""
+        """Return hotcoco's names for the elements of ``stats``: AP, AP50, AP75, APs and so on."""
         if self.params.iouType == "keypoints":
             return [f"{kind}{rest}" for kind in ("AP", "AR") for rest in ("", "50", "75", "m", "l")]
         areas = [f"{kind}{letter}" for kind in ("AP", "AR") for letter in _RANGES.values()]
         return ["AP", "AP50", "AP75", *areas[:3], "AR1", "AR10", "AR100", *areas[3:]]
 
     def get_results(self, prefix: str | None = None, per_class: bool = False) -> dict[str, float]:
-        """Return the numbers of `summarize` by `metric_keys`, empty before it.
+        """Return the numbers of `summarize` by the names in `metric_keys`; empty if `summarize` was not called.
 
         Parameters
         ----------
         prefix : str, optional
             Prefix of each name, followed by a slash.
         per_class : bool
-            Whether to add the AP of each class that has ground truth, as ``AP/{name}``.
+            Whether the AP of each class with ground truth is added, as ``AP/{name}``.
         """
         out = dict(zip(self.metric_keys(), map(float, self.stats), strict=False))
         if per_class and out:
@@ -201,7 +201,7 @@ class COCOeval(cocoeval.COCOeval):
 
     @property
     def stats_as_dict(self) -> dict[str, float]:
-        """The numbers of `summarize` by ultrafast-pycocotools' names, AP_50 and AP50 alike."""
+        """The numbers of `summarize` by ultrafast-pycocotools' names; AP_50 and AP50 are both included."""
         out: dict[str, float] = {}
         poses, caps = self.params.iouType == "keypoints", list(self.params.maxDets)
         at = iter([*caps, *caps[-1:] * 3])
@@ -218,14 +218,14 @@ class COCOeval(cocoeval.COCOeval):
         return out
 
     def per_category_stats(self, area: str = "all", max_dets: int | None = None) -> dict[int, dict[str, Any]]:
-        """Return ``name``, ``AP``, ``AP_50``, ``AP_75`` and ``AR`` of each category, NaN without ground truth.
+        """Return ``name``, ``AP``, ``AP_50``, ``AP_75`` and ``AR`` of each category; NaN if it has no ground truth.
 
         Parameters
         ----------
         area : str
             One of ``params.areaRngLbl``.
         max_dets : int, optional
-            One of ``params.maxDets``; the last by default.
+            One of ``params.maxDets``; by default the last one.
         """
         if not self.eval:
             raise Exception("Please run accumulate() first")

@@ -19,20 +19,20 @@ from detmap.shapes import Boxes
 from detmap.shapes.keypoints import Keypoints, rows_of
 from detmap.shapes.masks import MaskColumn
 
-#: Modules of data sets whose ``annToRLE`` makes masks as pycocotools does.
+#: Modules whose classes have an ``annToRLE`` that returns the same masks as pycocotools'.
 _KNOWN = ("detmap.pycocotools.coco", "detmap.lvis.lvis", "pycocotools.coco")
-_CHUNK = 512  # number of records that stay in the processor's cache while their fields are read in turn
+_CHUNK = 512  # number of records processed together, so that they stay in the processor's cache
 #: Limit below which a product of two integers, or a sum of two squares, is exact in float64.
 _EXACT = 2**25
 
 
 class UnusualError(Exception):
-    """Ids, numbers or params with which only the faithful path gives pycocotools' answer."""
+    """Ids, numbers or params for which only evaluation image by image gives pycocotools' result."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The fields of records: ids, boxes (n, 4) or (0, 4), and scores (n,) or (0,) as float64."""
+    """The fields of records as columns: ids, boxes of shape (n, 4), and scores of shape (n,); unread fields are empty."""
 
     images: Ids
     categories: Ids
@@ -41,12 +41,12 @@ class Columns:
 
     @classmethod
     def read(cls, records: list[Any], images: Ids | None = None, *, scored: bool = True, boxed: bool = True) -> Columns:
-        """Read the fields of all records; boxes and scores if requested, and images if not given.
+        """Read the fields of all records. Scores are read if `scored`, boxes if `boxed`, image ids unless `images` is given.
 
         Raises
         ------
-        UnusualError, or what a lookup raises
-            For missing fields, and unusual numbers.
+        UnusualError, or the error of a lookup
+            If a field is missing, or a number is unusual.
         """
         count = len(records)
         boxes, scores = np.empty((count if boxed else 0, 4)), np.empty(count if scored else 0)
@@ -68,15 +68,15 @@ class Columns:
             x, y, width, height = zip(*listed, strict=True)
             packed = struct.pack(f"{4 * len(chunk)}d", *x, *y, *width, *height)
             boxes[rows] = np.frombuffer(packed).reshape(4, -1).T
-            # pycocotools multiplies width and height in their own type, possibly float32
+            # pycocotools multiplies width and height in the given type, possibly float32.
             if scored and not (_python_numbers(width) and _python_numbers(height)):
                 raise UnusualError
         return cls(images or _indexed(image_ids), _indexed(category_ids), boxes, scores)
 
     def visited(self, images: NDArray[Any], categories: NDArray[Any]) -> tuple[NDArray[np.bool_] | None, Columns]:
-        """Return which records lie on these images and are of these categories, and them with their places for ids.
+        """Return a mask of the records on the given images and of the given categories, and the columns of these records.
 
-        None stands for all.
+        The mask is None if all records are kept.
         """
         image, category = _places(self.images, images), _places(self.categories, categories)
         boxes, scores = self.boxes, self.scores
@@ -98,7 +98,7 @@ class Columns:
 
 
 def chosen(records: Sequence[Any], rows: NDArray[np.bool_] | None) -> Sequence[Any]:
-    """Return the records of the rows that `Columns.visited` kept."""
+    """Return the records in the mask `rows` of `Columns.visited` (None: all records)."""
     return records if rows is None else [record for record, keep in zip(records, rows, strict=True) if keep]
 
 
@@ -106,15 +106,15 @@ def chosen(records: Sequence[Any], rows: NDArray[np.bool_] | None) -> Sequence[A
 
 
 def plain_boxes(boxes: NDArray[np.float64]) -> Boxes:
-    """Return a column of regular boxes, whose areas neither underflow nor are huge; raise `UnusualError` for other
-    boxes.
+    """Return a column of boxes; raise `UnusualError` unless all are finite, with areas that neither underflow nor exceed
+    2**53.
     """
     sizes = boxes[:, 2:]
     areas = sizes[:, 0] * sizes[:, 1]
     if not (
         np.isfinite(boxes.sum())
         and sizes.min(initial=0) >= 0
-        and areas.max(initial=0) < 2**53  # otherwise a product of integers may be more exact
+        and areas.max(initial=0) < 2**53  # beyond, a product of integers may be more exact
         and not sizes[areas == 0].all(axis=1).any()
     ):
         raise UnusualError
@@ -122,7 +122,7 @@ def plain_boxes(boxes: NDArray[np.float64]) -> Boxes:
 
 
 def compressed(records: list[Any]) -> bool:
-    """Return whether all masks are compressed strings, which evaluations leave unchanged."""
+    """Return whether all masks are compressed strings, which an evaluation does not convert."""
     try:
         return {type(record["segmentation"]["counts"]) for record in records} <= {str, bytes}
     except (LookupError, TypeError):
@@ -130,24 +130,24 @@ def compressed(records: list[Any]) -> bool:
 
 
 class Segmentations:
-    """The masks of records, as returned by ``annToRLE`` of their data set.
+    """The masks of records, as ``coco.annToRLE`` returns them.
 
     Parameters
     ----------
     records : list of dict
-        What ``loadAnns`` returned.
+        Annotations, as ``loadAnns`` returns them.
     coco : COCO
-        Their data set, with the sizes of images.
+        The data set of the records, with the sizes of images.
 
     Raises
     ------
-    UnusualError, or what ``annToRLE`` raises
-        If records lack such masks.
+    UnusualError, or an error of ``annToRLE``
+        If a record has no valid mask.
     """
 
     def __init__(self, records: list[Any], coco: Any) -> None:
         if getattr(type(coco).annToRLE, "__module__", None) not in _KNOWN:
-            raise UnusualError  # derived classes may make other masks
+            raise UnusualError  # a derived class may return other masks
         images = coco.imgs
         sizes = {i: (images[i]["height"], images[i]["width"]) for i in {record["image_id"] for record in records}}
         self._records = records
@@ -170,27 +170,27 @@ class Segmentations:
                 self._converted.append(row)
 
     def column(self, rows: NDArray[np.bool_] | None) -> MaskColumn:
-        """Return the masks of some records, None for all."""
+        """Return the masks of the records in the mask `rows` (None: all records)."""
         return MaskColumn.of(Masks.from_rle(chosen(self._rles, rows)))
 
     def write(self) -> None:
-        """Write into the records what pycocotools' ``evaluate`` does."""
+        """Write compressed masks into the records, as pycocotools' ``evaluate`` does."""
         for row in self._converted:
             self._records[row]["segmentation"] = self._rles[row]
 
 
 def _is_even(polygon: Any) -> bool:
-    """Return whether a value is a regular polygon of at least three points."""
+    """Return whether a polygon is a flat list of at least three points."""
     return len(polygon) >= 6 and len(polygon) % 2 == 0 and not hasattr(polygon[0], "__len__")
 
 
 def poses(records: Sequence[Any], count: int, labelled: NDArray[np.int64] | None = None) -> Keypoints:
-    """Return the poses of records, `count` points each.
+    """Return the poses of records, with `count` points each.
 
     Raises
     ------
-    UnusualError, or what a lookup raises
-        For another number of points, and unusual numbers.
+    UnusualError, or the error of a lookup
+        If a pose has another number of points, or a number is unusual.
     """
     listed = [record["keypoints"] for record in records]
     if not listed:
@@ -206,7 +206,7 @@ def poses(records: Sequence[Any], count: int, labelled: NDArray[np.int64] | None
 
 
 def exact(boxes: NDArray[np.float64], areas: NDArray[np.float64]) -> bool:
-    """Return whether similarities of poses with these boxes and areas equal those computed from the records' own numbers."""
+    """Return whether boxes and areas are small enough that OKS in float64 equals OKS in the records' own number types."""
     return bool((np.abs(boxes) < 2**52).all() and ((areas >= 0) & (areas < 2**52)).all())
 
 
@@ -214,7 +214,7 @@ def exact(boxes: NDArray[np.float64], areas: NDArray[np.float64]) -> bool:
 
 
 def ids_of(values: list[Any]) -> NDArray[Any]:
-    """Return ids as an array, if all are integers or all are strings."""
+    """Return ids as an array; raise struct.error unless all are integers or all are strings."""
     try:
         return integers(values)
     except struct.error:
@@ -224,17 +224,17 @@ def ids_of(values: list[Any]) -> NDArray[Any]:
 
 
 def _python_numbers(values: Sequence[Any]) -> bool:
-    """Return whether these are Python's floats and integers, or numpy's of the same precision."""
-    # A sum is faster than a check of every type: it is a float only if all numbers are Python's.
+    """Return whether all values are Python's floats or integers, or numpy's float64."""
+    # A sum is faster than a check of every type: the sum is a Python float only if all numbers are Python's.
     return type(sum(values)) is float or set(map(type, values)) <= {float, int, np.float64}
 
 
 def numbers(values: list[Any]) -> NDArray[np.float64]:
-    """Return numbers as float64, if that changes none of them."""
+    """Return numbers as float64; raise `UnusualError` if a value is not exact."""
     if type(sum(values)) is float:
         return np.frombuffer(struct.pack(f"{len(values)}d", *values))
     if any(issubclass(kind, np.unsignedinteger | np.bool_) for kind in set(map(type, values))):
-        raise UnusualError  # negating it changes or overflows it
+        raise UnusualError  # pycocotools negates scores, and negating these types overflows or fails
     array = np.array(values)
     if array.dtype.kind == "i" and (np.abs(array) < 2**53).all():
         return array.astype(np.float64)
@@ -244,7 +244,7 @@ def numbers(values: list[Any]) -> NDArray[np.float64]:
 
 
 def areas_of(records: Sequence[Any]) -> NDArray[np.float64]:
-    """Return the areas of records as float64, if that changes none of them; those of masks are numpy's uint32."""
+    """Return the areas of records as float64; the areas of masks are numpy's uint32, others are read by `numbers`."""
     values = [record["area"] for record in records]
     if not values or type(values[0]) is not np.uint32:
         return numbers(values)
@@ -261,7 +261,7 @@ def _indexed(chunks: list[NDArray[Any]]) -> Ids:
 
 
 def _places(ids: Ids, known: NDArray[Any]) -> NDArray[np.int32]:
-    """Return the index of each record's id among the `known` ids, which are distinct and unordered; or -1."""
+    """Return the index of each record's id in `known` (-1: absent); `known` holds distinct ids in any order."""
     order = np.argsort(known, kind="stable")
     place = locate(ids.ids, known[order])
     place[place >= 0] = order[place[place >= 0]]

@@ -1,4 +1,4 @@
-"""The drop-in by the names of xtcocotools: ``from detmap.pycocotools.xtcocotools import COCO, COCOeval``."""
+"""The drop-in with the names of xtcocotools: ``from detmap.pycocotools.xtcocotools import COCO, COCOeval``."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ _CROWD, _WHOLE = "keypoints_crowd", "keypoints_wholebody"
 
 
 class COCOeval(faster.COCOeval):
-    """The evaluation of poses, of parts of whole bodies, and of boxes and masks.
+    """The evaluation of poses, of body parts of whole-body poses, and of boxes and masks.
 
     Parameters
     ----------
     cocoGt, cocoDt
         As for `detmap.pycocotools.cocoeval.COCOeval`.
     iouType : str
-        "bbox", "segm", "keypoints_crowd", "keypoints_wholebody", or "keypoints_" and "body", "foot", "face", "lefthand" or
-        "righthand". As in the original, any other name that contains "keypoints" means the body.
+        "bbox", "segm", "keypoints_crowd", "keypoints_wholebody", or "keypoints_" followed by "body", "foot", "face",
+        "lefthand" or "righthand". As in xtcocotools, any other name that contains "keypoints" means the body.
     sigmas : sequence of float, optional
-        How far annotators disagree on each point; by default COCO's 17 numbers, which fit the body alone.
+        Standard deviation of annotators for each point, relative to object size; by default COCO's 17 sigmas, which fit
+        only the body.
     use_area : bool
-        False: similarity takes 0.53 of the area of an object's box, as CrowdPose has it.
+        If False, keypoint similarity uses 0.53 times the area of an object's box instead of ``area``, as CrowdPose does.
 
     Notes
     -----
-    Results without a point whose v is above 0 are left out, as in the original, also for CrowdPose; the protocol
-    ``crowdpose`` keeps them, as CrowdPose's own evaluation does. `params.iouType` of a part is "keypoints".
+    As in xtcocotools, results in which no point has v above 0 are left out, also for CrowdPose. The protocol
+    ``crowdpose`` keeps such results, as CrowdPose's own evaluation does. For a body part, `params.iouType` is
+    "keypoints".
     """
 
     def __init__(
@@ -51,11 +53,11 @@ class COCOeval(faster.COCOeval):
             self.params.catIds = sorted(cocoGt.getCatIds())
 
     def _evaluate_whole(self) -> bool:
-        """Evaluate everything at once if records are used unchanged."""
+        """Evaluate all images at once, unless poses are compared: their records change."""
         return not self._lists and super()._evaluate_whole()
 
     def _records(self, data: Any, filters: Mapping[str, Any]) -> list[Any]:
-        """Return copies of the records; poses have the points and the score of the part."""
+        """Return copies of the records, in which a pose has the points and the score of the evaluated body part."""
         records = super()._records(data, filters)
         if not self._lists:
             return records
@@ -73,7 +75,7 @@ class COCOeval(faster.COCOeval):
 
 
 def _part_of(kind: str) -> tuple[tuple[str, ...], str]:
-    """Return the lists of a part's points, none if no poses are compared, and the field of its score."""
+    """Return the names of the fields that hold a body part's points (empty for boxes and masks), and of its score."""
     if "keypoints" not in kind:
         return (), "score"
     if kind == _WHOLE:

@@ -1,4 +1,4 @@
-"""`RelevanceEvaluator`: pytrec_eval's measures, arguments and errors on `detmap.retrieval`."""
+"""`RelevanceEvaluator`, with pytrec_eval's measures, arguments and errors, on top of `detmap.retrieval`."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ _CONVENTION = CONVENTIONS.find("trec")
 _NUMBERS = r"[._]([0-9]+(?:\.[0-9]+)?(?:,[0-9]+(?:\.[0-9]+)?)*)"
 _NAMED = re.compile(f"({'|'.join(sorted(supported_measures, key=len, reverse=True))}){_NUMBERS}")
 
-#: Message of pytrec_eval for a run with a key or a value of a wrong type.
+#: pytrec_eval's messages for a key or a value of a wrong type, in a run and in judgements.
 _WRONG_RUN = "Unable to extract query/object scores."
 _WRONG_DOCUMENT = "Expected mapping of document id to query relevance or matching score."
 
 
 class RelevanceEvaluator:
-    """Evaluates runs against judgements like trec_eval 9.
+    """Evaluate runs against judgements like trec_eval 9.
 
     Parameters
     ----------
     query_relevance : dict of dict
-        Grades, integers, by query and document; ids are strings. Queries without a document are left out. Later changes
-        have no effect.
+        Integer grades by query and document; ids are strings. Queries without a document are left out. The data are
+        copied.
     measures : iterable of str
         Names, with cutoffs or other parameters after a dot or an underscore (``"ndcg_cut.5,10"``, ``"P_5"``), or
-        nicknames (``"official"``, ``"all_trec"``, ``"set"``). Several spellings of one measure are merged.
+        nicknames (``"official"``, ``"all_trec"``, ``"set"``). The parameters of repeated names are merged.
     relevance_level : int
         The lowest grade that counts as relevant.
     judged_docs_only_flag : bool
-        Whether documents without a judgement are taken out of the rankings.
+        Whether documents without a judgement are removed from the rankings.
 
     Raises
     ------
     ValueError
-        ``unsupported measure X``; and detmap's own errors (`detmap.errors.DetmapError`) for parameters with which
-        pytrec_eval ends the process: a cutoff of 0, two equal ones, gains for nDCG; for recalls from 1 to 1.1, and
-        others above 1 of ``11pt_avg``; for ids that hold a zero byte; for grades beyond 2 ** 31.
+        ``unsupported measure X``. detmap's own errors (`detmap.errors.DetmapError`) are raised for parameters that make
+        pytrec_eval end the process: a cutoff of 0, two equal cutoffs, or gains for nDCG. They are also raised for recalls
+        above 1 (of ``iprec_at_recall`` only up to 1.1), ids with a zero byte, and grades beyond 2 ** 31.
     TypeError
         For arguments of a wrong type, with pytrec_eval's message, and for a level below 1.
     """
@@ -80,24 +80,24 @@ class RelevanceEvaluator:
         Parameters
         ----------
         scores : dict of dict
-            Scores, of type float or int, by query and document. They are compared in single precision; equal ones are in
-            descending order of the ids.
+            Scores, of type float or int, by query and document. Scores are compared in single precision; documents with
+            equal scores are ranked by descending id.
 
         Returns
         -------
         dict of dict
-            Values by query and measure, all of type float: of the judged queries of the run, in its order, and of the
-            measures in trec_eval's. Counts are floats, geometric means are logarithms, texts are 0.0. A query without a
-            relevant document, or with an empty ranking, has zeros (logarithms of 0.00001); an empty ranking's interpolated
-            precision at recall 0 is NaN, as in trec_eval.
+            Values by query and measure: the judged queries of the run, in the order of the run, and the measures in
+            trec_eval's order. All values are floats; for geometric means they are logarithms, for texts 0.0. For a query
+            without a relevant document, or with an empty ranking, values are 0 (logarithms of 0.00001 for geometric means);
+            the interpolated precision of an empty ranking at recall 0 is NaN, as in trec_eval.
 
         Raises
         ------
         TypeError
             For scores that are not a dict of dicts from strings to numbers, with pytrec_eval's message.
         InputError
-            For a score that is NaN, which pytrec_eval ranks arbitrarily, and ids that hold a zero byte, where it
-            truncates them.
+            For a score that is NaN (pytrec_eval ranks NaN arbitrarily), and for an id with a zero byte (pytrec_eval
+            truncates the id there).
         """
         if not scores:
             return {}
@@ -115,7 +115,7 @@ class RelevanceEvaluator:
         return {query: dict(zip(names, row, strict=True)) for query, row in zip(run.queries, rows, strict=True)}
 
     def _rows(self, ranked: runs.RankedRun) -> list[list[float]]:
-        """Return the values of each query, in the order of the names."""
+        """Return the values of each query, in the order of the requested values."""
         assert ranked.block is not None
         columns = ranked.score(list(self._requests.values())).per_query
         hits, none = ranked.block.raw, np.zeros(len(ranked.queries))
@@ -135,15 +135,15 @@ def compute_aggregated_measure(measure: str, values: list[float]) -> float:
     Parameters
     ----------
     measure : str
-        Its name: values of ``num_…`` are summed; for ``gm_…`` they are logarithms, for a geometric mean; otherwise they
-        are averaged.
+        The measure's name. Values of ``num_…`` are summed. Values of ``gm_…`` are logarithms, and the result is the
+        geometric mean. Other values are averaged.
     values : sequence of float
         A value for each query.
 
     Returns
     -------
     float
-        NaN, with numpy's warning, for no values; 0 for ``num_…``.
+        The aggregate. Without values it is NaN, with numpy's warning, or 0 for ``num_…``.
     """
     if measure.startswith("num_"):
         return float(np.sum(values))
@@ -153,7 +153,7 @@ def compute_aggregated_measure(measure: str, values: list[float]) -> float:
 
 
 def _asked(measures: Iterable[str]) -> list[tuple[trec_eval.Measure, list[str]]]:
-    """Return the requested measures in trec_eval's order, with their parameters sorted as text as in pytrec_eval."""
+    """Return the requested measures in trec_eval's order, each with its parameters, sorted as text as in pytrec_eval."""
     names: set[str] = set()
     for name in measures:
         names |= supported_nicknames.get(name, {name})
@@ -170,7 +170,7 @@ def _asked(measures: Iterable[str]) -> list[tuple[trec_eval.Measure, list[str]]]
 
 
 def _values(measure: trec_eval.Measure, given: list[str]) -> list[trec_eval.Value]:
-    """Return the values of a measure; constant zeros and texts have no metric."""
+    """Return the values of a measure; a value that is text or always 0 has None as its metric."""
     if measure.name == "utility" and given and len(given) != 4:
         return [trec_eval.Value(measure.name, None)]
     values = trec_eval.values_of(measure, given)
@@ -180,7 +180,7 @@ def _values(measure: trec_eval.Measure, given: list[str]) -> list[trec_eval.Valu
 
 
 def _integer(value: Any) -> int:
-    """Return an argument as an integer, raising pytrec_eval's message otherwise."""
+    """Return an argument as an integer; raise TypeError with pytrec_eval's message if it is not one."""
     try:
         number = index(value)
     except TypeError:
@@ -202,7 +202,7 @@ def _all(types: set[type], wanted: type | tuple[type, ...]) -> bool:
 
 
 def _judgements(judged: dict[Any, Any]) -> dict[str, dict[str, int]]:
-    """Return a copy of judgements, raising where pytrec_eval does."""
+    """Return a copy of judgements; raise pytrec_eval's TypeError for a wrong type."""
     for query, grades in judged.items():
         if not isinstance(query, str):
             raise TypeError("Expected string as key.")
@@ -216,7 +216,7 @@ def _judgements(judged: dict[Any, Any]) -> dict[str, dict[str, int]]:
 
 
 def _run(scores: dict[Any, Any], judged: Mapping[str, Mapping[str, int]]) -> runs.Table:
-    """Return the judged queries of a run as a table over the dicts, raising where pytrec_eval does."""
+    """Return the judged queries of a run as a table over the dicts; raise pytrec_eval's TypeError for a wrong type."""
     if not _all(set(map(type, scores)), str) or not _all(set(map(type, scores.values())), dict):
         raise TypeError(_WRONG_RUN)
     kept = {query: one for query, one in scores.items() if query in judged}

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 
 def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Read lines of query, Q0, document, rank, score and name.
+    """Read the lines of a run: query, Q0, document, rank, score and name.
 
-    For files `detmap.retrieval.evaluate_run` takes the path directly, and is many times faster.
+    `detmap.retrieval.evaluate_run` takes the path of a file directly, which is many times faster.
 
     Parameters
     ----------
@@ -24,9 +24,9 @@ def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
     Raises
     ------
     ValueError
-        For a line without six fields, or a score that is no number.
+        If a line does not have six fields, or a score is not a number.
     AssertionError
-        For a repeated document of a query.
+        If a document is repeated for a query.
     """
     run: dict[str, dict[str, float]] = defaultdict(dict)
     for line in f_run:
@@ -37,7 +37,7 @@ def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
 
 
 def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
-    """Read lines of query, iteration, document and grade; see `parse_run`.
+    """Read the lines of judgements: query, iteration, document and grade; see `parse_run`.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
     Raises
     ------
     ValueError
-        For a line without four fields, or a grade that is no integer.
+        If a line does not have four fields, or a grade is not an integer.
     AssertionError
-        For a repeated document of a query.
+        If a document is repeated for a query.
     """
     qrel: dict[str, dict[str, int]] = defaultdict(dict)
     for line in f_qrel:
@@ -65,6 +65,6 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
 
 
 def _once(document: str, seen: dict[str, int] | dict[str, float], query: str) -> None:
-    """Refuse a repeated document with the exception of pytrec_eval."""
+    """Raise pytrec_eval's exception for a repeated document."""
     if document in seen:
         raise AssertionError(f"query {query} has document {document} twice")

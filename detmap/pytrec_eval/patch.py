@@ -1,4 +1,4 @@
-"""`patch_pytrec_eval`: replaces pytrec_eval by the drop-in for other code, reversibly."""
+"""`patch_pytrec_eval`: replace pytrec_eval by the drop-in, reversibly."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def patch_pytrec_eval() -> Patch:
     """Make code that uses pytrec_eval use detmap: MTEB, BEIR, ir_measures, PyTerrier and others.
 
     ``RelevanceEvaluator``, ``compute_aggregated_measure``, ``parse_run`` and ``parse_qrel`` are replaced in pytrec_eval
-    and in loaded modules that have imported them by name; existing evaluators are unchanged. If pytrec_eval is not
-    installed, `detmap.pytrec_eval` takes its name.
+    and in loaded modules that have imported these names; existing evaluators are unchanged. If pytrec_eval is not
+    installed, `detmap.pytrec_eval` is importable under the name pytrec_eval.
 
     Returns
     -------
     Patch
-        Says what was ``replaced``. Its ``undo()`` puts everything back, as does the end of a ``with`` block.
+        The attribute ``replaced`` lists what was replaced. ``undo()``, or the end of a ``with`` block, restores everything.
 
     Examples
     --------

@@ -32,7 +32,7 @@ _TESTS = {
     "tukey": "Tukey's HSD test",
 }
 
-#: Number of permutations of Fisher's test generated together.
+#: Number of random swaps (permutations times queries) of Fisher's test generated together.
 _TOGETHER = 1 << 22
 
 _LABELS = {
@@ -57,20 +57,21 @@ def compare(
     show_percentages: bool = False,
     make_comparable: bool = False,
 ) -> Report:
-    """Evaluate runs and test every pair of them, as in ranx without a correction for multiple tests, which
-    `detmap.statistics.compare_queries` has.
+    """Evaluate runs and test every pair of runs. As in ranx, p-values are not corrected for multiple tests;
+    `detmap.statistics.compare_queries` corrects them.
 
     Parameters
     ----------
     qrels : Qrels
         The judgements.
     runs : iterable of Run
-        At most 26, each with a name of its own; one without is called ``run_1`` and so on.
+        At most 26 runs with distinct names; the *i*-th run is called ``run_i`` if it has no name.
     metrics : str or iterable of str
         As for `evaluate`.
     stat_test : {"student", "fisher", "tukey"}
-        Student's paired t-test; Fisher's randomisation test, whose p-values are the same in each call (ranx's are not: it
-        seeds one thread, and its means depend on the number of threads); or Tukey's HSD, which needs scipy.
+        Student's paired t-test; Fisher's randomisation test, whose p-values are the same in each call (ranx's p-values
+        are not: ranx seeds only one thread, and its means depend on the number of threads); or Tukey's HSD, which needs
+        scipy.
     n_permutations, random_seed : int
         Options of Fisher's test.
     max_p : float
@@ -80,7 +81,7 @@ def compare(
     rounding_digits : int
         Number of decimals shown.
     show_percentages : bool
-        Show percentages.
+        Whether percentages are shown.
     make_comparable : bool
         As for `evaluate`.
 
@@ -91,9 +92,10 @@ def compare(
     Raises
     ------
     NotImplementedError
-        For another test.
+        For an unknown `stat_test`.
     OptionError
-        Without runs, for anything but a `Run`, two runs of one name, more than 26 runs, and unknown metrics.
+        If there are no runs, a run is not a `Run`, two runs have the same name, there are more than 26 runs, or a metric
+        is unknown.
     """
     if stat_test not in _TESTS:
         raise NotImplementedError(f"Statistical test {shorten(stat_test)} not supported: {', '.join(_TESTS)}")
@@ -112,7 +114,7 @@ def compare(
             run.make_comparable(qrels)
         values[name], queries, found = values_per_query(qrels, run, requests)
         notices = added(notices, found)
-        for metric, column in values[name].items():  # results that ranx also leaves in the runs
+        for metric, column in values[name].items():  # ranx stores these results in the runs too
             run.mean_scores[metric] = float(np.mean(column))
             run.scores[metric] = dict(zip(queries, column.tolist(), strict=True))
     if not values:
@@ -142,13 +144,13 @@ def compare(
 
 
 def _outcomes(one: Values, other: Values) -> dict[str, int]:
-    """Return the numbers of queries in which the first run wins, ties and loses."""
+    """Return the numbers of queries in which the run `one` wins, ties and loses."""
     return {"W": int((one > other).sum()), "T": int((one == other).sum()), "L": int((one < other).sum())}
 
 
 def _p_values(columns: Mapping[str, Values], test: str, drawn: int, seed: int) -> dict[frozenset[str], float]:
     """Return the p-value of each pair of runs under a metric."""
-    pairs = list(permutations(columns, 2))  # with two runs of one name the later one counts, as in ranx
+    pairs = list(permutations(columns, 2))  # of a pair in both orders the later one counts, as in ranx
     if test == "student":
         return {frozenset(pair): _student(columns[pair[0]], columns[pair[1]]) for pair in pairs}
     if test == "fisher":
@@ -172,7 +174,7 @@ def _student(one: Values, other: Values) -> float:
 
 
 def _fisher(one: Values, other: Values, drawn: int, seed: int) -> float:
-    """Return the p-value of Fisher's randomisation test, with the random bits of numba's generator in its order."""
+    """Return the p-value of Fisher's randomisation test; random bits come in the order of numba's generator."""
     bits = np.random.RandomState(seed)
     observed = abs(_mean(one) - _mean(other))
     reached = 0
@@ -180,7 +182,7 @@ def _fisher(one: Values, other: Values, drawn: int, seed: int) -> float:
         count = min(drawn - begin, max(1, _TOGETHER // one.size))
         words = bits.randint(0, 1 << 32, size=(count, one.size), dtype=np.uint32)
         first, second = np.zeros(count), np.zeros(count)
-        # sequentially, for equal last bits
+        # Sum query by query, as ranx does, so that the last bits are equal.
         for a, b, column in zip(one.tolist(), other.tolist(), words.T, strict=True):
             stays = (column & 1).astype(np.bool_)
             first += np.where(stays, a, b)
@@ -195,7 +197,7 @@ def _mean(values: Values) -> float:
 
 
 class Pairs(Mapping[frozenset[str], dict[str, dict[str, Any]]]):
-    """Values for two runs, by their names in any order."""
+    """A mapping from a pair of run names, in either order, to values."""
 
     def __init__(self, found: Mapping[frozenset[str], dict[str, dict[str, Any]]]) -> None:
         self._found = found
@@ -212,27 +214,27 @@ class Pairs(Mapping[frozenset[str], dict[str, dict[str, Any]]]):
 
 @dataclass(eq=False, repr=False)
 class Report:
-    """The outcome of `compare`; ``print`` shows its table.
+    """The outcome of `compare`; ``print`` shows a table.
 
     Attributes
     ----------
     model_names, metrics : list of str
-        The runs and the metrics, in their order.
+        The names of the runs and of the metrics, in the order given.
     results : dict of dict
         Means by run and metric.
     comparisons : mapping
-        By two names, in any order, and metric: ``p_value``, and ``significant``.
+        ``p_value`` and ``significant`` by pair of run names (in either order) and metric.
     win_tie_loss : dict
-        By a pair of names and metric: the numbers of queries in which the first wins (``W``), ties (``T``) or loses
+        By pair of run names and metric, the numbers of queries in which the first run wins (``W``), ties (``T``) or loses
         (``L``).
     max_p : float
-        Maximum significant p-value.
+        Maximum p-value of a significant difference.
     rounding_digits : int
         Number of decimals shown.
     show_percentages : bool
         Whether percentages are shown.
     stat_test : str
-        The test.
+        The name of the test, as for `compare`.
     """
 
     model_names: list[str]
@@ -256,7 +258,7 @@ class Report:
         return f"{_LABELS.get(name, name.replace('rbp', 'RBP'))}{depth}{rest}"
 
     def _beaten(self, model: str, metric: str) -> list[bool]:
-        """Return the runs that a run is significantly better than."""
+        """Return for each run whether `model` is significantly better than that run."""
         return [
             model != other
             and self.comparisons[model, other][metric]["significant"]
@@ -265,7 +267,7 @@ class Report:
         ]
 
     def to_table(self) -> str:
-        """Return the table: a row per run, with superscript letters of the runs that are significantly worse."""
+        """Return the table as text: a row per run, where superscript letters mark significantly worse runs."""
         lines = []
         for letter, model in zip(_LETTERS, self.model_names, strict=False):
             cells = [letter, model]
@@ -278,7 +280,7 @@ class Report:
         return _table(["#", "Model", *map(self.get_metric_label, self.metrics)], lines)
 
     def to_latex(self) -> str:
-        """Return the table in LaTeX, the best run of each metric in bold face; it needs booktabs and graphicx."""
+        """Return the table in LaTeX, with the best run of each metric in bold; needs booktabs and graphicx."""
         best = {metric: self._best(metric) for metric in self.metrics}
         rows = []
         for letter, model in zip(_LETTERS, self.model_names, strict=False):
@@ -322,7 +324,7 @@ class Report:
         return best if best is not None and rounded[best] > 0 else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain dicts, lists, strings and numbers."""
+        """Return the report as plain dicts, lists, strings and numbers."""
         found: dict[str, Any] = {
             "stat_test": self.stat_test,
             "metrics": self.metrics,
@@ -361,7 +363,7 @@ class Report:
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of text; numbers in purely numeric columns lose trailing zeros and are aligned at the point."""
+    """Return a table as text; numbers in purely numeric columns lose trailing zeros and align at the decimal point."""
     columns = []
     for place, title in enumerate(titles):
         cells = [row[place] for row in rows]

@@ -1,4 +1,4 @@
-"""`evaluate`: ranx's names, arguments, order and errors on `detmap.retrieval`."""
+"""`evaluate`, with ranx's names, arguments, order and errors, on top of `detmap.retrieval`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from detmap.retrieval.runs import RankedRun, Rules, Table, order_of, ranked_run,
 
 _CONVENTION = CONVENTIONS.find("ranx")
 
-#: ranx's metrics; the first group takes a depth and a relevance level, rank-biased precision p and a level.
+#: ranx's metrics that take a depth and a relevance level; ``rbp``, which takes p and a level, is not in this list.
 METRICS = (
     "hits", "hit_rate", "precision", "recall", "f1", "r-precision", "mrr", "map", "dcg", "dcg_burges", "ndcg",
     "ndcg_burges", "bpref",
@@ -60,40 +60,42 @@ def evaluate(
     Parameters
     ----------
     qrels, run : Qrels and Run, mapping of mapping, or list of arrays
-        Grades and scores by query and document; or for each query an array of shape (n, 2) of documents and numbers,
-        with the run sorted. Equal scores keep their order; in plain dicts it is reversed, as in ranx.
+        Grades and scores by query and document; or for each query an array of shape (n, 2) of documents and numbers
+        (arrays of a run must be sorted). Documents with equal scores keep their order; in plain dicts the order is
+        reversed, as in ranx.
     metrics : str or iterable of str
         Names such as ``"map@10"`` (0: all ranks), ``"ndcg@5-l2"`` (grades from 2 on), ``"rbp.95"``.
     return_mean : bool
-        Return means; otherwise a value per query: ascending by id, or in the order of plain dicts and lists.
+        Whether means are returned, else a value per query: in ascending order of query ids, or in the order of plain dicts
+        and lists.
     return_std : bool
-        Return means and standard deviations, as ``{"mean": …, "std": …}``.
+        Whether standard deviations are returned with the means, as ``{"mean": …, "std": …}``.
     threads : int
         Ignored.
     save_results_in_run : bool
-        Fill ``scores``, ``mean_scores`` and ``std_scores`` of a `Run`.
+        Whether ``scores``, ``mean_scores`` and ``std_scores`` of a `Run` are filled.
     make_comparable : bool
-        First add empty rankings to a `Run` for judged queries that it lacks, and remove others from it.
+        Whether a `Run` first gets empty rankings for judged queries that it lacks, and loses queries without judgements.
 
     Returns
     -------
     float, ndarray or dict
-        For one metric its number, or its values of shape (q,); for several a dict by name.
+        For one metric, the mean or the values of shape (q,); for several metrics, a dict by name.
 
     Raises
     ------
     OptionError
         For an unknown metric.
     AssertionError
-        For queries that only one side has.
+        If a query is only in `qrels` or only in `run`.
     InputError
-        For NaN, invalid ids, repeated documents, and empty sides.
+        For NaN, invalid ids, repeated documents, and empty `qrels` or `run`.
 
     Warns
     -----
     UserWarning
-        If ranx would have paired queries of different ids, or if its sort decides the order of equal scores, so that
-        its values may differ.
+        If ranx would pair queries with different ids, or if ranx's sort decides the order of equal scores, so that ranx's
+        values may differ.
     """
     requests = requests_of(metrics)
     if make_comparable and isinstance(qrels, Qrels) and isinstance(run, Run):
@@ -117,7 +119,7 @@ def evaluate(
 def values_per_query(
     qrels: Any, run: Any, requests: Mapping[str, Request]
 ) -> tuple[dict[str, NDArray[np.float64]], list[Any], dict[str, int]]:
-    """Return the values of each query by name; the queries in ranx's order; and the counted differences from ranx."""
+    """Return the values per query by metric name, the queries in ranx's order, and counts of differences from ranx."""
     judged, theirs, convention = _tables(qrels, run, any(one.metric.name == "bpref" for one in requests.values()))
     _check_queries(judged.queries, theirs.queries)
     asked = list({request.key: request for request in requests.values()}.values())
@@ -125,7 +127,7 @@ def values_per_query(
     def rank() -> RankedRun:
         return ranked_run(judged, theirs, Rules(convention, level=1, all_empty=True), asked)
 
-    # No metric of ranx needs an order of its own, so one ranking serves all.
+    # No metric of ranx needs another order of documents, so that all share one ranking.
     reusable = isinstance(qrels, Qrels) and isinstance(run, Run) and all(one.order is None for one in asked)
     ranked = run.ranked(qrels.table, convention, rank) if reusable else rank()
     columns = ranked.score(asked).per_query
@@ -137,7 +139,7 @@ def values_per_query(
         found = columns[request.key]
         if request.metric.name == "bpref" and ranked.block is not None:
             block = ranked.block.at(request.level)
-            # ranx divides 0 by 0 if no document is judged not relevant, and one is found.
+            # ranx divides 0 by 0 if a relevant document is ranked and no document is judged not relevant.
             found = np.where((block.negatives == 0) & (block.raw.counts > 0), np.nan, found)
             empty = max(empty, int((block.raw.positives == 0).sum()))
         values[name] = found[order]
@@ -148,8 +150,8 @@ def values_per_query(
 
 
 def _tables(qrels: Any, run: Any, place: bool) -> tuple[Table, Table, Convention]:
-    """Return both sides as tables, and the convention that orders equal scores as ranx does. With `place` a metric
-    depends on the order of ties, so dicts are reversed.
+    """Return judgements and run as tables, and the convention that orders equal scores as ranx does. `place` is true if a
+    metric reads the order of tied documents, so that the dicts of a run are reversed.
     """
     given: list[Any] = [side.table if isinstance(side, Qrels | Run) else side for side in (qrels, run)]
     convention = _CONVENTION
@@ -170,7 +172,7 @@ def _tables(qrels: Any, run: Any, place: bool) -> tuple[Table, Table, Convention
 
 
 def _plain(qrels: Any, run: Any, order: Order) -> tuple[Table, Table] | None:
-    """Return dicts from strings to numbers as tables over these dicts; None for other types."""
+    """Return two dicts of dicts from strings to numbers as tables that read the dicts in place; None for other types."""
     if not isinstance(qrels, dict) or not isinstance(run, dict) or qrels.keys() != run.keys():
         return None
     if not all(type(row) is dict for side in (qrels, run) for row in side.values()):
@@ -197,7 +199,7 @@ def _check_queries(judged: list[Any], ranked: list[Any]) -> None:
 
 
 def _tied(ranked: RankedRun) -> int:
-    """Return the number of queries in which a relevant document is tied with another, and ranx's sort is not stable."""
+    """Return the number of queries with a tied relevant document and a ranking too long for ranx's sort to be stable."""
     if ranked.block is None:
         return 0
     hits = ranked.block.raw

@@ -22,13 +22,13 @@ from detmap.system.whole_files import write
 
 Kind = Literal["qrels", "run"]
 
-#: Kinds of files by the suffixes that ranx knows.
+#: Kind of file for each suffix that ranx knows.
 _KINDS = {"json": "json", "trec": "trec", "txt": "trec", "gz": "gz", "parq": "parquet", "parquet": "parquet"}
 
 
 def file_kind(path: str | os.PathLike[str], kind: str | None) -> str:
-    """Return the kind of a file, by its suffix if not given; raise `OptionError` for an unsupported kind, such as
-    ranx's own lz4.
+    """Return the kind of a file; if `kind` is None, the suffix decides. Raises `OptionError` for an unsupported kind,
+    such as ranx's own lz4.
     """
     found = os.path.splitext(os.fspath(path))[1][1:] if kind is None else kind
     if found not in _KINDS:
@@ -39,10 +39,10 @@ def file_kind(path: str | os.PathLike[str], kind: str | None) -> str:
 
 
 class Rows:
-    """Numbers by query and document: what `Qrels` and `Run` share.
+    """Numbers by query and document: the base of `Qrels` and `Run`.
 
-    Data from a file or frame stays in columns until a document is looked up by name. Columns of dicts are cached until
-    a dict changes; once a caller holds the dicts themselves, they are read again for each evaluation.
+    Data from a file or frame stay in columns until a document is looked up by name. Columns made from dicts are cached
+    until a dict changes. Once a caller has a reference to the dicts, every evaluation reads the dicts again.
     """
 
     kind: ClassVar[Kind]
@@ -64,13 +64,13 @@ class Rows:
             self._keep()
 
     def _keep(self) -> None:
-        """Read the dicts as columns, if these are of strings and numbers that can be evaluated."""
+        """Read the dicts as columns, if the keys are strings and the values are valid numbers."""
         with suppress(TypeError, OverflowError, InputError):
             if all(type(query) is str for query in self._by_query):
                 self._kept = table_of_dicts(self._by_query, self.kind, keep=self.kind == "run")
 
     def _numbers(self, query: Any, row: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Return a copy of a query's documents, with numbers of the right type."""
+        """Return a copy of a query's documents, with numbers converted to the type `number`."""
         if not isinstance(row, Mapping):
             problem = "must be a dict of documents and numbers"
             raise InputError(problem, source=self.kind, record=f"query {shorten(query)}", value=row)
@@ -87,14 +87,14 @@ class Rows:
 
     @property
     def _rows(self) -> dict[Any, dict[Any, Any]]:
-        """The documents of each query, in their given or sorted order."""
+        """The documents of each query, in the given or the sorted order."""
         if self._columns is not None:
             self._by_query, self._columns = _dicts(self._columns, self.number), None
         return self._by_query
 
     @property
     def table(self) -> Table | dict[Any, dict[Any, Any]]:
-        """The table for `detmap.retrieval`: columns if available, cached until something changes."""
+        """The input for `detmap.retrieval`: cached columns, or the dicts if columns are not available."""
         if self._columns is not None:
             return self._columns
         if self._kept is None and not self._is_shared:
@@ -102,17 +102,17 @@ class Rows:
         return self._by_query if self._kept is None else self._kept
 
     def _changed(self) -> None:
-        """Drop what is derived from the dicts."""
+        """Drop the cached columns, after a change of the dicts."""
         self.sorted, self._kept = False, None
 
     def _shared(self) -> dict[Any, dict[Any, Any]]:
-        """Return the dicts themselves, which callers may then change without notice."""
+        """Return the dicts themselves, and stop caching, because the caller may change the dicts later."""
         self._is_shared, self._kept = True, None
         return self._in_order
 
     @property
     def _in_order(self) -> dict[Any, dict[Any, Any]]:
-        """The documents by descending number, of the queries in ascending order; ties keep their order."""
+        """The queries in ascending order, each with its documents by descending number; ties keep their order."""
         if not self.sorted:
             self.sort()
         return self._rows
@@ -172,12 +172,12 @@ class Rows:
         path : path
             By default ``qrels.json`` or ``run.json``.
         kind : {"json", "trec", "parquet"}, optional
-            By default from the suffix: .json, .trec or .txt, .parquet or .parq.
+            By default the suffix decides: .json, .trec or .txt, .parquet or .parq.
 
         Raises
         ------
         OptionError
-            For another kind.
+            For an unsupported kind.
         """
         path = f"{self.kind}.json" if path is None else path
         found = file_kind(path, kind)
@@ -190,11 +190,11 @@ class Rows:
         write(os.fspath(path), text.encode())
 
     def _lines(self) -> list[str]:
-        """Return TREC's lines."""
+        """Return the lines of a TREC file."""
         raise NotImplementedError
 
     def _read(self, source: Any, name: str | None = None) -> Any:
-        """Fill from a file or columns, which must not be empty; return self."""
+        """Read a file or columns, which must not be empty, into this object, and return it."""
         self._columns = read_table(source, self.kind)
         self.name = name
         return self
@@ -215,7 +215,7 @@ class Rows:
 
 
 def _dicts(table: Table, number: type) -> dict[Any, dict[Any, Any]]:
-    """Return columns as dicts, ids as text."""
+    """Return a table as dicts, with document ids as text."""
     if isinstance(table.documents, Texts | np.ndarray):
         found: list[Any] = [decoded(one) for one in texts(table.documents).tolist()]
     else:
@@ -237,7 +237,7 @@ def _pandas() -> Any:
 
 
 def _of_frame(frame: Any, names: Sequence[str]) -> tuple[Any, Any, Any]:
-    """Return the columns of that name of a data frame."""
+    """Return the named columns of a data frame."""
     known = list(frame.columns)
     for name in names:
         if name not in known:
@@ -251,8 +251,7 @@ class Qrels(Rows):
     Parameters
     ----------
     qrels : mapping of mapping, optional
-        Grades, truncated to integers, by query and document; a dict or a typed dict of numba's. Later changes have no
-        effect.
+        Grades, truncated to integers, by query and document; a dict or numba's typed dict. The data are copied.
     name : str, optional
         Name of the judgements.
     """
@@ -265,7 +264,7 @@ class Qrels(Rows):
 
     @property
     def qrels(self) -> dict[Any, dict[Any, int]]:
-        """The grades, sorted."""
+        """The grades by query and document, sorted."""
         return self._shared()
 
     def set_relevance_level(self, rel_lvl: int = 1) -> None:
@@ -292,9 +291,9 @@ class Qrels(Rows):
         Parameters
         ----------
         path : path
-            TREC's lines (compressed too), JSON, or a table with columns ``q_id``, ``doc_id`` and ``score``.
+            A TREC file (also compressed), JSON, or a table with columns ``q_id``, ``doc_id`` and ``score``.
         kind : {"json", "trec", "gz", "parquet"}, optional
-            By default from the suffix.
+            By default the suffix decides.
         """
         file_kind(path, kind)
         return Qrels()._read(path)  # type: ignore[no-any-return]
@@ -322,16 +321,16 @@ class Run(Rows):
     Parameters
     ----------
     run : mapping of mapping, optional
-        Scores by query and document; a dict or a typed dict of numba's. Later changes have no effect.
+        Scores by query and document; a dict or numba's typed dict. The data are copied.
     name : str, optional
         Name of the run in a `Report`.
 
     Attributes
     ----------
     scores : dict of dict
-        The value of each query by evaluated metric.
+        The value of each query, by metric and query.
     mean_scores, std_scores : dict
-        Mean and standard deviation over the queries by metric.
+        Mean and standard deviation over the queries, by metric.
     metadata : dict
         Arbitrary metadata.
     """
@@ -350,11 +349,11 @@ class Run(Rows):
 
     @property
     def run(self) -> dict[Any, dict[Any, float]]:
-        """The scores, sorted."""
+        """The scores by query and document, sorted."""
         return self._shared()
 
     def ranked(self, qrels: Any, convention: Convention, rank: Callable[[], RankedRun]) -> RankedRun:
-        """Return the ranking of this run against a table of judgements, cached until something changes."""
+        """Return the ranking of this run against a table of judgements, cached until the run or the table changes."""
         own = self.table
         if not isinstance(qrels, Table) or not isinstance(own, Table):
             return rank()
@@ -393,7 +392,7 @@ class Run(Rows):
 
     @staticmethod
     def from_file(path: str | os.PathLike[str], kind: str | None = None, name: str | None = None) -> Run:
-        """Read a file; see `Qrels.from_file`. The name of a run defaults to that in TREC's lines."""
+        """Read a file; see `Qrels.from_file`. By default the name of the run is taken from the TREC file."""
         if file_kind(path, kind) in ("trec", "gz") and name is None:
             name = run_name(path)
         return Run()._read(path, name)  # type: ignore[no-any-return]
@@ -419,8 +418,8 @@ class Run(Rows):
 
 
 def lists_as_rows(lists: Iterable[Any], source: str) -> dict[int, dict[str, float]]:
-    """Return arrays of (document, number), one per query, as dicts by position. Raises `InputError` for an array of
-    another shape, and a document that it has twice.
+    """Return arrays of (document, number), one per query, as dicts by the query's position. Raises `InputError` for an
+    array of another shape, and for a repeated document.
     """
     rows = {}
     for place, one in enumerate(lists):

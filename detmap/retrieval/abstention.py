@@ -1,5 +1,5 @@
-"""Abstention: whether a retriever's confidence predicts the quality of its answers. Gisserot-Boukhlef et al. (2024), as
-in MTEB."""
+"""Abstention: whether a retriever's confidence predicts the quality of its answers. Defined by Gisserot-Boukhlef et al.
+(2024), computed as in MTEB."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def confidences(run: Mapping[Any, Mapping[Any, float]], kind: Confidence = "max"
     Returns
     -------
     ndarray of float64, shape (q,)
-        In the order of `run`; 0 for a query without documents, and for "diff1" with a single one.
+        One confidence per query, in the order of `run`. The confidence is 0 for a query without documents, and with
+        "diff1" also for a query with one document.
     """
     check_choice("kind", kind, ("max", "std", "diff1"))
     found = []
@@ -49,16 +50,16 @@ def confidences(run: Mapping[Any, Mapping[Any, float]], kind: Confidence = "max"
 def abstention_area(confidence: ArrayLike, values: ArrayLike) -> float:
     """Return nAUC: the normalised area under the curve of a metric against the share of queries left unanswered.
 
-    The least confident tenth, two tenths … nine tenths of the queries are left out (at least one stays), and the area
-    under the mean of the others is normalised so that random omission gives 0, and leaving out the worst queries 1.
-    Queries of equal confidence get the mean of their values.
+    A point of the curve is the mean over the queries that remain when the least confident 0, 10, 20 … 90 % are left out
+    (at least one query remains). The area is normalised: leaving out random queries gives 0, leaving out the worst
+    queries gives 1. Each query counts with the mean value of all queries of the same confidence.
 
     Parameters
     ----------
     confidence : array_like, shape (q,)
-        How confident each answer is, as from `confidences`.
+        The confidence of each query's answer, for example from `confidences`.
     values : array_like, shape (q,)
-        The metric of each query, such as ``result.per_query["nDCG@10"]``.
+        The metric's value for each query, such as ``result.per_query["nDCG@10"]``.
 
     Returns
     -------
@@ -68,7 +69,7 @@ def abstention_area(confidence: ArrayLike, values: ArrayLike) -> float:
     Raises
     ------
     InputError
-        For columns of unequal lengths, and NaN.
+        If the lengths differ, or a confidence or value is NaN.
     """
     sure, metric = (np.asarray(column, np.float64) for column in (confidence, values))
     if sure.ndim != 1 or sure.shape != metric.shape:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Maximum number of relevant items of a block of queries.
 _BLOCK_ITEMS = 1 << 21
-#: Maximum number of relevant items of a block if no hits are kept: enough queries for all threads.
+#: Maximum number of relevant items of a block if no hits are kept; large enough to give every thread queries.
 _PASSING_ITEMS = 1 << 22
 #: Maximum number of comparisons of codes between two checks for cancellation.
 _STEP = 1 << 24
@@ -31,19 +31,19 @@ _STEP = 1 << 24
 #: Number of elements of a matrix that are checked and packed at a time.
 _PART = 1 << 18
 
-#: Maximum ratio of the range of integer labels to the number of items at which items are listed by label.
+#: Maximum range of integer labels, as a multiple of the number of items, for which items are listed by label.
 _SPREAD = 4
 
-#: Metrics that, at a depth, ignore hits beyond it.
+#: Metrics that ignore hits below rank k when they are computed at depth k.
 _SHALLOW = ("AP", "P", "R", "R_cap", "F1", "RR", "success", "hits", "CMC", "nDCG", "DCG", "ERR", "RBP")
 
-#: Maximum length of codes: distances are 16-bit numbers with a counter each, one of which is for the item left out.
+#: Maximum number of bits of a code: distances are 16-bit integers, and one value is reserved for the item left out.
 _MOST_BITS = 65534
 
 
 def _given(values: ArrayLike, source: str) -> NDArray[Any]:
     array = table(values, source)
-    if array.dtype == np.object_ and not array.ndim:  # numpy makes a sparse matrix or a set a single element
+    if array.dtype == np.object_ and not array.ndim:  # numpy wraps a sparse matrix or a set as one object
         remedy = "give a dense array: x.toarray()" if hasattr(values, "toarray") else None
         raise InputError(f"expected an array, not {type(values).__name__}", source=source, remedy=remedy)
     return array
@@ -59,7 +59,7 @@ def _matrix(codes: ArrayLike, source: str) -> NDArray[Any]:
 
 
 def _words(array: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Return rows of bytes as rows of words, padded with zeros."""
+    """Return rows of bytes as rows of 64-bit words, padded with zeros."""
     whole = np.zeros((len(array), -(-array.shape[1] // 8) * 8), np.uint8)
     whole[:, : array.shape[1]] = array
     return readonly(whole.view(np.uint64), np.uint64)
@@ -68,8 +68,8 @@ def _words(array: NDArray[np.uint8]) -> NDArray[np.uint64]:
 def _pack(
     array: NDArray[Any], source: str, packed: bool | None, either: bool = False
 ) -> tuple[NDArray[np.uint64], int, str]:
-    """Return codes as rows of words, the number of bits, and their form: packed, signs or bits."""
-    # By default (`packed` is None) words are packed. Bytes that may be `either` are packed unless all are 0 and 1.
+    """Return codes as rows of 64-bit words, the bits per code, and the form of `array`: packed, signs or bits."""
+    # If `packed` is None, uint64 codes are packed. With `either`, uint8 codes are packed unless all are 0 or 1.
     if packed or (packed is None and array.dtype == np.uint64):
         if array.dtype not in (np.uint8, np.uint64):
             raise InputError("packed codes are uint8 or uint64", source=source, value=array.dtype.name)
@@ -84,7 +84,7 @@ def _pack(
         if plain is not None:
             found = packing.pack_bytes(plain, bits, begin, end, whole)
             return bool(found & packing.ZEROS_AND_ONES), bool(found & packing.SIGNS) and array.dtype == np.int8
-        zeros = ones = True  # whether all are 0 and 1, and whether all are -1 and 1
+        zeros = ones = True  # whether all elements are 0 or 1, and whether all are -1 or 1
         for low in range(begin, end, rows):
             part = array[low : min(low + rows, end)]
             positive = part > 0
@@ -123,12 +123,12 @@ def _both(
     either = packed is None and query.dtype == gallery.dtype == np.uint8
     ours, bits, form = _pack(query, "query_codes", packed, either)
     theirs, other, form2 = _pack(gallery, "gallery_codes", True if either and form == "packed" else packed, either)
-    if either and form2 == "packed" != form:  # the bytes of the other side may decide
+    if either and form2 == "packed" != form:  # the gallery's values show that both are packed
         ours, bits, form = _pack(query, "query_codes", True)
     if bits != other:
         raise InputError(f"{other} bits where the queries have {bits}", source="gallery_codes")
     both = {form, form2}
-    if both == {"bits", "signs"}:  # a matrix of ones is of either kind
+    if both == {"bits", "signs"}:  # a matrix of ones only can be bits or signs
         for name, values, found in (("query_codes", query, form), ("gallery_codes", gallery, form2)):
             if found == "bits" and not bool(np.all(values)):
                 raise InputError("0 and 1 where the other side has -1 and 1", source=name)
@@ -140,7 +140,7 @@ def _both(
 
 
 def _label_array(values: ArrayLike, source: str) -> NDArray[Any]:
-    """Return labels unchanged; a single column holds one label each, because rows of one 0 or 1 would be useless."""
+    """Return labels; a matrix with one column holds one label per item, because one flag per item would be useless."""
     array = _given(values, source)
     if array.ndim == 2 and array.shape[1] == 1:
         return labels(array[:, 0], None, source)
@@ -150,7 +150,7 @@ def _label_array(values: ArrayLike, source: str) -> NDArray[Any]:
 def _labels(
     query: ArrayLike, gallery: ArrayLike, queries: int, items: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], bool]:
-    """Return both sides' labels as rows of words, and whether an item may have several (a bit each)."""
+    """Return the labels of queries and gallery as rows of words, and whether items may have several labels (as bits)."""
     ours, theirs = _label_array(query, "query_labels"), _label_array(gallery, "gallery_labels")
     for name, array, count in (("query_labels", ours, queries), ("gallery_labels", theirs, items)):
         if array.ndim not in (1, 2) or len(array) != count:
@@ -192,24 +192,26 @@ def evaluate_codes(
     Parameters
     ----------
     query_codes, gallery_codes : array_like, shapes (q, bits), (g, bits)
-        All of -1 and 1, all of 0 and 1, or bool; those of dtype uint64 are packed, 64 bits to a word; those of dtype
-        uint8 are packed, 8 bits to a byte as in faiss and numpy.packbits, if some are neither 0 nor 1, or with
-        `packed`.
+        Codes whose elements are all -1 or 1, all 0 or 1, or bool; or packed codes. Codes of dtype uint64 are packed,
+        64 bits to a word. Codes of dtype uint8 are packed, 8 bits to a byte as in faiss and numpy.packbits, if
+        `packed` is true or an element is neither 0 nor 1.
     query_labels, gallery_labels : array_like, shapes (q,), (g,) or (q, l), (g, l)
-        A label each, or rows of 0 and 1: items are relevant to each other when they share a label.
+        One label per item, or a row of 0 and 1 per item. An item is relevant to a query if they share a label.
     k : int, optional
         The depth of the default metrics.
     metrics : sequence of str, optional
-        By default mAP, P and R at `k`, or mAP and mINP without `k`; and P and R within radius 2 unless ties="expected".
+        By default mAP, P and R at `k`, or without `k` mAP and mINP. P and R within Hamming radius 2 are added unless
+        ties="expected".
     convention : str or Convention
-        By default ``hits_topk``: AP at k over the hits up to k. See ``detmap conventions``.
+        By default ``hits_topk``, whose AP at k is divided by the number of hits up to k. See ``detmap conventions``.
     packed : bool, optional
-        Whether codes of dtype uint8 or uint64 are packed; by default uint64 are, and uint8 depends on the values.
+        Whether codes of dtype uint8 or uint64 are packed. By default uint64 codes are packed; for uint8 codes the
+        values decide.
     self_match : True or array_like of int, shape (q,), optional
-        For each query the item that is the query itself, which is removed from the ranking; negative for none. True:
-        item *i* is query *i*.
+        For each query, the number of the item that is the query itself and is removed from the ranking; negative if
+        there is none. True: item *i* is query *i*.
     keep_curve : bool
-        Keep the mean curve, for `RankingResult.plot`, also for more than 2**21 hits.
+        Keep the mean curve for `RankingResult.plot` even if there are more than 2**21 hits.
 
     Returns
     -------
@@ -219,7 +221,7 @@ def evaluate_codes(
     Raises
     ------
     InputError
-        For other values, shapes or labels, or no query with a match.
+        If values, shapes or labels are invalid, or no query has a relevant item.
     """
     if k is not None and (not is_integer(k) or k < 1):
         raise OptionError(f"k must be a positive integer, not {k!r}")
@@ -238,7 +240,7 @@ def evaluate_codes(
     own = _own(self_match, len(ours), len(theirs))
     if (own < len(theirs)).any():
         positives -= _shared(labels, wanted, own, several)
-    # Hits beyond the metrics' depth are only written if the result keeps them, or metrics need them.
+    # Hits beyond the metrics' depth are only written if the result keeps all hits, or a metric needs all.
     shallow = decided.cmc in (None, "market") and all(r.metric.name in _SHALLOW for r in read)
     complete = keep_curve or not shallow or int(positives.sum()) <= KEPT_HITS
     if complete:
@@ -282,7 +284,7 @@ def evaluate_codes(
 def _relevant(
     labels: NDArray[np.uint64], wanted: NDArray[np.uint64], several: bool
 ) -> tuple[ranking.Relevant, NDArray[np.int64]]:
-    """Return the relevant items of each query, and their numbers, shape (q,)."""
+    """Return the relevant items of each query, and the number of relevant items per query, shape (q,)."""
     flat, queries = readonly(labels.ravel(), np.uint64), len(wanted)
     positives, spans = np.zeros(queries, np.int64), np.zeros((queries, 2), np.int64)
     items = np.empty(0, np.int32)
@@ -310,7 +312,7 @@ def _relevant(
 
 
 def _own(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArray[np.int64]:
-    """Return each query's own item; the number of items for none."""
+    """Return the item that is the query itself, for each query; the number of items if none is."""
     own = self_matches(self_match, queries, items)
     return np.full(queries, items) if own is None else np.where(own < 0, items, own)
 
@@ -336,7 +338,7 @@ def _rank(
     convention: Convention,
     room: NDArray[np.int64] | None,
 ) -> Ranked:
-    """Rank a block of queries, into the rows of `room` (a single one for ranks only), if given."""
+    """Rank a block of queries. If `room` is given, results go to its rows; a single row receives only the ranks."""
     count = len(queries)
     queries, own = readonly(queries, np.uint64), readonly(own, np.int64)
     spans, wanted = readonly(relevant.spans, np.int64), readonly(relevant.wanted, np.uint64)

@@ -1,4 +1,4 @@
-"""Conventions: named sets of decisions of projects that score rankings."""
+"""Conventions: named sets of the decisions by which projects score rankings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _wrong_digits(digits: Any) -> str | None:
 @decisions.documented
 @dataclass(frozen=True)
 class Convention:
-    """The decisions between a ranking and a number. Frozen; `dataclasses.replace` makes a variant."""
+    """The decisions that turn a ranking into a metric's value. Frozen; `dataclasses.replace` makes a variant."""
 
     name: str = field(metadata=decision("What the convention is called."))
     formula: str = field(
@@ -193,11 +193,11 @@ class Convention:
 
     @property
     def title(self) -> str:
-        """The convention's name for display with a number, like `detmap.Protocol.title`."""
+        """The convention's name, for display beside a metric's value; `detmap.Protocol.title` is its counterpart."""
         return self.name
 
     def describe(self) -> str:
-        """Return the decisions in one line for display with a number."""
+        """Return the decisions in one line, for display beside a metric's value."""
         return decisions.describe(self)
 
 
@@ -382,7 +382,7 @@ for _convention in (
     register(_convention)
 
 
-#: Decisions about the lines of a run, which other functions do not take.
+#: Decisions about the lines of a run; only functions that evaluate runs take these decisions.
 _OF_RUNS = ("missing", "order", "single", "positive_scores", "drop_same_id")
 
 
@@ -407,7 +407,7 @@ class Choices(CommonChoices, total=False):
 
 
 class RunChoices(CommonChoices, total=False):
-    """Keywords for runs; `depth` is a parameter of its own."""
+    """Keywords for runs; `depth` is a separate parameter of `evaluate_run`."""
 
     missing: Literal["skip", "zero"] | None
     order: Literal["score", "given"] | None
@@ -417,10 +417,10 @@ class RunChoices(CommonChoices, total=False):
 
 
 def convention_of(convention: str | Convention, choices: Mapping[str, Any], *, run: bool = False) -> Convention:
-    """Return a convention, given by name or itself, with the decisions in `choices` replaced. None keeps a decision,
-    except where it is a valid value, as for `digits`: means are not rounded. Decisions about the lines of a run are for
-    runs only: other functions use their defaults, and refuse them in `choices`. Raises `OptionError` for an unknown
-    name, decision or value.
+    """Return the given convention (a name or a `Convention`) with the decisions in `choices` replaced. A choice of None
+    keeps the decision, except where None is a valid value: ``digits=None`` turns rounding off. Without `run`, decisions
+    about the lines of a run are set to their defaults, and are refused in `choices`. Raises `OptionError` for an
+    unknown name, decision or value.
     """
     if isinstance(convention, str):
         convention = CONVENTIONS.find(convention)

@@ -1,8 +1,8 @@
-"""Features and distances in the memory of another device, as a GPU: they are multiplied, sorted and ranked there.
+"""Features and distances in the memory of another device, such as a GPU, are multiplied, sorted and ranked there.
 
-Functions of the array API are called, which PyTorch and CuPy have too, so that nothing is imported for a device. Only
-what all of them name and call alike is used. To the host go tiles of features, once, to be checked and compared, and of
-every block of distances the places of relevant items and of junk.
+Only functions of the array API are called that PyTorch and CuPy have under the same name and with the same arguments, so
+that no device library is imported. Tiles of features are copied to the host once, to be checked and compared. For every
+block of distances, the places of relevant items and of junk are copied to the host.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ from detmap.errors import InputError
 from detmap.kernels import ranking
 from detmap.retrieval.scoring import numeric_table
 
-#: DLPack's numbers of the memory of processors: their own, and what CUDA and ROCm have pinned there.
+#: DLPack's device types of host memory: ordinary memory, and memory pinned by CUDA or ROCm.
 _HOST = frozenset({1, 3, 11})
 
-#: Number of distances of a block, and of features that are converted at a time: sorting a block takes 16 to 40 bytes each.
+#: Number of distances per block (sorting takes 16 to 40 bytes per distance), and of features converted at a time.
 _BLOCK_DISTANCES, _TILE_FEATURES = 1 << 24, 1 << 24
 
-#: The types that are multiplied on a device, and what each is widened to on the host.
+#: The float types that are multiplied on a device, each with the type of its values on the host.
 _FLOATS = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "float64": "float64"}
 
 
 def array_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any] | DeviceTable:
-    """Return a matrix of numbers of their own type: of floats on a device where it lies, of all others on the host."""
+    """Return a matrix without changing its dtype. A dense float matrix on a device stays there; any other matrix is
+    returned on the host.
+    """
     namespace, name = _namespace(values), str(getattr(values, "dtype", None)).rpartition(".")[2]
     is_dense = str(getattr(values, "layout", "strided")).endswith("strided")  # PyTorch has sparse tensors
     if namespace is None or name not in _FLOATS or values.ndim != 2 or not is_dense:
@@ -43,11 +45,11 @@ def array_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[
 
 
 def _namespace(values: Any) -> Any:
-    """Return the module with the functions of an array on a device; None for anything else."""
+    """Return the module whose functions take this array if it is on a device; None for anything else."""
     try:
         if values.__dlpack_device__()[0] in _HOST:
             return None
-    except Exception:  # no array, or one without memory, as on PyTorch's "meta"
+    except Exception:  # not an array, or one without memory, as on PyTorch's device "meta"
         return None
     if hasattr(values, "__array_namespace__"):
         return values.__array_namespace__()
@@ -58,7 +60,7 @@ def _namespace(values: Any) -> Any:
 
 
 def _of_cupy(cupy: Any) -> Any:
-    """Return CuPy's functions, two of them with options of the array API that they lack: its sort is always stable."""
+    """Return CuPy's functions; `asarray` and `argsort` take options of the array API. CuPy's sort is always stable."""
 
     def asarray(values: Any, *, dtype: Any = None, device: Any = None) -> Any:
         with device or nullcontext():
@@ -69,16 +71,16 @@ def _of_cupy(cupy: Any) -> Any:
 
 def _fetched(values: Any) -> NDArray[Any]:
     """Copy an array to the host."""
-    if hasattr(values, "detach") or hasattr(values, "get"):  # PyTorch's and CuPy's own ways
+    if hasattr(values, "detach") or hasattr(values, "get"):  # an array of PyTorch or CuPy
         return columns.array(values)
     try:
         return np.from_dlpack(values, device="cpu", copy=True)
-    except (BufferError, TypeError):  # a library, or a numpy before 2.1, whose capsules are not copied between devices
+    except (BufferError, TypeError):  # numpy before 2.1, or a library that does not copy between devices
         return columns.array(values)
 
 
 class DeviceTable:
-    """A matrix on a device. Its rows are read as arrays on the host, of `dtype`."""
+    """A matrix on a device; indexing returns rows as an array of `dtype` on the host."""
 
     def __init__(self, namespace: Any, values: Any, dtype: np.dtype[Any]) -> None:
         self.xp, self.values, self.dtype = namespace, values, dtype
@@ -88,7 +90,7 @@ class DeviceTable:
         return self.shape[0]
 
     def __getitem__(self, rows: slice | NDArray[np.int64]) -> NDArray[Any]:
-        if isinstance(rows, slice):  # the standard has no slices beyond the end
+        if isinstance(rows, slice):  # the array API defines no slices beyond the end
             part = self.values[slice(*rows.indices(len(self))), :]
         else:
             part = _take(self.xp, self.values, self.put(rows), 0)
@@ -104,7 +106,7 @@ class DeviceTable:
 
 
 def check_device(query: NDArray[Any] | DeviceTable, gallery: NDArray[Any] | DeviceTable, source: str) -> None:
-    """Raise if the two sides are not in one memory; `source` is the argument that is given last."""
+    """Raise `InputError` unless queries and gallery are on one device; `source` is the argument that the error names."""
     ours, theirs = (side.values.device if isinstance(side, DeviceTable) else None for side in (query, gallery))
     if ours is None and theirs is None:
         return
@@ -121,14 +123,14 @@ def check_device(query: NDArray[Any] | DeviceTable, gallery: NDArray[Any] | Devi
 
 
 def _take(xp: Any, values: Any, indices: Any, axis: int) -> Any:
-    """Take rows or columns; PyTorch's own `take` has no axes."""
+    """Take rows or columns; PyTorch's `take` has no axis argument."""
     return (
         xp.index_select(values, axis, indices) if hasattr(xp, "index_select") else xp.take(values, indices, axis=axis)
     )
 
 
 class DeviceRows:
-    """The distances of the queries from number `first` on, in the memory of a device."""
+    """A block of distances on a device; the first row belongs to query `first`."""
 
     def __init__(self, table: DeviceTable, values: Any, first: int) -> None:
         self.table, self.values, self.first = table, values, first
@@ -142,7 +144,7 @@ class DeviceRows:
         return DeviceRows(self.table, _take(self.table.xp, self.values, self.table.put(items), 1), self.first)
 
     def rank(self, relevant: ranking.Lists, junk: ranking.Lists, begin: int, end: int, out: ranking.Places) -> int:
-        """Do as `ranking.rank_relevant` for queries ``[begin, end)``, which the lists number from 0."""
+        """Do as `ranking.rank_relevant` for queries ``[begin, end)``; the lists number these queries from 0."""
         xp, values = self.table.xp, self.values[begin - self.first : end - self.first, :]
         bad = _fetched(xp.any(xp.isnan(values), axis=1))
         if bad.any():
@@ -164,17 +166,18 @@ class DeviceRows:
         return -1
 
     def _places(self, values: Any, rows: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return of elements of `values` how many of their row are less, how many are not greater, and their own place
-        in ascending order, equal ones by item; shape (3, n).
+        """Return three counts for each element (row, item) of `values`, shape (3, n): how many elements of the row are
+        less, how many are less or equal, and how many precede the element in the order by value, then item.
         """
         xp, width = self.table.xp, int(values.shape[1])
-        order = xp.reshape(xp.argsort(values + 0.0, stable=True), (-1,))  # without -0, which some sort before 0
+        # Adding 0 turns -0 into 0, because some libraries sort -0 before 0.
+        order = xp.reshape(xp.argsort(values + 0.0, stable=True), (-1,))
         values = xp.reshape(values, (-1,))
         start, item = self.table.put(rows * width), self.table.put(items)
         mine = xp.take(values, start + item)
 
         def search(low: Any, high: Any, is_before: Any) -> Any:
-            """Search by halves for the first place whose item is not before the element."""
+            """Binary search for the first place whose item does not come before the element."""
             for _ in range(width.bit_length()):
                 middle = (low + high) // 2
                 found = xp.take(order, start + middle % width)
@@ -193,13 +196,13 @@ Blocks = tuple[list[tuple[int, int]], Callable[[int, int], DeviceRows]]
 
 
 def _blocks(queries: int, items: int, rows_of: Callable[[int, int], DeviceRows]) -> Blocks:
-    """Return how to cut the queries into blocks whose distances fit into memory, and the function for these."""
+    """Return the bounds of blocks of queries whose distances fit into memory, and `rows_of`, which returns a block."""
     height = max(1, _BLOCK_DISTANCES // max(1, items))
     return [(begin, min(begin + height, queries)) for begin in range(0, queries, height)], rows_of
 
 
 def distance_blocks(table: DeviceTable) -> Blocks:
-    """Return how to cut a table of distances into blocks, and a function that returns one."""
+    """Return the bounds of blocks of a table of distances, and a function that returns a block."""
     return _blocks(*table.shape, lambda begin, end: DeviceRows(table, table.values[begin:end, :], begin))
 
 
@@ -210,10 +213,10 @@ def feature_blocks(
     first: NDArray[np.int64],
     metric: str,
 ) -> Blocks:
-    """Do as `features.blocks`, by the same formulas.
+    """Do as `features.blocks`, by the same formulas, on a device.
 
-    `squares` are the squared lengths of both sides' rows, in the type of products; `first` is for each item the first that
-    equals it.
+    `squares` holds the squared lengths of the rows of queries and gallery, in the dtype of the products. ``first[i]`` is
+    the first gallery item that equals item *i*.
     """
     kind, xp = squares[0].dtype.type, theirs.xp
     own, inside = (theirs.put(np.sqrt(np.where(side > 0, side, 1)) if metric == "cosine" else side) for side in squares)

@@ -1,9 +1,9 @@
 """Ids of queries, documents and classes, with one rule for all sources.
 
 Ids are compared as text. An integer is its decimal digits, bytes are UTF-8, and nothing is normalised: ``7``, ``"7"`` and
-``b"7"`` are one id, ``"07"``, ``" 7"`` and ``"+7"`` are others. The ids of one column, or the keys on one level of a
+``b"7"`` are one id, ``"07"``, ``" 7"`` and ``"+7"`` are other ids. The ids of one column, or the keys on one level of a
 mapping, are all integers or all strings. Integral floats, as made by data frames, are accepted; booleans, missing
-values and other types are errors. If both sides are integers they are compared as integers, which is equivalent.
+values and other types are errors. Two columns of integers are compared as integers, which is equivalent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from detmap.kernels.mappings import read_mappings
 from detmap.kernels.texts import LENGTHS, split
 from detmap.system import parallel
 
-#: How ids are encoded, lone surrogates included.
+#: Encoding of ids and its error handler, which keeps lone surrogates.
 UTF8 = ("utf-8", "surrogatepass")
 
 #: Number of keys of mappings processed at a time.
@@ -42,7 +42,7 @@ def keys(values: list[Any], source: str, field: str) -> Located:
     Raises
     ------
     InputError
-        For invalid keys, or keys of different types, naming two.
+        For invalid keys, or keys of different types; the message names two keys.
     """
     try:
         return strings(values, source, field)
@@ -59,7 +59,7 @@ def column(values: Any, source: str, field: str) -> NDArray[Any]:
     Raises
     ------
     InputError
-        For anything but a flat column of ids of one type; names the first invalid row.
+        For anything but a flat column of ids of one type; the message names the first invalid row.
     """
     if isinstance(values, list | tuple):
         if set(map(type, values)) == {str}:  # numpy would strip zero bytes at the end
@@ -92,21 +92,21 @@ def located(ids: NDArray[Any], source: str, field: str) -> Located:
 
 
 def texts(ids: Located | Keys) -> Texts:
-    """Return ids as strings, integers in decimal."""
+    """Return ids as strings; integers become decimal digits."""
     if isinstance(ids, Keys):
         return ids.located(0, ids.starts.size - 1)
     return ids if isinstance(ids, Texts) else Texts.of(ids.astype("S"))
 
 
 def names(ids: list[Any], source: str, field: str) -> list[Any]:
-    """Return ids of queries as integers or strings; bytes that are not UTF-8 are kept, because they equal no string."""
+    """Return ids of queries as integers or strings; bytes that are not UTF-8 stay bytes, because they equal no string."""
     found = [decoded(name) if isinstance(name, bytes) else name for name in ids]
     strings([name for name in found if isinstance(name, str)], source, field)  # raises for invalid ids
     return found
 
 
 def decoded(name: bytes) -> str | bytes:
-    """Return the text of an id; bytes if they are not UTF-8."""
+    """Return an id as text, or unchanged if its bytes are not UTF-8."""
     try:
         return name.decode(*UTF8)
     except UnicodeDecodeError:
@@ -127,14 +127,14 @@ def alike(*sides: Iterable[Any]) -> tuple[list[Any], ...]:
 
 
 def _kind(kind: type) -> type | None:
-    """Return the kind of id of a type; None for types left to `columns.identifiers`."""
+    """Return str, bytes or int for a type of ids; None for types that `columns.identifiers` judges."""
     if issubclass(kind, str | bytes):
         return str if issubclass(kind, str) else bytes
     return int if issubclass(kind, int | np.integer) and kind is not bool else None
 
 
 def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
-    """Refuse integers beside strings, naming two: one id in two forms if there is one."""
+    """Refuse mixed integers and strings; the message names two ids, if possible one id in two forms."""
     texts: dict[str | bytes, Any] = {}
     kinds: dict[type, Any] = {}
     pair: list[Any] = []
@@ -150,7 +150,7 @@ def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
     pair = pair or list(kinds.values())[:2]
     if len(pair) == 2:
         one, other = (shorten(v.item() if isinstance(v, np.integer) else v) for v in pair)
-        if one == other:  # bytes and a string, shown alike
+        if one == other:  # bytes and a string that are displayed alike
             one, other = (
                 ("b" if isinstance(v, bytes) else "") + text for v, text in zip(pair, (one, other), strict=True)
             )
@@ -163,7 +163,7 @@ def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
 
 
 def strings(listed: Sequence[str], source: str, field: str, longest: int = LONGEST_ID) -> Texts:
-    """Return strings in a buffer; a TypeError from joining them is the fastest test that all are strings."""
+    """Return strings in a buffer; raise TypeError unless all are strings (joining is the fastest test)."""
     found = _separated("\0".join(listed).encode(*UTF8), len(listed), longest)
     if found is not None:
         return found
@@ -174,7 +174,7 @@ def strings(listed: Sequence[str], source: str, field: str, longest: int = LONGE
 
 
 def _separated(joined: bytes, count: int, longest: int) -> Texts | None:
-    """Return strings, `joined` by zero bytes, in a buffer; None if there are more of them, or one is too long."""
+    """Return `count` strings, `joined` by zero bytes, in a buffer; None if there are more strings or one is too long."""
     data = np.frombuffer(joined, np.uint8)
     size = data.size
     if size < 8:
@@ -186,7 +186,7 @@ def _separated(joined: bytes, count: int, longest: int) -> Texts | None:
 
 
 def _checked(found: Texts, source: str, field: str) -> Texts:
-    """Refuse ids that are too long."""
+    """Return the ids; raise `InputError` if one is too long."""
     lengths = found.lengths()
     if int(lengths.max(initial=0)) > LONGEST_ID:
         raise _too_long(found[np.array([np.argmax(lengths)])].tolist()[0], source, field)
@@ -198,8 +198,9 @@ def _too_long(name: bytes, source: str, field: str) -> InputError:
 
 
 class Keys:
-    """The keys of mappings, concatenated, and read in place a few mappings at a time, because copying all into a buffer
-    would double the memory of a large run. They are only kept if a run is kept for further evaluations.
+    """The keys of several mappings, numbered consecutively. Keys are read a few mappings at a time, because copying all
+    keys into a buffer would double the memory of a large run. Joined keys are only kept if the run is kept for further
+    evaluations.
 
     Parameters
     ----------
@@ -208,9 +209,9 @@ class Keys:
     queries : list
         The query of each mapping, for messages.
     source, field : str
-        Names of the argument, and of the keys, for messages.
+        Names of the argument and of the field, for messages.
     checked : bool
-        Whether all keys are known to be strings without a zero byte; they may be of any length then.
+        Whether all keys are known to be strings without a zero byte. Checked keys may exceed `LONGEST_ID`.
     """
 
     def __init__(
@@ -228,8 +229,8 @@ class Keys:
         self.starts = np.concatenate(([0], np.cumsum([len(one) for one in mappings]))).astype(np.int64)
 
     def located(self, begin: int, end: int) -> Texts:
-        """Return the keys of mappings ``[begin, end)``; raise `InputError` for invalid keys, or keys of different
-        types, with the message for all keys.
+        """Return the keys of mappings ``[begin, end)``. If a key is not a valid string, the keys of all mappings are
+        read, so that the error does not depend on the block.
         """
         if self.checked:
             return self._located(begin, end)
@@ -243,19 +244,19 @@ class Keys:
         self.joined[place] = "\0".join(self.mappings[place]).encode(*UTF8)
 
     def pack(self, place: int, packed: bytearray | None) -> bytearray | None:
-        """Append a mapping's keys and values to `packed`, which `unpack` reads; None where they cannot be."""
+        """Append a mapping's keys and values to `packed` for `unpack`; return None if they cannot be packed."""
         if packed is not None:
             try:
-                "".join(self.mappings[place])  # MessagePack writes some keys of other types as strings, such as UUIDs
+                "".join(self.mappings[place])  # raises for keys such as UUIDs, which MessagePack writes as strings
                 _ENCODER.encode_into(self.mappings[place], packed, -1)
-            except (TypeError, ValueError, OverflowError):  # a type, or a character, that MessagePack does not have
+            except (TypeError, ValueError, OverflowError):  # a type or a character that MessagePack cannot write
                 return None
         return packed
 
     def unpack(self, begin: int, end: int, packed: bytearray | None, values: NDArray[np.float64]) -> Texts | None:
-        """Return the keys of mappings ``[begin, end)`` and write their values.
+        """Return the keys of mappings ``[begin, end)``, and write the values of these mappings to `values`.
 
-        None where a key is no string, or holds a zero byte or many bytes, or a value is no float.
+        Return None if a key is not a string, contains a zero byte or is too long, or if a value is not a float.
         """
         if packed is None or "\0" in "".join(self.queries[begin:end]):
             return None
@@ -266,7 +267,7 @@ class Keys:
         return Texts(data, readonly(words, np.uint64)) if whole else None
 
     def check(self, begin: int, end: int) -> None:
-        """Refuse a zero byte in a key, or in a query, of mappings ``[begin, end)``."""
+        """Raise `InputError` if a key or a query of mappings ``[begin, end)`` contains a zero byte."""
         joined = np.frombuffer(self._joined(begin, end), np.uint8)
         between = max(0, int(self.starts[end] - self.starts[begin]) - 1)
         if joined.size - np.count_nonzero(joined) == between and "\0" not in "".join(self.queries[begin:end]):
@@ -306,13 +307,13 @@ class Keys:
         return parallel.split(np.diff(self.starts), _TOGETHER)
 
     def name(self, row: int) -> str:
-        """Return the name of a key, counted over all mappings, for messages."""
+        """Return the query and document of key number `row`, counted over all mappings, for messages."""
         which = int(np.searchsorted(self.starts, row, side="right")) - 1
         key = list(self.mappings[which])[row - int(self.starts[which])]
         return f"query {shorten(self.queries[which])}, document {shorten(key)}"
 
     def take(self, which: list[int]) -> Keys:
-        """Return the keys of some of the mappings (-1 stands for an empty one)."""
+        """Return the keys of the mappings `which` (-1: an empty mapping); check the keys of all others."""
         if not self.checked:
             others = self.some(sorted(set(range(len(self.mappings))) - set(which)))
             for block in others.blocks():
@@ -320,7 +321,7 @@ class Keys:
         return self.some(which)
 
     def some(self, which: Sequence[int]) -> Keys:
-        """Return the keys of some of the mappings, like `take`, without reading others."""
+        """Return the keys of the mappings `which` (-1: an empty mapping), without reading other mappings."""
         mappings = [{} if i < 0 else self.mappings[i] for i in which]
         queries = [None if i < 0 else self.queries[i] for i in which]
         some = Keys(mappings, queries, self._source, self._field, self.checked)
@@ -328,7 +329,7 @@ class Keys:
         return some
 
     def lines(self, begin: int, end: int, lines: NDArray[np.int64]) -> Texts:
-        """Return some keys of mappings ``[begin, end)``, ascending, counted from the first one's first."""
+        """Return the keys number `lines`, ascending, of mappings ``[begin, end)``, counted from the first of these."""
         ends = np.searchsorted(lines, self.starts[begin : end + 1] - self.starts[begin])
         sizes = np.diff(ends)
         used = np.flatnonzero(sizes)
@@ -339,7 +340,7 @@ class Keys:
         return some.located(0, used.size)[lines + np.repeat(moved, sizes[used])]
 
     def __getitem__(self, rows: NDArray[np.int64]) -> Texts:
-        """Return some of the keys, counted over all mappings."""
+        """Return the keys number `rows`, counted over all mappings."""
         which = np.searchsorted(self.starts, rows, side="right") - 1
         used, place = np.unique(which, return_inverse=True)
         some = self.some(used.tolist())

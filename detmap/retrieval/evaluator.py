@@ -46,55 +46,56 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Counts:
-    """Notices besides the rankings: numbers of unjudged queries of runs, and of unusual lines of files."""
+    """Notices about the batches: the unjudged queries of runs, and the numbers of unusual lines of files."""
 
     extra: set[str] = field(default_factory=set)
     notices: dict[str, int] = field(default_factory=dict)
 
 
 class Evaluator(Accumulator):
-    """Rankings against one gallery, runs against one set of judgements, or scored samples, seen batch by batch.
+    """Evaluate rankings of one gallery, runs against one set of judgements, or scored samples, batch by batch.
 
-    Batches are ranked at once; distances and features are not kept. The ranks of the relevant items (for runs, of the
-    judged documents) are kept, from which `compute` makes any number of results. With neither gallery nor judgements,
-    `update` takes samples like torchmetrics' retrieval metrics; these are kept, because those of a query may come in
-    several batches.
+    `update` ranks a batch immediately and keeps only the ranks of the relevant items (for runs, of the judged
+    documents), no distances or features. `compute` may be called at any time and repeatedly. With neither gallery nor
+    judgements, `update` takes samples like torchmetrics' retrieval metrics; all samples are kept, because the samples of
+    one query may come in several batches.
 
-    These laws hold to the last bit: how queries are split into batches changes nothing, and `merge` is associative. If
-    queries have names, the order of batches and merges changes nothing either: results list queries by name, those of
-    runs in the order of the judgements. Without names queries are numbered in the order of updates, and those of a
-    merged evaluator come after. A saved and restored evaluator is the same.
+    Results are equal to the last bit however the queries are split into batches, and `merge` is associative. If queries
+    have names, the order of batches and merges does not matter either: results list queries by name, or for runs in the
+    order of the judgements. Queries without names are numbered in the order of updates; the queries of a merged
+    evaluator are numbered after them. A saved and restored evaluator returns the same results.
 
-    (Distances of features are rounded by the processor's BLAS depending on the batch: equal features tie, but two
-    distances that only differ in the last bit may be ordered differently if batches are cut differently. Integer
-    features are exact.)
+    There is one exception: BLAS rounds the distances of features depending on the batch. Equal features always tie, but
+    two distances that only differ in the last bit may be ordered differently if batches are cut differently. Distances
+    of integer features are exact.
 
     Parameters
     ----------
     convention : str or Convention, optional
         See ``detmap conventions``; by default ``trec`` with `qrels`, ``reid`` with `gallery_ids`, else
-        ``torchmetrics``. Single decisions can be given as well.
+        ``torchmetrics``. Single decisions can be given as keywords.
     metrics : sequence of str, optional
-        Names of the metric table; by default those of `evaluate_run` or of `evaluate_distances`.
+        Names from the metric table; by default the metrics of `evaluate_run` or of `evaluate_distances`.
     qrels : optional
-        The judgements, in any form that `evaluate_run` takes: for runs.
+        The judgements for runs, in any form that `evaluate_run` takes.
     level, depth, judged_only
         See `evaluate_run`.
     gallery_ids, gallery_cameras, junk_id
-        The gallery: for distances, features and neighbours. See `evaluate_distances`.
+        The gallery, for batches of distances, features or neighbours. See `evaluate_distances`.
     gallery : array_like of float, shape (g, d), optional
-        Its features, for `update` with ``features``; both on one device, see `evaluate_features`.
+        The features of the gallery, needed for `update` with ``features``. The features of queries and gallery must be
+        on one device; see `evaluate_features`.
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         How features are compared.
     duplicates : {"error", "first"}
-        What to do with a query whose name was seen before, for example if a sampler pads the last batch: refuse it, or
-        keep the first.
+        Whether a query whose name was seen before (for example because a sampler pads the last batch) is an error, or
+        only its first occurrence is kept.
 
     Raises
     ------
     OptionError
-        For unknown conventions and metrics; for TPR@FPR, which needs all pairs at once, and ``cmc="cuhk03"``, whose
-        draws depend on the order of the queries (``cuhk03_exact`` is their mean).
+        For unknown conventions and metrics; for TPR@FPR, which needs all pairs at once; and for ``cmc="cuhk03"``, whose
+        draws depend on the order of the queries (``cuhk03_exact`` is the mean over all draws).
 
     Examples
     --------
@@ -225,34 +226,34 @@ class Evaluator(Accumulator):
         self_match: ArrayLike | None = None,
         names: ArrayLike | None = None,
     ) -> None:
-        """Take in a batch of queries: their distances, features, neighbours, or a part of a run; or a batch of samples.
+        """Add a batch of queries, given by distances, features, neighbours or a part of a run; or a batch of samples.
 
         Parameters
         ----------
         preds, target, indexes : array_like of one shape
-            Samples, for an evaluator with neither gallery nor judgements: the score of each, its relevance (0 and 1,
-            booleans, or grades) and the number of its query. Samples of a query may come in several batches; equal scores
-            are in the order in which they came. These exclude all other arguments.
+            Samples, for an evaluator with neither gallery nor judgements: the score of each sample, its relevance (0 or
+            1, a boolean, or a grade) and the number of its query. Samples of one query may come in several batches; equal
+            scores keep the order of arrival. No other argument may be given with samples.
         query_ids : array_like of int or str, shape (q,)
             The identities of the batch's queries.
         distances : array_like of float, shape (q, g), or (q, k) with `indices`
-            From each query to each item of the gallery, or to its neighbours.
+            Distances from each query to each item of the gallery, or to the neighbours in `indices`.
         features : array_like of float, shape (q, d)
             The features of the queries.
         indices : array_like of int, shape (q, k)
             The neighbours returned by an index; see `evaluate_neighbors`.
         run : optional
-            Scores by query and document, in any form that `evaluate_run` takes. All lines of a query are in one batch.
+            Scores by query and document, in any form that `evaluate_run` takes. One batch must hold all lines of a query.
         query_cameras, ignore, self_match
             See `evaluate_distances`.
         names : array_like of int or str, shape (q,), optional
-            Distinct names of the queries; by default they are numbered. All batches have names, or none.
+            Distinct names of the queries; by default queries are numbered. Either all batches have names, or none has.
 
         Raises
         ------
         InputError
-            As in the function that scores all queries at once; for a repeated name, unless ``duplicates="first"``; and
-            for batches of another kind than earlier ones. Such a batch is ignored as a whole.
+            For input that the function that scores all queries at once refuses; for a repeated name, unless
+            ``duplicates="first"``; and for a batch of another kind than earlier batches. A refused batch changes nothing.
         """
         samples = preds, target, indexes
         if any(one is not None for one in samples):
@@ -291,7 +292,7 @@ class Evaluator(Accumulator):
         self._add(batch, kind, self._named(names, len(batch)), names is None)
 
     def _ranked(self, people: NDArray[Any], given: dict[str, Any], cameras: Any, ignore: Any, self_match: Any) -> Seen:
-        """Rank a batch of queries of a gallery."""
+        """Rank the gallery for a batch of queries."""
         assert self._gallery is not None
         theirs, places_seen = self._gallery
         count = people.size
@@ -327,13 +328,13 @@ class Evaluator(Accumulator):
         elif rows_of is not None:
             width = shot_ranks(self._requests, relation, self.convention)
             ranked = ranked_rows(cuts, rows_of, relation, self.convention, width, 0)
-            for block, junk in map(itemgetter(3, 4), ranked):  # which keeps no distances while the next are made
+            for block, junk in map(itemgetter(3, 4), ranked):  # so that no variable keeps a block's distances
                 junk = junk + relation.dropped
                 parts.append(Seen.of([None] * junk.size, block, junk=junk, short=np.zeros(junk.size)))
         return Seen.join(parts)
 
     def _distances(self, features: Any, count: int) -> tuple[Blocks, RowsOf]:
-        """Return blocks of a batch of features, and a function for their distances to the gallery."""
+        """Return the bounds of blocks of queries, and a function that returns a block's distances to the gallery."""
         if self._features is None:
             raise OptionError("features need those of the gallery: Evaluator(gallery=...)")
         rows = array_table(features, "features")
@@ -357,7 +358,7 @@ class Evaluator(Accumulator):
         self._add(made, "run", made.names, False, _Counts(extra, dict(ranked.notices)))
 
     def _of_run(self, judged: Table, ranked: Table, kept: list[int], theirs: list[int]) -> Seen:
-        """Rank queries of a run: `kept` are their indices among the judged ones, `theirs` those in the run (-1: none)."""
+        """Rank queries of a run: `kept` holds their indices in the judgements, `theirs` those in the run (-1: none)."""
         assert self._judged is not None
         block, _, _ = rank_run(
             judged.take(kept),
@@ -373,7 +374,7 @@ class Evaluator(Accumulator):
         return Seen.of(names, block, junk=none, short=none, place=np.array(kept, np.int64))
 
     def _named(self, names: ArrayLike | None, count: int) -> list[Any]:
-        """Return the names of a batch's queries; None each if they are numbered."""
+        """Return the names of a batch's queries; a list of None if queries are numbered."""
         if names is None:
             return [None] * count
         found: list[Any] = columns.identifiers(names, source="names").tolist()
@@ -382,7 +383,7 @@ class Evaluator(Accumulator):
         return found
 
     def _add(self, part: Seen, kind: str, names: list[Any], numbered: bool, counts: _Counts | None = None) -> None:
-        """Add rankings, all or none."""
+        """Add the rankings of a batch, or none if one is refused."""
         with self._lock:
             if not len(part):
                 self._count(counts)
@@ -413,7 +414,7 @@ class Evaluator(Accumulator):
             self._counts = _Counts(self._counts.extra | counts.extra, added(self._counts.notices, counts.notices))
 
     def _joined(self) -> Seen | None:
-        """Return everything seen, in the order of the results; None if there is nothing."""
+        """Return all rankings seen, in the order of the results; None if there are none."""
         with self._lock:
             if not self._parts:
                 return None
@@ -437,14 +438,14 @@ class Evaluator(Accumulator):
     # --------------------------------------------------------------------------------------------------------- output
 
     def compute(self) -> RankingResult:
-        """Return the result of everything seen so far; more may follow.
+        """Return the result of all batches seen so far; further batches may follow.
 
         Raises
         ------
         InputError
-            Where no query has a relevant item.
+            If no query has a relevant item.
         StateError
-            Where the convention counts missing queries and a restored evaluator has no judgements.
+            If the convention counts missing queries and this is a restored evaluator without judgements.
         """
         with self._lock:
             seen, counts, samples = self._joined(), self._counts, self._gathered()
@@ -489,13 +490,13 @@ class Evaluator(Accumulator):
     # ---------------------------------------------------------------------------------------------------------- merge
 
     def merge(self, other: Evaluator) -> Self:
-        """Merge what another evaluator has seen, which stays unchanged, into this one, and return this one.
+        """Add the batches that another evaluator has seen, and return this evaluator; `other` stays unchanged.
 
         Raises
         ------
         StateError
-            Where convention, metrics, gallery or judgements differ, one has names and the other has not, or a query was seen
-            by both and duplicates are errors.
+            If the conventions, metrics, galleries or judgements differ, if only one evaluator's queries have names, or if
+            both have seen the same query and duplicates are errors.
         """
         if not isinstance(other, Evaluator):
             raise StateError(f"only an Evaluator can be merged, not {type(other).__name__}")
@@ -521,7 +522,7 @@ class Evaluator(Accumulator):
     # ---------------------------------------------------------------------------------------------------------- state
 
     def to_bytes(self) -> bytes:
-        """Return everything seen, without gallery or judgements, in a form that `from_bytes` reads on any machine."""
+        """Return all batches seen, without gallery or judgements, as bytes that `from_bytes` reads on any machine."""
         with self._lock:
             seen, kind, numbered, counts = self._joined(), self._kind, self._numbered, self._counts
             samples = self._gathered()
@@ -550,13 +551,13 @@ class Evaluator(Accumulator):
     def from_bytes(cls, data: bytes) -> Evaluator:
         """Return the evaluator that `to_bytes` saved.
 
-        It has neither gallery nor judgements: it can compute, merge and be saved, but not update. To continue, merge it
-        into an evaluator that has them, or call that one's `load_state_dict`.
+        The evaluator has neither gallery nor judgements: it can compute, merge and be saved, but not update. To continue,
+        merge it into an evaluator with the gallery or judgements, or call `load_state_dict` of such an evaluator.
 
         Raises
         ------
         StateError
-            Where it is damaged, cut short, or of another version.
+            If the data are damaged, cut short, or of another version.
         """
         content, payload = unseal("retrieval evaluator", data)
         try:
@@ -600,12 +601,12 @@ class Evaluator(Accumulator):
         return made
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Replace everything seen by what `state_dict` returned.
+        """Replace all batches seen by the state that `state_dict` returned.
 
         Raises
         ------
         StateError
-            Where it is damaged, or of another convention, other metrics, another gallery or other judgements.
+            If the state is damaged, or has another convention, other metrics, another gallery or other judgements.
         """
         saved = self._fresh().merge(Evaluator.from_bytes(state_of(state)))
         with self._lock:
@@ -613,7 +614,7 @@ class Evaluator(Accumulator):
             self._numbered, self._counts, self._samples = saved._numbered, saved._counts, saved._samples
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the evaluator for a pickle: with gallery and judgements, without its lock."""
+        """Return the state for a pickle, with gallery and judgements but without the lock."""
         self._joined()
         self._gathered()
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}

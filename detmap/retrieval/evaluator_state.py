@@ -19,10 +19,10 @@ from detmap.retrieval.conventions import Convention
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked
 
-#: All columns, with what they have a value for: a query, an item, a gain of a query's ideal ranking, or a query and a
-#: rank. ``counts`` and ``gains`` are numbers of stored items and gains of a query; ``place`` is a run's query's index
-#: among the judged ones; ``short`` flags queries with fewer neighbours than a metric reads. Items are the relevant
-#: ones, or with ``grades`` the judged ones. Other names are as in `Hits`, `Pool` and `Ranked`.
+#: All columns, each with the thing that a row describes: a query, an item, a gain of a query's ideal ranking, or a rank
+#: of a query. ``counts`` and ``gains`` are the numbers of stored items and gains per query. ``place`` is the index of a
+#: run's query in the judgements. ``short`` flags queries with fewer neighbours than a metric reads. Items are the relevant
+#: items, or the judged items if there are ``grades``. Other names are as in `Hits`, `Pool` and `Ranked`.
 COLUMNS = {
     "counts": "query",
     "positives": "query",
@@ -42,7 +42,7 @@ COLUMNS = {
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
-    """The header of a saved evaluator, besides its columns."""
+    """The header of a saved evaluator: everything but the columns."""
 
     convention: dict[str, Any]
     metrics: list[str]
@@ -69,8 +69,8 @@ class Seen(Frozen):
     names : list of int or str
         Names of the queries.
     columns : dict of str to ndarray
-        The columns among `COLUMNS` that such rankings have, read-only: int64, except ``shots``, float64 of shape (q,
-        k).
+        Those of the `COLUMNS` that these rankings have, read-only. All are int64, except that ``shots`` is float64 of
+        shape (q, k).
     """
 
     names: list[Any]
@@ -82,7 +82,7 @@ class Seen(Frozen):
 
     @classmethod
     def of(cls, names: list[Any], ranked: Ranked, **more: NDArray[Any]) -> Seen:
-        """Return the columns of rankings; `more` are columns that these lack."""
+        """Return rankings as columns; `more` holds columns that `Ranked` does not have."""
         stored: Any = ranked.raw if ranked.pool is None else ranked.pool
         columns: dict[str, Any] = {
             "counts": np.diff(stored.starts),
@@ -105,7 +105,7 @@ class Seen(Frozen):
         """Return all queries of some parts, concatenated."""
         if len(parts) == 1:
             return parts[0]
-        # A part without hits does not tell whether bounds of tied groups are known; others do.
+        # Only a part with hits shows whether the bounds of tied groups are known.
         telling = [part for part in parts if part.columns["ranks"].size] or list(parts[:1])
         names = set.intersection(*(set(part.columns) for part in telling))
         columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS if name in names}
@@ -115,7 +115,7 @@ class Seen(Frozen):
         )
 
     def take(self, which: NDArray[np.int64]) -> Seen:
-        """Return some of the queries, in that order."""
+        """Return the queries `which`, in that order."""
         rows = {"query": which, "rank": which}
         for per, sizes in (("item", "counts"), ("gain", "gains")):
             if sizes in self.columns:
@@ -124,7 +124,7 @@ class Seen(Frozen):
         return Seen([self.names[i] for i in which.tolist()], columns)
 
     def ranked(self, convention: Convention, level: int, scale: NDArray[np.float64] | None) -> Ranked:
-        """Return the rankings; `level` and `scale` are those of `Ranked`."""
+        """Return the rankings; `level` and `scale` are as in `Ranked`."""
         c = self.columns
         starts = _starts(c["counts"])
         ties = {name: c[name] for name in ("ahead", "tied") if name in c}
@@ -153,8 +153,8 @@ class Seen(Frozen):
     def restore(
         cls, names: list[Any], layout: Sequence[tuple[str, int]], payload: memoryview, level: int, grades: int
     ) -> Seen:
-        """Return the content of a saved state, checking every value; stored grades are at most `grades`. Raises
-        `StateError` if it cannot be the rankings of queries.
+        """Return the rankings of a saved state. Raises `StateError` unless all values are consistent; `grades` is the
+        maximum of stored grades.
         """
         if sum(8 * size for _, size in layout) != len(payload) or min((size for _, size in layout), default=0) < 0:
             raise StateError("not an evaluator: its columns are not of the size that it says")
@@ -188,7 +188,7 @@ def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _rows(counts: NDArray[np.int64], which: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the rows of some groups, concatenated."""
+    """Return the row numbers of the groups `which`, concatenated."""
     sizes = counts[which]
     shift = _starts(counts)[which] - (np.cumsum(sizes) - sizes)
     return np.asarray(np.arange(int(sizes.sum())) + np.repeat(shift, sizes))
@@ -244,7 +244,7 @@ def _total(counts: NDArray[np.int64]) -> int:
 
 
 def digest(*parts: Any) -> str:
-    """Return a fingerprint of arrays, strings, bytes and numbers that equal evaluators share."""
+    """Return a fingerprint of arrays, strings, bytes and numbers; equal arguments have equal fingerprints."""
     whole = hashlib.blake2b(digest_size=16)
     for part in parts:
         if isinstance(part, np.ndarray):

@@ -1,9 +1,10 @@
-"""Features of queries and a gallery: distances in blocks, equal for equal features. BLAS rounds elements of a product
-differently: rows and columns at the edge of a block use other code, on some processors (single precision on Haswell and
-Zen) even neighbours within a block do, and the split of a long sum depends on the threads. No padding prevents that, so
-equal features are found first, and their distances are computed once and copied: they always tie. Padding to fixed
-multiples makes the other distances nearly independent of the number of queries and items, and a fixed layout makes them
-independent of the arrays' own.
+"""Distances between features of queries and a gallery, in blocks. Equal features have equal distances.
+
+BLAS may round equal elements of a product differently: rows and columns at the edge of a block use other code, on some
+processors (single precision on Haswell and Zen) neighbouring rows within a block do too, and the split of a long sum
+depends on the number of threads. Padding does not prevent this. Therefore equal features are found first, and their
+distances are computed once and copied, so that they always tie. Padding to fixed multiples makes all other distances
+nearly independent of the number of queries and items; a fixed memory layout makes them independent of the given layout.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
 #: Number of distances computed per block of queries, and number of gallery rows multiplied at a time.
 _BLOCK_DISTANCES, _TILE = 1 << 25, 16384
 
-#: Number of queries of a block, or a divisor of it: OpenBLAS copies every tile, which for 48 queries takes half as long as
-#: the product.
+#: Divisor of the number of queries of a block: OpenBLAS copies every tile, and for 48 queries the copy takes half as long
+#: as the product.
 _TOGETHER = 96
 
-#: Products have a multiple of these numbers of queries, items and features: whole steps of the inner loops of every
-#: tested BLAS, and splits of long sums that do not depend on the threads.
+#: Numbers of queries, items and features to whose multiples products are padded. The inner loops of every tested BLAS then
+#: take whole steps, and the split of long sums does not depend on the number of threads.
 _QUERIES, _ITEMS, _FEATURES = 48, 64, 64
 
 
@@ -59,15 +60,16 @@ def evaluate_features(
     keep_curve: bool = False,
     **choices: Unpack[Choices],
 ) -> RankingResult:
-    """Evaluate the rankings of a gallery by the distance of features, without holding the distances.
+    """Evaluate the rankings of a gallery by the distance of features, without storing all distances.
 
     Parameters
     ----------
     query, gallery : array_like of float, shapes (q, d), (g, d)
         Features of any float type (float16 and bfloat16 are multiplied in single precision); may be a `numpy.memmap`.
-        Floats of PyTorch, or of a library with the array API, on another device are multiplied and ranked there, both
-        sides on one. Their distances may differ in the last bits from those of the processor; whole numbers are exact
-        while their products are, unless the library is set to multiply in lower precision (TF32).
+        Float arrays of PyTorch, or of a library with the array API, that are on another device are multiplied and ranked
+        there; both arrays must be on the same device. Distances computed on a device may differ in the last bits from
+        distances computed on the processor. Whole numbers give exact distances as long as their products are exact,
+        unless the library is set to multiply in lower precision (TF32).
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         ``euclidean`` ranks by the squared distance, as ``sqeuclidean`` does; ``dot`` ranks larger products first.
     query_ids, gallery_ids, query_cameras, gallery_cameras, metrics, convention, junk_id, ignore, self_match, seed
@@ -82,7 +84,7 @@ def evaluate_features(
     Raises
     ------
     InputError
-        For NaN or infinite features, other shapes, sides on two devices, or no query with a match.
+        If features are NaN or infinite, shapes do not match, the arrays are on two devices, or no query has a match.
     """
     check_choice("metric", metric, get_args(DistanceMetric))
     pair = array_table(query, "query"), array_table(gallery, "gallery")
@@ -101,7 +103,7 @@ def evaluate_features(
 
 
 def blocks(ours: Side, theirs: Side, metric: DistanceMetric) -> tuple[list[tuple[int, int]], RowsOf]:
-    """Return how to cut the queries into blocks, and a function that returns the distances of a block."""
+    """Return the bounds of blocks of queries, and a function that returns the distances of a block."""
     queries, items = len(ours.rows), len(theirs.rows)
     if isinstance(ours.rows, DeviceTable) and isinstance(theirs.rows, DeviceTable):
         return feature_blocks(ours.rows, theirs.rows, (ours.squares, theirs.squares), theirs.first, metric)
@@ -121,13 +123,13 @@ class Side:
     Attributes
     ----------
     rows : ndarray or DeviceTable, shape (n, d)
-        As given.
+        The features as given.
     kind : type
         The float type of products.
     squares : ndarray of `kind`, shape (n,)
-        Their squared lengths.
+        The squared length of each row.
     first : ndarray of int64, shape (n,)
-        For each row the first one that equals it, possibly itself.
+        For each row, the index of the first row that equals it, possibly the row itself.
     hashes : ndarray of uint64, shape (n,)
         A hash of every row.
     """
@@ -150,7 +152,7 @@ def _padded(rows: NDArray[Any], kind: type, step: int) -> NDArray[Any]:
 
 
 def survey(features: NDArray[Any] | DeviceTable, kind: type, source: str) -> Side:
-    """Compute the squared length of every row, and find equal rows; refuse rows that are not finite."""
+    """Compute the squared length of every row, and find equal rows; raise `InputError` for a row that is not finite."""
     squares: NDArray[Any] = np.empty(len(features), kind)
     hashes = np.empty(len(features), np.uint64)
 
@@ -168,12 +170,12 @@ def survey(features: NDArray[Any] | DeviceTable, kind: type, source: str) -> Sid
     return Side(features, kind, squares, _first_equal(features, hashes, kind), hashes)
 
 
-#: Number of rows that a thread copies, squares and hashes at a time, and minimum number of features for threads.
+#: Number of rows that a thread copies, squares and hashes at a time, and minimum number of elements for several threads.
 _SURVEYED, _MANY = 2048, 1 << 18
 
 
 def _first_equal(features: NDArray[Any] | DeviceTable, hashes: NDArray[np.uint64], kind: type) -> NDArray[np.int64]:
-    """Return for each row the first equal one; only rows with equal hashes are compared."""
+    """Return for each row the index of the first equal row; only rows with equal hashes are compared."""
     first = np.arange(hashes.size)
     ordered = np.sort(hashes)
     if not (ordered[1:] == ordered[:-1]).any():  # the usual case
@@ -201,7 +203,8 @@ def _distances_of(ours: Side, begin: int, end: int, height: int, theirs: Side, m
     again = np.flatnonzero((source >= begin) & (source != np.arange(begin, end)))
     made[again] = made[source[again] - begin]
     wanted = np.unique(source[source < begin])
-    while wanted.size:  # multiplied at the same place of a whole block as before
+    # For a query that equals one of an earlier block, the earlier one is multiplied again, at its place in a whole block.
+    while wanted.size:
         places, some = np.unique(wanted % height, return_index=True)
         members = np.zeros(height, np.int64)
         members[places] = wanted[some]
@@ -242,8 +245,8 @@ def _distances(ours: Side, members: NDArray[np.int64], theirs: Side, metric: Dis
 
 
 def _tiles(items: int) -> list[tuple[int, int]]:
-    """Return ranges of gallery rows: full tiles, a smaller tile of a multiple of `_ITEMS` rows, and the rest, which the
-    caller pads.
+    """Return ranges of gallery rows: full tiles, a smaller tile of a multiple of `_ITEMS` rows, and a last tile with the
+    remaining rows, which the caller pads.
     """
     whole = items // _ITEMS * _ITEMS
     edges = sorted({*range(0, whole, _TILE), whole, items})

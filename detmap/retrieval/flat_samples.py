@@ -16,7 +16,7 @@ from detmap.retrieval.ranked import Request
 from detmap.retrieval.runs import Rules, ranked_run
 from detmap.retrieval.scoring import RankingResult
 
-#: The columns of a saved state, in order.
+#: The columns of a saved state, in order, with their dtypes.
 _KINDS = {"queries": np.int64, "scores": np.float64, "grades": np.float64}
 
 
@@ -59,7 +59,7 @@ class FlatSamples(Frozen):
 
     @classmethod
     def of(cls, given: Sequence[NDArray[Any]]) -> FlatSamples:
-        """Return columns, flattened."""
+        """Return samples from columns, flattened."""
         return cls(*(readonly(one.ravel(), kind) for one, kind in zip(given, _KINDS.values(), strict=True)))
 
     @classmethod
@@ -78,7 +78,7 @@ class FlatSamples(Frozen):
 
     @classmethod
     def restore(cls, layout: Sequence[tuple[str, int]], payload: memoryview) -> FlatSamples:
-        """Return the content of a saved state."""
+        """Return the samples of a saved state."""
         size = len(payload) // (8 * len(_KINDS))
         if [tuple(one) for one in layout] != [(name, size) for name in _KINDS] or len(payload) % (8 * len(_KINDS)):
             raise StateError("not an evaluator: its columns are not of the size that it says")

@@ -45,23 +45,24 @@ class Gallery:
     Attributes
     ----------
     queries, items : int
-        Numbers of each, without items that are junk to every query.
+        Numbers of queries and of items; items that are junk to every query do not count.
     columns : ndarray of int64, or None
         The index of each item in the given gallery; None if all are kept.
     dropped : int
         Number of items that are junk to every query.
     first, last : ndarray of int64, shape (queries,)
-        The candidates of query *q*, the items with its identity, are ``members[first[q]:last[q]]``.
+        The candidates of query *q*, the items with the query's identity, are ``members[first[q]:last[q]]``.
     members : ndarray of int64
-        Items by identity, ascending within each.
+        Items grouped by identity, ascending within an identity.
     query_cameras, gallery_cameras : ndarray of int64, or None
-        A candidate seen by the query's camera is junk.
+        The cameras of queries and items. A candidate seen by the query's camera is junk.
     ignored : sequence of ndarray of int64, or None
-        Further junk per query.
+        Further junk items of each query.
     hiding : ndarray of bool, shape (queries,), or None
-        Queries to which the items `hidden` are junk, instead of items of the same camera and identity (SYSU-MM01).
+        True for queries to which the items in `hidden` are junk, instead of items of the same camera and identity
+        (SYSU-MM01).
     hidden : ndarray of int64
-        The hidden items.
+        The items that are junk to the queries in `hiding`.
     people : ndarray of int64, shape (items,)
         The identity of each item as a dense number, for the CMC variants that need it.
     """
@@ -81,7 +82,7 @@ class Gallery:
     people: NDArray[np.int64]
 
     def parts(self, begin: int, end: int, width: int) -> list[tuple[int, int]]:
-        """Cut queries ``[begin, end)`` into blocks whose candidates, junk and results of `width` fit into memory."""
+        """Cut queries ``[begin, end)`` into blocks whose candidates, junk and `width` results each fit into memory."""
         costs = self.last[begin:end] - self.first[begin:end] + 1 + width
         if self.ignored is not None:
             costs += np.fromiter((row.size for row in self.ignored[begin:end]), np.int64, end - begin)
@@ -90,7 +91,7 @@ class Gallery:
         return [(begin + a, begin + b) for a, b in parallel.split(costs, _BLOCK_ITEMS)]
 
     def lists(self, begin: int, end: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return starts and items of the relevant items, then of the junk, of queries ``[begin, end)``."""
+        """Return starts and item numbers of the relevant items of queries ``[begin, end)``, then those of the junk."""
         sizes = self.last[begin:end] - self.first[begin:end]
         starts = np.concatenate(([0], np.cumsum(sizes)))
         place = np.arange(starts[-1]) - np.repeat(starts[:-1] - self.first[begin:end], sizes)
@@ -181,7 +182,7 @@ def relate(
     cameras = _cameras(query_cameras, gallery_cameras, queries, items, sysu)
     columns = None
     dropped = int(everywhere.sum())
-    if dropped:  # once for all queries: galleries hold thousands of distractors
+    if dropped:  # dropped once for all queries, because galleries hold thousands of distractors
         columns = np.flatnonzero(~everywhere)
         theirs, people = theirs[columns], people[columns]
         cameras = cameras[0], None if cameras[1] is None else cameras[1][columns]
@@ -208,7 +209,7 @@ def relate(
 
 
 def self_matches(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArray[np.int64] | None:
-    """Return for each query the item that is the query itself, negative for none; see `evaluate_distances`."""
+    """Return for each query the item that is the query itself, negative if none is; see `evaluate_distances`."""
     if isinstance(self_match, bool | np.bool_ | None) and not self_match:
         return None
     all_ = isinstance(self_match, bool | np.bool_)
@@ -238,8 +239,8 @@ Rows = Callable[[int, int], NDArray[Any]]
 def _rank(
     rows: Rows, gallery: Gallery, convention: Convention, begin: int, end: int, width: int, seed: int
 ) -> tuple[Ranked, NDArray[np.int64]]:
-    """Rank queries ``[begin, end)``, whose distances are ``rows(a, b)``; return the rankings and the number of junk
-    items of each.
+    """Rank queries ``[begin, end)``; return the rankings and each query's number of junk items. ``rows(a, b)`` returns
+    the distances of queries ``[a, b)``.
     """
     # CMC variants that draw or merge identities are evaluated up to rank `width`.
     starts, relevant, junk_starts, junk = gallery.lists(begin, end)
@@ -283,7 +284,7 @@ def _rank(
     return Ranked(hits, convention, shots=shots), np.diff(junk_starts)
 
 
-#: CMC variants that draw or merge identities, with the rule of the kernel.
+#: CMC variants that draw or merge identities, each with the kernel's code of the variant.
 SHOTS = {"cuhk03": cmc.DRAW, "cuhk03_exact": cmc.EXPECT, "sysu": cmc.MERGE}
 
 
@@ -292,21 +293,21 @@ RowsOf = Callable[[int, int], Rows]
 
 
 def blocks_of(matrix: NDArray[Any] | DeviceTable) -> tuple[Blocks, RowsOf]:
-    """Return how to cut the queries of a matrix of distances, and a function that returns the distances of a block."""
+    """Return the bounds of blocks of a matrix of distances, and a function that returns the distances of a block."""
     if isinstance(matrix, DeviceTable):
         return distance_blocks(matrix)
     return [(0, len(matrix))], lambda begin, end: lambda a, b: matrix[a:b]
 
 
 def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
-    """Return the rows without the items that are junk to every query."""
+    """Return `rows` restricted to the items `columns`, which are not junk to every query."""
     if columns is not None and isinstance(rows, DeviceRows):
         return rows.take(columns)
     return rows if columns is None else lambda a, b: np.take(rows(a, b), columns, axis=1)
 
 
 def shot_ranks(requests: Sequence[Request], gallery: Gallery, convention: Convention) -> int:
-    """Return the maximum rank for a CMC that draws or merges identities; 0 for others."""
+    """Return the maximum rank for a CMC variant that draws or merges identities; 0 for other variants."""
     if convention.cmc not in SHOTS:
         return 0
     return min(max([SHOT_RANKS, *(r.cut for r in requests if r.metric.name == "CMC")]), gallery.items)
@@ -315,12 +316,12 @@ def shot_ranks(requests: Sequence[Request], gallery: Gallery, convention: Conven
 def ranked_rows(
     cuts: Blocks, rows_of: RowsOf, gallery: Gallery, convention: Convention, width: int, seed: int
 ) -> Iterator[tuple[int, int, Rows, Ranked, NDArray[np.int64]]]:
-    """Rank block by block; yield first and last query, their distances, rankings, and numbers of junk items."""
+    """Rank block by block; yield a block's first query, its end, its distances, rankings, and numbers of junk items."""
     for low, high in cuts:
         rows = _columns(rows_of(low, high), gallery.columns)
         for begin, end in gallery.parts(low, high, width):
             yield begin, end, rows, *_rank(rows, gallery, convention, begin, end, width, seed)
-        del rows  # before the next block is made
+        del rows  # frees the distances before the next block is made
 
 
 def evaluate_rows(
@@ -354,7 +355,7 @@ def evaluate_rows(
                 for q in range(begin, end):
                     mine = relevant[starts[q - begin] : starts[q - begin + 1]]
                     matched.append(np.asarray(rows(q, q + 1)[0, mine], dtype=np.float64))
-            del rows  # before the next block is made
+            del rows  # frees the distances before the next block is made
             yield block
 
     names_of = np.arange(gallery.queries)
@@ -386,9 +387,9 @@ def _true_positive_rates(
     wanted: list[float],
 ) -> list[float]:
     """Return fast-reid's TPR at given FPRs, over all pairs that are not junk."""
-    # Pairs at distance *t* or more are called different: TPR is the share of pairs of different identity that are, FPR
-    # that of matching pairs. The point of scikit-learn's ``roc_curve`` with the nearest FPR is taken, the first of
-    # ties; that curve omits points between two equal steps.
+    # Pairs at distance *t* or more are called different. TPR is the share of pairs of different identity that are called
+    # different, FPR the share of matching pairs that are. The point of scikit-learn's ``roc_curve`` with the nearest FPR
+    # is used, the first one of a tie. That curve omits points between two equal steps.
     steps, matches = np.unique(matched, return_counts=True)
     between, equal = np.zeros(steps.size + 1, np.int64), np.zeros(steps.size, np.int64)
     read = readonly(steps, np.float64)
@@ -415,16 +416,16 @@ def _true_positive_rates(
         rows = _columns(rows_of(low, high), gallery.columns)
         for begin, end in gallery.parts(low, high, 0):
             add(rows, begin, end)
-        del rows  # before the next block is made
+        del rows  # frees the distances before the next block is made
     different = equal - matches
-    # From the largest distance down: numbers of matching and other pairs at each step, and between it and the next.
+    # From the largest distance down: numbers of matching and of other pairs at each step, and of pairs between steps.
     p, n = matches[::-1], different[::-1]
     gap = between[::-1]
     false_rate = np.cumsum(p) / max(int(matches.sum()), 1)
     true_count = np.cumsum(gap[:-1] + n)
     dropped = np.zeros(p.size, np.bool_)
     dropped[:-1] = (gap[1:-1] == 0) & (p[:-1] == p[1:]) & (n[:-1] == n[1:])
-    dropped[:1] &= gap[0] > 0  # the first and last points of all are kept
+    dropped[:1] &= gap[0] > 0  # the curve's first and last points are always kept
     rates = np.concatenate(([0.0], false_rate[~dropped]))
     counts = np.concatenate(([0], true_count[~dropped]))
     total = int(between.sum() + different.sum())
@@ -452,29 +453,30 @@ def evaluate_distances(
     Parameters
     ----------
     distances : array_like of float, shape (q, g)
-        Smaller is better; element (i, j) is from query *i* to item *j*. May be a `numpy.memmap`, of any float type.
-        Floats of PyTorch, or of a library with the array API, on another device are ranked there, with the same bits.
+        Element (i, j) is the distance from query *i* to item *j*; smaller is better. May be a `numpy.memmap`, of any
+        float type. Float arrays of PyTorch, or of a library with the array API, that are on another device are ranked
+        there, with bit-identical results.
     query_ids, gallery_ids : array_like of int or str, shapes (q,), (g,)
         Identities: an item is relevant to the queries of its identity.
     query_cameras, gallery_cameras : array_like of int or str, shapes (q,), (g,), optional
         An item with the query's identity and camera is junk: it is removed from the ranking.
     metrics : sequence of str, optional
-        Names of the metric table, and ``TPR@FPR=0.001`` (fast-reid's, over all pairs); by default mAP (step and trapezoid),
-        mINP and CMC.
+        Names from the metric table, and ``TPR@FPR=0.001`` (as in fast-reid, over all pairs); by default mAP (step and
+        trapezoid), mINP and CMC.
     convention : str or Convention
         See ``detmap conventions``. Single decisions (``ties=``, ``empty=``, ``normalizer=``, ``interpolation=``, ``cmc=`` …)
         can be given as well.
     junk_id : int, str or None
         Items of this identity are junk to every query.
     ignore : sequence of array_like of int, optional
-        For each query the items that are junk to it.
+        For each query, the numbers of the items that are junk to this query.
     self_match : True or array_like of int, shape (q,), optional
-        For each query the item that is the query itself, which is junk to it; negative for none. True: item *i* is
-        query *i*.
+        For each query, the number of the item that is the query itself and therefore junk to it; negative if there is
+        none. True: item *i* is query *i*.
     seed : int
         The seed of the draws of ``cmc="cuhk03"``.
     keep_curve : bool
-        Keep the mean curve, for `RankingResult.plot`, also for more than 2**21 hits.
+        Keep the mean curve for `RankingResult.plot` even if there are more than 2**21 hits.
 
     Returns
     -------
@@ -483,7 +485,7 @@ def evaluate_distances(
     Raises
     ------
     InputError
-        For NaN, other shapes, or no query with a match.
+        If a distance is NaN, shapes do not match, or no query has a match.
     OptionError
         For unknown metrics, conventions and decisions.
     """
@@ -511,19 +513,20 @@ def evaluate_landmarks(
     ranks : array_like of int, shape (items, queries)
         Column *q* is the ranking of query *q*: item numbers, best first (revisitop's layout).
     ground_truth : sequence of dict
-        For each query the item numbers ``easy``, ``hard`` and ``junk``.
+        For each query, a dict of item numbers with the keys ``easy``, ``hard`` and ``junk``.
 
     Returns
     -------
     dict of str to RankingResult
         ``easy``: the easy items are relevant and the hard ones junk; ``medium``: both are relevant; ``hard``: the hard
-        ones are relevant and the easy ones junk. Items marked as junk are junk in all of them. Set-ups without relevant
-        items are left out.
+        ones are relevant and the easy ones junk. Items marked as junk are junk in all three set-ups. Set-ups without
+        relevant items are left out.
 
     Raises
     ------
     InputError
-        For negative or repeated items in a column, other names or values in the ground truth, or no query with an item.
+        If a column has a negative or repeated item, the ground truth has an unknown key or invalid item numbers, or no
+        query has an easy or hard item.
     """
     matrix = table(ranks, "ranks")
     if matrix.ndim != 2 or matrix.dtype.kind not in "iu" or matrix.shape[1] != len(ground_truth):
@@ -570,7 +573,7 @@ def evaluate_landmarks(
 
 
 def _marks(truth: Any, query: int) -> dict[str, NDArray[np.int64]]:
-    """Return the item numbers by mark of a query's ground truth."""
+    """Return the item numbers of a query's ground truth by mark: easy, hard or junk."""
     record = f"query {query}"
     if not isinstance(truth, Mapping):
         raise InputError("expected a dict of easy, hard and junk", source="ground_truth", record=record)
@@ -589,7 +592,9 @@ def _marks(truth: Any, query: int) -> dict[str, NDArray[np.int64]]:
 def multi_query(
     features: ArrayLike, ids: ArrayLike, cameras: ArrayLike
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the mean feature of each identity and camera, with their identities and cameras (layumi's multi-query)."""
+    """Return the mean feature of each pair of identity and camera, the identities, and the cameras of these pairs
+    (layumi's multi-query).
+    """
     rows = numeric_table(features, "features")
     people, who = np.unique(labels(ids, len(rows), "ids"), return_inverse=True)
     places, where = np.unique(labels(cameras, len(rows), "cameras"), return_inverse=True)

@@ -40,7 +40,7 @@ def located(evaluate: F) -> F:
 
 
 def _second_line(path: str | os.PathLike[str], pair: tuple[Any, Any]) -> int | None:
-    """Return the line that repeats a query and a document; None if the file cannot be read again."""
+    """Return the number of the line that repeats a query and document; None if the file cannot be read again."""
     wanted = [one if isinstance(one, bytes) else str(one).encode("utf-8", "surrogateescape") for one in pair]
     seen = 0
     try:

@@ -1,5 +1,5 @@
-"""Look up judged documents in the dicts of a run, without hashing or copying the ids of other documents. A document's
-score determines its rank unless it is tied, when the ids of its group are compared.
+"""Look up judged documents in the dicts of a run, without hashing or copying the ids of other documents. The score of a
+document determines its rank; ids are compared only within a group of documents with the same score.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from detmap.kernels.texts import LENGTHS, Grouped, Tied, count_before, find_stri
 from detmap.retrieval.document_ids import Keys, strings
 from detmap.system import parallel
 
-#: Returns the ids of some documents of a block of queries, by their places among all of its documents, which ascend.
+#: Function that returns the ids of some documents of a block of queries. The argument holds the ascending places of these
+#: documents among all documents of the block.
 Ids = Callable[[NDArray[np.int64]], Texts]
 
-#: Maximum number of tied documents compared for each document of a query; with more, all are sorted.
+#: Maximum number of comparisons per tied document, on average; if more are needed, the tied documents are sorted by id.
 _FEW = 16
 
 #: Number of scores processed together.
@@ -37,7 +38,7 @@ def found_in(scores: Mapping[Any, float], documents: Mapping[Any, Any]) -> list[
 
 
 class Scores(NamedTuple):
-    """Scores of a run: those of query *i* are ``values[starts[i]:starts[i + 1]]``."""
+    """Scores of a run; the scores of query *i* are ``values[starts[i]:starts[i + 1]]``."""
 
     values: NDArray[np.float64]
     starts: NDArray[np.int64]
@@ -48,7 +49,7 @@ class Scores(NamedTuple):
         return Scores(self.values[first : self.starts[end]], self.starts[begin : end + 1] - first)
 
     def distances(self, single: bool) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the negated scores, as kernels read them, and the start of each query's."""
+        """Return the negated scores, which kernels read as distances, and the start of each query's scores."""
         values: NDArray[Any] = self.values
         if single:
             with np.errstate(over="ignore"):  # overflow to infinity in single precision, as in C
@@ -57,31 +58,33 @@ class Scores(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The order of documents: by score, in `single` precision, then by id if `descending` is set, else by place."""
+    """The order of documents: by score (in single precision if `single` is set), then by descending id if `descending`
+    is set, else by place.
+    """
 
     single: bool
     descending: bool
 
 
 def groups_of(starts: NDArray[np.int64], which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the start of each of some groups of rows (-1: none) in a list of their rows, and that list."""
+    """Return starts and row numbers of the groups `which`, concatenated; -1 stands for an empty group."""
     sizes = np.where(which >= 0, starts[which + 1] - starts[which], 0)
     new = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     return new, np.arange(new[-1]) + np.repeat(starts[which] - new[:-1], sizes)
 
 
 class Found(NamedTuple):
-    """Documents that were looked up, by query; values are undefined for documents that a run lacks."""
+    """Documents that were looked up, by query; for documents that a run lacks, only `scores` is defined."""
 
     #: The order of the documents.
     order: Order
     #: The score of each document; NaN if a run lacks it.
     scores: NDArray[np.float64]
-    #: Number of documents of its query with a better score.
+    #: For each document, the number of documents of the same query with a better score.
     ahead: NDArray[np.int64]
-    #: Number of documents of its query with the same score.
+    #: For each document, the number of documents of the same query with the same score, itself included.
     tied: NDArray[np.int64]
-    #: Number of those that come before it.
+    #: For each document, the number of documents with the same score that precede it.
     before: NDArray[np.int64]
 
     @classmethod
@@ -90,14 +93,14 @@ class Found(NamedTuple):
         return cls(order, np.full(count, math.nan), *(np.zeros(count, np.int64) for _ in range(3)))
 
     def place(self, begin: int, run: Scores, sought: Scores, ids: Ids, names: Sequence[str]) -> None:
-        """Place the documents of some queries; the first one is element `begin`.
+        """Rank the sought documents of some queries; results are written from element `begin` on.
 
         Parameters
         ----------
         begin : int
             First element to write.
         run, sought : Scores
-            All scores of the queries, and those of the documents that are placed.
+            All scores of the queries, and the scores of the documents to rank.
         ids : callable
             Returns the ids of some documents of these queries.
         names : sequence of str
@@ -129,7 +132,7 @@ class Found(NamedTuple):
 
 
 def look_up(run: Scores, ids: Keys, sought: Sequence[Mapping[str, Any]], order: Order) -> Found:
-    """Look up documents of mappings among those of their query in a run."""
+    """Look up the documents of each query in `sought` among the query's documents in a run."""
     starts = np.concatenate(([0], np.cumsum([len(one) for one in sought]))).astype(np.int64)
     found = Found.empty(order, int(starts[-1]))
 
@@ -146,9 +149,7 @@ def look_up(run: Scores, ids: Keys, sought: Sequence[Mapping[str, Any]], order: 
 
 
 def _before_sorted(every: Tied, some: Tied, descending: bool) -> NDArray[np.int64]:
-    """Return for each of `some` how many strings of its group with the same score come before it, in the order of
-    `Order`.
-    """
+    """Return for each string in `some` how many strings of the same query and score precede it; see `Order`."""
     starts, groups = every.starts, every.starts.size - 1
     owner = np.repeat(np.arange(groups), np.diff(starts))
     order = np.arange(owner.size, dtype=np.int32)
@@ -162,7 +163,7 @@ def _before_sorted(every: Tied, some: Tied, descending: bool) -> NDArray[np.int6
     before[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
     found = np.empty(some.words.size, np.int64)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
-    with np.errstate(over="ignore"):  # without compilation, words that wrap around warn
+    with np.errstate(over="ignore"):  # without compilation, integer overflow warns
         find_strings(Grouped(*every[:3]), Grouped(*some[:3]), 0, groups, seed, found)
     sought: NDArray[np.int64] = before[starts[np.repeat(np.arange(groups), np.diff(some.starts))] + found]
     return sought

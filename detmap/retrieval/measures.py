@@ -1,4 +1,4 @@
-"""Metrics per query, each a function of the hits and the convention."""
+"""Metrics per query, each as a function of rankings and a request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ratio(part: Any, whole: Any) -> Values:
 
 
 def average_precision(ranked: Ranked, request: Request) -> Values:
-    """AP under the convention's rules, or those named in the request's options."""
+    """AP by the interpolation and normalizer of the convention, which the request's options override."""
     convention = ranked.convention
     rule, divisor = str(convention.interpolation), str(convention.normalizer)
     for option in request.options:
@@ -47,19 +47,19 @@ def average_precision(ranked: Ranked, request: Request) -> Values:
 
 
 def precision_to_r(ranked: Ranked, request: Request) -> Values:
-    """AP@R: AP that stops at rank R, the number of relevant items, and is divided by it."""
+    """AP@R: AP over the hits up to rank R, divided by R, the number of relevant items."""
     return _precision_at_hits(ranked, "step", "positives", ranked.hits.positives)
 
 
 def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.int64] | None) -> Values:
-    """Return AP by a rule and a divisor, up to a rank per query (None: to the end)."""
+    """Return AP by an interpolation rule and a divisor, up to rank `cut` of each query (None: to the end)."""
     convention, hits = ranked.convention, ranked.hits
     depth = np.full(len(hits), np.iinfo(np.int64).max, np.int64) if cut is None else cut
     positives = np.minimum(hits.positives, depth) if divisor == "smaller" else hits.positives
     known = ("step", "trapezoid") if ranked.expected else tuple(r for r in INTERPOLATIONS if r != "trapezoid-hits")
     if convention.ties in ("expected", "collapsed") and rule not in known:
         raise OptionError(f"ties={convention.ties!r} is defined for AP by {', '.join(known)}, not by {rule!r}")
-    # Envelopes read collapsed ranks correctly: the last hit of a tied group has the group's maximum precision.
+    # Rules with an envelope need no special case: the last hit of a collapsed group has the group's maximum precision.
     if convention.ties in ("expected", "collapsed") and rule in ("step", "trapezoid") and hits.tied.size:
         out = np.empty(len(hits))
         trapezoid = rule == "trapezoid"
@@ -83,7 +83,7 @@ def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.
 
 
 def _ties(hits: Hits, positives: NDArray[np.int64], depth: NDArray[np.int64]) -> ties.Ties:
-    """Return the tied groups of rankings up to a `depth` each, for kernels."""
+    """Return the tied groups of rankings, for kernels; `depth` is each query's last rank to count."""
     return ties.Ties(hits.starts, hits.ahead, hits.tied, readonly(positives, np.int64), readonly(depth, np.int64))
 
 
@@ -100,8 +100,8 @@ def band(hits: Hits, convention: Convention, depth: int | None) -> NDArray[np.fl
 
 
 def within(ranked: Ranked, depth: Any) -> Values:
-    """Return the number of hits within `depth` (one, or one per query); its expectation over tie orders under
-    ``expected``.
+    """Return the number of hits up to `depth` (one number, or one per query); under ties="expected" the expected number
+    over all orders of tied items.
     """
     hits = ranked.hits
     if not ranked.expected:
@@ -126,7 +126,7 @@ def _radius(ranked: Ranked, request: Request, whole: str) -> Values | None:
 
 
 def precision(ranked: Ranked, request: Request) -> Values:
-    """P: the share of hits among the first k items, or among those within a Hamming radius."""
+    """P: the share of hits among the first k items, or among the items within a Hamming radius."""
     near = _radius(ranked, request, "items")
     if near is not None:
         return near
@@ -134,7 +134,7 @@ def precision(ranked: Ranked, request: Request) -> Values:
 
 
 def recall(ranked: Ranked, request: Request) -> Values:
-    """R: the share of the relevant items that are among the first k, or within a Hamming radius."""
+    """R: the share of the relevant items that are among the first k items, or within a Hamming radius."""
     near = _radius(ranked, request, "positives")
     if near is not None:
         return near
@@ -142,7 +142,7 @@ def recall(ranked: Ranked, request: Request) -> Values:
 
 
 def capped_recall(ranked: Ranked, request: Request) -> Values:
-    """R_cap: hits up to k over the relevant items, or over k if there are more."""
+    """R_cap: hits up to k / min(number of relevant items, k)."""
     return ratio(within(ranked, request.cut), np.minimum(ranked.hits.positives, request.cut))
 
 
@@ -175,7 +175,7 @@ def _first(ranked: Ranked, request: Request, reciprocal: bool) -> Values:
 
 
 def reciprocal_rank(ranked: Ranked, request: Request) -> Values:
-    """RR: one over the rank of the first hit up to k; 0 without one."""
+    """RR: 1 / rank of the first hit; 0 if there is no hit up to k."""
     return _first(ranked, request, True)
 
 
@@ -204,7 +204,7 @@ def cmc(ranked: Ranked, request: Request) -> Values:
 
 
 def inverse_negative_penalty(ranked: Ranked, request: Request) -> Values:
-    """INP: relevant items over the rank of the last of them; 0 if not all are ranked."""
+    """INP: number of relevant items / rank of the last relevant item; 0 if not all relevant items are ranked."""
     hits = ranked.hits
     complete = (hits.counts == hits.positives) & (hits.positives > 0)
     if ranked.expected:
@@ -215,7 +215,7 @@ def inverse_negative_penalty(ranked: Ranked, request: Request) -> Values:
 
 
 def best_ranking(ranked: Ranked) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return starts, ranks and grades of the ideal ranking of everything with a gain."""
+    """Return starts, ranks and grades of the ideal ranking of all items with a gain, ranked or not."""
     if ranked.ideal_starts is not None and ranked.ideal is not None:
         starts, grades = ranked.ideal_starts, ranked.graded(ranked.ideal)
     else:
@@ -230,8 +230,8 @@ _HIGHEST_POWER = 1000
 
 
 def _gains(grades: NDArray[Any], request: Request) -> NDArray[Any]:
-    """Return the gains of grades: the grades, 2 ** grade - 1, or those given by the request."""
-    # Grades below the lowest one in the request have no gain.
+    """Return the gains of grades: the grades themselves, 2 ** grade - 1, or the gains named in the request."""
+    # Grades below the request's level (``rel=``) have no gain.
     if request.level is not None:
         grades = np.where(grades >= request.level, grades, 0.0)
     if "exp" in request.options:
@@ -262,7 +262,7 @@ def _named_gain(option: str, request: Request) -> tuple[float, float]:
 
 
 def dcg(ranked: Ranked, request: Request) -> Values:
-    """DCG: discounted cumulative gain; the gain is the grade, 2 ** grade - 1, or given by the request."""
+    """DCG: discounted cumulative gain; the gain is the grade, 2 ** grade - 1, or a number named in the request."""
     hits = ranked.gained
     out = np.empty(len(hits))
     gains = _gains(ranked.gains, request)
@@ -272,7 +272,7 @@ def dcg(ranked: Ranked, request: Request) -> Values:
 
 
 def ndcg(ranked: Ranked, request: Request) -> Values:
-    """nDCG: discounted cumulative gain over that of the ideal ranking."""
+    """nDCG: DCG / DCG of the ideal ranking."""
     starts, ranks, grades = best_ranking(ranked)
     best, gains = np.empty(len(ranked.raw)), _gains(grades, request)
     if request.options and not request.options[0].startswith("exp"):  # other gains may order grades differently
@@ -295,7 +295,7 @@ def expected_reciprocal_rank(ranked: Ranked, request: Request) -> Values:
 
 
 def rank_biased(ranked: Ranked, request: Request) -> Values:
-    """RBP: rank-biased precision; with ``rel`` the gains are 1 from that grade on, or, as in ranx, the grades."""
+    """RBP: rank-biased precision. With ``rel=g`` the gain of grades from g on is 1 (with ranx's names: the grade)."""
     p = persistence(request)
     hits, grades = ranked.gained, ranked.gains
     if request.level is not None and ranked.convention.names == "ranx":
@@ -339,13 +339,13 @@ def inferred(ranked: Ranked, request: Request) -> Values:
 
 
 def judged(ranked: Ranked, request: Request) -> Values:
-    """judged: the share of judged documents among the first k."""
+    """judged: the share of judged documents among the first k documents."""
     pool = ranked.judged("judged")
     return ratio(pool.within(request.cut), np.minimum(pool.items, request.cut))
 
 
 def fallout(ranked: Ranked, request: Request) -> Values:
-    """fallout: the share of non-relevant items that are among the first k."""
+    """fallout: the share of the non-relevant items that are among the first k items."""
     size = request.number("items", math.nan)
     hits = ranked.hits
     whole = hits.items - hits.counts if math.isnan(size) else size - hits.positives
@@ -353,7 +353,7 @@ def fallout(ranked: Ranked, request: Request) -> Values:
 
 
 def hole(ranked: Ranked, request: Request) -> Values:
-    """hole: documents among the first k that are judged for no query, over k."""
+    """hole: the number of documents among the first k that are judged for no query, divided by k."""
     if ranked.anywhere is None:
         raise OptionError("hole needs the judgements of all queries, which evaluate_run has")
     seen = np.minimum(ranked.anywhere.items, request.cut)
@@ -361,13 +361,13 @@ def hole(ranked: Ranked, request: Request) -> Values:
 
 
 def geometric(ranked: Ranked, request: Request) -> Values:
-    """GMAP: the logarithm of AP, which is at least 0.00001 here."""
+    """GMAP: the logarithm of max(AP, 0.00001)."""
     return logarithms(average_precision(ranked, request))
 
 
 def logarithms(values: Values) -> Values:
-    """Return natural logarithms by C's library, with NaN as 0, and values raised to at least `LEAST`. numpy's
-    logarithms sometimes differ in the last bit, depending on the processor.
+    """Return the natural logarithms of max(value, `LEAST`), with NaN as 0. The C library computes them, because numpy's
+    logarithms may differ in the last bit between processors.
     """
     return np.array([math.log(max(value, LEAST)) for value in np.nan_to_num(values).tolist()])
 
@@ -384,12 +384,12 @@ def _at_recalls(ranked: Ranked, recalls: Any) -> Values:
 
 
 def interpolated(ranked: Ranked, request: Request) -> Values:
-    """iprec: the maximum precision at a recall or above."""
+    """iprec: the maximum precision at recall r or above."""
     return _at_recalls(ranked, [request.depth])[:, 0]
 
 
 def eleven_points(ranked: Ranked, request: Request) -> Values:
-    """11pt: the mean of iprec at recalls 0, 0.1 .. 1, or at the given ones."""
+    """11pt: the mean of iprec at recalls 0, 0.1 .. 1, or at the recalls in the options."""
     try:
         recalls = sorted(float(option) for option in request.options)
     except ValueError:

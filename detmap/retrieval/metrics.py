@@ -1,4 +1,4 @@
-"""The table of metrics of rankings, and the parser of their names."""
+"""The table of ranking metrics, and the parser of metric names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from detmap.retrieval import measures, trec_measures
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.ranked import GEOMETRIC, TOTAL, Metric, Order, Request
 
-#: Rows of metrics of the items ranked as a set, and of numbers of items that are summed over queries.
+#: Constructors of metrics that treat the ranked items as a set, and of counts that are summed over queries.
 _of_set = partial(Metric, depth="never", reads="set")
 _total = partial(_of_set, aggregate=TOTAL, bounded=False)
 
@@ -344,7 +344,7 @@ METRICS = (
     ),
 )
 
-#: Maximum rank of a metric: larger ones are not exact in double precision.
+#: Maximum depth of a metric: larger integers are not exact in double precision.
 DEEPEST = 1 << 53
 
 #: Metrics by their aliases in lower case; an alias takes precedence over another metric's own name.
@@ -353,9 +353,9 @@ _BY_ALIAS |= {alias: metric for metric in METRICS for alias in metric.aliases}
 
 
 def parse(name: str, convention: Convention | None = None) -> Request:
-    """Parse a metric's name: detmap's (``nDCG@10``), trec_eval's (``ndcg_cut_10``), or, under a convention, another
-    tool's. Raises `OptionError` for an unknown name, a depth that it does not take, or a number that could be a depth
-    or a parameter.
+    """Parse a metric's name in detmap's spelling (``nDCG@10``), trec_eval's (``ndcg_cut_10``), or that of the tool whose
+    names the convention uses. Raises `OptionError` for an unknown name, a depth of a metric without depth, or a number
+    that could be a depth or a parameter.
     """
     if not isinstance(name, str):
         raise OptionError(f"a metric is named by a string, not {type(name).__name__}")
@@ -365,7 +365,7 @@ def parse(name: str, convention: Convention | None = None) -> Request:
 
 
 def _read(name: str, **defaults: str) -> Request:
-    """Parse a name by the metric table; `defaults` override the parameters of metrics."""
+    """Parse a name by the metric table; `defaults` override the default options of metrics."""
     text = re.sub(r"^([^()@]+)(\([^()]*\))@[rR]$", r"\1@R\2", name.strip())  # such as AP(rel=2)@R
     text = re.sub(r"^(rank|cmc)(\d+)$", r"\1@\2", text, flags=re.IGNORECASE)  # such as Rank1
     metric, depth, given = _BY_ALIAS.get(text.lower()), None, None
@@ -398,7 +398,7 @@ def _read(name: str, **defaults: str) -> Request:
     return Request(metric, options, None if depth is None else _depth(metric, name, depth), level)
 
 
-#: What the depth of a metric must be, and its bounds.
+#: For each kind of depth, a description of valid values and the minimum.
 _DEPTHS = {"rank": ("a positive integer", 1.0), "recall": ("a recall from 0 to 1", 0.0), "multiple": ("a number", 0.0)}
 
 
@@ -417,7 +417,9 @@ def _depth(metric: Metric, name: str, text: str) -> float:
 
 
 def _of_ranx(name: str) -> Request:
-    """Parse a name as ranx does: ``rbp.95`` has p, ``-burges`` exponential gains, ``-l2`` a lowest grade; ``@0`` is all."""
+    """Parse a name as ranx does: ``rbp.95`` has p=0.95, ``_burges`` exponential gains, ``-l2`` a lowest grade of 2, and
+    ``@0`` no depth.
+    """
     text, _, level = name.strip().partition("-l")
     found = re.fullmatch(r"(?i)rbp[.@]([0-9]+)", text)
     if found:
@@ -425,7 +427,7 @@ def _of_ranx(name: str) -> Request:
     elif re.fullmatch(r"(?i)rbp", text):
         raise OptionError("ranx's rbp needs p, as in rbp.95")
     text = re.sub(r"@0+$", "", re.sub(r"^(n?dcg)_burges(@[0-9]+)?$", r"\1(exp)\2", text))
-    text = re.sub(r"^(r-precision|bpref)@[0-9]+$", r"\1", text)  # ranx ignores a depth there
+    text = re.sub(r"^(r-precision|bpref)@[0-9]+$", r"\1", text)  # ranx ignores this depth
     whole = _BY_ALIAS.get(text.lower())
     request = Request(whole) if whole is not None and whole.name == "success" else _read(text)
     if not level:
@@ -437,7 +439,7 @@ def _of_ranx(name: str) -> Request:
 
 @dataclass(frozen=True)
 class _Provider:
-    """Order of ties, decimals and depth of a program that ir_measures calls; see `Request`."""
+    """Order of documents, decimals and maximum depth of a program that ir_measures calls; see `Request`."""
 
     order: Order | None = None
     digits: int | None = None
@@ -449,7 +451,7 @@ _GDEVAL = _Provider(("docid", False), digits=5)
 _MSMARCO = _Provider(("docid-ascending", False))
 _CWL = _Provider(("index", False), depth=1000.0)
 
-#: Supported measures of ir_measures, with the program that computes each: without a depth, and with one.
+#: Supported measures of ir_measures, each with the program that computes it without a depth, and with a depth.
 IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "AP": (_TREC, _TREC),
     "P": (_TREC, _TREC),
@@ -472,15 +474,15 @@ IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "num_rel_ret": (_TREC, None),
 }
 
-#: Metrics whose names are also measures of ir_measures, whose NumQ and NumRel only cover queries in the run.
+#: Metrics that ir_measures has too. num_q and num_rel are refused: ir_measures counts only the queries in the run.
 _OF_IR_MEASURES = {*(name.partition("(")[0] for name in IR_MEASURES), "num_q", "num_rel"}
 
-#: The options of these measures, among those of the metric table.
+#: The only option of each of these measures that ir_measures has too.
 _IR_OPTIONS = {"nDCG": "exp", "ERR": "max=4", "RBP": "p=", "set_F": "beta="}
 
 
 def _of_ir_measures(name: str, convention: Convention) -> Request:
-    """Parse a name as ir_measures does: ERR is gdeval's, of grades up to 4, and RBP, which needs rel, has p = 0.8."""
+    """Parse a name as ir_measures does: ERR is gdeval's for grades up to 4, RBP needs ``rel=`` and has p = 0.8."""
     request = _read(name, RBP="p=0.8", ERR="max=4")
     metric = request.metric.name
     if name.strip().lower().startswith("accuracy"):
@@ -504,12 +506,12 @@ def _of_ir_measures(name: str, convention: Convention) -> Request:
         )
     if metric == "iprec" and request.depth is not None and round(request.depth, 2) != request.depth:
         raise OptionError(f"{shorten(name)}: ir_measures rounds the recall to two decimals: {request.depth:.2f}?")
-    own = (convention.ties, convention.single) == ("docid", True)  # otherwise one order is requested for all measures
+    own = (convention.ties, convention.single) == ("docid", True)  # else the caller chose one order for all measures
     depth = request.depth if provider.depth is None else provider.depth
     return replace(request, depth=depth, order=provider.order if own else None, digits=provider.digits)
 
 
-#: Options of ir_measures, mapped to detmap's; empty for defaults.
+#: Options of ir_measures, mapped to detmap's options; empty for a default.
 _SPELLINGS = {"dcg=exp-log2": "exp", "dcg=log2": ""}
 
 
@@ -540,7 +542,7 @@ def split(text: str) -> list[str]:
 
 
 def listed(names: Iterable[str] | str) -> list[str]:
-    """Return metric names as a list; raise if it is empty."""
+    """Return metric names as a list; raise `OptionError` if there are none."""
     if not isinstance(names, Iterable):
         raise OptionError(f"metrics must be names, not {type(names).__name__}")
     found = [names] if isinstance(names, str) else list(names)
@@ -550,9 +552,7 @@ def listed(names: Iterable[str] | str) -> list[str]:
 
 
 def parse_rate(name: object) -> float | None:
-    """Return the rate of ``TPR@FPR=rate``, None for other names; raise `OptionError` for a rate that is not from 0 to
-    1.
-    """
+    """Return the rate of ``TPR@FPR=rate``, or None for other names; raise `OptionError` unless the rate is from 0 to 1."""
     if not isinstance(name, str) or not name.replace(" ", "").upper().startswith("TPR@FPR="):
         return None
     try:
@@ -565,7 +565,7 @@ def parse_rate(name: object) -> float | None:
 
 
 def able(names: Iterable[str], convention: Convention) -> list[str]:
-    """Return the default metrics that are defined under the convention."""
+    """Return the metrics among `names` that are defined under the convention."""
     return [name for name in names if _is_able(name, convention)]
 
 
@@ -578,7 +578,7 @@ def _is_able(name: str, convention: Convention) -> bool:
 
 
 def parse_all(names: Iterable[str] | str, convention: Convention) -> list[Request]:
-    """Parse distinct metric names; raise for metrics that are undefined under the convention."""
+    """Parse metric names and drop repeated ones; raise `OptionError` for a metric undefined under the convention."""
     requests: dict[str, Request] = {}
     for name in listed(names):
         request = parse(name, convention)

@@ -55,20 +55,21 @@ def evaluate_neighbors(
     Parameters
     ----------
     indices : array_like of int, shape (q, k)
-        Element (i, j) is the item at rank ``j + 1`` of query *i*, as its place in the gallery; -1 stands for no
-        item and may only fill the end of a row. Or the tuple of distances and indices, ``(D, I)``, that faiss returns, and
-        scikit-learn; or of indices and distances, as of hnswlib and scann: the integers are the indices.
+        Element (i, j) is the place in the gallery of the item at rank ``j + 1`` of query *i*. -1 stands for no item and
+        may only fill the end of a row. Or a tuple as a search returns it: distances and indices (faiss, scikit-learn) or
+        indices and distances (hnswlib, scann). The array of integers holds the indices.
     query_ids, gallery_ids : array_like of int or str, shapes (q,), (g,)
         Identities: an item is relevant to the queries of its identity.
     distances : array_like of float, shape (q, k), optional
-        The distance of each neighbour, ascending in a row; those of -1 are ignored. Ties are ranked in the order of the
-        gallery, as in `evaluate_distances`; tie rules other than ``index`` need distances.
+        The distance of each neighbour, ascending in a row; distances at indices of -1 are ignored. Ties are ranked in the
+        order of the gallery, as in `evaluate_distances`; tie rules other than ``index`` need distances.
     query_cameras, gallery_cameras, junk_id, ignore, self_match
-        Which items are junk; see `evaluate_distances`. Junk is removed from the neighbours, so search for some more.
+        Which items are junk; see `evaluate_distances`. Junk is removed from the neighbours, so search for more neighbours
+        than the metrics read.
     metrics : sequence of str, optional
-        Names of the metric table. Unless the rows hold the whole gallery, a depth beyond *k* is an error, and so is a
-        metric that reads whole rankings, as mAP does without a depth: mAP@k says what can be known. By default mAP and R at
-        *k*, and CMC; those of `evaluate_distances` where the rows hold the whole gallery.
+        Names from the metric table. Unless the rows hold the whole gallery, a depth beyond *k* is an error, and so is a
+        metric of whole rankings, such as mAP without a depth (use mAP@k). By default mAP and R at *k*, and CMC; if the rows
+        hold the whole gallery, the default metrics of `evaluate_distances`.
     convention : str or Convention
         See ``detmap conventions``; single decisions (``ties=``, ``empty=`` …) can be given as well. The CMC variants that
         draw or merge identities need rows that hold the whole gallery.
@@ -78,16 +79,16 @@ def evaluate_neighbors(
     Returns
     -------
     RankingResult
-        For rows that hold the whole gallery, the numbers equal those of `evaluate_distances`. ``junk`` counts the junk
+        If the rows hold the whole gallery, the values equal those of `evaluate_distances`. ``junk`` counts the junk items
         among the neighbours.
 
     Raises
     ------
     InputError
-        For indices outside of the gallery, a repeated item, -1 before an item, distances that are NaN or do not ascend,
-        other shapes, or no query with a match.
+        If indices are outside of the gallery, an item is repeated, -1 precedes an item, distances are NaN or do not
+        ascend, shapes do not match, or no query has a match.
     OptionError
-        For metrics that need more neighbours than given, and unknown metrics, conventions and decisions.
+        For metrics that need more than *k* neighbours, and for unknown metrics, conventions and decisions.
 
     Examples
     --------
@@ -136,15 +137,15 @@ def evaluate_neighbors(
 def places(
     indices: ArrayLike, distances: ArrayLike | None, count: int
 ) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
-    """Return the checked neighbours among `count` items, with their distances."""
+    """Return the checked neighbours in a gallery of `count` items, and their distances."""
     items = _items(indices, count)
     return items, None if distances is None else _measured(distances, items)
 
 
 def of_search(indices: Any, distances: Any) -> tuple[Any, Any]:
-    """Return indices and distances, also if `indices` is the tuple of both that the search of an index returns; raise
-    `OptionError` for such a tuple in addition to distances. faiss and scikit-learn return distances first, hnswlib and
-    scann indices first: the integers are the indices. If both are integers, as with faiss' Hamming distances, distances
+    """Return indices and distances; `indices` may be the tuple of both that a search returns, and then `distances` must
+    be None, else `OptionError` is raised. faiss and scikit-learn return distances first, hnswlib and scann indices first:
+    the array of integers holds the indices. If both arrays are integers, as with faiss' Hamming distances, the distances
     come first.
     """
     if not isinstance(indices, tuple) or len(indices) != 2:
@@ -166,9 +167,9 @@ def ranked_neighbors(
     convention: Convention,
     count: int,
 ) -> Iterator[tuple[Ranked, NDArray[np.int64], NDArray[np.bool_]]]:
-    """Rank block by block, among `count` searched items; return the rankings, the number of junk items among each
-    query's neighbours, and which queries have too few left. Raises `OptionError` for metrics that need more neighbours
-    than given.
+    """Rank block by block; yield the rankings, the number of junk items among each query's neighbours, and a mask of the
+    queries with too few neighbours left. `count` is the size of the gallery that was searched. Raises `OptionError` for
+    metrics that need more neighbours than `items` has.
     """
     depth = items.shape[1]
     whole = depth >= count and bool((items[:, :count] >= 0).all())
@@ -185,7 +186,7 @@ def ranked_neighbors(
 
 
 def _check_reach(request: Request, convention: Convention, depth: int) -> None:
-    """Refuse a metric that needs more than `depth` neighbours, or the whole ranking."""
+    """Raise `OptionError` for a metric that needs more than `depth` neighbours, or the whole ranking."""
     metric, ranks = request.metric, request.metric.at == "rank" and request.depth is not None
     if ranks and request.cut > depth:
         raise OptionError(f"{request.name} reads {request.cut} neighbours of a query, and indices hold {depth}")
@@ -198,7 +199,7 @@ def _check_reach(request: Request, convention: Convention, depth: int) -> None:
 
 
 def _to_relevant(request: Request, convention: Convention) -> bool:
-    """Return whether a metric reads as many ranks as there are relevant items."""
+    """Return whether a metric reads the ranks up to the number of relevant items."""
     to_relevant = request.metric.name == "AP" and convention.depth == "positives" and request.depth is None
     return to_relevant or request.metric.reads == "relevant"
 
@@ -209,7 +210,7 @@ def _default(depth: int, convention: Convention) -> list[str]:
 
 
 def _at(bad: NDArray[np.bool_]) -> tuple[int, int, str]:
-    """Return the first row and column where `bad` is True, and a name for the place."""
+    """Return the row and column of the first True in `bad`, and a description of that place."""
     row, column = map(int, np.unravel_index(int(np.argmax(bad)), bad.shape))
     return row, column, f"query {row}, rank {column + 1}"
 
@@ -264,7 +265,7 @@ def _measured(distances: ArrayLike, items: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: int) -> Any:
-    """Return the distances (or ranks, if not given) to all items as rows, for neighbours that include all items."""
+    """Return a function that returns distances (or ranks, without distances) in gallery order, if all items were found."""
 
     def rows(begin: int, end: int) -> NDArray[Any]:
         values: NDArray[Any] = np.arange(count)[None] if measured is None else measured[begin:end, :count]
@@ -281,7 +282,7 @@ def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: in
 def _marked(
     items: NDArray[np.int64], starts: NDArray[np.int64], members: NDArray[np.int64], count: int
 ) -> NDArray[np.bool_]:
-    """Mask of the items of each row *q* that are among the ascending ``members[starts[q]:starts[q + 1]]``."""
+    """Mask of `items`: True in row *q* for items among the ascending ``members[starts[q]:starts[q + 1]]``."""
     if not members.size:
         return np.zeros(items.shape, np.bool_)
     codes = np.repeat(np.arange(len(items)) * count, np.diff(starts)) + members
@@ -299,10 +300,10 @@ def _rank(
     begin: int,
     end: int,
 ) -> tuple[Ranked, NDArray[np.int64], NDArray[np.int64]]:
-    """Rank the neighbours of queries ``[begin, end)``; return the rankings, and for each query its junk among them and
-    all junk.
+    """Rank the neighbours of queries ``[begin, end)``; return the rankings, and each query's numbers of junk items among
+    the neighbours and in the gallery.
     """
-    # `place` is the index of an item among those that are not junk to every query (-1: it is).
+    # `place` is an item's index among the items that are not junk to every query; -1 for other items.
     given = np.count_nonzero(items >= 0, axis=1)
     if measured is not None and bool(np.any((measured[:, 1:] == measured[:, :-1]) & (items[:, 1:] < items[:, :-1]))):
         last = np.where(items >= 0, items, np.iinfo(np.int64).max)
@@ -327,7 +328,7 @@ def _rank(
 
 
 def _short(block: Ranked, requests: Sequence[Request], available: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask of the queries with fewer neighbours left than a metric needs, although the gallery has more, shape (q,)."""
+    """Mask of queries with fewer neighbours left than a metric reads, although the gallery has more items; shape (q,)."""
     wanted = np.zeros(len(block.raw), np.int64)
     for request in requests:
         if request.depth is not None and request.metric.at == "rank":

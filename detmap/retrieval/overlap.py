@@ -16,27 +16,27 @@ from detmap.retrieval.scoring import numeric_table
 def rank_biased_overlap(
     first: Iterable[Hashable], second: Iterable[Hashable], p: float = 0.9, *, extrapolate: bool = True
 ) -> float:
-    """Return the rank-biased overlap of two rankings: Webber, Moffat and Zobel (2010).
+    """Return the rank-biased overlap of two rankings (Webber, Moffat and Zobel, 2010).
 
     Parameters
     ----------
     first, second : iterable of hashable
-        Ids, best first, each once in a ranking. They may be of different lengths.
+        Distinct ids, best first. The rankings may differ in length.
     p : float
         The probability that a reader continues to the next rank, above 0 and below 1.
     extrapolate : bool
-        Whether the agreement at the end is extrapolated (their equation 32). Otherwise the sum ends with the shorter
-        ranking, and is less than 1 even for equal rankings.
+        Whether the agreement at the end is extrapolated (equation 32 of the paper). Otherwise the sum stops at the end of
+        the shorter ranking, and is less than 1 even for equal rankings.
 
     Returns
     -------
     float
-        From 0, nothing in common, to 1. 1 for two empty rankings, 0 for one.
+        From 0 (no common id) to 1. The overlap is 1 if both rankings are empty, and 0 if only one is.
 
     Raises
     ------
     InputError
-        For an id that a ranking has twice.
+        If a ranking holds an id twice.
     """
     if not isinstance(p, float | int) or not 0 < p < 1:
         raise OptionError(f"p must be above 0 and below 1, not {p!r}")
@@ -67,7 +67,7 @@ def rank_biased_overlap(
 
 
 def _distinct(ranking: Iterable[Hashable], source: str) -> list[Hashable]:
-    """Return the ids of a ranking; raise for a repeated one."""
+    """Return the ids of a ranking; raise `InputError` for a repeated id."""
     ids = list(ranking)
     seen: set[Hashable] = set()
     for rank, one in enumerate(ids, 1):
@@ -82,27 +82,27 @@ def neighbor_recall(
 ) -> float:
     """Return the recall of an approximate index: the share of the exact *k* nearest neighbours that it found.
 
-    If both sides have distances, an item as near as the last exact neighbour counts as well, because the choice among
-    ties is arbitrary.
+    If both arguments have distances, a found item that is as near as the last exact neighbour also counts as found,
+    because the choice among ties is arbitrary.
 
     Parameters
     ----------
     found, exact : array_like of int, shape (q, at least k), or tuple of both arrays
-        The neighbours, best first, from the index and from an exhaustive search; -1 stands for none. Or the tuples
-        ``(D, I)`` of faiss, or of indices and distances, as `evaluate_neighbors` takes them. Distances may ascend, or
-        descend as inner products do.
+        The neighbours, best first, from the index and from an exhaustive search; -1 stands for no neighbour. Or tuples of
+        indices and distances in either order, as `evaluate_neighbors` takes them. Distances may ascend, or descend as
+        inner products do.
     k : int, optional
-        Number of neighbours compared; by default as many as `exact` has.
+        Number of neighbours compared; by default the number that `exact` has.
 
     Returns
     -------
     float
-        The mean over queries, from 0 to 1; NaN without queries.
+        The mean over queries, from 0 to 1; NaN if there are no queries.
 
     Raises
     ------
     InputError
-        For unequal numbers of queries, fewer exact neighbours than `k`, and repeated items.
+        If the numbers of queries differ, there are fewer than `k` exact neighbours, or an item is repeated.
     """
     (items, near), (wanted, bound) = (_searched(side, name) for side, name in ((found, "found"), (exact, "exact")))
     k = wanted.shape[1] if k is None else k
@@ -127,7 +127,7 @@ def neighbor_recall(
 
 
 def _searched(side: Any, name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return the neighbours of a search, and their distances if given."""
+    """Return the neighbours of a search, and their distances (None if not given)."""
     indices, distances = of_search(side, None)
     items = numeric_table(indices, name)
     if items.dtype.kind not in "iu":

@@ -13,18 +13,18 @@ from detmap.kernels import Frozen, readonly
 
 @dataclass(frozen=True, eq=False)
 class Pool(Frozen):
-    """The pooled documents that were ranked, of many queries, in the order of their ranks.
+    """The pooled documents that were ranked, for many queries, in the order of their ranks.
 
     Attributes
     ----------
     starts : ndarray of int64, shape (q + 1,)
-        The documents of query *i* are the elements ``starts[i]:starts[i + 1]`` of the columns that follow.
+        The documents of query *i* are the elements ``starts[i]:starts[i + 1]`` of the arrays of shape (n,).
     ranks : ndarray of int64, shape (n,)
         1-based rank of each document, ascending within a query.
     grades : ndarray of int64, shape (n,)
-        The grade of each document; negative: in the pool, but not judged.
+        The grade of each document; negative if the document is in the pool but was not judged.
     items : ndarray of int64, shape (q,)
-        Number of ranked documents, pooled or not.
+        Number of ranked documents of each query, pooled or not.
     ahead, tied : ndarray of int64, shape (n,) or (0,)
         As in `detmap.Hits`.
     """
@@ -45,8 +45,8 @@ class Pool(Frozen):
         return int(self.items.size)
 
     def within(self, depth: ArrayLike) -> NDArray[np.int64]:
-        """Return the number of pooled documents of each query at ranks up to `depth` (one number, or one each), shape
-        (q,).
+        """Return the number of pooled documents of each query at ranks up to `depth`, shape (q,). `depth` is one number,
+        or one number per query.
         """
         return counted(self.starts, up_to(self.starts, self.ranks, depth))
 
@@ -69,13 +69,13 @@ class Pool(Frozen):
         return replace(some, ranks=place + 1, items=np.diff(some.starts), ahead=ahead, tied=tied)
 
     def hits(self, level: int, positives: ArrayLike | None = None) -> Hits:
-        """Return the documents of at least grade `level` as hits, with `positives`; by default their number."""
+        """Return the documents of at least grade `level` as hits; `positives` is by default the number of hits."""
         some = self._where(self.grades >= level)
         found = np.diff(some.starts) if positives is None else np.asarray(positives)
         return Hits(some.starts, some.ranks, found, self.items, grades=some.grades, ahead=some.ahead, tied=some.tied)
 
     def _where(self, wanted: NDArray[np.bool_]) -> Pool:
-        """Return the pool restricted to some documents."""
+        """Return the pool restricted to the documents in the mask `wanted`."""
         columns = {name: getattr(self, name) for name in ("ranks", "grades", "ahead", "tied")}
         columns = {name: column[wanted] if column.size else column for name, column in columns.items()}
         return replace(self, starts=np.concatenate(([0], np.cumsum(wanted)))[self.starts], **columns)

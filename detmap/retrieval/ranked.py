@@ -20,7 +20,7 @@ from detmap.retrieval.pools import Pool
 Values = NDArray[np.float64]
 
 
-#: Tie rules under which a ranking is a single order of the items.
+#: Tie rules that give every item a rank of its own, by index or document id.
 BY_PLACE = ("index", "docid", "docid-ascending")
 
 #: The order of a run's documents: a rule for ties, and whether scores are compared in single precision.
@@ -34,27 +34,27 @@ class Ranked:
     Attributes
     ----------
     raw : Hits
-        The relevant items, ties in the order of the items (or of document ids), with the bounds of their tied groups if
-        scores are known.
+        The relevant items. Ties are in the order of the items (or of document ids); the bounds of tied groups are known
+        if scores are.
     convention : Convention
-        The decisions of metrics.
+        The decisions under which metrics are computed.
     pool : Pool or None
         Every judged document that was ranked; None without judgements.
     negatives : ndarray of int64, shape (q,), or None
-        Number of documents judged not relevant, ranked or not.
+        For each query, the number of documents judged not relevant, ranked or not.
     ideal_starts, ideal : ndarray of int64, shapes (q + 1,), (g,), or None
-        The grades above 0 of all judged documents, descending per query; None if all are 1.
+        The grades above 0 of all judged documents, descending within a query; None if every relevant item has grade 1.
     level : int
         The lowest grade that counts as relevant.
     highest : float
         The highest grade of the judgements.
     scale : ndarray of float64, shape (d,), or None
-        If grades are fractions: the distinct ones above 0, ascending. A stored grade *c* of at least 1 stands for
-        ``scale[c - 1]``.
+        If grades are fractions: the distinct grades above 0, ascending. A stored grade *c* of at least 1 stands for the
+        grade ``scale[c - 1]``.
     shots : ndarray of float64, shape (q, k), or None
-        For the CMC variants that draw or merge identities: the probability that the match is found within 1 .. k.
+        For the CMC variants that draw or merge identities: the probability of a match up to each rank 1 .. k.
     radius : ndarray of int64, shape (q, bits + 1, 2), or None
-        For hash codes: the numbers of items, and of relevant ones, within each Hamming radius.
+        For hash codes: the numbers of items, and of relevant items, within each Hamming radius.
     anywhere : Pool or None
         The ranked documents that are judged for any query at all, if a metric needs them.
     others : mapping of Order to Ranked
@@ -94,18 +94,18 @@ class Ranked:
 
     @property
     def gains(self) -> Values:
-        """The grades of the items `gained`; 1 each if relevance is not graded."""
+        """The grades of the items in `gained`; all 1 if relevance is not graded."""
         hits = self.gained
         return self.graded(hits.grades) if hits.grades.size else np.ones(hits.ranks.size)
 
     def graded(self, stored: NDArray[np.int64]) -> Values:
-        """Return the grades of stored grades."""
+        """Return the grades that stored grades stand for; see `scale`."""
         if self.scale is None:
             return stored.astype(np.float64)
         return np.append(0.0, self.scale)[np.maximum(stored, 0)]
 
     def at(self, level: float | None) -> Ranked:
-        """Return the rankings with another lowest relevant grade (None: the same)."""
+        """Return the rankings with `level` as the lowest relevant grade (None: unchanged)."""
         if level is None:
             return self
         if self.pool is None or self.ideal is None or self.ideal_starts is None or self.negatives is None:
@@ -118,7 +118,7 @@ class Ranked:
         return replace(self, raw=self.pool.hits(stored, found), negatives=negatives, level=stored)
 
     def ordered(self, request: Request) -> Ranked:
-        """Return the rankings in the order of a metric."""
+        """Return the rankings in the order that a requested metric needs."""
         if request.order is None:
             return self
         if request.order not in self.others:
@@ -126,7 +126,7 @@ class Ranked:
         return self.others[request.order]
 
     def judged(self, metric: str) -> Pool:
-        """Return the pool for a metric over judged documents; raise with the reason if there is none."""
+        """Return the pool for a metric over judged documents; raise `OptionError` without a pool or an order of ties."""
         if self.pool is None:
             raise OptionError(f"{metric} needs judgements of documents that are not relevant; this entry has none")
         if self.convention.ties not in BY_PLACE:
@@ -136,16 +136,16 @@ class Ranked:
 
 
 def stored_level(level: float, scale: Values | None) -> int:
-    """Return the lowest stored grade that is relevant at a level; see `Ranked.scale`."""
+    """Return the lowest stored grade that stands for a grade of at least `level`; see `Ranked.scale`."""
     return math.ceil(level) if scale is None or level <= 0 else int(np.searchsorted(scale, level)) + 1
 
 
 @dataclass(frozen=True)
 class Request:
-    """A requested metric: ``nDCG(exp)@10`` is the row nDCG, options ("exp",), depth 10.
+    """A requested metric: ``nDCG(exp)@10`` is the metric nDCG with options ("exp",) and depth 10.
 
-    ``AP(rel=2)@100`` is the row AP, depth 100, level 2: only items of that grade or higher count as relevant. If a
-    convention's measures come from several programs, `order` and `digits` (decimals) are those of the metric's program.
+    ``AP(rel=2)@100`` is the metric AP with depth 100 and level 2: only items of grade 2 or higher count as relevant. If
+    the measures of a convention come from several programs, `order` and `digits` (decimals) follow the metric's program.
     """
 
     metric: Metric
@@ -184,7 +184,7 @@ class Request:
         return int(self.depth) if self.depth is not None else np.iinfo(np.int64).max
 
     def numbers(self, **defaults: float) -> list[float]:
-        """Return the options ``name=value``, or their defaults, in order; raise for other options."""
+        """Return the values of the options in `defaults`, in that order; raise `OptionError` for other options."""
         found = dict(defaults)
         for option in self.options:
             name, equals, text = option.partition("=")
@@ -198,11 +198,11 @@ class Request:
         return list(found.values())
 
     def number(self, name: str, default: float) -> float:
-        """Return the option ``name=value``, or its default; raise for other options."""
+        """Return the value of the option `name`, or the default; raise `OptionError` for other options."""
         return self.numbers(**{name: default})[0]
 
     def flag(self, name: str) -> bool:
-        """Return whether the option is given; raise for other options."""
+        """Return whether the option is given; raise `OptionError` for other options."""
         for option in self.options:
             if option != name:
                 raise OptionError(f"{self.metric.name} takes the option {name}, not {shorten(option)}")
@@ -220,8 +220,8 @@ class Aggregate:
     scale : callable
         Converts the 0 or 1 that a convention gives to a query without relevant items to the scale of the values.
     counts : bool
-        Whether values are counts that exist for every query, so that no rule for queries without relevant items
-        applies.
+        Whether values are counts that exist for every query, so that the convention's rule for queries without relevant
+        items does not apply.
     """
 
     combine: Callable[[Values], float]
@@ -250,25 +250,25 @@ def _total(values: Values) -> float:
 
 
 MEAN = Aggregate(_mean)
-#: For values that are logarithms.
+#: Geometric mean of values that are given as logarithms.
 GEOMETRIC = Aggregate(_exponential_of_mean, _logarithm)
 TOTAL = Aggregate(_total, counts=True)
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A row of the table.
+    """A row of the metric table.
 
     Attributes
     ----------
     name, mean_name : str
-        Names of the values per query, and of their mean (the same if empty).
+        Name of the values per query, and name of their mean (if empty, the same name).
     compute : callable
         ``compute(ranked, request)`` returns the values per query, shape (q,).
     formula : str
         Formula with its source.
     aliases : tuple of str
-        Other names, lower case: trec_eval's and the literature's.
+        Other names in lower case, from trec_eval and the literature.
     depth : {"never", "may", "must"}
         Whether the name takes ``@depth``.
     expected : bool
@@ -278,7 +278,7 @@ class Metric:
     options : bool
         Whether the name takes options in parentheses, besides ``rel``.
     at : {"rank", "recall", "multiple"}
-        What its ``@depth`` is: a rank, a recall from 0 to 1, or a multiple of the number of relevant items.
+        What ``@depth`` means: a rank, a recall from 0 to 1, or a multiple of the number of relevant items.
     parameter : str
         The option set by a number after the name, as in trec_eval's ``set_F.0.5``.
     default : str
@@ -288,10 +288,10 @@ class Metric:
     levels : bool
         Whether the name takes ``rel=grade``, the lowest grade that counts as relevant.
     graded : bool
-        Whether it reads the grades of the ideal ranking.
+        Whether the metric reads the grades of the ideal ranking.
     reads : {"ranking", "relevant", "set"}
-        What it reads without a rank in its name: the whole ranking, its ranks up to the number of relevant items (or a
-        multiple), or the retrieved items as a set.
+        What the metric reads if its name has no rank: the whole ranking, the ranks up to the number of relevant items (or
+        a multiple of this number), or the retrieved items as a set.
     bounded : bool
         Whether the values per query lie between 0 and 1.
     """

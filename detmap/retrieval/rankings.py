@@ -18,7 +18,7 @@ from detmap.retrieval.scoring import RankingResult, check_level, flat, graded, i
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: Maximum number of relevant items of ideal rankings beyond those in the rankings.
+#: Maximum number of relevant items that are in the ideal rankings but not in the given rankings.
 _MOST_UNSEEN = 1 << 24
 
 #: Default metrics.
@@ -44,20 +44,21 @@ def evaluate_rankings(
     Parameters
     ----------
     rankings : iterable of array_like, or array_like of shape (q, n)
-        For each query the relevance of its items, best first: boolean, or grades, which may be fractions (0: judged not
-        relevant; negative: not judged). With `query_ids` or `relevant` the ids of the items instead.
+        For each query, the relevance of the ranked items, best first: booleans, or grades, which may be fractions (0:
+        judged not relevant; negative: not judged). With `query_ids` or `relevant`, the ids of the ranked items instead.
     positives : array_like of int, shape (q,), or int, optional
-        How many relevant items there are for each query, including those that were not ranked (they count as the lowest
-        relevant grade in nDCG's ideal ranking). By default those in the ranking are counted, with a notice, because a
-        truncated ranking has too few of them. For the neighbours of an index `evaluate_neighbors` counts them in the
-        gallery.
+        The number of relevant items of each query, including items that were not ranked (which have the lowest relevant
+        grade in nDCG's ideal ranking). By default the relevant items in the ranking are counted, with a notice, because a
+        truncated ranking may lack some. For neighbours from an index use `evaluate_neighbors`, which counts relevant items
+        in the gallery.
     query_ids : sequence, shape (q,), optional
-        An item is relevant where its id is the query's (identities).
+        Identities of the queries: an item is relevant if its id equals the query's.
     relevant : sequence of collections, shape (q,), optional
-        The relevant ids of each query. A repeated id counts once, but keeps its ranks.
+        The relevant ids of each query. If a ranking repeats a relevant id, only the first occurrence is a hit; further
+        occurrences occupy ranks as items that are not relevant.
     metrics : sequence of str, optional
-        Names of the metric table. By default mAP, R-prec, MRR, P at 1, 5 and 10, and nDCG@10; and CMC under the conventions
-        of projects that report it.
+        Names from the metric table. By default mAP, R-prec, MRR, P at 1, 5 and 10, and nDCG@10; under conventions of
+        projects that report CMC, also CMC.
     level : float, optional
         The lowest grade that counts as relevant; by default every grade above 0 does.
     convention, choices
@@ -66,7 +67,7 @@ def evaluate_rankings(
     Returns
     -------
     RankingResult
-        ``result.curve(q)`` is precision and recall at every rank of a query.
+        ``result.curve(q)`` holds precision and recall at every rank of query *q*.
     """
     decided = convention_of(convention, choices)
     if metrics is None:
@@ -150,8 +151,8 @@ def _divides(request: Request, convention: Convention) -> bool:
 
 
 def _unpacked(values: Any, source: str) -> Any:
-    """Return arrays, tensors, and lists of their elements as lists of Python values; other collections unchanged."""
-    # Elements of a tensor only equal themselves.
+    """Return arrays, tensors, and lists of tensors as lists of Python values; other collections unchanged."""
+    # Two tensors with the same value are not equal as members of a set.
     if isinstance(values, list | tuple) and any(hasattr(value, "detach") for value in values):
         return [table(value, source).tolist() for value in values]
     return table(values, source).tolist() if hasattr(values, "__array__") else values
@@ -165,7 +166,7 @@ def _credit(good: set[Any], item: Any) -> int:
 
 
 def _grades(items: Any, q: int) -> NDArray[Any]:
-    """Return the grades of a ranking: integers, or floats if some have a fraction."""
+    """Return the grades of a ranking as integers, or as floats if a grade has a fraction."""
     row = table(items, "rankings")
     if row.ndim != 1 or (row.size and row.dtype.kind not in "biuf"):
         raise InputError("expected a flat sequence of relevances", source="rankings", record=q)
@@ -190,8 +191,8 @@ def _positives(positives: ArrayLike, found: NDArray[np.int64]) -> NDArray[np.int
 def _ideal(
     grades: NDArray[np.int64], owner: NDArray[Any], unseen: NDArray[np.int64], lowest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return starts and grades of the ideal ranking: the grades in the ranking, with unseen items as the lowest
-    relevant grade.
+    """Return starts and grades of the ideal rankings: all grades above 0, descending, and the lowest relevant grade for
+    each of the `unseen` relevant items.
     """
     good = grades > 0
     if unseen.astype(np.float64).sum() > _MOST_UNSEEN:

@@ -1,4 +1,4 @@
-"""Runs against judgements (TREC): dicts, columns, frames or files to rankings."""
+"""Runs against judgements (TREC), given as dicts, columns, data frames or files."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ class Table:
     Attributes
     ----------
     queries : list
-        The queries, each once, in order of appearance: all integers, or strings, and bytes that are not UTF-8.
+        The distinct queries in order of appearance: all integers, or all strings (bytes that are not UTF-8 stay bytes).
     starts : ndarray of int64, shape (q + 1,)
         The lines of query *i* are ``starts[i]:starts[i + 1]``.
     documents : ndarray of int64, Texts, or Keys
         The document of each line.
     values : ndarray of float64 or int64
-        Scores; or grades, which are floats if some have a fraction.
+        Scores, or grades, which are floats if a grade has a fraction.
     notices : mapping of str to int
         Number of occurrences of each notice, by code.
     found : Found or None
-        The judged documents, query by query, where they were looked up in dicts on the way.
+        The judged documents, query by query, if these were looked up while the dicts of a run were read.
     """
 
     queries: list[Any]
@@ -77,7 +77,7 @@ class Table:
     found: Found | None = None
 
     def take(self, which: list[int]) -> Table:
-        """Return some of the queries (-1: one without lines), in their order."""
+        """Return the queries `which` (-1: a query without lines), in that order."""
         if which == list(range(len(self.queries))):
             return self
         starts, lines = groups_of(self.starts, np.array(which, dtype=np.int64))
@@ -86,7 +86,7 @@ class Table:
         return Table(queries, starts, documents, self.values[lines])
 
     def without(self, out: NDArray[np.bool_]) -> Table:
-        """Return some of the queries (-1: one without lines), in that order."""
+        """Return the table without the lines in the mask `out`."""
         stay = np.flatnonzero(~out)
         starts = np.searchsorted(stay, self.starts).astype(np.int64)
         return Table(self.queries, starts, self.documents[stay], self.values[stay])
@@ -120,8 +120,8 @@ def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
 
 
 def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | None = None) -> NDArray[Any]:
-    """Return scores as float64; grades as int64 if all are whole."""
-    # `place` names the record of an element, by default its row number.
+    """Return scores as float64, and grades as int64 if all are whole, else as float64."""
+    # `place` returns the name of an element's record for messages; by default the record is the row number.
     field = "grades" if kind == "qrels" else "scores"
 
     def at(row: int) -> int | str:
@@ -150,10 +150,10 @@ def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | No
 
 
 def _plain_floats(values: list[Any]) -> NDArray[np.float64] | None:
-    """Return a list of numbers as floats, quickly; None if one is no number, or not exact as a float."""
+    """Return a list of numbers as floats; None if an element is not a number, or is not exact as a float."""
     try:
         with np.errstate(all="ignore"):
-            sum(values, 0.0)  # raises for time spans, whose kind is that of floats; hardly slower for lists of floats
+            sum(values, 0.0)  # raises for time spans, which the next line would take as floats
         given = np.frombuffer(array("d", values), np.float64)
     except (TypeError, ValueError, OverflowError, Warning):
         return None
@@ -161,7 +161,7 @@ def _plain_floats(values: list[Any]) -> NDArray[np.float64] | None:
 
 
 def _refuse_first(values: list[Any], kind: str, field: str, place: Callable[[int], str]) -> None:
-    """Refuse the first value of mappings that is no number, naming its record."""
+    """Refuse the first value that is not a number; `place` returns the name of its record."""
     for row, value in enumerate(values):
         problem = "is no single number"
         try:
@@ -173,7 +173,7 @@ def _refuse_first(values: list[Any], kind: str, field: str, place: Callable[[int
 
 
 def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
-    """Return the lines of a run or of judgements of any type; empty ones only if `lenient`."""
+    """Return the lines of a run or of judgements of any type; an empty dict is an error unless `lenient`."""
     if isinstance(data, Table):
         return data
     if _is_source(data):
@@ -220,15 +220,15 @@ def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Tabl
     queries = document_ids.names(document_ids.keys(list(data), kind, "queries").tolist(), kind, "queries")
     mappings = list(data.values())
     listed = Keys(mappings, queries, kind, "documents")
-    # Runs may be large. Types other than dict may return different keys on the next iteration, and most documents are
-    # strings.
+    # The keys of a run, which may be large, are read later if possible. Mappings other than dict may return different keys
+    # on the next iteration, and most documents are strings.
     late = kind == "run" and all(type(one) is dict and isinstance(next(iter(one), ""), str) for one in mappings)
     documents = listed if late else listed.whole()
     return Table(queries, listed.starts, documents, _values_of_mappings(mappings, kind, listed))
 
 
 def order_of(convention: Convention) -> Order:
-    """Return the order of documents that are looked up in dicts."""
+    """Return the convention's order for documents that are looked up in dicts."""
     return Order(convention.single, convention.ties == "docid")
 
 
@@ -239,16 +239,16 @@ def table_of_dicts(
     order: Order | None = None,
     keep: bool = False,
 ) -> Table:
-    """Return a table over dicts from strings to floats and integers, which are read in place. The documents `sought`,
-    by query, are looked up and ranked in an `order` in the same pass, while a query's dict is in the processor's cache.
-    With `keep` a copy of the ids is kept for later lookups.
+    """Return a table of dicts from strings to floats or integers, whose keys are not copied. The documents in `sought`, by
+    query, are looked up and ranked by `order` in the same pass, while a query's dict is in the processor's cache. With
+    `keep` a copy of the ids is kept for later lookups.
 
     Raises
     ------
     TypeError
-        For a document that is no string, or a value of another type.
+        If a document is not a string, or a value is neither a float nor an integer.
     InputError
-        For an id that holds a zero byte, NaN, and grades beyond 2 ** 31.
+        If an id contains a zero byte, a value is NaN, or a grade is beyond 2 ** 31.
     OverflowError
         For a score beyond the range of floats.
     """
@@ -260,11 +260,11 @@ def table_of_dicts(
         found = Found.empty(order, sum(len(sought[query]) for query in data))
 
     def read(begin: int, end: int, done: int) -> int:
-        """Read the dicts of queries ``[begin, end)``; return how many documents were sought so far, `done` before."""
+        """Read the dicts of queries ``[begin, end)``; return `done` plus the number of documents looked up."""
         scores, ends = [], [0]
         names: list[str] = []
         packed = None if keep else bytearray()
-        for place in range(begin, end):  # once over all that a query has
+        for place in range(begin, end):  # read each query's dict while it is in the cache
             packed = listed.pack(place, packed)
             if found is not None and sought is not None:
                 wanted = sought[listed.queries[place]]
@@ -296,7 +296,7 @@ def table_of_dicts(
 def _write_numbers(numbers: list[Any], out: NDArray[np.float64]) -> None:
     """Write floats and integers to `out`; raise TypeError for other types."""
     try:
-        # the fastest test: nearly all other number types make the sum one of theirs
+        # The fastest test: other number types nearly always give a sum of their own type.
         if type(sum(numbers, 0.0)) is float:
             pack_into(f"{out.size}d", out.data, 0, *numbers)
             return
@@ -308,7 +308,7 @@ def _write_numbers(numbers: list[Any], out: NDArray[np.float64]) -> None:
 
 
 def _values_of_mappings(mappings: list[Mapping[Any, Any]], kind: str, listed: Keys) -> NDArray[Any]:
-    """Return the scores or grades of mappings, whose keys are `listed`."""
+    """Return the scores or grades of mappings; `listed` holds the keys of the mappings."""
     count = int(listed.starts[-1])
     values: Any = np.empty(count)
     for begin, end in listed.blocks():
@@ -322,12 +322,12 @@ def _values_of_mappings(mappings: list[Mapping[Any, Any]], kind: str, listed: Ke
 
 @located
 def read_tables(qrels: Any, run: Any) -> tuple[Table, Table]:
-    """Return judgements and a run as tables, which `evaluate_run` also takes, for repeated evaluations."""
+    """Return judgements and a run as tables; `evaluate_run` takes tables, so that repeated evaluations read once."""
     return read_table(qrels, "qrels"), read_table(run, "run")
 
 
 def check_depth(depth: int | None) -> None:
-    """Refuse a depth that is no rank."""
+    """Raise `OptionError` for a depth that is not a rank."""
     if depth is not None and (not is_integer(depth) or depth < 1):
         raise OptionError(f"depth must be a positive integer, not {shorten(depth)}")
     if depth is not None and depth > DEEPEST:
@@ -352,42 +352,42 @@ def evaluate_run(
     Parameters
     ----------
     qrels, run : dict of dict, three columns, mapping or frame of columns, or file
-        Grades (integers, or fractions) and scores by query and document: ``{query: {document: value}}``; or a tuple of
+        Grades (integers or fractions) and scores by query and document: ``{query: {document: value}}``; or a tuple of
         arrays (query, document, value); or named columns, of any data frame; or the path, bytes or open file of a TREC file
-        (compressed too); or the path of a table with such columns (CSV, TSV, Parquet, Feather), of a JSON object of objects,
-        or of BEIR's folder with ``qrels/test.tsv``. Queries are paired by key. Ids are all integers or all strings on each
-        side, and compared as text: ``7``, ``"7"`` and ``b"7"`` are the same, ``"07"`` is another. Integral floats are
-        taken as integers. Nothing is stripped, case-folded or normalised.
+        (also compressed); or the path of a table with these columns (CSV, TSV, Parquet, Feather), of a JSON object of
+        objects, or of BEIR's folder with ``qrels/test.tsv``. Queries are paired by id. The ids of an argument are all
+        integers or all strings, and are compared as text: ``7``, ``"7"`` and ``b"7"`` are the same id, ``"07"`` is another.
+        Integral floats are taken as integers. Nothing is stripped, case-folded or normalised.
     metrics : sequence of str, optional
-        Names of the metric table, trec_eval's too.
+        Names from the metric table, or trec_eval's names.
     convention : str or Convention
-        ``trec`` orders by score in single precision and then by document id, descending (ids that are integers as their
-        decimal strings). Single decisions (``ties=``, ``missing=`` …) can be given as well.
+        ``trec`` orders documents by score in single precision, then by descending id (integer ids as decimal strings).
+        Single decisions (``ties=``, ``missing=`` …) can be given as well.
     level : float, optional
-        The lowest grade that counts as relevant (trec_eval's ``-l``); by default every grade above 0 does. A metric may name
-        its own: ``AP(rel=2)``.
+        The lowest grade that counts as relevant (trec_eval's ``-l``); by default every grade above 0 does. A metric's name
+        may override the level: ``AP(rel=2)``.
     depth : int, optional
-        Score the first ranks only (trec_eval's ``-M``).
+        Number of ranks that are scored (trec_eval's ``-M``); by default all.
     judged_only : bool
-        Whether unjudged documents are removed from the ranking, from its first ranks if there is a `depth` (trec_eval's
-        ``-J``).
+        Whether unjudged documents are removed from the ranking (trec_eval's ``-J``). With `depth`, the ranking is first cut
+        to that depth.
     empty_input : {"error", "skip"}
-        ``skip`` behaves like pytrec_eval: a query without judgements is not judged, and without any query, or any
-        relevant document, there still is a result (means over no query are NaN).
+        ``skip`` behaves like pytrec_eval: a query with an empty dict of judgements counts as not judged, and a result is
+        returned even if there are no queries or no relevant documents (a mean over no queries is NaN).
     keep_curve : bool
-        Keep the mean curve, for `RankingResult.plot`, also for more than 2**21 hits.
+        Keep the mean curve for `RankingResult.plot` even if there are more than 2**21 hits.
 
     Returns
     -------
     RankingResult
-        Its queries are the judged ones that were evaluated, in the order of `qrels`. Its notices mention ignored text
-        in a file, and a run without judged documents.
+        The queries of the result are the judged queries that were evaluated, in the order of `qrels`. Notices report
+        ignored text in a file, and a run without judged documents.
 
     Raises
     ------
     InputError
-        For scores and grades that are no numbers, NaN, masked or missing values, ids that are neither integers nor
-        strings or mixed, a document ranked or judged twice, unreadable lines, or no query in common.
+        If scores or grades are not numbers, or are NaN, masked or missing; if ids are neither integers nor strings, or
+        mixed; if a document is ranked or judged twice, a line is unreadable, or no query of the run is judged.
     """
     decided = convention_of(convention, choices, run=True)
     requests = parse_all(able(RUN_METRICS, decided) if metrics is None else metrics, decided)
@@ -398,7 +398,7 @@ def evaluate_run(
 
 @dataclass(frozen=True)
 class Rules:
-    """How a run is ranked: arguments of `evaluate_run`. `lenient`: skip empty judgements and runs. `all_empty`: allow
+    """How a run is ranked: arguments of `evaluate_run`. `lenient` stands for ``empty_input="skip"``; `all_empty` allows
     that no query has a relevant document.
     """
 
@@ -424,17 +424,17 @@ class RankedRun:
     queries : list
         The judged queries that are evaluated.
     answered : ndarray of bool, shape (q,)
-        Which of them are in the run.
+        Whether each query is in the run.
     block : Ranked or None
-        Their rankings; None without queries.
+        The rankings of the queries; None if there are no queries.
     rules : Rules
         The rules of the ranking.
     missing, extra : int
-        Numbers of judged queries that the run lacks, and of its queries that are not judged.
+        Number of judged queries that the run lacks, and number of queries in the run that are not judged.
     removed : int
         Number of lines of the run that the convention removes.
     notices : mapping of str to int
-        Counts of what was unusual in the input.
+        Number of occurrences of each notice about the input, by code.
     """
 
     queries: list[Any]
@@ -467,7 +467,7 @@ class RankedRun:
 
 @located
 def ranked_run(qrels: Any, run: Any, rules: Rules, requests: Sequence[Request]) -> RankedRun:
-    """Read judgements and a run, and rank it in every order that one of the `requests` needs; see `evaluate_run`."""
+    """Read judgements and a run, and rank the run in every order that `requests` need; see `evaluate_run`."""
     decided, lenient = rules.convention, rules.lenient
     judged, ranked = read_table(qrels, "qrels", lenient), read_table(run, "run", lenient)
     if lenient:
@@ -516,7 +516,7 @@ def ranked_run(qrels: Any, run: Any, rules: Rules, requests: Sequence[Request]) 
 
 
 def _judged_anywhere(every: Located | Keys, ranked: Table, rules: Rules) -> Pool | None:
-    """Rank the documents of a run that are judged for any query; `every` are the documents of all judgements."""
+    """Rank the documents of a run that are judged for any query; `every` holds the documents of all judgements."""
     distinct = Texts.of(list(dict.fromkeys(document_ids.texts(every).tolist())))
     own = document_ids.texts(ranked.documents)
     ends = np.array([0, distinct.words.size], np.int64), np.array([0, own.words.size], np.int64)
@@ -538,7 +538,7 @@ def paired(judged: Table, ranked: Table) -> tuple[Table, Table, list[int]]:
 
 
 def check_judged(judged: Table) -> None:
-    """Refuse a document judged twice."""
+    """Refuse a document judged twice for a query."""
     if isinstance(judged.documents, Keys) and judged.documents.checked:
         return
     none = judged.documents[np.empty(0, np.int64)]
@@ -548,8 +548,8 @@ def check_judged(judged: Table) -> None:
 def _find(
     documents: Located | Keys, starts: NDArray[np.int64], wanted: Located | Keys, wanted_starts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
-    """Return the index of each wanted document among those of its query, or -1, and the first repeated one, or -1."""
-    # If one is repeated, not all are found.
+    """Return each wanted document's index among the query's documents (-1: absent), and the first repeated one (or -1)."""
+    # If a document is repeated, the indices are incomplete.
     own: Texts | Keys
     if isinstance(documents, np.ndarray) and isinstance(wanted, np.ndarray):
         own, others = Texts.of(documents), Texts.of(wanted)
@@ -566,7 +566,7 @@ def _find(
         searched = own.located(begin, end) if isinstance(own, Keys) else own
         groups = Grouped(searched.data, searched.words, readonly(starts[begin : end + 1] - first, np.int64))
         theirs = Grouped(others.data, others.words, readonly(wanted_starts[begin : end + 1], np.int64))
-        with np.errstate(over="ignore"):  # without compilation, words that wrap around warn
+        with np.errstate(over="ignore"):  # without compilation, integer overflow warns
             row = find_strings(groups, theirs, 0, end - begin, seed, found)
         return int(row) + first if row >= 0 else -1
 
@@ -575,7 +575,7 @@ def _find(
 
 
 def _check(table: Table, repeated: int, source: str, what: str) -> None:
-    """Refuse a repeated document."""
+    """Refuse a document repeated on line `repeated` (-1: none)."""
     if repeated >= 0:
         text = table.documents[np.array([repeated])].tolist()[0]
         query = table.queries[int(np.searchsorted(table.starts, repeated, side="right")) - 1]
@@ -592,7 +592,8 @@ def rank_run(
     judged_only: bool,
     scale: NDArray[np.float64] | None,
 ) -> tuple[Ranked, int, int]:
-    """Rank the judged documents of tables with the same queries; `level` and the grades are as stored with `scale`.
+    """Rank the judged documents of two tables with the same queries. `level` and grades are stored grades, see
+    `Ranked.scale`.
 
     Returns
     -------
@@ -611,7 +612,7 @@ def rank_run(
     positives = np.bincount(owner[grades >= level], minlength=count)
     if depth is not None:
         pool = pool.cut(depth)
-    if judged_only:  # among the remaining ones: trec_eval cuts first
+    if judged_only:  # after the cut to `depth`, as in trec_eval
         pool = pool.judged()
     ideal = np.flatnonzero(grades > 0)
     ideal = ideal[np.lexsort((-grades[ideal], owner[ideal]))]
@@ -633,7 +634,7 @@ def rank_run(
 
 
 def _searched(judged: Table, ranked: Table, convention: Convention) -> tuple[Pool, int, int]:
-    """Rank judged documents after searching for them among all lines; return as `rank_run` does, but a pool."""
+    """Search for the judged documents among all lines and rank them; return the pool, and `removed` and `known`."""
     count, grades = len(judged.queries), judged.values
     found, repeated = _find(ranked.documents, ranked.starts, judged.documents, judged.starts)
     _check(ranked, repeated, "run", "there")
@@ -665,7 +666,7 @@ def _starts_of(owner: NDArray[np.int64], count: int) -> NDArray[np.int64]:
 
 
 def _can_look_up(judged: Table, ranked: Table, convention: Convention) -> bool:
-    """Return whether documents can be looked up in the dicts of a run, with all documents ranked by score."""
+    """Return whether judged documents can be looked up in the dicts of a run, because all are ranked by score."""
     return (
         isinstance(judged.documents, Keys)
         and isinstance(ranked.documents, Keys)
@@ -678,7 +679,7 @@ def _can_look_up(judged: Table, ranked: Table, convention: Convention) -> bool:
 
 
 def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Pool, int, int]:
-    """Rank judged documents that are looked up in dicts; return as `rank_run` does, but a pool."""
+    """Look up the judged documents in dicts and rank them; return the pool, and `removed` and `known` of `rank_run`."""
     assert isinstance(judged.documents, Keys)
     assert isinstance(ranked.documents, Keys)
     count = len(judged.queries)
@@ -699,9 +700,9 @@ def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Po
 def _places(
     ranked: Table, relevant: NDArray[np.int64], hit_starts: NDArray[np.int64], convention: Convention
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Rank the `relevant` lines of a run, ascending and counted from their query's first one, among those of their query."""
-    # Returns by query and rank: rank; numbers of lines of the query with a better and with the same score; element of
-    # `relevant`, shape (h,) each; and the number of ranked lines of each query, shape (q,).
+    """Rank the `relevant` lines of a run, given as places among the lines of a query, ascending within a query."""
+    # Returns four arrays of shape (h,), sorted by query and rank: the rank, the number of the query's lines with a better
+    # score, the number with the same score, and the index in `relevant`. Then the number of lines per query, shape (q,).
     queries = hit_starts.size - 1
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(queries, np.int64)
@@ -750,7 +751,7 @@ def _places(
 
 
 def _named_as_query(ranked: Table) -> NDArray[np.bool_]:
-    """Mask of the lines whose document has the name of the query, shape (lines,)."""
+    """Mask of the lines whose document id equals the query id, shape (lines,)."""
     out = np.zeros(ranked.values.size, np.bool_)
     names = [query if isinstance(query, bytes) else str(query) for query in ranked.queries]
     sought = Texts.of([name if isinstance(name, bytes) else name.encode(*document_ids.UTF8) for name in names])

@@ -1,4 +1,4 @@
-"""Scores of samples: average precision with scikit-learn's signature, and micro-AP over all queries' predictions."""
+"""Metrics of scored samples: average precision with scikit-learn's signature, and micro-AP over all predictions."""
 
 from __future__ import annotations
 
@@ -44,34 +44,34 @@ def average_precision_score(
     Parameters
     ----------
     y_true : array_like, shape (n,), (n, 1) or (n, c)
-        Binary labels; rows of 0 and 1 (multilabel, at least two columns); or three classes or more (multiclass, with
-        `y_score` of a column per class in their sorted order). Labels are integers, floats without a fraction, booleans
-        or strings, also of dtype object; one column is the same as a flat array.
+        Binary labels; rows of 0 and 1 (multilabel, at least two columns); or three classes or more (multiclass: `y_score`
+        has a column per class, in the sorted order of classes). Labels are integers, floats without a fraction, booleans
+        or strings, also of dtype object; a matrix of one column is the same as a flat array.
     y_score : array_like of float, shape (n,), (n, 1) or (n, c)
         Higher means more likely positive.
     average : {"macro", "micro", "weighted", "samples"} or None
-        "macro": mean over columns; "micro": all cells pooled into one ranking; "weighted": mean over columns, weighted by
-        their positives; "samples": mean over rows; None: one value per column. Binary labels have one value.
+        "macro": mean over columns; "micro": all elements pooled into one ranking; "weighted": mean over columns, weighted
+        by the number of positives; "samples": mean over rows; None: one value per column. Ignored for binary labels.
     pos_label : int, float, bool or str
         The positive label of binary `y_true`: one of its two labels.
     sample_weight : array_like of float, shape (n,) or (n, 1), optional
-        Not negative.
+        Weights of the samples, not negative.
     interpolation : str
-        ``step`` is scikit-learn's; ``trapezoid`` what it was before 0.19; ``11-point`` reads the envelope at recalls
-        0, 0.1 .. 1; see `Hits.average_precision`.
+        ``step`` is scikit-learn's rule; ``trapezoid`` is scikit-learn's rule before 0.19; ``11-point`` reads the envelope
+        at recalls 0, 0.1 .. 1; see `Hits.average_precision`.
     thresholds : array_like of float, shape (t,), optional
-        Read precision and recall at these scores only: samples count as scored by the largest threshold that they
-        reach; those below all thresholds are not retrieved.
+        Scores at which precision and recall are read. Each score is lowered to the largest threshold that it reaches;
+        samples below all thresholds are not retrieved. By default every distinct score is a threshold.
 
     Returns
     -------
     float, or ndarray of float64, shape (c,), with average=None
-        0, with a warning, for a column without positives, as in scikit-learn.
+        The average precision. A column without positives has the value 0 and gives a warning, as in scikit-learn.
 
     Raises
     ------
     InputError
-        For NaN or infinite scores, masked or missing values, other shapes or labels.
+        If scores are NaN or infinite, values are masked or missing, or shapes or labels are invalid.
     OptionError
         For unknown options, or an interpolation other than ``step`` with weights.
 
@@ -145,7 +145,7 @@ def average_precision_score(
 
 
 def _fixed(kind: str, pos_label: Any) -> str:
-    """Return the message that `pos_label` cannot be changed, which begins as callers expect."""
+    """Return the message that `pos_label` cannot be changed; it begins like scikit-learn's message."""
     remedy = "Do not set pos_label or set pos_label to 1."
     return f"Parameter pos_label is fixed to 1 for {kind} y_true. {remedy} It is {shorten(pos_label)}."
 
@@ -155,7 +155,7 @@ def _is_label(value: Any) -> bool:
 
 
 def _column(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the only column of a matrix, flat; other arrays unchanged."""
+    """Return a matrix of one column as a flat array; other arrays unchanged."""
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
@@ -213,9 +213,9 @@ def _averaged(
 
 
 def _positive(truth: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
-    """Mask of the positive ones among binary labels, shape (n,); a single distinct label may be either."""
+    """Mask of the positive samples, shape (n,), for binary labels; if all labels are equal, `pos_label` may be absent."""
     usual = truth.dtype.kind == "b" or (truth.dtype.kind in "iu" and truth.min() >= 0 and truth.max() <= 1)
-    if not usual or pos_label not in (0, 1):  # otherwise there is nothing to check, which would need a sort
+    if not usual or pos_label not in (0, 1):  # else labels are valid, and the sort is saved
         labels = np.unique(truth)
         if labels.size > 2:
             raise InputError(
@@ -241,7 +241,7 @@ def _warned(binary: Binary, positive: NDArray[Any], scores: NDArray[Any], weight
 
 
 def _binary(positive: NDArray[Any], scores: NDArray[Any], interpolation: Interpolation) -> float:
-    """Return AP of unweighted samples, NaN without positives, by sorting the values of both sides and merging them."""
+    """Return AP of unweighted samples (NaN without positives): sort positive and negative scores apart, then merge."""
     sides: list[NDArray[Any]] = [np.empty(0), np.empty(0)]
 
     def sort(side: int, _: int) -> None:
@@ -285,21 +285,22 @@ def global_average_precision(predictions: tuple[ArrayLike, ArrayLike, ArrayLike]
     Parameters
     ----------
     predictions : (queries, classes, scores)
-        Three columns: one prediction per line, and at most one of each query. Queries and classes are integers or
-        strings, and are compared as text with those of `truth` (see `evaluate_run`).
+        Three columns with one prediction per row, and at most one prediction per query. Queries and classes are integers
+        or strings, and are compared with the ids in `truth` as text (see `evaluate_run`).
     truth : mapping
-        For each query its class, or a collection of classes. An empty collection, None, or no entry means no class.
+        The class, or a collection of classes, by query. An empty collection, None, or no entry means no class.
 
     Returns
     -------
     float
-        The sum over all predictions, by descending score (ties: query, then class, ascending), of precision at the right
-        ones, over the number of queries that have a class; NaN if none has.
+        All predictions are ranked by descending score (ties: ascending query, then class). GAP is the sum of precision at
+        the correct predictions, divided by the number of queries that have a class; NaN if no query has a class.
 
     Raises
     ------
     InputError
-        For columns of other shapes, NaN, masked or missing values, ids of mixed types, or a query with two predictions.
+        If columns differ in shape, scores are NaN, values are masked or missing, ids are of mixed types, or a query has
+        two predictions.
     """
     if len(predictions) != 3:
         raise InputError(f"expected three columns, not {len(predictions)}", source="predictions")

@@ -1,4 +1,4 @@
-"""Evaluate metrics on blocks of rankings, and combine them to a result."""
+"""Evaluate metrics on blocks of rankings, and combine the values to a result."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _RECALLS = np.linspace(0, 1, 101)
 
 
 def table(values: Any, source: str) -> NDArray[Any]:
-    """Return `values` as an array; raise for rows of different lengths, and masked elements."""
+    """Return `values` as an array; raise `InputError` for rows of different lengths, and for masked elements."""
     return columns.regular(values, source)
 
 
 def numeric(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any]:
-    """Return real numbers as an array of their own type; see `detmap.columns.numbers` for errors."""
+    """Return real numbers as an array of the type given; see `detmap.columns.numbers` for errors."""
     try:
         dtype = columns.array(values).dtype
     except TypeError:
@@ -56,7 +56,7 @@ def flat(values: Any, source: str) -> NDArray[Any]:
 
 
 def labels(values: Any, count: int | None, name: str) -> NDArray[Any]:
-    """Return ids of `count` rows as integers or strings; booleans become 0 and 1."""
+    """Return ids of `count` rows (None: any number) as integers or strings; booleans become 0 and 1."""
     if isinstance(values, np.ndarray) and values.dtype == np.bool_:
         values = values.astype(np.int64)
     array = columns.identifiers(values, source=name)
@@ -66,7 +66,7 @@ def labels(values: Any, count: int | None, name: str) -> NDArray[Any]:
 
 
 def numeric_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any]:
-    """Return a matrix of numbers of their own type."""
+    """Return a matrix of numbers of the type given."""
     array = numeric(values, source, booleans=booleans)
     if array.ndim != 2:
         raise InputError("expected a matrix of numbers", source=source, value=f"{array.ndim}-d {array.dtype}")
@@ -74,21 +74,21 @@ def numeric_table(values: Any, source: str, *, booleans: bool = False) -> NDArra
 
 
 def int64(array: NDArray[Any], source: str) -> NDArray[np.int64]:
-    """Return integers as int64; raise for larger ones."""
+    """Return integers as int64; raise `InputError` for integers beyond int64."""
     if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
         raise InputError("is beyond the range of int64", source=source, value=int(array.max()))
     return array.astype(np.int64, copy=False)
 
 
 def graded(array: NDArray[Any], source: str) -> NDArray[np.int64]:
-    """Return grades as int64; raise for those beyond 32 bits."""
+    """Return grades as int64; raise `InputError` for a grade beyond 2 ** 31."""
     if array.size and not (float(array.min()) >= -(2.0**31) and float(array.max()) <= 2.0**31):
         raise InputError("a grade must be from -2 ** 31 to 2 ** 31", source=source)
     return array.astype(np.int64)
 
 
 def stored(grades: NDArray[Any], source: str) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return grades as int64; fractions as indices into the distinct ones, with these (see `Ranked.scale`)."""
+    """Return grades as int64, and None. If a grade is a fraction, return the stored grades and their `Ranked.scale`."""
     if grades.dtype.kind != "f" or bool(np.all(grades == np.trunc(grades))):
         return graded(grades, source), None
     scale = np.unique(grades[grades > 0]).astype(np.float64)
@@ -96,7 +96,7 @@ def stored(grades: NDArray[Any], source: str) -> tuple[NDArray[np.int64], NDArra
 
 
 def check_level(level: Any) -> float:
-    """Return the lowest relevant grade; raise if invalid."""
+    """Return the lowest relevant grade; raise `OptionError` if it is invalid."""
     given = float(level) if isinstance(level, Real) and not isinstance(level, bool) else float("nan")
     if not -(2.0**31) <= given <= 2.0**31:
         raise OptionError(f"level must be a number from -2 ** 31 to 2 ** 31, not {shorten(level)}")
@@ -106,8 +106,8 @@ def check_level(level: Any) -> float:
 class RankingResult(Result):
     """Means over queries by metric name, read-only.
 
-    ``result["nDCG@10"]`` and ``result["ndcg_cut_10"]`` are the same number: a name is looked up in any spelling that a
-    metric may be asked for in.
+    ``result["nDCG@10"]`` and ``result["ndcg_cut_10"]`` are the same number: a name is looked up in any spelling in which
+    the metric can be requested.
 
     Attributes
     ----------
@@ -116,19 +116,19 @@ class RankingResult(Result):
     query_ids : ndarray, shape (q,)
         The queries that were evaluated, in the order of the input.
     per_query : mapping of str to ndarray of float64, shape (q,)
-        The values that the metrics average; NaN for a query that is left out.
+        The metric values of each query; NaN for a query that is left out of the mean.
     queries : dict of str to int
         Numbers of queries that were ``scored``, ``empty`` (without relevant items), ``missing`` (from the run) and
-        ``extra`` (in the run, not judged); and if AP is divided by hits and leaves queries out (``hashnet``), of those
-        ``without hits`` up to its depth.
+        ``extra`` (in the run, not judged). If AP is divided by hits and queries without hits up to AP's depth are left out
+        (``hashnet``), ``without hits`` is the number of these queries.
     junk : int
         Number of (query, item) pairs removed from the rankings.
     cmc : ndarray of float64, shape (k,), or None
-        Element *i* is CMC at rank ``i + 1``, under the convention.
+        Element *i* is CMC at rank ``i + 1``, under the convention; None if CMC was not requested.
     hits : Hits or None
-        The ranks of the relevant items (ties in index order); None for evaluations of more than 2**21 hits.
+        The ranks of the relevant items (ties in index order); None if there are more than 2**21 hits.
     notices : mapping of str to int
-        Counts of what was unusual; `detmap.data.notices.NOTICES` has the sentences.
+        Number of occurrences of each notice, by code; `detmap.data.notices.NOTICES` has the sentences.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class RankingResult(Result):
         return self.tie_band_at(None)
 
     def tie_band_at(self, depth: int | None) -> tuple[float, float]:
-        """Return the tie band of AP at `depth`, or of AP."""
+        """Return `tie_band` for AP at `depth` (None: for AP without a depth)."""
         low, high = self.tie_bands(depth).T
         return _mean(low, self.convention), _mean(high, self.convention)
 
@@ -224,7 +224,7 @@ class RankingResult(Result):
     def radius_precision(self) -> NDArray[np.float64]:
         """Mean precision within each Hamming radius 0 .. bits: element *r* is ``P(radius=r)``.
 
-        A query without items there counts 0; one without relevant items counts as the convention says.
+        A query without items within the radius counts as 0. A query without relevant items counts as the convention says.
         """
         if self._radius is None:
             raise OptionError("precision by radius is for hash codes")
@@ -244,13 +244,13 @@ class RankingResult(Result):
         return np.asarray(precision[hits.positives > 0].mean(axis=0))
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a record per query: its id and its values."""
+        """Return a record per query: the query's id and metric values."""
         columns = [self.query_ids.tolist(), *(values.tolist() for values in self.per_query.values())]
         names = ["query", *self.per_query]
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return a record per metric with the convention's name; `describe` lists its decisions."""
+        """Return a record per metric with the convention's name; `describe` lists the convention's decisions."""
         return [
             {
                 "metric": name,
@@ -261,14 +261,14 @@ class RankingResult(Result):
         ]
 
     def curve(self, query: int) -> Curve:
-        """Return precision and recall at every rank, for the query at that index of `query_ids`."""
+        """Return precision and recall at every rank of a query; `query` is the index in `query_ids`."""
         hits = self._kept().break_ties(self.convention.ties)
         flags = np.zeros(int(hits.items[query]), np.bool_)
         flags[hits.ranks[hits.starts[query] : hits.starts[query + 1]] - 1] = True
         return Curve.from_flags(flags, np.empty(0), int(hits.positives[query]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain dicts, lists, strings and numbers (NaN where undefined)."""
+        """Return the whole result as plain dicts, lists, strings and numbers (NaN for undefined values)."""
         return {
             "metrics": dict(self),
             "convention": self.convention.name,
@@ -281,12 +281,12 @@ class RankingResult(Result):
         }
 
     def line(self, label: str | None = None) -> plots.Line:
-        """Return the mean interpolated curve, to draw beside those of other results."""
+        """Return the mean interpolated curve, to be drawn beside the curves of other results."""
         precision = self.interpolated_precision(_RECALLS) if self._curve is None else self._curve
         return plots.Line(label or self.convention.name, _RECALLS, None, precision, self._numbers())
 
     def _numbers(self) -> str:
-        """Return the numbers for a curve's legend."""
+        """Return the metric values for a curve's legend."""
         name = "mAP" if "mAP" in self._metrics else next(iter(self._metrics))
         told = f"{name} {self._metrics[name]:.4f}"
         cmc = self._matched()
@@ -296,7 +296,7 @@ class RankingResult(Result):
         return f"{told}\nCMC@1 {first}, @5 {fifth}"
 
     def _matched(self) -> NDArray[np.float64] | None:
-        """Return CMC, also if not requested, provided that hits are kept and the convention determines it."""
+        """Return CMC. If CMC was not requested, it is computed from the hits, or None if that is not possible."""
         if self.cmc is not None or self.hits is None or self.convention.cmc not in (None, "market"):
             return self.cmc
         counted = self.queries["scored"] + self.queries.get("without hits", 0)
@@ -308,17 +308,17 @@ class RankingResult(Result):
     def plot(
         self, path: str | os.PathLike[str] | None = None, *, kind: str = "auto", queries: Sequence[int] | None = None
     ) -> Any:
-        """Draw CMC beside precision against recall, or one of them (``kind="cmc"``, ``"pr"``).
+        """Draw CMC beside the precision-recall curve, or only one of the two (``kind="cmc"`` or ``"pr"``).
 
-        By default those available: CMC if it was evaluated, or hits are kept; the curve if hits are kept, or with
-        ``keep_curve=True``.
+        By default every available one is drawn: CMC if it was evaluated or hits are kept, the precision-recall curve if
+        hits are kept or ``keep_curve=True`` was given.
 
         Parameters
         ----------
         path : path, optional
-            Write the picture there, as .svg, .pdf or .png.
+            File to which the picture is written, as .svg, .pdf or .png.
         queries : sequence of int, optional
-            Draw the curves of these queries (indices into `query_ids`), raw and interpolated, instead of the mean.
+            Indices into `query_ids`: draw the raw and interpolated curves of these queries instead of the mean curve.
 
         Returns
         -------
@@ -341,14 +341,14 @@ class RankingResult(Result):
 
 
 def plot_rankings(results: Mapping[str, RankingResult], path: str | os.PathLike[str] | None = None) -> Any:
-    """Draw CMC beside precision against recall of several results; the legend has their names and numbers.
+    """Draw CMC beside the precision-recall curves of several results; the legend has names and metric values.
 
     Parameters
     ----------
     results : mapping of str to RankingResult
-        By name.
+        The results by name.
     path : path, optional
-        Write the picture there, as .svg, .pdf or .png.
+        File to which the picture is written, as .svg, .pdf or .png.
 
     Returns
     -------
@@ -363,14 +363,14 @@ def plot_rankings(results: Mapping[str, RankingResult], path: str | os.PathLike[
     curves = curves if len(curves) == len(results) else {}
     drawable = all(one.hits is not None or one._curve is not None for one in results.values())
     if not curves and not drawable:
-        next(iter(results.values()))._kept()  # raises an error that says what is missing
+        next(iter(results.values()))._kept()  # raises an error with a remedy
     lines = [one.line(name) for name, one in results.items()] if drawable else []
     return plots.cmc_and_precision(curves, lines, path=path)
 
 
 def by_query(results: Mapping[str, RankingResult], metric: str) -> tuple[NDArray[Any], dict[str, NDArray[np.float64]]]:
-    """Return the union of the results' queries, shape (q,), and each result's values of a metric at them, NaN for
-    queries that it lacks. `metric` is in `per_query` of every result.
+    """Return the union of the results' queries, shape (q,), and each result's values of `metric` for these queries, NaN
+    for queries that the result lacks. `metric` must be in `per_query` of every result.
     """
     queries = np.unique(np.concatenate([one.query_ids for one in results.values()]))
     columns = {}
@@ -404,11 +404,11 @@ class _ByName(Mapping[str, NDArray[np.float64]]):
 def _empty(
     values: NDArray[np.float64], hits: Hits, convention: Convention, aggregate: Aggregate = MEAN
 ) -> NDArray[np.float64]:
-    """Return the values, with the convention's for empty queries."""
-    # Under ``zero`` a value that exists without relevant items is kept: nDCG from grades below the level, judged@k.
+    """Return the values, with the convention's value for queries without relevant items."""
+    # Under ``zero``, values that exist without relevant items are kept: judged@k, or nDCG from grades below the level.
     if aggregate.counts:
         return values
-    if convention.empty != "skip":  # divided by hits up to k, of which there are none
+    if convention.empty != "skip":  # NaN: AP divided by the hits up to k, without such hits
         values = np.where(np.isnan(values), aggregate.scale(0.0), values)
     if convention.empty == "zero":
         return values
@@ -416,7 +416,7 @@ def _empty(
 
 
 def _mean(values: NDArray[np.float64], convention: Convention, aggregate: Aggregate = MEAN) -> float:
-    """Return the aggregate of a metric: its mean over queries, or another one."""
+    """Return the aggregate of a metric over queries: the mean, or what `aggregate` defines."""
     kept = values if convention.empty == "nan" else values[~np.isnan(values)]
     if aggregate.counts:
         return aggregate.combine(kept)
@@ -441,15 +441,15 @@ def score(
     keep_curve: bool = False,
     notices: Mapping[str, int] | None = None,
 ) -> RankingResult:
-    """Evaluate the metrics on each block and combine the queries. Blocks that are not `complete` only hold the hits up
-    to the metrics' depth, and are not kept. A `lenient` evaluation may have no query with a relevant item.
-    `keep_curve`: keep the mean curve if there are too many hits to keep. `notices` are those of the input; missing,
-    extra and empty queries are added here.
+    """Evaluate the metrics on each block and combine the queries. Blocks that are not `complete` hold only the hits up to
+    the metrics' depth, and are not kept. `lenient` allows that no query has a relevant item. `keep_curve` keeps the mean
+    curve if there are too many hits to keep. `notices` are notices about the input; the result adds notices about
+    missing, extra and empty queries.
 
     Raises
     ------
     InputError
-        Where no query has a relevant item (with the likely `reason`), or one has none and empty="error".
+        If no query has a relevant item (with the likely `reason`), or if one query has none and empty="error".
     """
     columns: dict[str, list[NDArray[np.float64]]] = {request.key: [] for request in requests}
     kept: list[Hits] | None = [] if complete else None
@@ -492,7 +492,7 @@ def score(
             queries = {**queries, "scored": counted - hitless, "without hits": hitless}
     if radius_sum is not None:
         radius_sum /= count if convention.empty == "nan" else counted
-        for request in requests:  # recomputed, because a sum by blocks may differ in the last bit
+        for request in requests:  # replaced by the exact mean: a sum by blocks may differ in the last bit
             named = _RADII.get(request.metric.name)
             if named is not None and any(option.startswith("radius") for option in request.options):
                 radius_sum[min(int(request.number("radius", 0)), len(radius_sum) - 1), named] = means[request.name]
@@ -527,7 +527,7 @@ def _add(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _cmc_counts(ranked: Ranked) -> NDArray[np.float64]:
-    """Return the sum over the block's queries of the contribution of each rank to CMC; element *i* is rank ``i + 1``."""
+    """Return the contribution of each rank to CMC, summed over the block's queries; element *i* is rank ``i + 1``."""
     hits = ranked.hits
     out = np.zeros(int(hits.items.max(initial=0)))
     if ranked.shots is not None:
@@ -548,7 +548,7 @@ _RADII = {"P": 0, "R": 1}
 
 
 def _radius_sums(ranked: Ranked, convention: Convention) -> NDArray[np.float64]:
-    """Return the sums over queries of precision and recall within each radius, with the convention's for empty queries."""
+    """Return precision and recall within each radius, summed over queries; `convention` decides about empty queries."""
     assert ranked.radius is not None
     items, relevant = ranked.radius[..., 0], ranked.radius[..., 1]
     found = ranked.raw.positives[:, None]

@@ -1,8 +1,7 @@
-"""trec_eval's measures by its own names, with their order, parameters and nicknames, and their names in the metric
-table.
+"""trec_eval's measures: names, order, parameters, nicknames, and the corresponding names in the metric table.
 
-trec_eval prints measures in its own order, independent of the request; a family such as ``P`` has a value per cutoff.
-Versions 9.0.8 (which pytrec_eval contains) and 10.0 are supported.
+trec_eval prints measures in a fixed order, whatever the order of the request; a family such as ``P`` has a value per
+cutoff. Versions 9.0.8 (which pytrec_eval contains) and 10.0 are supported.
 """
 
 from __future__ import annotations
@@ -25,27 +24,27 @@ _RANKS = ("5", "10", "15", "20", "30", "100", "200", "500", "1000")
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of trec_eval, or a family of them.
+    """A measure of trec_eval, or a family of measures.
 
     Attributes
     ----------
     name : str
         trec_eval's name, an alias in the metric table.
     takes : {"nothing", "ranks", "shares", "numbers", "pairs"}
-        The type of its parameters. With "ranks" and "shares" it is a family with a value for each; others have one
-        value.
+        The type of the parameters. A measure with "ranks" or "shares" is a family with a value for each parameter; other
+        measures have one value.
     defaults : tuple of str
         The default parameters.
     options : tuple of str
-        The options of the metric set by the numbers, in order; empty: the numbers themselves.
+        The metric's options that the "numbers" set, in order; if empty, the numbers themselves are the metric's options.
     counts : bool
-        Whether it is printed as an integer.
+        Whether the value is printed as an integer.
     text : bool
-        Whether its value is text, for which pytrec_eval returns 0.0.
+        Whether the value is text, for which pytrec_eval returns 0.0.
     shown : {"both", "summary", "queries"}
-        Whether trec_eval prints it for single queries, for all of them together, or both.
+        Whether trec_eval prints the measure for single queries, for all queries together, or both.
     since : int
-        The first version that has it.
+        The first version of trec_eval that has the measure.
     """
 
     name: str
@@ -59,18 +58,18 @@ class Measure:
 
     @property
     def family(self) -> bool:
-        """Whether it has a value for each parameter."""
+        """Whether the measure has a value for each parameter."""
         return self.takes in ("ranks", "shares")
 
 
 class Value(NamedTuple):
-    """A value of a measure: its `name`, such as ``P_5``, and its name in the metric table (None: a text)."""
+    """A value of a measure: its `name` in trec_eval, such as ``P_5``, and in the metric table (None if it is text)."""
 
     name: str
     metric: str | None
 
 
-#: Every measure of standard judgements, in the order in which trec_eval prints them.
+#: Every measure for standard judgements, in the order in which trec_eval prints measures.
 MEASURES = (
     Measure("runid", text=True, shown="summary"),
     Measure("num_q", counts=True, shown="summary"),
@@ -139,24 +138,24 @@ ABSENT: Mapping[str, tuple[str, ...]] = {
 
 
 def nicknames(version: int = 9) -> dict[str, tuple[str, ...]]:
-    """Return the nicknames of that version of trec_eval, with the measures that each stands for."""
+    """Return the nicknames of a version of trec_eval, each with the measures that it stands for."""
     every = tuple(measure.name for measure in MEASURES if measure.since <= version)
     return {"official": _OFFICIAL, "set": _SET, "all_trec": every, **ABSENT}
 
 
 def ordered(names: Iterable[str]) -> list[Measure]:
-    """Return distinct measures in trec_eval's order."""
+    """Return the named measures, without repetition, in trec_eval's order."""
     return [_BY_NAME[name] for name in sorted(set(names), key=_PLACE.__getitem__)]
 
 
 def known(name: str, version: int = 9) -> bool:
-    """Return whether both that version of trec_eval and the metric table have a measure."""
+    """Return whether a version of trec_eval and the metric table both have a measure."""
     return name in _BY_NAME and _BY_NAME[name].since <= version
 
 
 def values_of(measure: Measure, parameters: Sequence[str] = ()) -> list[Value]:
-    """Return the values of a measure, in trec_eval's order; `parameters` are ignored for a measure that takes none, as
-    in trec_eval. Raises `OptionError` for parameters that trec_eval refuses, or that the metric does not take.
+    """Return the values of a measure, in trec_eval's order. As in trec_eval, `parameters` are ignored for a measure
+    without parameters. Raises `OptionError` for parameters that trec_eval or the metric refuses.
     """
     if measure.text:
         return [Value(measure.name, None)]
@@ -185,8 +184,8 @@ def values_of(measure: Measure, parameters: Sequence[str] = ()) -> list[Value]:
 
 
 def undefined(hits: Hits, request: Request, convention: Convention) -> NDArray[np.bool_]:
-    """Return at which queries trec_eval divides 0 by 0, where the metric is 0, shape (q,): interpolated precision of an
-    empty ranking at a recall that requires no hit.
+    """Mask of the queries for which trec_eval divides 0 by 0 and the metric is 0, shape (q,): interpolated precision of
+    an empty ranking at a recall that requires no hit.
     """
     if request.metric.name not in ("iprec", "11pt"):
         return np.zeros(len(hits), np.bool_)
@@ -196,7 +195,7 @@ def undefined(hits: Hits, request: Request, convention: Convention) -> NDArray[n
 
 
 def _family(measure: Measure, parameters: Sequence[str]) -> list[Value]:
-    """Return the values of a family, ascending by their parameters."""
+    """Return the values of a family, in ascending order of parameters."""
     numbers = sorted(_number(measure, text) for text in parameters)
     if measure.takes == "ranks":  # a fraction is truncated
         numbers = [float(int(number)) for number in numbers]

@@ -1,7 +1,7 @@
 """Measures specific to trec_eval: variants of nDCG, measures of sets, counts and residuals.
 
-Each equals trec_eval's to the last bit; a value that trec_eval leaves unset, such as without relevant documents, is 0
-in both. Functions of the hits and of the convention, as in `detmap.retrieval.measures`.
+Values equal trec_eval's to the last bit. A value that trec_eval leaves unset, for example without relevant documents, is
+0 in both. The functions have the same arguments as those of `detmap.retrieval.measures`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def hits_within(ranked: Ranked, request: Request) -> Values:
 
 
 def normalized_gain(ranked: Ranked, request: Request) -> Values:
-    """G: gains over the logarithm of the difference to the cumulative gain of the ideal ranking."""
+    """G: sum of gain / log2(2 + cumulative gain of the ideal ranking - cumulative gain), normalised by the total gain."""
     starts, _, ideal = best_ranking(ranked)
     hits, out = ranked.gained, np.empty(len(ranked.raw))
     gains.gain_over_cost(hits.starts, hits.ranks, readonly(ranked.gains, np.float64), starts, ideal, out)
@@ -73,12 +73,12 @@ def set_map(ranked: Ranked, request: Request) -> Values:
 
 
 def set_relative_precision(ranked: Ranked, request: Request) -> Values:
-    """set_relative_P: hits over the maximum for a set of that size."""
+    """set_relative_P: number of hits / min(ranked items, relevant items)."""
     return ratio(ranked.raw.counts, np.minimum(ranked.raw.items, ranked.raw.positives))
 
 
 def utility(ranked: Ranked, request: Request) -> Values:
-    """utility: the weighted sum of the numbers of hits, wrong items, relevant items not ranked, and others."""
+    """utility: the weighted sum of the numbers of hits, wrong items, unranked relevant items and other items."""
     hit, wrong, lost, left, size = request.numbers(hit=1.0, wrong=-1.0, lost=0.0, left=0.0, items=0.0)
     found, items, positives = ranked.raw.counts, ranked.raw.items, ranked.raw.positives
     worth = hit * found + wrong * (items - found) + lost * (positives - found)
@@ -86,25 +86,25 @@ def utility(ranked: Ranked, request: Request) -> Values:
 
 
 def geometric_bpref(ranked: Ranked, request: Request) -> Values:
-    """gm_bpref: the logarithm of bpref, which is at least 0.00001 here."""
+    """gm_bpref: the logarithm of max(bpref, 0.00001)."""
     return logarithms(bpref(ranked, request))
 
 
 def wrong_and_judged(ranked: Ranked, request: Request) -> Values:
-    """num_nonrel_judged_ret: documents judged not relevant that were ranked."""
+    """num_nonrel_judged_ret: the number of ranked documents that are judged not relevant."""
     pool = ranked.judged("num_nonrel_judged_ret")
     return (pool.hits(0).counts - pool.hits(max(ranked.level, 0)).counts).astype(np.float64)
 
 
 def unjudged(ranked: Ranked, request: Request) -> Values:
-    """unj: the documents without a judgement among the first k, over k."""
+    """unj: the number of documents among the first k without a judgement, divided by k."""
     judged = ranked.judged("unj").hits(0)
     seen = np.minimum(judged.items, request.cut)
     return ratio(seen - judged.within(request.cut), request.depth)
 
 
 def residual(ranked: Ranked, request: Request) -> Values:
-    """rbp_resid: the maximum gain of rank-biased precision from documents without a judgement."""
+    """rbp_resid: the amount by which RBP would rise if all documents without a judgement were relevant."""
     p = persistence(request)
     judged = ranked.judged("rbp_resid").hits(0)
     out = np.empty(len(judged))
@@ -118,10 +118,10 @@ def retrieved(ranked: Ranked, request: Request) -> Values:
 
 
 def relevance_strings(ranked: Ranked, depth: int) -> list[str]:
-    """Return a string per query, a character for each of the first documents: trec_eval's relstring.
+    """Return trec_eval's relstring per query: a character for each of the first `depth` documents.
 
-    It is the grade of a document, ``>`` above 9, ``.`` for an unjudged one of the pool, and ``-`` for one outside of
-    the pool.
+    The character is the grade of the document, ``>`` for grades above 9, ``.`` for an unjudged document in the pool, or
+    ``-`` for a document outside of the pool.
     """
     pool = ranked.judged("relstring").cut(depth)
     if ranked.scale is not None:

@@ -16,16 +16,17 @@ def _before_underscore(query: Any) -> str:
 def robustness(
     result: RankingResult, metric: str = "nDCG@10", group: Callable[[Any], Any] = _before_underscore
 ) -> float:
-    """Return the mean over queries of the worst of their variants: MTEB's robustness@10, of InstructIR (Oh et al., 2024).
+    """Return the mean over queries of the worst variant's value: MTEB's robustness@10, from InstructIR (Oh et al., 2024).
 
     Parameters
     ----------
     result : RankingResult
-        The result over all variants, each a query of its own.
+        The result over all variants; each variant is a separate query.
     metric : str
-        An evaluated metric.
+        A metric in `result`.
     group : callable
-        ``group(query_id)`` returns a key shared by variants; by default the id up to its first underscore.
+        ``group(query_id)`` returns a key that all variants of a query share; by default the id up to the first
+        underscore.
 
     Returns
     -------
@@ -34,7 +35,7 @@ def robustness(
     Raises
     ------
     OptionError
-        For a metric that was not evaluated.
+        If the metric was not evaluated.
     """
     if metric not in result.per_query:
         raise OptionError(f"{metric} was not evaluated")
@@ -50,26 +51,26 @@ def p_mrr(
     after: Mapping[Any, Mapping[Any, float]],
     changed: Mapping[Any, Iterable[Any]],
 ) -> float:
-    """Return p-MRR: whether documents that an instruction makes irrelevant fall (Weller et al., 2024: FollowIR).
+    """Return p-MRR: how far documents that an instruction makes irrelevant fall (FollowIR, Weller et al., 2024).
 
     Parameters
     ----------
     before, after : mapping of mapping
-        Scores by query and document, without the instruction and with it, under the same query ids. Documents with equal
-        scores are in descending order of their ids.
+        Scores by query and document, without and with the instruction, under the same query ids. Documents with equal
+        scores are ranked by descending id.
     changed : mapping of iterable
-        By query the documents that are relevant only without the instruction.
+        For each query, the documents that are relevant only without the instruction.
 
     Returns
     -------
     float
-        Above 0, up to 1, if documents fall; negative if they rise. Documents missing from a run are ranked last. A mean
-        over the documents of a query, then over queries; NaN if there are none.
+        Above 0, up to 1, if the documents fall; negative if they rise. The value is a mean over the documents of a query,
+        then over queries; NaN if there are no documents. Documents missing from a run are ranked last.
 
     Raises
     ------
     InputError
-        For a query that one of the runs lacks.
+        If a run lacks a query of `changed`.
     """
     means = []
     for query, documents in changed.items():
@@ -91,5 +92,5 @@ def _ranks(scores: Mapping[Any, float]) -> dict[Any, int]:
 
 
 def _move(old: int, new: int) -> float:
-    """Return the relative change of a reciprocal rank, with FollowIR's quotients to the last bit."""
+    """Return the relative change of the reciprocal rank, computed as in FollowIR so that the last bit is equal."""
     return (1 / old) / (1 / new) - 1 if old >= new else 1 - (1 / new) / (1 / old)

@@ -1,1 +1,1 @@
-"""Integrations with other packages: a module per package that only translates."""
+"""Integrations with other packages: a module per package, which translates between its interface and detmap's."""

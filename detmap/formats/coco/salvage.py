@@ -1,6 +1,6 @@
 """Read COCO's files that strict reading refuses, record by record.
 
-Only ``detmap check`` uses it: an evaluation raises an error that names the first invalid record.
+Only ``detmap check`` uses this module: an evaluation raises an error that names the first invalid record.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def salvage(source: Source, role: Role, kinds: Sequence[str], ground_truth: Grou
         else:
             check_once(text, ("images", "categories", *RESULT_LISTS), name)
             document = json.loads(text)
-    except (ValueError, RecursionError):  # also InputError for a repeated list
+    except (ValueError, RecursionError):  # ValueError includes the InputError for a repeated list
         return None
     try:
         if role == "ground_truth":
@@ -191,7 +191,7 @@ def _flagged(record: Any) -> tuple[str, str] | None:
 
 
 class _Shaped:
-    """Records whose shape cannot be read, with a code and a problem for each."""
+    """Collects the records whose shape cannot be read: a code and a problem by row."""
 
     def __init__(self) -> None:
         self.wrong: dict[int, tuple[str, str]] = {}
@@ -221,7 +221,7 @@ def _halved(
     prefix: str,
     made: _Shaped,
 ) -> None:
-    """Read the shapes of some records; if one is invalid, each half separately."""
+    """Read the shapes of some records; if one is invalid, read each half separately."""
     if not rows:
         return
     at = np.array(rows)

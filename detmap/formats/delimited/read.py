@@ -1,8 +1,8 @@
-"""CSV and TSV: a row per object or detection, columns by their names or by their order.
+"""CSV and TSV: a row per object or detection, with columns by name or by order.
 
-A column called ``image_id`` or ``category_id`` holds integers if all of its cells are, else strings; ``image``,
-``file_name``, ``category``, ``class`` and ``label`` always hold names. A row of ground truth with only an image
-declares that image.
+A column called ``image_id`` or ``category_id`` holds integers if all of its cells are integers, else strings; ``image``,
+``file_name``, ``category``, ``class`` and ``label`` always hold names. A row of ground truth with only an image lists
+this image without an object.
 """
 
 from __future__ import annotations
@@ -94,8 +94,9 @@ class Table(NamedTuple):
         raise AssertionError  # one cell is invalid
 
     def ids(self, names: Sequence[str], what: str) -> tuple[str, list[Any]]:
-        """Return the ids from the first existing column of `names`: integers if all cells are and it is the first of
-        them, else strings. Raises `InputError` without such a column, and for empty or too long cells.
+        """Return the first existing column among `names`, and its cells as ids: integers if all cells are integers and
+        the column is ``names[0]``, else strings. Raises `InputError` without such a column, and for empty or too long
+        cells.
         """
         name = next((one for one in names if one in self.columns), None)
         if name is None:
@@ -116,8 +117,8 @@ class Table(NamedTuple):
         return names
 
     def groups(self) -> NDArray[np.bool_] | None:
-        """Return which rows are flagged as groups, if there is such a column: 1 is a group; -1 means unknown, hence no
-        group.
+        """Return which rows are flagged as groups; None if there is no such column. 1 means a group; -1 means unknown,
+        which counts as no group.
         """
         cells = self.columns.get("group_of")
         if cells is None:
@@ -150,7 +151,7 @@ class Table(NamedTuple):
 
 
 def integers(cells: list[str]) -> list[Any]:
-    """Return ids as integers if all are, else unchanged."""
+    """Return ids as integers if all are integers, else unchanged."""
     if cells and all(map(_WIDENED.fullmatch, cells)):
         cells = [cell[:-2] for cell in cells]
     if not all(map(_INTEGER.fullmatch, cells)):
@@ -248,7 +249,7 @@ def _split_boxes(cells: list[str], lines: list[int], source: str) -> dict[str, l
 
 
 def _delimiter_of(line: str) -> str:
-    """Return the delimiter: the first of the usual ones that occurs in the line."""
+    """Return the delimiter: the most frequent of comma, semicolon and tab in the line."""
     return max(",;\t", key=line.count)
 
 
@@ -278,7 +279,7 @@ _HEAD = 1 << 16
 
 
 def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
-    """Return the roles of columns of a file without a header, and the given titles by role."""
+    """Return the roles of columns in order (None if the file has a header), and roles by the given titles."""
     if columns is None:
         return None, {}
     if isinstance(columns, str):
@@ -308,7 +309,7 @@ def _checked(role: str) -> str:
 
 
 def _ways(columns: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the possible formats of boxes with their columns; only the usual ones if these are possible."""
+    """Return the box formats that the columns allow, with the columns of each; only usual titles if these suffice."""
     fits: list[tuple[str, tuple[str, ...]]] = [
         (form, names) for form, choices in BOXES.items() for names in choices if all(one in columns for one in names)
     ]
@@ -372,8 +373,8 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 
 def _with_boxes(table: Table, reading: Reading) -> tuple[list[int], dict[str, int]]:
-    """Return the rows with boxes, and the number of those without that name a class, such as "no finding"; add the
-    class of a file without classes.
+    """Return the rows with boxes, and notices, which count rows without a box that name a class, such as "no finding".
+    A file without classes gets a column with its only class.
     """
     if not {"category_id", "category"} & table.columns.keys() and _ways(table.columns):
         table.columns["category"] = [_only_class(reading, table)] * len(table.lines)
@@ -451,7 +452,7 @@ def _in_pixels(
     reading: Reading,
     source: str,
 ) -> tuple[dict[str, int], NDArray[np.float64]]:
-    """Return a notice, and boxes in pixels from normalised boxes, with image sizes from columns or options."""
+    """Convert normalised boxes to pixels, with image sizes from columns or options; return a notice and the boxes."""
     if (sizes is None and reading.image_sizes is None) or not len(boxes) or not seem_shares(boxes):
         return {}, boxes
     given: Any = reading.image_sizes
@@ -464,7 +465,7 @@ def read_csv_detections(source: Source, ground_truth: GroundTruth | None, readin
     """Read detections of CSV; see the module."""
     data, name = read_bytes(source, "detections")
     if len(data) >= _WORTH_SCANNING and reading.image_sizes is None:
-        with suppress(InputError):  # the other reader raises it with its line
+        with suppress(InputError):  # the other reader raises the error with its line
             found = _scanned(data, reading)
             if found is not None:
                 found |= {"invalid_boxes": reading.invalid_boxes, "source": name}
@@ -494,7 +495,7 @@ def read_csv_detections(source: Source, ground_truth: GroundTruth | None, readin
         )
 
 
-_WORTH_SCANNING = 1 << 20  # bytes; loading the scanner takes longer than reading a smaller file otherwise
+_WORTH_SCANNING = 1 << 20  # bytes; for a smaller file, loading the scanner takes longer than reading without it
 
 
 def _scanned(data: Any, reading: Reading) -> dict[str, Any] | None:

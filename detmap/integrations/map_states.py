@@ -1,4 +1,6 @@
-"""Convert the state of torchmetrics' `MeanAveragePrecision`, lists with a tensor per image, to tables; score these."""
+"""Convert the state of torchmetrics' `MeanAveragePrecision` (lists with an entry per image) to tables, and score the
+tables.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from detmap.masks import Masks
 
 
 class States(NamedTuple):
-    """The metric's state, with torchmetrics' names: lists with a tensor, or for masks run-length codes, per image."""
+    """The metric's state, with torchmetrics' names. Each list has an entry per image: a tensor or, for masks, run-length
+    codes.
+    """
 
     detection_box: Sequence[Any]
     detection_mask: Sequence[Any]

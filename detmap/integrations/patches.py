@@ -1,4 +1,4 @@
-"""Functions that add the backend "detmap" to other packages, which they import when called."""
+"""Functions that add the backend "detmap" to other packages. Each function imports its package when it is called."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def patch_torchmetrics() -> Patch:
     Raises
     ------
     OptionError
-        Where torchmetrics is not installed, or is older than 1.8.
+        If torchmetrics is not installed, or is older than 1.8.
     """
     return Patch(_translation("torchmetrics", "torchmetrics", "1.8").NAMES)
 
@@ -51,7 +51,7 @@ def patch_rfdetr() -> Patch:
     Raises
     ------
     OptionError
-        Where RF-DETR is not installed with its extra ``train``, or is older than 1.11.
+        If RF-DETR is not installed with its extra ``train``, or is older than 1.11.
     """
     patch: Patch = _translation("rfdetr", "rfdetr[train]", "1.11").Entry()
     return patch

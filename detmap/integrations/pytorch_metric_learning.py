@@ -1,5 +1,5 @@
-"""pytorch-metric-learning's `AccuracyCalculator` on detmap: its metrics of embeddings, or of neighbours from an
-index."""
+"""pytorch-metric-learning's `AccuracyCalculator`, computed by detmap from embeddings, or from neighbours that an index
+has found."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _METRICS = {
 
 
 class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has no type annotations
-    """pytorch-metric-learning's calculator, with its arguments, whose metrics of neighbours detmap computes.
+    """pytorch-metric-learning's calculator, with the same arguments; detmap computes the metrics of neighbours.
 
     NMI and AMI, the measures of clusters, are computed by pytorch-metric-learning itself. Neighbours are ranked in the
     order in which the search returns them.
@@ -55,7 +55,7 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has
         Parameters
         ----------
         D, I : tensor or array, shape (q, k)
-            Distances and places among the references, as `search` of faiss returns them; -1 stands for no neighbour.
+            Distances and indices of references, as faiss' ``search`` returns them; index -1 stands for no neighbour.
         query_labels, reference_labels : tensor or array, shapes (q,), (g,)
             Labels of the queries and of the references.
         ref_includes_query : bool
@@ -72,7 +72,7 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has
         Raises
         ------
         InputError
-            If the shapes do not fit, or a place is not the index of a reference.
+            If the shapes do not fit, or an index is not that of a reference.
         """
         places, _ = of_search((D, I), None)
         places = np.asarray(columns.array(places), np.int64)
@@ -130,7 +130,7 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has
         return means.tolist() if self.return_per_class else float(means.mean())
 
     def calculate_mean_average_precision(self, **given: Any) -> Any:
-        """Return the mean average precision among the neighbours, divided by the number of relevant references."""
+        """Return the mean average precision; sums over the neighbours are divided by the number of relevant references."""
         return self._of("mean_average_precision", given)
 
     def calculate_mean_average_precision_at_r(self, **given: Any) -> Any:

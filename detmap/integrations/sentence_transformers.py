@@ -37,7 +37,7 @@ _MEASURES = (
 
 
 class InformationRetrievalEvaluator(_Theirs):  # type: ignore[misc]  # the parent class has no type annotations
-    """sentence-transformers' evaluator, with its arguments, whose measures detmap computes.
+    """sentence-transformers' evaluator, with the same arguments; detmap computes the measures.
 
     Documents with equal scores are ordered by ascending id, as in sentence-transformers.
     """
@@ -62,7 +62,7 @@ class InformationRetrievalEvaluator(_Theirs):  # type: ignore[misc]  # the paren
         return self._measured(owner, np.array(documents, np.int64), np.array(scores, np.float64))
 
     def compute_metrics_of_top_k(self, scores: ArrayLike, indices: ArrayLike) -> dict[str, dict[int, float]]:
-        """Return the measures of the nearest documents, as `compute_metrics` does.
+        """Return the measures of `compute_metrics` for rankings that are given as arrays.
 
         Parameters
         ----------

@@ -100,7 +100,7 @@ def _sniff(form: str, given: Given) -> bool:
 
 
 def _tell(form: str, given: Given) -> Role | None:
-    """Detections have a column of scores."""
+    """Return the role, None if unclear: detections have a column of scores."""
     try:
         pa = pyarrow()
     except MissingDependencyError:  # reading raises the error

@@ -115,7 +115,7 @@ def convert(
     reading = replace(reading, image_facts=True)
     tables: list[GroundTruth | Detections] = []
     fields = _fields(given) if role == "ground_truth" else ()
-    with suppress(InputError):  # fields of other types, such as words, are not carried over
+    with suppress(InputError):  # fields that are not numbers are not carried over
         if fields:
             with_fields = replace(reading, fields=fields)
             tables = [given.read_as(replace(with_fields, iou_type=kind)).table() for kind in kinds]

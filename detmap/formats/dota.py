@@ -220,7 +220,7 @@ def _split(lines: Lines) -> _Found:
 
 
 def _shapes(quads: NDArray[np.float64], reading: Reading, name: str) -> dict[str, Any]:
-    """Return the shapes for tables: rotated boxes, or the boxes around them with a notice."""
+    """Return the shapes for a table: the rotated boxes; or the boxes around these, with a notice."""
     given = find(ROTATED).given
     assert given is not None
     column = given(quads, name)

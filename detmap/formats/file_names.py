@@ -60,7 +60,7 @@ def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) 
 
 
 def _short_names(ids: Sequence[Any]) -> dict[Any, str]:
-    """Return ids that are image file names with these names without suffix; empty if the names are not distinct."""
+    """Return ids without the suffixes of image files, by id; empty if no id has one, or the results are not distinct."""
     if not any(isinstance(one, str) and one.lower().endswith(ENDINGS) for one in ids):
         return {}
     pairs = [(one, stem(one) if one.lower().endswith(ENDINGS) else one) for one in ids]
@@ -313,7 +313,7 @@ def moved(codes: NDArray[Any], names: Sequence[str]) -> int:
 
 
 def corners(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
-    """Return boxes as corners, and the number whose size changes by rounding."""
+    """Return boxes as corners, and the number of boxes whose size changes by rounding."""
     boxes = table.boxes
     if not table.box_sizes:
         return boxes, 0

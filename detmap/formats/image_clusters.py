@@ -17,7 +17,7 @@ from detmap.errors import InputError, is_id, shorten
 from detmap.formats.image_values import image_key, image_values
 from detmap.reading.options import Path
 
-#: Returns a field of the images by image id; None if images have no fields.
+#: A function that returns a field of the images by image id; None if images have no fields.
 FieldOf = Callable[[str], Mapping[Any, Any] | None]
 
 #: Field with the video of an image, as in YouTube-VIS, TAO and BDD100K.

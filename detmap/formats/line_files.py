@@ -59,7 +59,7 @@ _BOXES = {
 #: Prefixes of files with the results of a class, as in VOC and DOTA.
 _OF_A_CLASS = re.compile(r"comp.*_det_|Task[12]_")
 
-#: Columns of 0 and 1, also allowed as words in brackets.
+#: Columns of flags, 0 or 1. The same words in brackets at the end of a description are flags, too.
 _FLAGS = ("difficult", "crowd")
 
 #: A function of lines, the four numbers of each box, and the option `box_format`; returns the box format and notices.

@@ -1,7 +1,7 @@
 """Open Images' files: CSV of boxes, masks and labels of images, submissions to its challenges, and its hierarchy.
 
-Ids are always strings: image ids are hexadecimal, and some look decimal. Boxes are normalised corners; they are
-compared without conversion to pixels, because their overlaps are the same up to rounding.
+Ids are always strings: image ids are hexadecimal, and some look decimal. Boxes are normalised corners, and are
+compared without conversion to pixels, because overlaps are the same up to rounding.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _sniff(given: Given) -> bool:
 
 
 def _tell(given: Given) -> Role:
-    """Detections have scores, in a column or within a string."""
+    """Return the role: detections have scores, in a column or within a string."""
     return "detections" if {"Score", "PredictionString"} & {*titles_of(given)} else "ground_truth"
 
 
@@ -89,7 +89,7 @@ def _columns(titles: Sequence[str], wanted: Mapping[str, str]) -> dict[str, str]
 
 
 def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
-    """Read the boxes of annotations, or with ``iou_type="segm"`` the column of masks; see the module."""
+    """Read the boxes of annotations, or with ``iou_type="segm"`` the column of masks; see the module's docstring."""
     if reading.columns is not None:
         return read_csv_ground_truth(source, reading)
     columns = _columns(_titles(source), _BOXES)
@@ -204,7 +204,7 @@ def _mask(code: str, width: str, height: str, source: str, record: str) -> dict[
 
 
 def read_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read detections in TensorFlow's columns, or those of a submission; see the module."""
+    """Read detections in TensorFlow's columns, or those of a submission; see the module's docstring."""
     if reading.columns is not None:
         return read_csv_detections(source, ground_truth, reading)
     titles = _titles(source)

@@ -188,7 +188,7 @@ def read_neighbors(path: Any, gallery: Any) -> dict[str, Any]:
     """Return arrays of neighbours for `detmap.retrieval.evaluate_neighbors` from two Parquet or Feather files.
 
     `path` has a row per query: ``indices`` (a list of places in the gallery), ``distances`` (a list), ``query_id`` and
-    ``camera``; `gallery` a row per item of the gallery, in its order: ``id`` and ``camera``. Raises `InputError` if
+    ``camera``. `gallery` has a row per item, in the order of the gallery: ``id`` and ``camera``. Raises `InputError` if
     the lists differ in length.
     """
     out = {}

@@ -136,7 +136,8 @@ class Given:
 
     def lines(self, inside: str, others: Sequence[str] = ()) -> list[list[bytes]]:
         """Return the words of the first lines of a file, or of the first ``.txt`` files of a folder or archive.
-        `inside` is a subfolder to read in place of a folder, `others` are names of files to skip.
+        `inside` is the subfolder to read in place of a folder (archives are read as a whole), `others` are names of
+        files to skip.
         """
         if not (self.is_folder or self.is_archive):
             return _words(self.head)
@@ -272,7 +273,7 @@ class Format:
         Suffixes of the files that it writes, its main suffix first. If empty, the format writes folders or has no own
         suffix, and is written only if it is named.
     holds : tuple of str, or None
-        The kinds of shape that it can hold, by `iou_type`. If None, its readers raise an error for other kinds.
+        The kinds of shape that it can hold, by `iou_type`. If None, its readers refuse other kinds.
     protocol : str
         The protocol of the format's benchmark, which a message proposes; empty if there is none.
     leveled : bool
@@ -358,7 +359,7 @@ FORMATS = Registry(Format, "format")
 #: Format of parsed documents.
 OF_DOCUMENTS = "coco"
 
-#: Formats whose readers raise the error for a file, or a folder, that no format recognises.
+#: The format whose reader raises the error for an unrecognised source, by whether the source is a folder.
 _OTHERWISE = {False: "coco", True: "voc"}
 
 
@@ -533,8 +534,8 @@ def _refuse_unlike(given: Given, source: Path | Held) -> None:
 
 
 def to_write(path: Path, role: Role, name: str | None = None) -> Format:
-    """Return the format to write a path in: the given one, or the one of the path's suffix; raise `OptionError` if
-    there is none, or it cannot write this role.
+    """Return the format to write a path in: the one called `name`, or the one of the path's suffix. Raises `OptionError`
+    if there is none, or the format cannot write this role.
     """
     writers = [one for one in FORMATS.values() if getattr(one, f"write_{role}") is not None]
     if name is not None:

@@ -329,7 +329,7 @@ def _written(table: GroundTruth | Detections) -> tuple[Tracks, list[int], list[i
 
 
 def _segmentations(column: Tracks) -> list[list[Any]]:
-    """Return a code or None for each frame of each track."""
+    """Return a run-length code, or None, for each frame of each track."""
     held = column.arrays()
     counts = held["counts"]
     before = np.cumsum(counts) - counts

@@ -85,7 +85,7 @@ def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
 
 
 def _limbs(skeleton: Any) -> tuple[tuple[int, int], ...]:
-    """Return pairs of points counted from 0 from COCO's ``skeleton``, which counts from 1; () for anything else."""
+    """Return the pairs of points in COCO's ``skeleton``, counted from 0 instead of 1; () if it is invalid."""
     if not isinstance(skeleton, list) or len(skeleton) > _LIMBS:
         return ()
     if not all(isinstance(one, list) and len(one) == 2 and all(map(_is_side, one)) for one in skeleton):

@@ -68,7 +68,7 @@ def read_panoptic(source: Any, maps: Maps | None = None, *, predictions: bool = 
         The folder of the label maps, or the maps by image id: segment ids as integers of shape (H, W), or colours as
         uint8 of shape (H, W, 3). By default the folder that is named like the JSON file, without ``.json``.
     predictions : bool
-        Whether these are predictions, which have no categories.
+        Whether the file holds predictions, which have no categories.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def read_panoptic(source: Any, maps: Maps | None = None, *, predictions: bool = 
 
 
 def is_panoptic(path: Path) -> bool:
-    """Return whether a file begins like COCO's panoptic JSON; False if it cannot be read."""
+    """Return whether a file begins like COCO's panoptic JSON; False if the file cannot be read."""
     try:
         with open(path, "rb") as file:
             head = file.read(1 << 20)

@@ -66,7 +66,7 @@ def read_coco(
     ----------
     source : path, bytes, file object, or mapping
         JSON with ``images``; ``annotations`` with ``image_id``, ``category_id``, ``bbox`` (x, y, width, height),
-        ``area`` and ``iscrowd``; and ``categories``. It may be compressed by gzip. A mapping is the parsed document.
+        ``area`` and ``iscrowd``; and ``categories``. Files may be compressed by gzip. A mapping is the parsed document.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}
         The shapes to read besides the boxes: ``segmentation`` (compressed strings, run lengths or polygons) or
         ``keypoints``. An annotation without ``bbox`` then gets the box around its shape.
@@ -161,8 +161,8 @@ def read_coco_results(
     ----------
     source : path, bytes, file object, list of mappings, or mapping
         A list of records with ``image_id``, ``category_id``, ``bbox`` (x, y, width, height) and ``score``; or an object
-        that has this list as ``annotations`` or as ``predictions``. It may be compressed by gzip. A file whose name ends
-        in ``.jsonl`` or ``.ndjson``, or whose first line is a record, holds one record per line.
+        that has this list as ``annotations`` or as ``predictions``. A file whose name ends in ``.jsonl`` or ``.ndjson``,
+        or whose first line is a record, holds one record per line. Files may be compressed by gzip.
     ground_truth : GroundTruth, optional
         The ground truth that lists the images of the detections. Polygons are drawn in the image sizes that it has.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}
@@ -371,7 +371,7 @@ def _is_certain(given: Given) -> bool:
 
 
 def _tell(given: Given) -> Role:
-    """Detections are a list, or a record per line."""
+    """Return the role: detections are a list, or a record per line."""
     listed = given.head.lstrip()[:1] == b"["
     source = given.path or Held.of(given.open().read(), given.name)
     return "detections" if listed or holds_lines(source, given.name) else "ground_truth"

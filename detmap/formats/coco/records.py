@@ -157,7 +157,7 @@ def _ground_truth_with(kind: Kind, document: Mapping[str, Any], name: str) -> di
 
 
 def _decode_plain(data: Buffer, keys: Iterable[str], name: str, lines: bool = False) -> Any:
-    """Decode a document without a type."""
+    """Decode a document into plain Python values."""
     if crowded(data) or holds_long_value(data):
         raise msgspec.ValidationError("too many values")  # the checks raise the precise error
     if lines:

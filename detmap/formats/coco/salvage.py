@@ -40,7 +40,7 @@ _OF_FIELDS = {"image_id": "image_ids_type", "category_id": "category_ids_type"}
 
 
 def salvage(source: Source, role: Role, kinds: Sequence[str], ground_truth: GroundTruth | None) -> Salvaged | None:
-    """Read a file record by record, leaving aside invalid ones; None if it is not COCO's JSON."""
+    """Read a file record by record, without the invalid records; None if the file is not COCO's JSON."""
     from detmap.formats.coco.records import check_once
 
     data, name = read_bytes(source, role.replace("_", " "))
@@ -57,7 +57,7 @@ def salvage(source: Source, role: Role, kinds: Sequence[str], ground_truth: Grou
         if role == "ground_truth":
             return _truth(document, kinds, name)
         return _results(document, kinds, ground_truth, name)
-    except InputError:  # the remaining records are refused as well
+    except InputError:  # the remaining records cannot be read either
         return None
 
 

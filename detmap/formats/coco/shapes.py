@@ -57,7 +57,7 @@ def result_shapes(
 
 
 def boxes_around(columns: dict[str, Any], kind: Kind) -> dict[str, Any]:
-    """Return `columns`, as from `result_shapes`, with the boxes around the shapes in place of the shapes; areas stay."""
+    """Return `columns` of `result_shapes` with boxes around the shapes in place of the shapes, and the shapes' areas."""
     column = columns["shapes"][kind.column_name]
     if columns["boxes"] is not None:
         raise InputError("some results have boxes, and the first has none", source="", field=BOX_FIELD)

@@ -90,7 +90,7 @@ def _kind_of(table: GroundTruth | Detections, name: str) -> Kind:
 
 
 def sized(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
-    """Return boxes as x, y, width, height, and the number whose far corner changes by rounding."""
+    """Return boxes as x, y, width, height, and the number of boxes whose far corner changes by rounding."""
     boxes = table.boxes
     if table.box_sizes:
         return boxes, 0
@@ -100,7 +100,9 @@ def sized(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
 
 
 def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[np.bool_], int]:
-    """Return a mask of the detections to write with a box, and the number whose area changes when read again."""
+    """Return a mask of the detections to write with a box, and the number of detections whose area changes when read
+    again.
+    """
     # The reader takes the areas of detections with other shapes from the boxes if there are boxes, else from the
     # shapes.
     all_of_them = np.ones(len(table), np.bool_)

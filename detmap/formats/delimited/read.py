@@ -163,8 +163,8 @@ def integers(cells: list[str]) -> list[Any]:
 def read_table(
     source: Source, columns: Any, what: str, fields: Sequence[str] = (), others: Collection[str] = ()
 ) -> Table:
-    """Read a file into cells by the names of `COLUMNS`, by the titles `fields`, and by those of `others` that exist;
-    raise `InputError` for an invalid file.
+    """Read the cells of a file: the columns of `COLUMNS`, those with the titles `fields`, and those with titles of
+    `others` that exist. Raises `InputError` for an invalid file.
     """
     data, name = read_bytes(source, what)
     try:
@@ -221,7 +221,7 @@ def read_table(
     return Table(cells, lines, name, header, notices, rest, called)
 
 
-#: Column of boxes as lists, and columns that are image sizes if boxes do not use them.
+#: The column of boxes as lists; and the columns that are image sizes, if boxes do not use these.
 _LISTED, _SIDES = BOX_FIELD, {"width", "height"}
 
 
@@ -332,7 +332,7 @@ def _boxes(table: Table) -> tuple[str, NDArray[np.float64]]:
 
 
 def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
-    """Read ground truth of CSV; see the module."""
+    """Read ground truth of CSV; see the module's docstring."""
     everything = read_table(source, reading.columns, "ground truth", reading.fields)
     id_column, images = everything.ids(("image_id", "image"), "images")
     rows, without = _with_boxes(everything, reading)
@@ -421,7 +421,7 @@ _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
 
 
 def _sizes(table: Table, images: list[Any], distinct: list[Any]) -> NDArray[np.int64] | None:
-    """Return height and width of each image, if there are columns of them."""
+    """Return height and width of each image; None if there are no columns of sizes."""
     if not {"image_width", "image_height"} <= set(table.columns):
         return None
     sizes: dict[Any, tuple[int, int]] = {}
@@ -462,7 +462,7 @@ def _in_pixels(
 
 
 def read_csv_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read detections of CSV; see the module."""
+    """Read detections of CSV; see the module's docstring."""
     data, name = read_bytes(source, "detections")
     if len(data) >= _WORTH_SCANNING and reading.image_sizes is None:
         with suppress(InputError):  # the other reader raises the error with its line
@@ -499,7 +499,7 @@ _WORTH_SCANNING = 1 << 20  # bytes; for a smaller file, loading the scanner take
 
 
 def _scanned(data: Any, reading: Reading) -> dict[str, Any] | None:
-    """Return the arguments of `Detections.from_arrays` for a plain file; None if another reader must be used."""
+    """Return the arguments of `Detections.from_arrays` for a plain file; None if the file must be read cell by cell."""
     from detmap.reading import cells  # imports the scanner
 
     start = bytes(data[:_HEAD])
@@ -549,7 +549,7 @@ def _ids(values: list[Any], source: str, field: str) -> Any:
 
 
 def of_other_format(titles: Sequence[str]) -> bool:
-    """Return whether titles belong to a format of its own: Open Images, prediction strings, VIA."""
+    """Return whether titles belong to another format in CSV: Open Images, prediction strings, or VIA."""
     there = {title.strip(' "\r') for title in titles}
     return (
         {"ImageID", "LabelName", "XMin", "YMax"} <= there

@@ -1,4 +1,4 @@
-"""CVAT's XML 1.1 for images: boxes, rotated ones too, and polygons, in pixels."""
+"""CVAT's XML 1.1 for images: boxes, which may be rotated, and polygons, in pixels."""
 
 from __future__ import annotations
 

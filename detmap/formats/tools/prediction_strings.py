@@ -115,8 +115,8 @@ def _fits(order: tuple[str, ...], strings: Sequence[Sequence[str]]) -> bool:
 
 
 def numbers_of(columns: Sequence[Sequence[str]], lines: Sequence[int], source: str) -> NDArray[np.float64]:
-    """Return columns of words as finite numbers, shape (n, columns), with rows on `lines`; raise `InputError` for an
-    invalid word.
+    """Return columns of words as finite numbers, shape (n, columns). Raises `InputError` for an invalid word, naming the
+    line of its row from `lines`.
     """
     with suppress(ValueError):
         made = np.array([list(map(float, words)) for words in columns]).reshape(len(columns), -1).T

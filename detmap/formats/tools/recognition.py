@@ -86,7 +86,7 @@ def _is_json(name: str, given: Given) -> bool:
 
 
 def _scored(given: Given) -> Role:
-    """Detections have scores."""
+    """Return the role: detections have scores."""
     return "detections" if b'"score"' in given.head else "ground_truth"
 
 

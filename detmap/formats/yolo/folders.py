@@ -437,7 +437,7 @@ def labels_among(files: Iterable[tuple[str, bytes, str]]) -> dict[str, tuple[byt
 
 
 def _is_stray(name: str, data: bytes) -> bool:
-    """Return whether a file has a name of `NO_LABELS` and holds no labels; an image, too, may be called train."""
+    """Return whether a file has a name of `NO_LABELS` and holds no labels; labels of an image may have such a name, too."""
     if name.lower() not in NO_LABELS:
         return False
     lines = [words for words in map(bytes.split, data.splitlines()) if words]

@@ -209,7 +209,7 @@ def _without_scores(
     if not scored:
         return counts, np.empty(0)
     body = counts - 1
-    # A polygon with class and score has an even number of numbers; boxes and poses have a known one.
+    # A polygon with class and score has an even number of numbers; boxes and poses have a known count.
     known = (counts == 6) | ((counts % 2 == 0) & (counts >= 8)) if not posed else (counts == 6) | (counts == posed + 1)
     tracked = ~known & ((counts == 7) | (counts == posed + 2)) if posed else ~known & (counts == 7)
     body[tracked] -= 1
@@ -386,7 +386,7 @@ def _doubtful_order(lines: Lines, numbers: NDArray[np.float64] | None) -> dict[s
 
 
 def _sizes_of(truth: GroundTruth | None) -> dict[Any, tuple[int, int]] | None:
-    """Return the sizes of images by id, where the ground truth has them; None without ground truth."""
+    """Return the known sizes of the ground truth's images by id; None without ground truth."""
     if truth is None:
         return None
     if truth.images.sizes is None:
@@ -447,7 +447,7 @@ def _categories(
 
 
 def _tell(given: Given) -> Role:
-    """Detections have a score after the box, or after a polygon's points."""
+    """Return the role: detections have a score after the box, or after the points of a polygon."""
     if not given.is_folder or {"data.yaml", "dataset.yaml", "data.yml"} & set(given.names):
         return "ground_truth"
     lines = given.lines("labels" if "labels" in given.names else "", folders.NO_LABELS)

@@ -190,8 +190,8 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
 def _mapped_lists(
     lists: CategoryLists | None, places: NDArray[np.int64], count: int, *, every: bool
 ) -> CategoryLists | None:
-    """Return category lists of new categories; `places` maps old categories to new ones. A new category is listed if
-    one of its old categories is, or with `every` if all are.
+    """Return the lists for merged categories: one is listed if a category merged into it is, or `every` such category.
+    `places` are the new indices.
     """
     if lists is None:
         return None

@@ -169,7 +169,7 @@ def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str
 
 
 def _first_kind(form: Format) -> str:
-    """Return the kind of shape to read from a format: boxes if it holds boxes, else the first kind that it holds."""
+    """Return the kind of shape to read from a format: boxes if it holds boxes, else its first kind."""
     return BOXES if form.holds is None or BOXES in form.holds else form.holds[0]
 
 

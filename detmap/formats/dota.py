@@ -265,7 +265,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return the corners of the rotated boxes, or of the boxes if there are no rotated ones, and what is lost."""
+    """Return the corners of the rotated boxes (of the boxes if there are none), and what is lost."""
     column = table.shapes.get(ROTATED)
     lost = {"shapes": shapes_lost(table, (ROTATED,))}
     if column is not None:

@@ -60,7 +60,7 @@ def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) 
 
 
 def _short_names(ids: Sequence[Any]) -> dict[Any, str]:
-    """Return ids without the suffixes of image files, by id; empty if no id has one, or the results are not distinct."""
+    """Return ids without suffixes of image files, by id; empty if no id has one, or names would be repeated."""
     if not any(isinstance(one, str) and one.lower().endswith(ENDINGS) for one in ids):
         return {}
     pairs = [(one, stem(one) if one.lower().endswith(ENDINGS) else one) for one in ids]
@@ -255,7 +255,7 @@ def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
 
 
 def empty_folder(folder: str) -> None:
-    """Make a folder; raise `OptionError` if it exists and is not empty."""
+    """Make a folder; refuse one that exists and is not empty."""
     _make(folder)
     try:
         if os.listdir(folder):

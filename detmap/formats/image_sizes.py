@@ -123,7 +123,7 @@ def scales(
 
 
 def short_name(name: str) -> str:
-    """Return a name without the suffix of an image file; a name without such a suffix is unchanged."""
+    """Return a name without the suffix of an image file; other names are unchanged."""
     return stem(name) if name.lower().endswith(ENDINGS) else name
 
 

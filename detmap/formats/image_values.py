@@ -47,7 +47,7 @@ def image_values(source: Path | Mapping[Any, Any], column: str) -> tuple[list[tu
 
 
 def image_key(image: Any, ids: NDArray[Any]) -> Any:
-    """Return an image id in the type of the ground truth's `ids`; None if it is not among these."""
+    """Return an image's id in the type of the ground truth's `ids`; None if unknown."""
     if ids.dtype.kind == "i":
         if isinstance(image, str) and _WHOLE.fullmatch(image):
             image = int(image)

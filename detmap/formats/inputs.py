@@ -331,8 +331,8 @@ def not_taken(option: str, name: str, formats: Iterable[Format]) -> OptionError:
 
 
 def check_taken(inputs: Sequence[Input]) -> None:
-    """Refuse an option that concerns none of the inputs for which it is given, rather than ignore it. The option passes
-    if one of these inputs is an unread stream, whose format is unknown.
+    """Refuse an option that concerns none of the inputs for which it is given, rather than ignore it; unless one of the
+    inputs is an unread stream, whose format is unknown.
     """
     for name, made in options_of().items():
         groups: dict[str, list[Input]] = {}

@@ -30,7 +30,7 @@ Unknown = Literal["error", "ignore"]
 
 
 class _Images:
-    """Collects the objects of one image at a time, and builds a table of all images."""
+    """Collects the objects of images one by one, and builds the table."""
 
     def __init__(self, source: str, role: Role, iou_type: str) -> None:
         check_choice("role", role, ("ground_truth", "detections"))

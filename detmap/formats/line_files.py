@@ -199,7 +199,7 @@ class More:
 
 @dataclass(frozen=True, kw_only=True)
 class _Side:
-    """Reads and writes the lines of a format for one role, ground truth or detections."""
+    """Reads and writes a format for one role, ground truth or detections."""
 
     #: Layout of a line.
     row: _Row
@@ -387,7 +387,7 @@ class _Side:
     def _columns(
         self, table: GroundTruth | Detections, names: Sequence[str], labels: list[str]
     ) -> tuple[list[str | list[str]], dict[str, int]]:
-        """Return the words of each column (a single string if all lines have the same word), and what is lost."""
+        """Return the words of each column (one string if all lines have it), and what is lost."""
         for name in names:
             if len(name.split()) != 1 or name != name.strip() or not name.isprintable() or len(name.encode()) > 256:
                 raise InputError("a class of these lines must be one word", source=table.source, value=name)

@@ -315,7 +315,7 @@ def _detections(
 
 
 def _lines(source: Path, what: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the cells of each line of a CSV file that is given as an option."""
+    """Yield number and cells of each line of a CSV file that is an option."""
     data, name = read_bytes(source, what)
     try:
         text = bytes(data).decode("utf-8-sig")
@@ -505,7 +505,7 @@ def _packed(counts: Any) -> str:
 
 
 def _cell(table: GroundTruth | Detections, text: str) -> str:
-    """Return the text; raise `InputError` if it would not round-trip in a cell."""
+    """Return text for a cell; refuse text that would not round-trip."""
     if text != text.strip() or not text.isprintable() or not 1 <= len(text) <= 256:
         raise InputError("cannot be written as a cell", source=table.source, value=text)
     return text

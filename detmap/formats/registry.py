@@ -188,7 +188,7 @@ class Refused(NamedTuple):
 
 
 class Outlines(NamedTuple):
-    """The polygons of a file: their records, numbers of coordinates, and bounds."""
+    """Facts about the polygons of a file."""
 
     #: The index of each polygon's record in the file's list; shape (p,).
     records: NDArray[np.int64]
@@ -552,7 +552,7 @@ def to_write(path: Path, role: Role, name: str | None = None) -> Format:
 
 
 def _named(name: str, attribute: str, able: Iterable[Format]) -> Format:
-    """Return the format called `name`; raise `OptionError` unless it has the function `attribute`, as `able` do."""
+    """Return the format called `name`; refuse one without the function `attribute`."""
     found = FORMATS.find(name)
     if getattr(found, attribute) is None:
         verb, _, role = attribute.partition("_")

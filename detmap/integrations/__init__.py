@@ -1,1 +1,1 @@
-"""Integrations with other packages: a module per package, which translates between its interface and detmap's."""
+"""Integrations with other packages: each module translates between a package and detmap."""

@@ -146,5 +146,5 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has
         return self._of("precision_at_1", given)
 
     def calculate_r_precision(self, **given: Any) -> Any:
-        """Return the precision among the first R neighbours, where R is the number of relevant references."""
+        """Return the precision among the first R neighbours, for R relevant references."""
         return self._of("r_precision", given)

@@ -55,7 +55,7 @@ class Entry(Patch):
         self.replaced = (*self.replaced, "rfdetr.training.coco_map._BACKENDS['detmap']")
 
     def undo(self) -> None:
-        """Remove the backend, and restore RF-DETR's metric class."""
+        """Remove the backend and the metric class."""
         super().undo()
         coco_map._BACKENDS.pop("detmap", None)
         _allow(get_args(config.CocoEvalBackend))

@@ -95,7 +95,7 @@ def _single(values: Any) -> Any:
 
 
 def _calculate_map(*given: Any, **named: Any) -> Any:
-    """Replacement of `_calculate_map_with_coco`, which computes with detmap if detmap is the backend."""
+    """`_calculate_map_with_coco`, computed by detmap if detmap is the backend."""
     values = _SIGNATURE.bind(*given, **named).arguments
     # An extended summary has overlaps and curves in pycocotools' form, which `detmap.pycocotools` computes.
     if getattr(values["coco_backend"], "backend", None) != "detmap" or values["extended_summary"]:

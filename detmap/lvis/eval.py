@@ -191,7 +191,7 @@ class LVISEval:
     def _summarize(
         self, summary_type: str, iou_thr: float | None = None, area_rng: str = "all", freq_group_idx: int | None = None
     ) -> Any:
-        """Return the mean of the selected precision or recall values that are defined; -1 if none is."""
+        """Return the mean of the selected values that are defined; -1 if none is."""
         areas = [place for place, name in enumerate(self.params.area_rng_lbl) if name == area_rng]
         values = self.eval["precision" if summary_type == "ap" else "recall"]
         if iou_thr is not None:
@@ -208,7 +208,7 @@ class LVISEval:
         Raises
         ------
         RuntimeError
-            If `accumulate` was not called before.
+            If `accumulate` was not called.
         """
         if not self.eval:
             raise RuntimeError("Please run accumulate() first.")
@@ -226,7 +226,7 @@ class LVISEval:
             made[f"AR{area[0]}@{caps}"] = self._summarize("ar", area_rng=area)
 
     def _caps(self) -> str:
-        """Return the maximum numbers of detections, as the names of metrics contain them."""
+        """Return the maximum numbers of detections as in names of metrics."""
         image, category = self.params.max_dets, self.params.max_dets_per_cat
         if category < 0:
             return str(image)
@@ -254,7 +254,7 @@ class LVISEval:
 
 
 class _Evaluation:
-    """The records of an evaluation as tables, and the matches between these tables."""
+    """The tables of an evaluation, and the matches between the tables."""
 
     def __init__(self, lvis_gt: LVIS, lvis_dt: LVISResults, p: Params, dilation: float) -> None:
         self.areas = [tuple(one) for one in p.area_rng]
@@ -328,7 +328,7 @@ class _Evaluation:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """For each row of the tally, the row of the same detection in the table of detections."""
+        """For each row of the tally, the row in the table of detections."""
         found = self._matches(0, 0)
         order = np.lexsort((self.tally.rank, self.tally.category, self.tally.image))
         rows = np.empty(len(self.tally), np.int64)
@@ -363,7 +363,7 @@ class _Evaluation:
         return gts, dts
 
     def overlaps(self, image: Any, category: Any) -> Any:
-        """Return the overlaps of detections (best score first) and objects of a category in an image."""
+        """Return the value of `LVISEval.compute_iou`."""
         gts, dts = self._cells()
         cell = image, category if self.use_cats else -1
         if not gts[cell] and not dts[cell]:

@@ -1,4 +1,4 @@
-"""`LVISResults`: detections on a data set, limited to lvis-api's maximum numbers per image and per category."""
+"""`LVISResults`: detections on a data set, limited per image and per category as in lvis-api."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ class LVISResults(LVIS):
 
 
 def _limited(anns: Any, field: str, most: int, *, every: bool) -> list[Any]:
-    """Return the `most` records with the highest scores for each value of a field. The records of a value are sorted by
-    score if some of them are dropped, or if `every` is true.
+    """Return the `most` best records for each value of a field. The records of a value are sorted by score if some are
+    dropped, or if `every` is true.
     """
     groups = defaultdict(list)
     for ann in anns:

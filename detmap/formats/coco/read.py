@@ -363,7 +363,7 @@ def _sniff(given: Given) -> bool:
 
 
 def _is_certain(given: Given) -> bool:
-    """Return whether name and content are JSON with first keys that only COCO's format has."""
+    """Return whether the name is one of JSON, and the first keys are only COCO's."""
     if given.is_folder or not given.name.endswith(_SUFFIXES):
         return False
     listed, own, _ = first_keys(given.head)

@@ -133,7 +133,7 @@ def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.flo
 
 
 def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
-    """Read parsed values, None for no shape; return the reader, and the parts that it has read."""
+    """Read parsed values (None: no shape); return the reader, and the parts read."""
     assert kind.reader is not None
     import msgspec
 
@@ -142,7 +142,7 @@ def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
 
 
 def read_texts(make: Callable[[int], Reader], texts: Sequence[bytes]) -> tuple[Reader, list[Any]]:
-    """Read JSON texts, empty for no shape; return the reader, and the parts that it has read."""
+    """Read JSON texts (empty: no shape); return the reader, and the parts read."""
     lengths = np.array([len(text) for text in texts], np.int64)
     stops = np.cumsum(lengths)
     spans = np.stack([stops - lengths, stops], axis=1)

@@ -468,7 +468,7 @@ def _images_in(folder: str) -> dict[str, str]:
 
 
 def _no_folders(folder: str) -> None:
-    """Refuse a folder ``images`` or ``labels`` that holds folders, one of which should be given."""
+    """Refuse ``images`` or ``labels`` with subfolders, one of which should be given."""
     inside = sorted(one for one in os.listdir(folder) if os.path.isdir(os.path.join(folder, one)))
     if inside and os.path.basename(folder) in ("images", "labels"):
         listed = ", ".join(shorten(one) for one in inside[:8])

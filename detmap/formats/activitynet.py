@@ -1,8 +1,8 @@
 """ActivityNet's JSON: segments of time in videos, and detections of them.
 
 Ground truth is ``{"database": {video: {"subset": …, "annotations": [{"segment": [start, end], "label": …}]}}}``, results
-are ``{"results": {video: [{"label": …, "segment": [start, end], "score": …}]}}``, both in seconds. A video is an image.
-Categories are the labels of the subset, in the order in which they first appear.
+are ``{"results": {video: [{"label": …, "segment": [start, end], "score": …}]}}``, both in seconds. Videos
+take the place of images. Categories are the labels of the subset, in the order in which they first appear.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read results; those in videos that the ground truth lacks are left to the protocol."""
+    """Read results. The protocol decides about detections in videos that the ground truth lacks."""
     results, name = _decoded(source, "detections")
     found = results.results
     known = None if ground_truth is None else set(ground_truth.images.ids.tolist())
@@ -170,7 +170,7 @@ def _videos(counts: Mapping[str, int], source: str) -> Ids:
 
 
 def _segments(rows: Sequence[_Annotation]) -> NDArray[np.float64]:
-    """Return start and end of rows."""
+    """Return the start and end of each row's segment, shape (n, 2)."""
     return np.array([row.segment for row in rows], np.float64).reshape(-1, 2)
 
 
@@ -184,7 +184,7 @@ def _categories(labels: Iterable[str], ground_truth: GroundTruth) -> list[Any]:
 
 
 def _named(videos: Iterable[tuple[str, Any]], source: str) -> AbstractContextManager[None]:
-    """Within this context, turn errors that name a record's number into ones that name its video and index there."""
+    """Within this context, errors about a record name its video, and its index in this video."""
 
     def place(record: int) -> tuple[str, int | str]:
         for video, held in videos:
@@ -198,7 +198,7 @@ def _named(videos: Iterable[tuple[str, Any]], source: str) -> AbstractContextMan
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write the videos as those of the subset that is scored."""
+    """Write all videos as members of the subset that is scored by default."""
     rows, names, lost = _written(table, table)
     held = by_image(table)
     videos = list(map(str, table.images.ids.tolist()))
@@ -241,7 +241,7 @@ _VERSION = "VERSION 1.3"
 def _written(
     table: GroundTruth | Detections, truth: GroundTruth | None
 ) -> tuple[list[dict[str, Any]], list[str], dict[str, int]]:
-    """Return label and segment of each row, the labels, and what is lost."""
+    """Return the label and segment of each row, the labels of all categories, and what is lost."""
     names = category_names(table, truth)
     ends = table.shape(TEMPORAL).arrays()["ends"].tolist()
     rows = [
@@ -264,7 +264,7 @@ def _sniff(given: Given) -> bool:
         return False
     if given.role == "ground_truth":
         return _TRUTH.match(given.head) is not None
-    fields = (b'"segment"', b'"version"', b'"external_data"')  # nuScenes' results begin like these
+    fields = (b'"segment"', b'"version"', b'"external_data"')  # nuScenes' results have the same first key
     return _FOUND.match(given.head) is not None and any(field in given.head for field in fields)
 
 

@@ -28,7 +28,7 @@ _ENDINGS = {"parquet": (".parquet",), "feather": (".feather", ".arrow")}
 
 
 def _named(reading: Reading) -> Mapping[str, str] | None:
-    """Return the caller's titles of columns by role."""
+    """Return the titles of columns by role from the option `columns`."""
     given: Any = reading.columns
     if isinstance(given, str):
         given = dict(part.strip().partition("=")[::2] for part in given.split(","))
@@ -100,7 +100,7 @@ def _sniff(form: str, given: Given) -> bool:
 
 
 def _tell(form: str, given: Given) -> Role | None:
-    """Detections have a column of scores."""
+    """Return the role, None if unclear: detections have a column of scores."""
     try:
         pa = pyarrow()
     except MissingDependencyError:  # reading raises the error

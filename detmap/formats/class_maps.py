@@ -22,7 +22,7 @@ from detmap.kernels import readonly
 from detmap.reading.options import Path
 from detmap.reading.sources import read_bytes
 
-#: A class map: the name or id of each class mapped to another; "" leaves it out.
+#: A class map: the name or id of a class to that of the class which replaces it; "" leaves the class out.
 ClassMap = Path | Mapping[Any, Any]
 
 _MOST = 1 << 20
@@ -88,7 +88,7 @@ def _of_lines(text: str, name: str) -> list[tuple[str, str, str]]:
 
 
 def without_classes(ground_truth: GroundTruth) -> GroundTruth:
-    """Return ground truth of the same images without classes, so that detections read for it keep their own names."""
+    """Return ground truth of the same images without classes, so that detections keep the class names of their file."""
     none = ground_truth.take(np.empty(0, np.int64))
     names: Any = np.empty(0, "U1")
     categories = Categories(readonly(names, names.dtype), readonly((), np.int32), ())
@@ -96,14 +96,14 @@ def without_classes(ground_truth: GroundTruth) -> GroundTruth:
 
 
 def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_truth: GroundTruth | None) -> Detections:
-    """Return detections with their classes mapped, as ids of the ground truth."""
+    """Return detections with mapped classes, given by category ids of the ground truth."""
     names: dict[str, str] = {}
     if ground_truth is not None:
         own_ids = map(str, ground_truth.categories.values.tolist())
         names = dict(zip(own_ids, ground_truth.category_names, strict=True))
 
     def key(one: Any) -> str:
-        """Return the map's key for a class; an id that it lacks is looked up by the ground truth's name."""
+        """Return the class map's key for a class; an id that the map lacks is replaced by its name in the ground truth."""
         text = str(one)
         return text if text in class_map else names.get(text, text)
 
@@ -130,12 +130,12 @@ def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_tr
     if table.classes is not None:
         table = replace(table, classes=tuple(dict.fromkeys(filter(None, (class_map.get(c, c) for c in table.classes)))))
         if ground_truth is not None:
-            classes_without_results(ground_truth, table)  # raises before matching if they are an error
+            classes_without_results(ground_truth, table)  # raises now if classes without results are an error
     return table
 
 
 def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> GroundTruth:
-    """Return ground truth with its classes mapped; a target class that exists by name or id absorbs others."""
+    """Return ground truth with mapped classes; a class is merged with its target if that exists by name or id."""
     ids, names = table.categories.ids.tolist(), table.categories.names
     target = [class_map.get(name, class_map.get(str(one), name)) for one, name in zip(ids, names, strict=True)]
     there = {name: i for i, name in enumerate(names)}
@@ -165,7 +165,7 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
     places = np.array([-1 if one is None else place_of[one] for one in of_category], np.int64)
 
     def mapped(attribute: tuple[Any, ...] | None, unknown: Any) -> Any:
-        """Return an attribute of categories for the new classes, from the old ones with the same ids."""
+        """Return an attribute of the new classes: for each, the value of the old class with the same id."""
         known = dict(zip(ids, attribute or (), strict=False))
         return None if attribute is None else tuple(known.get(one, unknown) for one in listed)
 
@@ -176,7 +176,7 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
         mapped(table.categories.frequencies, ""),
         mapped(table.categories.limbs, ()),
     )
-    # A merged class is known to be absent from an image only if all of its parts are.
+    # A merged class is known to be absent from an image only if all classes that were merged are.
     return replace(
         kept,
         categories=categories,
@@ -190,7 +190,9 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
 def _mapped_lists(
     lists: CategoryLists | None, places: NDArray[np.int64], count: int, *, every: bool
 ) -> CategoryLists | None:
-    """Return category lists for merged categories (`places`), listing those with some, or `every`, part listed."""
+    """Return the lists for merged categories: one is listed if a category merged into it is, or `every` such category.
+    `places` are the new indices.
+    """
     if lists is None:
         return None
     to = places[lists.categories]

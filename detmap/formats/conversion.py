@@ -31,17 +31,17 @@ class Converted:
     Attributes
     ----------
     role : {"ground_truth", "detections"}
-        What was converted.
+        The role of the converted source.
     format : str
         The name of the format that was written.
     written : int
         Number of objects or detections.
     images : int
-        Number of their images; for ground truth including those without objects.
+        Number of images; for ground truth including images without objects.
     lost : mapping of str to int
-        What the format cannot hold, counted by codes of `detmap.formats.LOST`.
+        Content that the format cannot hold: numbers of records by codes of `detmap.formats.LOST`.
     notices : mapping of str to int
-        What was unusual in what was read; see `detmap.data.notices.NOTICES`.
+        What was unusual in the source; see `detmap.data.notices.NOTICES`.
     """
 
     role: Role
@@ -82,9 +82,9 @@ def convert(
     role : {"ground_truth", "detections"}, optional
         The role of the source; by default its content decides.
     iou_type : str, optional
-        Which shapes to carry over, with the boxes. By default all that every record has and that the format can hold.
+        The shapes to convert besides the boxes. By default every kind that all records have and the format can hold.
     ground_truth : GroundTruth or path, optional
-        With detections: the source of category names, and of names and sizes of images, if a format needs them.
+        For detections: the source of category names, and of names and sizes of images, if a format needs these.
     **options
 
     Returns
@@ -95,9 +95,9 @@ def convert(
     Raises
     ------
     OptionError
-        Where it is not clear what to read or write, or the target is an input or cannot be written.
+        If the role or a format is unclear, or the target is an input or cannot be written.
     InputError
-        From the source's reader; for content that the target format cannot hold.
+        If the source is invalid, or the target format cannot hold essential content.
     """
     reading = made_of(options, "detmap.convert")
     named = (getattr(reading, name) for name, made in options_of().items() if made.is_path)
@@ -115,7 +115,7 @@ def convert(
     reading = replace(reading, image_facts=True)
     tables: list[GroundTruth | Detections] = []
     fields = _fields(given) if role == "ground_truth" else ()
-    with suppress(InputError):  # fields of other types, such as words, are not carried over
+    with suppress(InputError):  # fields that are not numbers are not carried over
         if fields:
             with_fields = replace(reading, fields=fields)
             tables = [given.read_as(replace(with_fields, iou_type=kind)).table() for kind in kinds]
@@ -169,7 +169,7 @@ def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str
 
 
 def _first_kind(form: Format) -> str:
-    """Return the kind of shape that a format is read for: boxes if it holds them."""
+    """Return the kind of shape to read from a format: boxes if it holds boxes, else its first kind."""
     return BOXES if form.holds is None or BOXES in form.holds else form.holds[0]
 
 
@@ -178,7 +178,7 @@ _CARRIED = ("truncation", "occlusion", "truncated", "occluded", "IsTruncated", "
 
 
 def _fields(given: Input) -> tuple[str, ...]:
-    """Return which of these fields the source has."""
+    """Return the names in `_CARRIED` that occur in the source."""
     if given.format.fields is not None or not isinstance(given.source, str | os.PathLike):
         return ()
     with Opened(given.source, "ground truth") as opened:
@@ -191,7 +191,7 @@ def _column(kind: str) -> str:
 
 
 def _holds(target: Format, kind: str) -> bool:
-    """Return whether a format can hold a kind of shape; COCO's records can if the kind defines a field."""
+    """Return whether a format can hold a kind of shape; COCO's format can if the kind has a field in COCO's records."""
     return find(kind).records is not None if target.holds is None else kind in target.holds
 
 

@@ -53,7 +53,7 @@ _RESULTS = re.compile(r"Task[12]_(?P<name>.+)\.txt")
 #: Minimum size of results in bytes for the scanner.
 _WORTH_SCANNING = 1 << 17
 
-#: Prefixes of lines that are no objects.
+#: Prefixes of header lines, which hold no objects.
 _HEADERS = (b"imagesource:", b"gsd:")
 
 _LABEL = "a line is: x1 y1 x2 y2 x3 y3 x4 y4 class difficult"
@@ -61,7 +61,7 @@ _RESULT = "a line is: image score x1 y1 x2 y2 x3 y3 x4 y4 (of Task2: image score
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
-    """Read a folder or archive of labels, optionally only those of an image set."""
+    """Read a folder or archive of labels, optionally only of the images of an image set."""
     wanted = None if reading.image_set is None else image_set_of(reading.image_set)
     name = name_of(source, "ground truth")
     files = {file[: -len(".txt")]: (data, place) for file, data, place in members(source, ".txt", "ground truth")}
@@ -147,7 +147,7 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
             raise
     made = replace(made, classes=tuple(classes), missing_classes=reading.missing_classes)
     if ground_truth is not None:
-        classes_without_results(ground_truth, made)  # raises before matching if they are an error
+        classes_without_results(ground_truth, made)  # raises now if classes without results are an error
     return made
 
 
@@ -220,7 +220,7 @@ def _split(lines: Lines) -> _Found:
 
 
 def _shapes(quads: NDArray[np.float64], reading: Reading, name: str) -> dict[str, Any]:
-    """Return the shapes for tables: rotated boxes, or the boxes around them with a notice."""
+    """Return the shapes for a table: the rotated boxes; or the boxes around these, with a notice."""
     given = find(ROTATED).given
     assert given is not None
     column = given(quads, name)
@@ -259,13 +259,13 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write ``Task1_{class}.txt``; with ground truth also for classes without detections."""
+    """Write a file ``Task1_{class}.txt`` per class; with ground truth also for classes without detections."""
     quads, lost = _quads(table)
     return {**lost, **write_results(table, path, writing, "Task1_{}.txt", quads)}
 
 
 def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return the corners of rotated boxes, or else of boxes, and what is lost."""
+    """Return the corners of the rotated boxes (of the boxes if there are none), and what is lost."""
     column = table.shapes.get(ROTATED)
     lost = {"shapes": shapes_lost(table, (ROTATED,))}
     if column is not None:
@@ -276,7 +276,7 @@ def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[s
 
 
 def _kinds_in(source: Any) -> dict[str, int]:
-    """Return the number of lines with rotated boxes: all but those of Task2."""
+    """Return the number of lines with rotated boxes (all but those of Task2), and of all lines."""
     lines = read_lines((data, place) for _, data, place in _result_files(source))
     counts = [len(words) for words in lines.fields if not _is_header(words)]
     return {ROTATED: sum(count != 6 for count in counts), "": len(counts)}

@@ -1,7 +1,7 @@
 """Helpers for formats that identify images by file name and categories by name or list index.
 
-With integer ids, images are found by their file names without folder and suffix, if known, else by names that are
-numbers; categories are found by name.
+If the ground truth has integer ids, images are found by their file names without folder and suffix, if these are known,
+else by names that are numbers. Categories are found by name.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def stem(name: str) -> str:
 
 
 def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) -> list[str]:
-    """Return the name of the file written for each of a table's images: without folder and suffix."""
+    """Return the name of the file to write for each image of a table, without folder and suffix."""
     known = ground_truth if isinstance(table, Detections) else table
     ids = table.images.values.tolist()
     names = [str(one) for one in ids]
@@ -60,7 +60,7 @@ def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) 
 
 
 def _short_names(ids: Sequence[Any]) -> dict[Any, str]:
-    """Return ids that are image file names without their suffix, if still distinct."""
+    """Return ids without suffixes of image files, by id; empty if no id has one, or names would be repeated."""
     if not any(isinstance(one, str) and one.lower().endswith(ENDINGS) for one in ids):
         return {}
     pairs = [(one, stem(one) if one.lower().endswith(ENDINGS) else one) for one in ids]
@@ -68,7 +68,7 @@ def _short_names(ids: Sequence[Any]) -> dict[Any, str]:
 
 
 def _own_stems(table: GroundTruth) -> dict[Any, str]:
-    """Return the file names of images in ground truth without folder and suffix, if distinct."""
+    """Return the file names of images, without folder and suffix, by image id; empty if they are not distinct."""
     if table.images.names is None:
         return {}
     pairs = [
@@ -78,7 +78,7 @@ def _own_stems(table: GroundTruth) -> dict[Any, str]:
 
 
 def category_names(table: GroundTruth | Detections, ground_truth: GroundTruth | None) -> list[str]:
-    """Return the name of each of a table's categories: from the ground truth, else the ids."""
+    """Return the name of each category of a table: from the ground truth, or else its id."""
     if isinstance(table, GroundTruth):
         names = list(table.category_names)
     else:
@@ -97,7 +97,7 @@ def category_names(table: GroundTruth | Detections, ground_truth: GroundTruth | 
 def resolve_images(
     names: Sequence[str], ground_truth: GroundTruth, unknown: Literal["error", "ignore"], source: str
 ) -> list[Any]:
-    """Return the id of each image that a file is named after; None if the ground truth lacks it."""
+    """Return the ground truth's id of the image that each file is named after; None if there is no such image."""
     ids = ground_truth.images.values.tolist()
     found: list[Any]
     if ground_truth.images.values.dtype.kind == "i":
@@ -160,7 +160,7 @@ def matched(
     place: Callable[[int], int | str] = int,
 ) -> dict[str, Any]:
     """Return the arguments of `Detections.from_arrays` with image and category ids of the ground truth. Raises
-    `InputError` for an unknown image, unless these are dropped. `place` names a row's record in messages.
+    `InputError` for an unknown image, unless `unknown` drops its detections. `place` names a row's record in messages.
     """
     if ground_truth is None:
         return found
@@ -192,7 +192,7 @@ def matched(
 
 
 def _distinct(ids: Any, field: str, source: str) -> tuple[list[Any], NDArray[Any]]:
-    """Return the distinct ids, and each row's index."""
+    """Return the distinct ids, and for each row the index of its id."""
     if not isinstance(ids, Ids):
         ids = index_ids(ids, source=source, field=field)
     return ids.ids.tolist(), ids.codes
@@ -239,7 +239,7 @@ def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[
 
 
 def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
-    """Write files into an empty or new folder, with its subfolders."""
+    """Write files into an empty or new folder, creating subfolders."""
     from detmap.system.whole_files import write
 
     folder = os.fspath(path)
@@ -255,7 +255,7 @@ def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
 
 
 def empty_folder(folder: str) -> None:
-    """Make a folder, or accept an empty one."""
+    """Make a folder; refuse one that exists and is not empty."""
     _make(folder)
     try:
         if os.listdir(folder):
@@ -284,7 +284,7 @@ def shapes_lost(table: GroundTruth | Detections, held: Sequence[str]) -> int:
 
 
 def lost_areas(table: GroundTruth) -> int:
-    """Return the number of areas that differ from those of the boxes, for formats without areas."""
+    """Return the number of objects whose area is not that of their box, for formats without areas."""
     return int(np.count_nonzero(table.areas != table.shapes[BOXES].areas()))
 
 
@@ -313,7 +313,7 @@ def moved(codes: NDArray[Any], names: Sequence[str]) -> int:
 
 
 def corners(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
-    """Return boxes as corners, and the number whose size changes by rounding."""
+    """Return boxes as corners, and the number of boxes whose size changes by rounding."""
     boxes = table.boxes
     if not table.box_sizes:
         return boxes, 0
@@ -338,7 +338,7 @@ def by_image(table: GroundTruth | Detections) -> list[NDArray[np.int64]]:
 
 
 def grouped_by_image(table: GroundTruth | Detections) -> tuple[list[NDArray[np.int64]], int]:
-    """Return the rows of each image with rows, images in the order of their first rows, and the number of rows that move."""
+    """Return the rows of each image that has any, ordered by first row, and the number of rows that move."""
     codes = table.images.codes
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(first[inverse.reshape(-1)], kind="stable")
@@ -348,15 +348,15 @@ def grouped_by_image(table: GroundTruth | Detections) -> tuple[list[NDArray[np.i
 
 
 def images_as_given(table: GroundTruth) -> list[int]:
-    """Return the codes of images in the order of the list that they were given in."""
+    """Return the codes of images in the order in which the images were given."""
     given = table.images.order
     order: list[int] = (np.arange(table.images.ids.size) if given is None else np.argsort(given)).tolist()
     return order
 
 
 def lost_facts(table: GroundTruth, areas: NDArray[np.float64]) -> dict[str, int]:
-    """Return what formats lose that have shapes other than boxes alone: flags, other areas than those of the shapes, and
-    facts of images.
+    """Return what formats of shapes other than boxes lose: flags, areas that differ from those of the shapes (`areas`),
+    and names and sizes of images.
     """
     return {
         "crowd": int(table.crowd.sum()),
@@ -368,7 +368,7 @@ def lost_facts(table: GroundTruth, areas: NDArray[np.float64]) -> dict[str, int]
 
 
 def write_json(path: Path, document: Any, source: str) -> None:
-    """Write a JSON document, whose numbers have the fewest digits that are read as the same numbers."""
+    """Write a JSON document; numbers have the fewest digits that round-trip."""
     import msgspec
 
     from detmap.reading.sources import compressed

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def words(role: Role) -> str:
-    """Return how help describes the files and folders of a role."""
+    """Return the description of the files and folders of a role, for help."""
     return ", or ".join(one.words[role == "detections"] or one.name for one in registry.able(role))
 
 
@@ -44,7 +44,7 @@ def once(paths: Iterable[Path | None]) -> None:
 
 
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
-    """Refuse to overwrite inputs, under whatever name."""
+    """Refuse outputs that overwrite an input, also under another name."""
     read: set[object] = set()
     for path in inputs:
         if path is not None and path != STANDARD_INPUT:
@@ -78,12 +78,12 @@ def read(
     Parameters
     ----------
     path : path
-        A file or a folder, compressed (gzip, zstd) too where the format is text; ``-`` is standard input.
+        A file or a folder; files of text formats may be compressed (gzip, zstd). ``-`` is standard input.
     role : {"ground_truth", "detections"}, optional
         The role. By default detections if `ground_truth` is given, else the content decides.
     ground_truth : GroundTruth, optional
-        With detections: the ground truth with their images. Formats with normalised boxes, or names in place of ids,
-        need it.
+        For detections: the ground truth that lists their images. Formats with normalised boxes, or with names in place
+        of ids, need ground truth.
     **options
 
     Returns
@@ -93,10 +93,10 @@ def read(
     Raises
     ------
     InputError
-        From the reader of the format, and if the format cannot hold the kind of shape.
+        If the content is invalid, or the format cannot hold the kind of shape.
     OptionError
-        For another role or format, for an option that the format does not take, and if the content does not tell the
-        role.
+        For an unknown role or format, for an option that the format does not take, and if the role is not clear from
+        the content.
     """
     role = "detections" if role is None and ground_truth is not None else role
     found = Input(path, role, made_of(options, "detmap.read"))
@@ -119,8 +119,8 @@ def read_detections(
 
 
 def asked_protocol(path: Source, format: str | None = None) -> str:
-    """Return the protocol of the benchmark whose format or fields the ground truth has; "coco" otherwise, and if it
-    cannot be read. Raises `OptionError` for a stream, which cannot be read twice.
+    """Return the protocol of the benchmark to which the format or the fields of the ground truth belong; "coco" if there
+    is none, or the ground truth cannot be read. Raises `OptionError` for a stream, which cannot be read twice.
     """
     if is_stream(path):
         raise OptionError("the protocol auto needs ground truth in a file, which is read twice")
@@ -129,7 +129,7 @@ def asked_protocol(path: Source, format: str | None = None) -> str:
         if given.known is not None and given.known.protocol:
             return given.known.protocol
     for kind in (BOXES, KEYPOINTS):  # annotations of poses may lack boxes
-        with suppress(InputError):  # its reader raises later
+        with suppress(InputError):  # the reader raises the error again later
             table = given.read_as(replace(given.reading, iou_type=kind)).ground_truth()
             return protocol_for(table.notices) or "coco"
     return "coco"
@@ -143,26 +143,26 @@ def write(
     Parameters
     ----------
     table : GroundTruth or Detections
-        What to write.
+        The table to write.
     path : path
         A file, which is replaced atomically; or, for a format of folders, a folder that is empty or not there yet. A
         name that ends in ``.gz`` or ``.zst`` is compressed.
     format : str, optional
         The name of the format; by default the path's suffix decides.
     ground_truth : GroundTruth, optional
-        With detections: the source of category names, and of names and sizes of images, if a format needs them.
+        For detections: the source of category names, and of names and sizes of images, if a format needs these.
 
     Returns
     -------
     dict of str to int
-        What the format cannot hold: codes of `detmap.formats.LOST` with numbers of records.
+        Content that the format cannot hold: codes of `detmap.formats.LOST` with numbers of records.
 
     Raises
     ------
     OptionError
         If no format is given or recognised, or the format or path cannot be written.
     InputError
-        For content without which the file would be wrong, and that the format cannot hold.
+        If the format cannot hold content without which the file would be wrong.
     """
     if not isinstance(table, GroundTruth | Detections):
         raise InputError(f"expected GroundTruth or Detections, not {type(table).__name__}")

@@ -17,16 +17,16 @@ from detmap.errors import InputError, is_id, shorten
 from detmap.formats.image_values import image_key, image_values
 from detmap.reading.options import Path
 
-#: Returns a field of the images by image id; None if images have no fields.
+#: A function that returns a field of the images by image id; None if images have no fields.
 FieldOf = Callable[[str], Mapping[Any, Any] | None]
 
 #: Field with the video of an image, as in YouTube-VIS, TAO and BDD100K.
 VIDEO = "video_id"
 
-#: Minimum number of images with a common prefix, and of such prefixes, to look like frames of videos.
+#: Minimum number of images with a common prefix, and minimum number of such prefixes, to suggest frames of videos.
 _FEWEST_FRAMES, _FEWEST_VIDEOS = 3, 2
 
-#: Minimum share of a prefix's images that follow their predecessor at its most common distance.
+#: Minimum share of a prefix's images whose number follows the previous one by the most common step.
 _RUNNING = 0.9
 
 _NUMBERED = re.compile(r"(.*?)(\d+)\D*")
@@ -51,7 +51,7 @@ def with_clusters(table: GroundTruth, clusters: Path | Mapping[Any, Any], field_
 
 
 def clusters_of(clusters: Path | Mapping[Any, Any], ids: NDArray[Any], names: Mapping[Any, Any]) -> NDArray[Any]:
-    """Return the cluster of each image from a file or a mapping by id, or by the `names` of images; shape (i,)."""
+    """Return the cluster of each image, shape (i,), from a file or a mapping that has image ids or keys of `names`."""
     rows, name = image_values(clusters, "cluster")
     found = dict[Any, Any]()
     for place, image, cluster in rows:
@@ -112,7 +112,7 @@ def suggested(table: GroundTruth, field_of: FieldOf) -> dict[str, int]:
 
 
 def _frames(names: list[str]) -> int:
-    """Return the number of images whose names count up after a prefix, like frames of several videos; 0 if few do."""
+    """Return the number of images named by a prefix and a running number, like frames of videos; 0 if these are few."""
     numbers: dict[str, list[int]] = {}
     for name in names:
         parts = _NUMBERED.fullmatch(os.path.splitext(name)[0])

@@ -80,7 +80,7 @@ class Sizes:
         return self.known.get(name, self._short.get(name, self._all))
 
     def names(self, labelled: Container[str]) -> set[str]:
-        """Return the names without suffix of images of known size; those in `labelled` unchanged."""
+        """Return the names of images of known size: unchanged if they are in `labelled`, else without suffix."""
         return {one if one in labelled else short_name(one) for one in self.known}
 
     @cached_property
@@ -97,9 +97,9 @@ class Sizes:
 def scales(
     images: Sequence[Any], given: Path | Mapping[str, Any] | None, source: str, ground_truth: GroundTruth | None = None
 ) -> NDArray[np.float64]:
-    """Return the factors from normalised boxes to pixels per record: width, height, width, height; shape (n, 4). Raises
-    `InputError` for an image of unknown size, in both `given` and the ground truth. Images are ids of the ground truth
-    or, without it, file names.
+    """Return for each record the factors from normalised boxes to pixels: width, height, width, height; shape (n, 4).
+    Raises `InputError` for an image whose size is neither in `given` nor in the ground truth. `images` are ids of the
+    ground truth or, without ground truth, file names.
     """
     sizes, known = Sizes(given), {}
     if ground_truth is not None and ground_truth.images.sizes is not None:
@@ -123,7 +123,7 @@ def scales(
 
 
 def short_name(name: str) -> str:
-    """Return an image's name without its suffix; other values unchanged."""
+    """Return a name without the suffix of an image file; other names are unchanged."""
     return stem(name) if name.lower().endswith(ENDINGS) else name
 
 
@@ -136,8 +136,8 @@ def _pair(size: Any, name: str) -> Size:
 
 
 def size_of_image(path: Path) -> Size:
-    """Return height and width from an image's header, rotated by its EXIF data, without decoding. Raises `InputError`
-    for an unreadable header, `MissingDependencyError` without Pillow.
+    """Return an image's height and width from its header, with the EXIF orientation applied. Raises `InputError` for an
+    unreadable header, `MissingDependencyError` without Pillow.
     """
     try:
         from PIL import Image
@@ -145,7 +145,7 @@ def size_of_image(path: Path) -> Size:
         raise MissingDependencyError("pillow", "yolo", "reading the sizes of images") from None
     try:
         with warnings.catch_warnings():
-            # warnings about large images, which are not decoded, and about odd EXIF data
+            # Pillow warns about large images, which are not decoded here, and about odd EXIF data.
             warnings.simplefilter("ignore")
             with Image.open(path, formats=_FORMATS) as image:
                 width, height = image.size

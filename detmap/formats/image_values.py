@@ -21,7 +21,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 
 def image_values(source: Path | Mapping[Any, Any], column: str) -> tuple[list[tuple[str, Any, Any]], str]:
-    """Return place, image and value of every line, and a name for messages; `column` is the title of the values."""
+    """Return place, image and value of every line, and the source's name; `column` is the title of the values."""
     remedy = f'a CSV file has the columns image and {column}; JSON is {{"image": "{column}", …}}'
     import csv
 
@@ -47,7 +47,7 @@ def image_values(source: Path | Mapping[Any, Any], column: str) -> tuple[list[tu
 
 
 def image_key(image: Any, ids: NDArray[Any]) -> Any:
-    """Return an id as the ground truth has it, None if unknown."""
+    """Return an image's id in the type of the ground truth's `ids`; None if unknown."""
     if ids.dtype.kind == "i":
         if isinstance(image, str) and _WHOLE.fullmatch(image):
             image = int(image)

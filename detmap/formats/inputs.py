@@ -73,8 +73,8 @@ _PLAIN = Reading()
 
 class Input:
     """Ground truth or detections to read: a path, a stream (``-`` is standard input), the content of a stream, or
-    COCO's document as ``json.load`` returns it; with options of reading. By default its content decides its role. Files
-    are opened lazily; the format is recognised once, and a stream is read once.
+    COCO's document as ``json.load`` returns it; with options of reading. By default the content decides the role. Files
+    are opened lazily. The format is recognised once, and a stream is read once.
     """
 
     def __init__(self, path: Source, role: Role | None = None, reading: Reading = _PLAIN) -> None:
@@ -167,17 +167,17 @@ class Input:
 
     @property
     def format(self) -> Format:
-        """The format, or the one whose reader has the best error message; raises `OptionError` for an unknown format or
-        one without this role, `InputError` if two formats fit, if the file is of the other role, and for text of no
-        known form.
+        """The recognised format, or else the one whose reader has the best error message. Raises `OptionError` for an
+        unknown format or one without this role; `InputError` if two formats fit, if the file is of the other role, and
+        for text of no known form.
         """
         return self._recognised or registry.unknown(self.source, self.role)
 
     @property
     def needs_images(self) -> bool:
-        """Whether it is read with the help of the names and sizes of images, which ground truth then is to say.
+        """Whether reading needs the names and sizes of images, which the ground truth then must provide.
 
-        Of a stream whose format is not given it is not known yet: it may be so.
+        True for a stream without a given format, whose format is not known yet.
         """
         if self.reading.format is None and is_stream(self.path):
             return True
@@ -187,16 +187,17 @@ class Input:
         return form.by_name(registry.Given(self.source, self.role))
 
     def check_taken(self) -> None:
-        """Refuse an option that concerns neither the format nor the role, rather than ignore it."""
+        """Refuse an option that does not concern the format or does not concern the role, rather than ignore it."""
         for name in self.reading.given():
             if not self.format.concerns(name):
                 raise not_taken(f"{name} (--{name.replace('_', '-')})", name, [self.format])
             check_concerns({name: options_of()[name].concerns}, [self])
 
     def _settled(self) -> Reading:
-        """Return the options without those that do not concern the format, after what it cannot read is refused.
+        """Return the options that concern the format; raise an error for a kind of shape that the format cannot hold.
 
-        Options that other inputs may have are given for all of them; one of ground truth alone is an error.
+        Other options are dropped, because options are given for several inputs together; but an option of ground truth
+        alone is an error.
         """
         form, reading = self.format, self.reading
         registry.check_kind(form, reading.iou_type, sources.name_of(self.source, self.role.replace("_", " ")))
@@ -207,7 +208,7 @@ class Input:
         return replace(reading, **{name: getattr(_PLAIN, name) for name in apart}) if apart else reading
 
     def ground_truth(self, found: Iterable[Input] = (), *, image_facts: bool = False) -> GroundTruth:
-        """Read ground truth, with names and sizes of images if the inputs of detections `found` on it need them."""
+        """Read ground truth, with names and sizes of images if one of the inputs of detections, `found`, needs these."""
         form, reading = self.format, self._settled()
         clusters = reading.clusters
         by_name = clusters is not None and not isinstance(clusters, Mapping) and is_file(clusters)
@@ -218,7 +219,7 @@ class Input:
         assert form.read_ground_truth is not None
         with collector.paused(), registry.asked(form, self.source):
             table = _read_for(form.read_ground_truth(self.source, reading), reading.iou_type)
-        if form.leveled and reading.iou_type == BOXES and not reading.fields:  # the benchmark's own protocols use some
+        if form.leveled and reading.iou_type == BOXES and not reading.fields:  # KITTI's protocols name fields
             table = replace(table, notices={**table.notices, LEVELS: 1})
         table = table if mapping is None else mapped_ground_truth(table, mapping)
         table = _with_labels(table, reading)
@@ -227,8 +228,8 @@ class Input:
         return _subset(table, reading)
 
     def detections(self, ground_truth: GroundTruth | None = None, *, once: bool = False) -> Detections:
-        """Read detections on the images of ground truth. If they are scored `once` and dropped, their file may be read again
-        meanwhile, and must stay as it is.
+        """Read detections on the images of ground truth. With `once` the detections are scored once and dropped; until
+        then their file may be read again, and must not change.
         """
         if ground_truth is not None and ground_truth.whole is not None:
             from detmap.data.subsets import within
@@ -246,12 +247,12 @@ class Input:
         return own if reading.hierarchy is None else _expanded(own, reading.hierarchy)
 
     def table(self, ground_truth: GroundTruth | None = None) -> GroundTruth | Detections:
-        """Read the table of its role."""
+        """Read ground truth or detections, depending on the role."""
         return self.ground_truth() if self.role == "ground_truth" else self.detections(ground_truth)
 
     def beside(self) -> Sequence[str]:
-        """Return the paths of files besides detections that decide how these are read, such as YOLO's ``data.yaml``;
-        empty if no format is recognised, about which reading raises.
+        """Return the paths of further files that decide how detections are read, such as YOLO's ``data.yaml``; empty if
+        no format is recognised, for which reading raises the error.
         """
         if isinstance(self.source, Held):
             return ()
@@ -262,7 +263,7 @@ class Input:
         return () if form.beside is None else form.beside(self.source)
 
     def _members(self) -> tuple[Path | Held, str]:
-        """Return the folder with the files of a folder of detections, and their suffixes; else the source."""
+        """Return the folder that holds the files of detections, and their suffix; else the source and ""."""
         if isinstance(self.source, Held) or not os.path.isdir(self.source):
             return self.source, ""
         inside = os.path.join(self.source, self.format.inside)
@@ -289,8 +290,8 @@ class Input:
 
     @contextmanager
     def unchanged(self) -> Iterator[list[sources.Stamp] | None]:
-        """A context in which a file, or a folder's files, must not change because they are read more than once; yields
-        their stamps, and raises `InputError` if these change, in place of any other `InputError`.
+        """A context in which a file, or a folder's files, must not change because they are read more than once. Yields
+        stamps of the files. If a stamp changes, `InputError` is raised, in place of any other `InputError`.
         """
 
         with sources.unchanged(self._stamps, str(self.path)) as stamps:
@@ -308,7 +309,7 @@ class Input:
         return None if self.format.inspect is None else self.format.inspect(self.source)
 
     def salvage(self, kinds: Sequence[str], ground_truth: GroundTruth | None = None) -> Salvaged | None:
-        """Read what strict reading refuses, see `Format.salvage`; None if the format cannot."""
+        """Read a source that strict reading refuses, see `Format.salvage`; None if the format cannot do this."""
         form = self.format
         return None if form.salvage is None else form.salvage(self.source, self.role, kinds, ground_truth)
 
@@ -318,7 +319,7 @@ class Input:
         return None if form.image_field is None else form.image_field(self.source, name)
 
     def suggested_clusters(self, table: GroundTruth) -> dict[str, int]:
-        """Return notices if the images of its table look like frames of videos."""
+        """Return notices if the images of `table`, read from this input, look like frames of videos."""
         again = isinstance(self.source, Held) or os.path.isfile(self.source)
         return suggested(table, self.field_of_images if again and self.known is not None else lambda name: None)
 
@@ -330,8 +331,8 @@ def not_taken(option: str, name: str, formats: Iterable[Format]) -> OptionError:
 
 
 def check_taken(inputs: Sequence[Input]) -> None:
-    """Refuse an option that concerns none of its inputs, rather than ignore it; not for unread streams, whose format is
-    unknown.
+    """Refuse an option that concerns none of the inputs for which it is given, rather than ignore it; unless one of the
+    inputs is an unread stream, whose format is unknown.
     """
     for name, made in options_of().items():
         groups: dict[str, list[Input]] = {}
@@ -346,7 +347,7 @@ def check_taken(inputs: Sequence[Input]) -> None:
 
 
 def check_concerns(given: Mapping[str, Iterable[Role]], inputs: Sequence[Input]) -> None:
-    """Refuse an option, given with the roles that it concerns, if no input has such a role."""
+    """Refuse an option if no input has one of the roles that the option concerns; `given` maps options to roles."""
     for name, roles in given.items():
         if not any(one.role in roles for one in inputs):
             what = " and ".join(role.replace("_", " ") for role in roles)
@@ -383,7 +384,7 @@ def _role_of(source: Path | Held, format: str | None) -> Role:
     if len(fits) == 1:
         return next(iter(fits))
     if not fits:
-        registry.unknown(source, "detections")  # which says of most files what they are
+        registry.unknown(source, "detections")  # raises an error that says what the file is, in most cases
     told: Role | None = None
     if len({one.name for one in fits.values()}) == 1:
         (found, *_) = fits.values()
@@ -415,7 +416,7 @@ def _subset(table: GroundTruth, reading: Reading) -> GroundTruth:
 
 
 def _with_labels(table: GroundTruth, reading: Reading) -> GroundTruth:
-    """Return ground truth with labels of its images, expanded by the hierarchy of labels."""
+    """Return ground truth with the given verified labels of images, expanded by the given hierarchy of labels."""
     if reading.image_labels is not None:
         from detmap.data.hierarchy import with_image_labels
         from detmap.formats import open_images

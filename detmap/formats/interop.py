@@ -1,7 +1,7 @@
 """Convert objects of other libraries to tables: Ultralytics, supervision, torchvision. None of them is imported.
 
-Tensors may be on any device. Classes are numbers in these libraries: with names, the ground truth's categories are
-found by name; else the numbers are ids.
+Tensors may be on any device. Classes are numbers in these libraries. If names of classes are given, the ground truth's
+categories are found by name; otherwise the numbers are category ids.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Unknown = Literal["error", "ignore"]
 
 
 class _Images:
-    """Collects images one by one, and builds the table."""
+    """Collects the objects of images one by one, and builds the table."""
 
     def __init__(self, source: str, role: Role, iou_type: str) -> None:
         check_choice("role", role, ("ground_truth", "detections"))
@@ -48,7 +48,7 @@ class _Images:
         return f"image {image}"
 
     def add(self, image: Any, boxes: Any, classes: Any, **more: Any) -> None:
-        """Add an image: boxes x1, y1, x2, y2, classes, and further arguments of ``from_arrays``."""
+        """Add an image: boxes (x1, y1, x2, y2), classes, and further arguments of ``from_arrays``."""
         if isinstance(image, np.generic) or hasattr(image, "item"):
             image = image.item()
         if not is_id(image):
@@ -77,13 +77,13 @@ class _Images:
             ) from None
 
     def absent(self, image: Any, what: str, remedy: str) -> InputError:
-        """Return the error about an image without something required."""
+        """Return the error about an image that lacks a required field."""
         return InputError(f"there are no {what}", source=self.source, record=self.place(image), remedy=remedy)
 
     def table(
         self, names: Mapping[int, str], ground_truth: GroundTruth | None, unknown: Unknown
     ) -> GroundTruth | Detections:
-        """Return the table of all images; `names` are those of classes, if known."""
+        """Return the table of all images; `names` are the names of classes by number, if known."""
         twice = next((one for one, count in _counted(self.ids) if count > 1), None)
         if twice is not None:
             raise InputError("is there twice", source=self.source, record=self.place(twice))
@@ -99,7 +99,7 @@ class _Images:
         for name, parts in self.parts.items():
             if len(parts) < len(self.ids):
                 raise InputError(f"some images have {name}, and others not", source=self.source)
-            some = [part for part in parts if len(part)] or parts[:1]  # empty parts may have any shape
+            some = [part for part in parts if len(part)] or parts[:1]  # empty arrays may have any shape
             if len({part.shape[1:] for part in some}) > 1:
                 raise InputError(f"{name} of different shapes", source=self.source)
             given[name] = np.concatenate(some)[rows]
@@ -123,7 +123,7 @@ class _Images:
         return GroundTruth.from_arrays(**given)
 
     def _found(self, ground_truth: GroundTruth, unknown: Unknown) -> list[Any]:
-        """Return the id of each image in the ground truth, None for dropped ones."""
+        """Return the ground truth's id of each image; None for images to drop."""
         known = set(ground_truth.images.ids.tolist())
         files = [str(one) for one in self.ids]
         by_name = resolve_images(files, ground_truth, "ignore", self.source)
@@ -139,7 +139,7 @@ class _Images:
         return found
 
     def _categories(self, classes: NDArray[Any], names: Mapping[int, str], ground_truth: GroundTruth | None) -> Any:
-        """Return the category ids of classes."""
+        """Return the category id of each object, given its class number."""
         numbers = columns.identifiers(classes, source=self.source, field="classes") if classes.size else classes
         if self.role == "ground_truth" or ground_truth is None or not names or not numbers.size:
             return numbers if numbers.size else np.empty(0, np.int64)
@@ -159,7 +159,7 @@ def _counted(ids: Sequence[Any]) -> Iterable[tuple[Any, int]]:
 
 
 def _column(ids: Sequence[Any]) -> Any:
-    """Return ids as a column; ids of several kinds unchanged, for the caller to refuse."""
+    """Return strings as a coded column; other ids as a list, whose types ``from_arrays`` checks."""
     if not ids:
         return np.empty(0, np.int64)
     return coded(ids) if all(isinstance(one, str) for one in ids) else list(ids)
@@ -199,25 +199,25 @@ def from_ultralytics(
     results : Results or iterable of Results
         One for each image; a generator (``stream=True``) is consumed once.
     image_ids : iterable of int or str, optional
-        Each image's id; by default the name of its file, which the ground truth's images are found by.
+        The id of each image; by default its file name, by which the image is found in the ground truth.
     ground_truth : GroundTruth, optional
-        The ground truth whose ids are used: categories by the names of the model's classes, images by file name.
-        Without it categories have the model's numbers, and images their file names without suffix.
+        The ground truth whose ids are used. Categories are matched by the names of the model's classes, images by file
+        name. Without ground truth, category ids are the model's numbers, and image ids are file names without suffix.
     iou_type : str
-        Which shapes to take with the boxes: "bbox", "segm" or "keypoints". Masks not of the image's size
+        The shapes to read besides the boxes: "bbox", "segm" or "keypoints". Masks whose size is not the image's
         (``retina_masks=False``) are drawn from Ultralytics' outlines.
     unknown_images : {"error", "ignore"}
-        What becomes of detections on images that the ground truth does not have.
+        Whether detections on images that the ground truth lacks are an error, or are dropped.
 
     Returns
     -------
     Detections
-        Oriented boxes are taken as the boxes around them.
+        Oriented boxes become the axis-aligned boxes around them.
 
     Raises
     ------
     InputError
-        Where something else is given, an image is there twice or unknown, or results lack what `iou_type` needs.
+        If `results` have another type, an image is repeated or unknown, or shapes of the kind `iou_type` are missing.
     """
     source = "results"
     if hasattr(results, "orig_shape"):
@@ -253,7 +253,7 @@ def _path_of(result: Any) -> str:
 
 
 def _points_of(made: _Images, image: Any, result: Any, count: int) -> NDArray[Any]:
-    """Return keypoints, with visibility 1 where it is missing."""
+    """Return keypoints, with visibility 1 if the result has none."""
     points = getattr(result, KEYPOINTS, None)
     if points is None and not count:
         return np.empty((0, 1, 3))
@@ -304,19 +304,19 @@ def from_supervision(
     Parameters
     ----------
     detections : mapping of image to Detections, sequence of Detections, Detections, or DetectionDataset
-        One for each image. A data set gives annotations and classes.
+        One `Detections` per image. A data set provides annotations and classes.
     image_ids : iterable of int or str, optional
-        Each image's id, where the images do not have a name or id as keys of a mapping.
+        The id of each image; by default the key in the mapping or data set.
     classes : sequence of str or mapping of int to str, optional
         The names of classes; by default those in ``data["class_name"]``, if any.
     role : {"detections", "ground_truth"}
         The role. Ground truth needs no confidence.
     ground_truth : GroundTruth, optional
-        With detections: the ground truth whose ids are used, categories by name, images by id or file name.
+        For detections: the ground truth whose ids are used. Categories are matched by name, images by id or file name.
     iou_type : {"bbox", "segm"}
-        Which shapes to take with the boxes.
+        The shapes to read besides the boxes.
     unknown_images : {"error", "ignore"}
-        What becomes of detections on images that the ground truth does not have.
+        Whether detections on images that the ground truth lacks are an error, or are dropped.
 
     Returns
     -------
@@ -325,7 +325,7 @@ def from_supervision(
     Raises
     ------
     InputError
-        Where something else is given, an image is there twice or unknown, or class or confidence are missing.
+        If `detections` have another type, an image is repeated or unknown, or a class or confidence is missing.
     """
     source = role.replace("_", " ")
     made = _Images(source, role, iou_type)
@@ -362,7 +362,7 @@ def from_supervision(
 
 
 def _add_names(names: dict[int, str], numbers: NDArray[Any], given: Any, source: str) -> None:
-    """Add names of classes that come with each record."""
+    """Add the names of classes that are given for each record."""
     if given is None:
         return
     for number, name in zip(numbers.tolist(), list(given), strict=True):
@@ -386,23 +386,23 @@ def from_torchvision(
     Parameters
     ----------
     outputs : iterable of mapping
-        One for each image, with ``boxes`` (x1, y1, x2, y2, or `BoundingBoxes` of another format), ``labels``, and
-        ``scores``; ``masks`` (n, 1, height, width) or (n, height, width), ``keypoints`` (n, k, 3). Targets may have
-        ``area``, ``iscrowd`` and ``image_id``.
+        One mapping per image, with ``boxes`` (x1, y1, x2, y2, or `BoundingBoxes` of another format), ``labels``, and
+        for detections ``scores``. Optional are ``masks`` (n, 1, height, width) or (n, height, width), and ``keypoints``
+        (n, k, 3). Targets may have ``area``, ``iscrowd`` and ``image_id``.
     image_ids : iterable of int or str, optional
-        Each image's id; by default its ``image_id``.
+        The id of each image; by default the value of ``image_id``.
     classes : sequence of str or mapping of int to str, optional
         The names of classes by number, as in ``weights.meta["categories"]``.
     role : {"detections", "ground_truth"}
         The role.
     ground_truth : GroundTruth, optional
-        With detections: the ground truth whose ids are used; categories by name, if `classes` gives names.
+        For detections: the ground truth whose ids are used. Categories are matched by name, if `classes` are given.
     iou_type : str
-        Which shapes to take with the boxes: "bbox", "segm" or "keypoints".
+        The shapes to read besides the boxes: "bbox", "segm" or "keypoints".
     mask_threshold : float
-        Threshold of masks of floats, exclusive.
+        In masks of floats, pixels with values above this threshold belong to the object.
     unknown_images : {"error", "ignore"}
-        What becomes of detections on images that the ground truth does not have.
+        Whether detections on images that the ground truth lacks are an error, or are dropped.
 
     Returns
     -------
@@ -411,7 +411,7 @@ def from_torchvision(
     Raises
     ------
     InputError
-        Where something else is given, an image is there twice or unknown, or a field is missing.
+        If `outputs` have another type, an image is repeated or unknown, or a field is missing.
     """
     source = role.replace("_", " ")
     made = _Images(source, role, iou_type)

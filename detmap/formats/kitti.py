@@ -1,8 +1,8 @@
-"""KITTI's text files of objects: ``label_2``, and results, an image each.
+"""KITTI's text files of objects, one per image: labels (``label_2``) and results.
 
-A line is ``type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y``, in results with a score behind it. Types are
-compared without case. Regions ``DontCare`` are crowds of every class. The benchmark's program silently skips a line
-that is too short; here it is an error.
+A line is ``type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y``, in results followed by a score. Types are
+case-insensitive. Regions ``DontCare`` are crowds of every class. A line that is too short is an error; the benchmark's
+program silently skips it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from detmap.reading.options import Role
 from detmap.shapes import find
 from detmap.shapes.kinds import BEV, BOX3D, BOXES
 
-#: The columns of a box in space, in the order of `detmap.shapes.boxes3d.Boxes3D`.
+#: The columns of a 3D box, in the order of `detmap.shapes.boxes3d.Boxes3D`.
 _SPACE = ("h", "w", "l", "x3d", "y3d", "z3d", "rotation", "alpha")
 
-#: Values in files for a missing box in space.
+#: Values in files for a missing 3D box.
 _NONE = (-1.0, -1.0, -1.0, -1000.0, -1000.0, -1000.0, -10.0, -10.0)
 
-#: Fields of objects that levels may use.
+#: Fields of objects that levels of difficulty may use.
 _FIELDS = ("truncation", "occlusion")
 
 _LABEL = "{class} {truncation} {occlusion} {alpha} {x1} {y1} {x2} {y2} {h} {w} {l} {x3d} {y3d} {z3d} {rotation}"
 
 
 def _read(numbers: Mapping[str, NDArray[np.float64]], role: Role) -> dict[str, Any]:
-    """Return boxes in space, and for objects the fields that levels read."""
+    """Return the 3D boxes, and for ground truth the fields that levels of difficulty may use."""
     given = find(BOX3D).given
     assert given is not None
     column = given(np.stack([numbers[name] for name in _SPACE], axis=1), role.replace("_", " "))
@@ -42,7 +42,7 @@ def _read(numbers: Mapping[str, NDArray[np.float64]], role: Role) -> dict[str, A
 
 
 def _write(table: GroundTruth | Detections) -> tuple[dict[str, NDArray[np.float64]], dict[str, int]]:
-    """Return the columns of a table, with the values for missing boxes in space, and -1 for unknown fields."""
+    """Return the columns of a table; missing 3D boxes have the values in `_NONE`, unknown fields -1."""
     column = table.shapes.get(BOX3D)
     space = np.tile(_NONE, (len(table), 1)) if column is None else column.arrays()["table"]
     space = np.where(np.isnan(space), _NONE[-1], space)

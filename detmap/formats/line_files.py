@@ -1,8 +1,8 @@
-"""Formats of a folder with a text file per image and a line per object, made from a description of their lines.
+"""Formats of a folder with a text file per image and a line per object, made from the description of a line.
 
-A description is a line with the names of columns in braces, as ``"{class} {score} {x1} {y1} {x2} {y2}"``. Words without
-braces are written literally, and any word is accepted in their place. The last word in brackets, ``[difficult]``, marks
-some lines with a flag.
+A description has the names of columns in braces, as ``"{class} {score} {x1} {y1} {x2} {y2}"``. Words without braces are
+written literally; when reading, any word is accepted in their place. A last word in brackets, as ``[difficult]``, is a
+flag that only some lines have.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from detmap.reading.options import Path, Reading, Role
 from detmap.reading.sources import members, name_of
 from detmap.shapes.boxes import seem_shares
 
-#: Columns of a box by format; "" is left to the caller.
+#: Columns of a box by box format; for "" a function decides the format, see `Formed`.
 _BOXES = {
     "xyxy": ("x1", "y1", "x2", "y2"),
     "xywh": ("x", "y", "width", "height"),
@@ -59,10 +59,10 @@ _BOXES = {
 #: Prefixes of files with the results of a class, as in VOC and DOTA.
 _OF_A_CLASS = re.compile(r"comp.*_det_|Task[12]_")
 
-#: Columns of 0 and 1, also allowed as words in brackets.
+#: Columns of flags, 0 or 1. The same words in brackets at the end of a description are flags, too.
 _FLAGS = ("difficult", "crowd")
 
-#: Returns the format of boxes, and notices, given lines, their boxes, and the caller's option.
+#: A function of lines, the four numbers of each box, and the option `box_format`; returns the box format and notices.
 Formed = Callable[[Lines, NDArray[np.float64], "str | None"], "tuple[str, dict[str, int]]"]
 
 
@@ -88,7 +88,7 @@ class _Row:
         self.says = f"a line is: {plain}" + (f", or that and {self.mark}" if self.mark else "")
 
     def own(self, words: list[bytes]) -> list[bytes]:
-        """Return the words of a line without its optional mark."""
+        """Return the words of a line without the optional flag at the end."""
         marked = self.mark and len(words) == len(self.words) + 1 and words[-1] == self.mark.encode()
         return words[:-1] if marked else words
 
@@ -171,17 +171,18 @@ class More:
     columns : tuple of str
         Names of the columns, all numeric.
     read : callable
-        ``read(numbers, role)``, of arrays by name, returns further arguments of ``from_arrays``, each with a row per line.
+        ``read(numbers, role)`` returns further arguments of ``from_arrays``, each with a row per line; `numbers` holds
+        arrays by name of column.
     write : callable
-        ``write(table)`` returns the numbers by name, and numbers of records that lose something, by codes of `LOST`.
+        ``write(table)`` returns the columns by name, and numbers of records that lose content, by codes of `LOST`.
     holds : tuple of str
         The kinds of shape in these columns.
     folded : bool
         Whether classes are case-insensitive: they are read in lower case.
     inside : str
-        The folder within a folder of detections that may hold the files.
+        Optional subfolder of a folder of detections that holds the files.
     every_image : bool
-        Whether an image without detections has an empty file: others without a file are counted in the notices.
+        Whether an image without detections must have an empty file. Images without a file are counted in the notices.
     """
 
     columns: tuple[str, ...] = ()
@@ -198,26 +199,26 @@ class More:
 
 @dataclass(frozen=True, kw_only=True)
 class _Side:
-    """One side of a format: how lines are read and written."""
+    """Reads and writes a format for one role, ground truth or detections."""
 
     #: Layout of a line.
     row: _Row
-    #: Decides the format of boxes if the description leaves it open.
+    #: The function that decides the box format, if the description leaves the format open.
     formed: Formed | None
-    #: Classes of regions that apply to all classes.
+    #: Classes whose objects are regions that become crowds of every class.
     everywhere: tuple[str, ...] = field(default=())
     #: Further columns.
     more: More = More()
 
     def files(self, source: Any, what: str) -> dict[str, tuple[bytes, str]]:
-        """Return content and place of each image's file, by image name, in order."""
+        """Return the content and the path of each image's file by image name, ordered by name."""
         if self.more.inside and what == "detections" and isinstance(source, str | os.PathLike):
             inside = os.path.join(source, self.more.inside)
             source = inside if os.path.isdir(inside) else source
         return dict(sorted(labels_among(members(source, ".txt", what)).items()))
 
     def read_ground_truth(self, source: Any, reading: Reading) -> GroundTruth:
-        """Read a folder or archive with a text file per image, optionally only those of an image set."""
+        """Read a folder or archive with a text file per image, optionally only the images of an image set."""
         files = self.files(source, "ground truth")
         if reading.image_set is not None:
             wanted = image_set_of(reading.image_set)
@@ -235,7 +236,7 @@ class _Side:
         rows, classes = np.arange(len(parsed.classes)), _called(parsed.classes, reading)
         regions = [row for row, name in enumerate(classes) if name in self.everywhere] if self.everywhere else []
         crowd = parsed.flags.get("crowd")
-        if regions:  # add a crowd of each class
+        if regions:  # each region becomes a crowd of each class
             kept = np.setdiff1d(rows, regions)
             known = list(dict.fromkeys(classes[row] for row in kept.tolist()))
             rows = np.concatenate([kept, np.repeat(np.array(regions, np.int64), len(known))])
@@ -276,7 +277,7 @@ class _Side:
     def found_lines(
         self, source: Any, ground_truth: GroundTruth | None, reading: Reading
     ) -> tuple[Lines, list[Any], int]:
-        """Return the lines on images of the ground truth, their image ids, and the number of other lines."""
+        """Return the lines on images of the ground truth, the image id of each file, and the number of other lines."""
         files = self.files(source, "detections")
         ids: list[Any] = list(files)
         if ground_truth is not None:
@@ -333,7 +334,7 @@ class _Side:
         return None
 
     def _told_apart(self, lines: Lines) -> tuple[Lines, list[Refused]]:
-        """Return the valid lines, and why others are refused."""
+        """Return the valid lines, and the refused lines with the reason for each."""
         good, refused = [], []
         for row in range(len(lines.fields)):
             try:
@@ -386,7 +387,7 @@ class _Side:
     def _columns(
         self, table: GroundTruth | Detections, names: Sequence[str], labels: list[str]
     ) -> tuple[list[str | list[str]], dict[str, int]]:
-        """Return the words of all lines by column, and what is lost."""
+        """Return the words of each column (one string if all lines have it), and what is lost."""
         for name in names:
             if len(name.split()) != 1 or name != name.strip() or not name.isprintable() or len(name.encode()) > 256:
                 raise InputError("a class of these lines must be one word", source=table.source, value=name)
@@ -428,7 +429,7 @@ class _Side:
 
 
 def _short(value: float) -> str:
-    """Return a number as text, whole ones without a point."""
+    """Return a number as text, without a decimal point if it is whole."""
     return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value)
 
 
@@ -444,7 +445,7 @@ def _of_rows(columns: dict[str, Any], rows: NDArray[np.int64]) -> dict[str, Any]
 
 
 def _called(classes: list[str], reading: Reading) -> list[str]:
-    """Return the names of classes, which may be indices into the caller's list of names."""
+    """Return the names of classes; classes that are numbers are looked up in the option `classes`."""
     if reading.classes is None:
         return classes
     names = {str(number): name for number, name in names_given(reading.classes).items()}
@@ -458,10 +459,10 @@ def _ids(values: list[Any]) -> Any:
 def _regions(
     table: GroundTruth, names: Sequence[str], everywhere: Sequence[str]
 ) -> tuple[list[str], NDArray[np.bool_], int]:
-    """Return the word for each object's class, the lines left out, and the number of objects that are regions of all
-    classes.
+    """Return the word for each object's class, a mask of the objects without a line, and the number of objects in
+    regions of all classes.
 
-    Such a region is a crowd of every category with one box, and becomes one line.
+    Crowds with the same box, one of every category, form a region of all classes, which becomes one line.
     """
     codes = table.categories.codes.tolist()
     labels, skipped, whole = [names[code] for code in codes], np.zeros(len(codes), np.bool_), 0
@@ -477,7 +478,7 @@ def _regions(
 
 
 def _as_written(table: GroundTruth | Detections, form: str) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return boxes in a format (corners if left open), and what is lost by it."""
+    """Return boxes in a box format ("" means corners), and what this format loses."""
     if form in ("xyxy", ""):
         boxes, rounded = corners(table)
         return boxes, {"rounded_boxes": rounded, "sizes": len(table) if table.box_sizes else 0}
@@ -504,21 +505,20 @@ def line_format(
 ) -> Format:
     """Return the format of folders, or archives, with a text file per image and a line per object, in pixels.
 
-    Lines that are wrong are refused with their file and number; ``detmap check`` leaves them aside and lists them.
+    An invalid line raises an error that names its file and number; ``detmap check`` skips and lists invalid lines.
 
     Parameters
     ----------
     name : str
         Name of the format.
     ground_truth, detections : str
-        Layout of a line; omit that of a side which is not read or written. ``"{class} -1 {x1} {y1} {x2} {y2}
-        {score}"``: names in braces are columns, and other words are written literally and ignored when reading. Columns
-        are ``class``; ``score``, of detections; ``x1 y1 x2 y2``, ``x y width height`` or ``cx cy width height``;
-        ``difficult`` and ``crowd``, 0 or 1. The last word may be ``[difficult]`` or ``[crowd]``, which then stands
-        behind some lines alone.
+        Layout of a line, as ``"{class} -1 {x1} {y1} {x2} {y2} {score}"``; empty for a role that is not read or written.
+        Names in braces are columns; other words are written literally, and ignored when reading. Columns are ``class``;
+        ``score``, of detections; ``x1 y1 x2 y2``, ``x y width height`` or ``cx cy width height``; ``difficult`` and
+        ``crowd``, 0 or 1. The last word may be ``[difficult]`` or ``[crowd]``: a flag that only some lines have.
     everywhere : sequence of str
-        Classes of regions in which no detection of any class counts, as KITTI's ``DontCare``: they become crowds of each
-        class that other lines have.
+        Classes of regions in which no detection of any class counts, as KITTI's ``DontCare``. A region becomes a crowd
+        of each class that other lines have.
     box_format : callable, or None
         With the columns ``a b c d``: ``box_format(lines, boxes, given)`` returns the format of the boxes, such as
         "xyxy", and notices; `given` is the caller's option.
@@ -535,7 +535,7 @@ def line_format(
     Raises
     ------
     ValueError
-        Where a description lacks a column, or has one that is not known.
+        If a description lacks a required column, or has an unknown one.
     """
     made: dict[str, Any] = {}
     sides: dict[str, _Side] = {}

@@ -1,4 +1,4 @@
-"""Names of models from the paths of their files: the shortest distinct suffixes."""
+"""Names of models from the paths of their files: the shortest last parts of the paths that are distinct."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from detmap.formats import files, registry  # noqa: F401 - files registers the f
 
 
 def distinct(paths: Sequence[str], taken: Collection[str] = (), stem: Callable[[str], str] | None = None) -> list[str]:
-    """Return the shortest distinct suffixes of the paths, without file extensions if still distinct: files in one
-    folder that differ by their extensions alone are told apart by these, not by the folder. `taken` are names to avoid;
-    `stem` removes an extension, by default one of the formats of detections.
+    """Return the shortest distinct last parts of the paths. File extensions are removed, except from files of one
+    folder that differ only by extension. `taken` are names to avoid. `stem` removes an extension, by default one that
+    files of detections have.
     """
     stem = partial(_stem, registry.suffixes()) if stem is None else stem
     parts = [tuple(path.replace(os.sep, "/").strip("/").split("/")) for path in paths]
@@ -35,7 +35,7 @@ _BRIEF = 20
 
 
 def brief(names: Sequence[str]) -> dict[str, str]:
-    """Return what long names are called in narrow tables: what tells them apart, with ellipses for what all have."""
+    """Return short forms of long names for narrow tables; ellipses stand for the beginning and end that all share."""
     if max(map(len, names), default=0) <= _BRIEF or len(names) < 2:
         return {name: name for name in names}
     begin = _alike(names)
@@ -52,7 +52,7 @@ def brief(names: Sequence[str]) -> dict[str, str]:
 
 
 def _alike(names: Sequence[str]) -> int:
-    """Return with how many characters all names begin alike."""
+    """Return the length of the names' common prefix."""
     columns = enumerate(zip(*names, strict=False))
     return next((at for at, column in columns if len(set(column)) > 1), min(map(len, names)))
 

@@ -41,7 +41,7 @@ from detmap.reading.typed_json import UNREADABLE, decoded, refused
 from detmap.shapes.kinds import DISTANCE, Surroundings
 from detmap.shapes.moving import NO_ATTRIBUTE, MovingBoxes
 
-#: The classes, whose ids are their indices here, in the order of the means.
+#: The classes, in the order in which means are computed; the id of a class is its index.
 CLASSES = (
     *("car", "truck", "bus", "trailer", "construction_vehicle"),
     *("pedestrian", "motorcycle", "bicycle", "traffic_cone", "barrier"),
@@ -116,7 +116,7 @@ class _Results(msgspec.Struct):
 
 
 class _Read(NamedTuple):
-    """Boxes of all samples: the number of each one's sample, and columns."""
+    """Boxes of all samples: the index of each box's sample, and columns."""
 
     samples: NDArray[np.int64]
     classes: NDArray[np.int64]
@@ -141,7 +141,7 @@ def _decoded(data: Any, name: str, form: Any) -> Any:
 
 
 def _read(boxes: Iterable[tuple[str, Any]], name: str, scored: bool) -> _Read:
-    """Read the JSON boxes of samples by token."""
+    """Read the boxes of samples, given as pairs of token and JSON."""
     decoder = msgspec.json.Decoder(list[_Box])
     counts: list[int] = []
     read: dict[str, list[Any]] = {
@@ -226,7 +226,7 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
 
 
 def _coded(tokens: Sequence[str], samples: NDArray[np.int64], name: str) -> Ids:
-    """Return the samples of boxes as ids, without samples that have no boxes."""
+    """Return the token of each box's sample as a column of ids; samples without boxes are left out."""
     seen = np.zeros(len(tokens), np.bool_)
     seen[samples] = True
     place = np.cumsum(seen) - 1
@@ -235,7 +235,7 @@ def _coded(tokens: Sequence[str], samples: NDArray[np.int64], name: str) -> Ids:
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
-    """Read a JSON of samples, or the tables of the data set: those of an image set, which lists tokens or scenes."""
+    """Read a JSON of samples, or the tables of the data set; an image set of tokens or scenes selects samples."""
     wanted = None if reading.image_set is None else image_set_of(reading.image_set)
     if isinstance(source, str | os.PathLike) and os.path.isdir(source):
         name = name_of(source, "ground truth")
@@ -366,7 +366,7 @@ _RACK = "static_object.bicycle_rack"
 #: The sensor whose poses give the position of the car.
 _CHANNEL = "LIDAR_TOP"
 
-#: Maximum times in seconds over which a velocity is computed, from one neighbour (False) and between two (True).
+#: Maximum time in seconds over which a velocity is computed, with one neighbouring sample (False) or two (True).
 _LONGEST = {False: 1.5, True: 3.0}
 
 _TABLES = ("sample", "sample_annotation", "sample_data", "ego_pose", "scene", "attribute", "instance", "category")
@@ -444,7 +444,9 @@ def _of_tables(folder: Any, wanted: set[str] | None) -> list[_Scene]:
 def _velocity(
     tables: _Tables, row: int, one: _Annotation, known: dict[str, _Annotation], times: dict[str, float]
 ) -> tuple[float, float] | None:
-    """Return an object's velocity from its position in the samples before and after; None if these are too far."""
+    """Return an object's velocity from its positions in the samples before and after; None if these are too far apart
+    in time.
+    """
     if not one.prev and not one.next:
         return None
     table = "sample_annotation"
@@ -479,7 +481,7 @@ def _places(tables: _Tables, chosen: set[str]) -> dict[str, list[float]]:
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write a JSON of samples; of the points in a box it says only where there are none."""
+    """Write a JSON of samples. The number of points in a box is written only if it is 0."""
     boxes, lost = _written(table, None)
     for box, unseen in zip(boxes, _column(table).unseen.tolist(), strict=True):
         box |= {"num_pts": 0} if unseen else {}
@@ -560,7 +562,7 @@ def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tupl
 
 
 def _class_names(table: GroundTruth | Detections, truth: GroundTruth | None) -> list[str]:
-    """Return the class of each category; raise for one with boxes that is none of the classes."""
+    """Return the name of each category; raise `InputError` for a category with boxes that is no class of nuScenes."""
     if isinstance(table, Detections) and truth is None and table.categories.ids.dtype.kind == "i":
         of = dict(enumerate(CLASSES))
         names = [of.get(one, str(one)) for one in table.categories.ids.tolist()]
@@ -578,7 +580,7 @@ def _sniff(given: Given) -> bool:
     """Recognise a folder of tables, or JSON by its first key."""
     if given.is_folder:
         return given.role == "ground_truth" and {f"{table}.json" for table in _TABLES} <= {*given.names}
-    if given.role == "detections" and b'"segment"' in given.head:  # ActivityNet's results begin like these
+    if given.role == "detections" and b'"segment"' in given.head:  # ActivityNet's results have the same first key
         return False
     return bool((_RESULTS if given.role == "detections" else _SAMPLES).match(given.head))
 

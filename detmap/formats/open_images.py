@@ -1,7 +1,7 @@
 """Open Images' files: CSV of boxes, masks and labels of images, submissions to its challenges, and its hierarchy.
 
-Ids are always strings: image ids are hexadecimal, and some look decimal. Boxes are normalised corners; they are
-compared without conversion to pixels, because their overlaps are the same up to rounding.
+Ids are always strings: image ids are hexadecimal, and some look decimal. Boxes are normalised corners, and are
+compared without conversion to pixels, because overlaps are the same up to rounding.
 """
 
 from __future__ import annotations
@@ -56,8 +56,7 @@ _SCORED = {**_BOXES, "score": "Score"}
 
 _MASKED = "masks stand in a column Mask or PredictionString, and need ImageWidth and ImageHeight"
 
-#: Maximum number of pixels of a mask, and maximum size of its code in bytes: a run takes at least a byte, and few runs
-#: are single pixels.
+#: Maximum number of pixels of a mask, which also limits the size of its decompressed code.
 _PIXELS = 1 << 28
 
 
@@ -68,7 +67,7 @@ def titles_of(given: Given) -> list[str]:
 
 
 def _sniff(given: Given) -> bool:
-    """A first line with Open Images' titles."""
+    """Recognise a file whose first line has Open Images' titles."""
     there = {*titles_of(given)}
     named = bool({"ImageID", "ImageId"} & there) and "PredictionString" in there
     boxed = {"ImageID", "LabelName"} <= there and ("Mask" in there or {"XMin", "YMax"} <= there)
@@ -76,7 +75,7 @@ def _sniff(given: Given) -> bool:
 
 
 def _tell(given: Given) -> Role:
-    """Detections have scores, in a column or within a string."""
+    """Return the role: detections have scores, in a column or within a string."""
     return "detections" if {"Score", "PredictionString"} & {*titles_of(given)} else "ground_truth"
 
 
@@ -90,7 +89,7 @@ def _columns(titles: Sequence[str], wanted: Mapping[str, str]) -> dict[str, str]
 
 
 def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
-    """Read the boxes of annotations, or with ``iou_type="segm"`` the column of masks; see the module."""
+    """Read the boxes of annotations, or with ``iou_type="segm"`` the column of masks; see the module's docstring."""
     if reading.columns is not None:
         return read_csv_ground_truth(source, reading)
     columns = _columns(_titles(source), _BOXES)
@@ -102,7 +101,7 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 
 def _masked_ground_truth(source: Source, reading: Reading, columns: Mapping[str, str]) -> GroundTruth:
-    """Read objects with masks: rows of the published annotations with a column Mask."""
+    """Read objects with masks, from a table with the published annotations and a column ``Mask``."""
     found = read_table(source, columns, "ground truth", others=("Mask", "ImageWidth", "ImageHeight"))
     _, images = found.ids(("image_id", "image"), "images")
     told = [found.columns.get("category", images), *found.others.values()]
@@ -128,8 +127,8 @@ def _masked_ground_truth(source: Source, reading: Reading, columns: Mapping[str,
 def _masks_or_boxes(
     found: Table, part: Table, images: Sequence[str], rows: Sequence[int]
 ) -> tuple[Any, NDArray[np.float64] | None, int]:
-    """Return the column of masks, with empty masks for objects with only a box; the boxes, if there are such objects;
-    and their number. An empty mask has the size of others on its image, or a single pixel without others, as in
+    """Return the column of masks; boxes (None if every object has a mask); and the number of objects without a mask.
+    These get an empty mask, of the size of another mask on the image, or of a single pixel if there is no other, as in
     TensorFlow's tool.
     """
     _check_masked(found)
@@ -193,7 +192,7 @@ def _mask(code: str, width: str, height: str, source: str, record: str) -> dict[
     try:
         packed = base64.b64decode(code, validate=True)
         opened = zlib.decompressobj()
-        # A column has at most one run of each kind, except in masks of single pixels; seven bytes hold any count.
+        # Enough for any mask: runs of single pixels take about a byte each, and the longest run takes seven.
         counts = opened.decompress(packed, 2 * sides[0] * sides[1] + 64)
         whole = opened.eof and not opened.unused_data
         text = counts.decode("ascii")
@@ -205,7 +204,7 @@ def _mask(code: str, width: str, height: str, source: str, record: str) -> dict[
 
 
 def read_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read detections in TensorFlow's columns, or those of a submission; see the module."""
+    """Read detections in TensorFlow's columns, or those of a submission; see the module's docstring."""
     if reading.columns is not None:
         return read_csv_detections(source, ground_truth, reading)
     titles = _titles(source)
@@ -279,7 +278,7 @@ def _masked(
 def _detections(
     rows: _Rows, shapes: Mapping[str, Any], source: str, ground_truth: GroundTruth | None, reading: Reading
 ) -> Detections:
-    """Return detections under the ids of the ground truth."""
+    """Return detections with image and category ids of the ground truth."""
     images, labels = coded(rows.images, source, "image_id"), coded(rows.labels, source, "category_id")
     kept = np.arange(len(rows.images))
     notices = {}
@@ -316,7 +315,7 @@ def _detections(
 
 
 def _lines(source: Path, what: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the cells of each line of a file of options."""
+    """Yield number and cells of each line of a CSV file that is an option."""
     data, name = read_bytes(source, what)
     try:
         text = bytes(data).decode("utf-8-sig")
@@ -328,7 +327,7 @@ def _lines(source: Path, what: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def descriptions(given: Any) -> dict[str, str]:
-    """Return the names of labels: a file of lines ``/m/0k4j,Car`` without a header, as published.
+    """Return the name of each label from a file of lines ``/m/0k4j,Car`` without a header, as published.
 
     Raises
     ------
@@ -357,12 +356,12 @@ def _named(table: GroundTruth, names: Mapping[str, str]) -> GroundTruth:
 
 
 def image_labels(path: Path) -> tuple[Ids, Ids, NDArray[np.bool_]]:
-    """Return images, labels, and presence flags from a file of verified labels.
+    """Return the image, label and presence flag of each line of a file of verified image labels.
 
     Raises
     ------
     InputError
-        Without such columns, for a file of boxes, or for a confidence other than 1 and 0.
+        If a column is missing, the file holds boxes, or a confidence is neither 1 nor 0.
     """
     columns = {"image": "ImageID", "category": "LabelName", "score": "Confidence"}
     found = read_table(path, columns, "image labels")
@@ -391,7 +390,7 @@ def hierarchy(path: Path) -> Hierarchy:
     Raises
     ------
     InputError
-        For other JSON.
+        If the JSON is not a hierarchy of labels.
     """
     return Hierarchy.of(*read_json(path, object, "hierarchy"))
 
@@ -401,7 +400,7 @@ def hierarchy(path: Path) -> Hierarchy:
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write a row per object, with its mask where there are masks, and one per image without objects."""
+    """Write a row per object, with its mask if the table has masks, and a row per image without objects."""
     columns, lost = _written(table, table)
     groups = np.zeros(len(table), np.bool_) if table.group_of is None else table.group_of
     columns["IsGroupOf"] = list(map(str, groups.astype(int).tolist()))
@@ -422,7 +421,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write a row per detection in the columns of TensorFlow's tool, with its mask where there are masks."""
+    """Write a row per detection in the columns of TensorFlow's tool, with its mask if the table has masks."""
     columns, lost = _written(table, writing.ground_truth)
     columns["Score"] = list(map(repr, table.scores.tolist()))
     infinite = ~np.isfinite(table.scores)
@@ -506,7 +505,7 @@ def _packed(counts: Any) -> str:
 
 
 def _cell(table: GroundTruth | Detections, text: str) -> str:
-    """Return text that round-trips in a cell."""
+    """Return text for a cell; refuse text that would not round-trip."""
     if text != text.strip() or not text.isprintable() or not 1 <= len(text) <= 256:
         raise InputError("cannot be written as a cell", source=table.source, value=text)
     return text

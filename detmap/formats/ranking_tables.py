@@ -18,7 +18,7 @@ from detmap.reading.opening import Held
 from detmap.reading.sources import head, read_bytes
 from detmap.reading.strict_json import parsed
 
-#: Titles of columns, in lower case with underscores for hyphens.
+#: Accepted titles of each column, in lower case with underscores for hyphens.
 QUERY = ("query_id", "q_id", "qid", "query", "topic", "queries")
 DOCUMENT = ("doc_id", "docno", "docid", "doc", "document", "document_id", "corpus_id", "documents")
 VALUE = {
@@ -159,7 +159,7 @@ def _number(cell: str, kind: str, name: str, line: int) -> float:
 
 
 def _of_json(source: Any, kind: str) -> dict[str, dict[str, Any]]:
-    """Read an object of objects, values by query and document, as BEIR and others save runs."""
+    """Read a JSON object that holds for each query an object of values by document, as BEIR and others save runs."""
     data, name = read_bytes(source, kind)
     document = parsed(data, name)
     if not isinstance(document, dict) or not all(isinstance(one, dict) for one in document.values()):
@@ -167,7 +167,7 @@ def _of_json(source: Any, kind: str) -> dict[str, dict[str, Any]]:
     return document
 
 
-#: Names of the arrays of neighbours, and their other names as columns of tables.
+#: Names of the arrays of neighbours, each with the titles that its column may have in a table.
 _NEIGHBORS = {
     "indices": ("indices", "neighbors", "neighbours", "index"),
     "distances": ("distances", "distance"),
@@ -188,8 +188,8 @@ def read_neighbors(path: Any, gallery: Any) -> dict[str, Any]:
     """Return arrays of neighbours for `detmap.retrieval.evaluate_neighbors` from two Parquet or Feather files.
 
     `path` has a row per query: ``indices`` (a list of places in the gallery), ``distances`` (a list), ``query_id`` and
-    ``camera``; `gallery` a row per item of the gallery, in its order: ``id`` and ``camera``. Raises `InputError` where
-    lists are not of one length.
+    ``camera``. `gallery` has a row per item, in the order of the gallery: ``id`` and ``camera``. Raises `InputError` if
+    the lists differ in length.
     """
     out = {}
     for source, wanted in ((path, _NEIGHBORS), (gallery, _GALLERY)):

@@ -44,7 +44,7 @@ def unpacked_name(name: str) -> str:
 #: Suffixes of JSON files, for which the JSON reader reports errors.
 _NAMES_OF_JSON = packed(".json", ".jsonl", ".ndjson")
 
-#: Maximum number of names of a folder that are counted to describe it, and of those that are proposed instead of it.
+#: Maximum number of a folder's entries that are counted to describe it, and of entries that a message proposes instead.
 _MANY, _FEW = 10_000, 3
 
 #: Suffixes of tar archives.
@@ -84,17 +84,17 @@ class Given:
 
     @cached_property
     def is_folder(self) -> bool:
-        """Whether it is a folder."""
+        """Whether the source is a folder."""
         return not isinstance(self._source, Held) and os.path.isdir(self._source)
 
     @cached_property
     def is_archive(self) -> bool:
-        """Whether it is a tar archive, compressed or not."""
+        """Whether the source is a tar archive, compressed or not."""
         return not self.is_folder and (self.name.endswith(ARCHIVES) or self.head[257:262] == b"ustar")
 
     @cached_property
     def _archived(self) -> dict[str, bytes]:
-        """The first files of an archive: their names without folders, and content, of the last one perhaps not all."""
+        """The content of an archive's first files by name without folders; that of the last file may be cut off."""
         import tarfile
 
         found: dict[str, bytes] = {}
@@ -130,13 +130,14 @@ class Given:
         Raises
         ------
         OSError
-            Where it cannot be opened.
+            If the file cannot be opened.
         """
         return io.BytesIO(self._source) if isinstance(self._source, Held) else open(self._source, "rb")
 
     def lines(self, inside: str, others: Sequence[str] = ()) -> list[list[bytes]]:
-        """Return the words of the first lines of a file, or of the first files with the suffix ``.txt`` of a folder or
-        archive; `inside` is a subfolder, which archives are read without, `others` are names of files to skip.
+        """Return the words of the first lines of a file, or of the first ``.txt`` files of a folder or archive.
+        `inside` is the subfolder to read in place of a folder (archives are read as a whole), `others` are names of
+        files to skip.
         """
         if not (self.is_folder or self.is_archive):
             return _words(self.head)
@@ -176,7 +177,7 @@ class Writing:
 class Refused(NamedTuple):
     """A record that strict reading refuses, and the reason."""
 
-    #: Its index in its list, or its file and line.
+    #: The record's index in its list, or its file and line.
     record: int | str
     #: Code of the finding, see `detmap.checks.CODES`.
     code: str
@@ -187,7 +188,7 @@ class Refused(NamedTuple):
 
 
 class Outlines(NamedTuple):
-    """Polygons as a file has them."""
+    """Facts about the polygons of a file."""
 
     #: The index of each polygon's record in the file's list; shape (p,).
     records: NDArray[np.int64]
@@ -213,7 +214,7 @@ class Inspection(NamedTuple):
 Salvaged = tuple[GroundTruth | Detections, NDArray[np.int64] | None, Sequence[Refused]]
 
 
-#: Codes of what a format cannot hold of a written table, with the sentence for `n` records.
+#: Codes of content of a table that the written format cannot hold, with the sentence for `n` records.
 LOST = {
     "crowd": "{n} objects are crowds, which the format has no field for: they are written as plain objects",
     "difficult": "{n} objects are difficult, which the format has no field for: they are written as plain objects",
@@ -259,24 +260,24 @@ class Format:
         ``sniff(given)`` returns whether a `Given` is of this format. Plug-ins are asked first, in reverse order of
         registration.
     is_certain : callable, or None
-        ``is_certain(given)`` returns whether it is of this format and of no other built-in one; for the most common
-        format, so that other formats need not be loaded.
+        ``is_certain(given)`` returns whether a source is of this format and of no other built-in one. The most common
+        format has this function, so that other formats need not be loaded.
     read_ground_truth : callable, or None
         ``read_ground_truth(source, reading)`` returns a `GroundTruth`. The source is a path, or the bytes of a stream.
     read_detections : callable, or None
         ``read_detections(source, ground_truth, reading)`` returns `Detections`. The ground truth may be None.
     write_ground_truth, write_detections : callable, or None
-        ``write(table, path, writing)`` writes a table, and returns what the format cannot hold of it: codes of `LOST`
-        with numbers of records, which may be 0.
+        ``write(table, path, writing)`` writes a table, and returns what is lost: codes of `LOST` with numbers of
+        records, which may be 0.
     written : tuple of str
-        Suffixes of the files that it writes, its own first. Empty: it writes folders, or has no suffix of its own and is
-        written where it is named.
+        Suffixes of the files that it writes, its main suffix first. If empty, the format writes folders or has no own
+        suffix, and is written only if it is named.
     holds : tuple of str, or None
-        The kinds of shape that it can hold, by `iou_type`. None: its readers raise for what they cannot read.
+        The kinds of shape that it can hold, by `iou_type`. If None, its readers refuse other kinds.
     protocol : str
         The protocol of the format's benchmark, which a message proposes; empty if there is none.
     leveled : bool
-        Whether its objects have KITTI's levels of difficulty, which only that protocol reads.
+        Whether its objects have KITTI's levels of difficulty, which only KITTI's protocols use.
     federated : bool
         Whether it has fields for category lists of images and frequencies (LVIS, Open Images), for CrowdPose's crowd
         index, and for flags and scores of parts (COCO-WholeBody).
@@ -289,34 +290,34 @@ class Format:
     members : str
         Suffix of the files in a folder of detections.
     inside : str
-        Optional subfolder that holds these files.
+        Optional subfolder of a folder of detections that holds the files.
     beside : callable, or None
-        ``beside(source)`` returns the paths of files besides a path of detections that decide how these are read.
+        ``beside(source)`` returns the paths of further files that decide how detections are read.
     takes : tuple of str, or None
-        The options of `Reading`, among those that concern only some formats, that it supports; None: all, and it
-        ignores what does not apply.
+        The options of `Reading` that it supports, among those that concern only some formats. None: it supports all,
+        and ignores options that do not apply.
     needs_images : bool
         Whether reading its detections needs names and sizes of images from the ground truth.
     by_name : callable, or None
         ``by_name(given)`` returns whether detections seem to refer to images by file name, in a format that normally
-        uses ids; then they are read as in a format that `needs_images`.
+        uses ids; such detections are read as if `needs_images` were true.
     tell : callable, or None
         ``tell(given)`` returns the role of a source that `sniff` recognises: ground truth, detections, or None if
         unclear.
     kinds_in : callable, or None
-        ``kinds_in(source)`` returns the number of records with a shape of each kind other than boxes, by `iou_type` of
-        kinds that read their own field; ``""`` is the number of all records. None: it holds boxes, or the kind given by
-        `iou_type`.
+        ``kinds_in(source)`` returns, by `iou_type`, the numbers of records with shapes of each kind that has its own
+        field besides boxes, and under ``""`` the number of all records. None: all records have boxes, or the kind given
+        by `iou_type`.
     inspect : callable, or None
         ``inspect(source)`` returns an `Inspection` of ground truth, for ``detmap check``; None: there are no further
         facts.
     salvage : callable, or None
-        ``salvage(source, role, kinds, ground_truth)`` reads what strict reading refuses, with shapes of the given
-        kinds: a table of the valid records, the indices of its rows in the file's list, and the refused records; None
-        if that is impossible.
+        ``salvage(source, role, kinds, ground_truth)`` reads a source that strict reading refuses, with shapes of the
+        given kinds. It returns a table of the valid records, the index of each row in the file's list, and the refused
+        records; or None if this is impossible.
     image_field : callable, or None
         ``image_field(source, name)`` returns a field of the images of ground truth by image id, with None for images
-        without it. None: images have no fields.
+        without the field. If `image_field` is None, images have no fields.
     """
 
     name: str
@@ -358,7 +359,7 @@ FORMATS = Registry(Format, "format")
 #: Format of parsed documents.
 OF_DOCUMENTS = "coco"
 
-#: Formats whose readers raise the error for a file, or a folder, that no format recognises.
+#: The format whose reader raises the error for an unrecognised source, by whether the source is a folder.
 _OTHERWISE = {False: "coco", True: "voc"}
 
 
@@ -411,7 +412,7 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
         return usual
     own = [one for one in able(role) if FORMATS.is_shipped(one.name) and one.sniff(given)]
     surer = [one for one in own if one.name != OF_DOCUMENTS]
-    # any JSON may be COCO's, and so may files that another format recognises for the other role
+    # COCO's format accepts any JSON, even files that another format recognises for the other role.
     if len(surer) < len(own):
         other = Given(source, _OTHER[role])
         known = (one for one in able(_OTHER[role]) if FORMATS.is_shipped(one.name) and one.name != OF_DOCUMENTS)
@@ -464,7 +465,7 @@ def _refuse_foreign(given: Given) -> None:
 
 
 def _refuse_other(given: Given, source: Path | Held) -> None:
-    """Refuse an unrecognised source if there is a better message than that of another format's reader."""
+    """Refuse an unrecognised source if a clearer message is possible than the error of a format's reader."""
     name = getattr(source, "name", None) if isinstance(source, Held) else os.fspath(source)
     other = _OTHER[given.role]
     swapped = None
@@ -488,7 +489,7 @@ def _refuse_other(given: Given, source: Path | Held) -> None:
             remedy=f"say which it is: {_FLAG[given.role]}, whose reader says what is wrong with a line",
         )
     text = given.head.lstrip()
-    if given.is_archive:  # whose reader says what is wrong
+    if given.is_archive:  # the reader of archives says what is wrong
         return
     if text[:1] not in (b"{", b"[", b"<", b"") and not given.name.lower().endswith(_NAMES_OF_JSON):
         line = text.partition(b"\n")[0].strip()
@@ -500,7 +501,7 @@ def _refuse_other(given: Given, source: Path | Held) -> None:
 
 
 def _refuse_unlike(given: Given, source: Path | Held) -> None:
-    """Refuse a folder that fits no format, and XML, saying what is there and what would be read."""
+    """Refuse a folder or XML that fits no format; the message says what is there, and what could be read."""
     formats = ", ".join(one.name for one in able(given.role))
     remedy = f"say which format it is: {_FLAG[given.role]}, one of {formats}"
     if given.is_folder:
@@ -516,7 +517,7 @@ def _refuse_unlike(given: Given, source: Path | Held) -> None:
                     inside += [] if found is None else [f"{name} ({found.name})"]
         if not counts and os.access(given.path, os.R_OK):
             raise InputError("is an empty folder", source=given.path, remedy="is it the right one?")
-        if not counts or ".xml" in counts:  # whose reader says what is wrong
+        if not counts or ".xml" in counts:  # VOC's reader says what is wrong
             return
         parts = [f"{count:,} {what}" for what, count in counts.most_common(3)]
         held = f"holds {', '.join(parts)}{', and others' if len(counts) > 3 else ''}, which no format is known by"
@@ -533,8 +534,8 @@ def _refuse_unlike(given: Given, source: Path | Held) -> None:
 
 
 def to_write(path: Path, role: Role, name: str | None = None) -> Format:
-    """Return the format to write a path in: the given one, or the one of the path's suffix; raise `OptionError` if
-    there is none, or it cannot write this role.
+    """Return the format to write a path in: the one called `name`, or the one of the path's suffix. Raises `OptionError`
+    if there is none, or the format cannot write this role.
     """
     writers = [one for one in FORMATS.values() if getattr(one, f"write_{role}") is not None]
     if name is not None:
@@ -551,7 +552,7 @@ def to_write(path: Path, role: Role, name: str | None = None) -> Format:
 
 
 def _named(name: str, attribute: str, able: Iterable[Format]) -> Format:
-    """Return the format of a name among those that can do something."""
+    """Return the format called `name`; refuse one without the function `attribute`."""
     found = FORMATS.find(name)
     if getattr(found, attribute) is None:
         verb, _, role = attribute.partition("_")

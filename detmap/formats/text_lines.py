@@ -1,8 +1,8 @@
 """A text file per image, a line per record: ``class [score] a b c d``, in pixels.
 
 Cartucho's tools write two corners (left, top, right, bottom), and the word ``difficult`` after objects that need not be
-found. Padilla's tool accepts these, near corner and size, or normalised centre and size. The numbers decide the format,
-with a notice, unless the caller gives it.
+found. Padilla's tool accepts two corners, near corner and size, or normalised centre and size. The numbers decide the
+box format, with a notice, unless the caller gives the format.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _FEW = 0.05
 
 
 def _form(lines: Lines, boxes: NDArray[np.float64], given: str | None) -> tuple[str, dict[str, int]]:
-    """Return the format of boxes, and a notice of it if it was guessed because none was `given`."""
+    """Return the box format, and a notice if the format was guessed because none was `given`."""
     if given is not None:
         return given, {}
     if seem_shares(boxes):
         return "cxcywh", {"boxes_read_as_shares": len(boxes)}
     inverted = (boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1])
     count = int(np.count_nonzero(inverted))
-    if 0 < count < _FEW * len(boxes):  # sizes would more often be below the box's origin
+    if 0 < count < _FEW * len(boxes):  # with sizes, more boxes would look inverted
         raise lines.error(
             int(np.argmax(inverted)),
             f"is one of {count:,} boxes of {len(boxes):,} that are inverted as left, top, right, bottom: these can be "

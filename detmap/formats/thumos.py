@@ -73,7 +73,7 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read a file of detections; those in videos that the ground truth lacks are left to the protocol."""
+    """Read a file of detections. The protocol decides about detections in videos that the ground truth lacks."""
     data, name = read_bytes(source, "detections")
     lines = read_lines([(bytes(data), name)])
     videos = [one.removesuffix(".mp4") for one in _videos(lines, 5, _FOUND)]
@@ -126,7 +126,7 @@ def _videos(lines: Lines, width: int, form: str) -> list[str]:
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write a file per class, the numbers of classes, and crowds of every class as ambiguous segments."""
+    """Write a file per class, and a list of class numbers; crowds of every class are written as ambiguous segments."""
     names, numbers = category_names(table, table), _numbers(table)
     for name in names:
         if (
@@ -162,7 +162,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write a line per detection; categories whose ids are no numbers have those of the ground truth's file."""
+    """Write a line per detection. If category ids are not integers, classes are numbered as in the ground truth's file."""
     check_scores(table)
     truth, ids = writing.ground_truth, table.categories.ids.tolist()
     if table.categories.ids.dtype.kind == "i":
@@ -192,7 +192,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _numbers(table: GroundTruth | Detections) -> list[int]:
-    """Return the number of each category: its id, or from 1 on if ids are no numbers."""
+    """Return the number of each category: its id, or its rank from 1 if ids are not integers."""
     ids: list[Any] = table.categories.ids.tolist()
     if table.categories.ids.dtype.kind != "i":
         return list(range(1, len(ids) + 1))
@@ -212,7 +212,7 @@ def _words(table: GroundTruth | Detections) -> list[str]:
 
 
 def _ambiguous(table: GroundTruth, lines: Sequence[str]) -> tuple[list[str], NDArray[np.bool_]]:
-    """Return the lines of segments that are crowds of every class, equally often, and a mask of these rows."""
+    """Return the lines of segments that are crowds of every class, equally often for each, and a mask of their rows."""
     whole = np.zeros(len(table), np.bool_)
     alike: dict[str, list[int]] = {}
     for row in np.flatnonzero(table.crowd).tolist():
@@ -233,7 +233,7 @@ def _sniff(given: Given) -> bool:
         return bool(named) and all(
             len(words) == 3 and _are_numbers(words[1:]) for words in given.lines("", (_CLASSES,))
         )
-    # files of VOC's results have such names
+    # File names with "_det_" are those of VOC's results.
     lines = [] if given.is_folder or given.is_archive or "_det_" in given.name else given.lines("")
     fits = [len(words) == 5 and words[3].isdigit() and _are_numbers([*words[1:3], words[4]]) for words in lines]
     return 2 * sum(fits) > len(fits) and not any(_are_numbers(words[:1]) for words in lines)

@@ -22,7 +22,7 @@ from detmap.system import parallel
 LONGEST_ID = 1024
 
 _MARK = b"\xef\xbb\xbf"  # UTF-8 byte order mark
-_WORTH_SCANNING = 1 << 20  # bytes; loading the scanner takes longer than reading a smaller file otherwise
+_WORTH_SCANNING = 1 << 20  # bytes; for a smaller file, loading the scanner takes longer than reading without it
 _COMMENTS = 1000  # maximum number of comment lines at the end of a file
 _BLOCK = 1 << 16  # number of ids processed together
 
@@ -38,7 +38,7 @@ class Texts:
 
     @classmethod
     def of(cls, ids: NDArray[Any] | Sequence[bytes]) -> Texts:
-        """Locate ids from a list, from an array of bytes, or as the eight bytes of each integer of an int64 array."""
+        """Locate ids given as a list, as an array of bytes, or as integers (int64), whose eight bytes are the ids."""
         if not isinstance(ids, np.ndarray):
             return cls.joined(b"".join(ids), np.fromiter(map(len, ids), np.int64, len(ids)))
         width = ids.dtype.itemsize
@@ -114,12 +114,13 @@ def read_qrels(source: Source) -> Lines:
 
 def read_run(source: Source) -> Lines:
     """Read a run: lines of query, Q0, document, rank, score and name. Raises `InputError` for a line that cannot be
-    read, with the file and the line. Text after the name that could be another record is an error too: a line feed is
-    missing, as between concatenated files.
+    read, with the file and the line. Text after the name that could be another record is an error too: a line feed
+    seems to be missing, as between concatenated files.
 
-    The rank is not read: documents are ordered by score, as in trec_eval. Text after the name is ignored, as there, and
-    its lines are counted. Line ends and comments are as in `read_qrels`. A line that begins with ``#`` is a record if
-    its fifth field is a number and it has six fields, or more with Q0 or 0 as the second.
+    The rank is not read: documents are ordered by score, as in trec_eval. Other text after the name is ignored, as in
+    trec_eval, and the lines with such text are counted. Line ends and comments are as in `read_qrels`. A line that
+    begins with ``#`` is a record if its fifth field is a number and it has six fields, or more with Q0 or 0 as the
+    second.
     """
     with Opened(source, "run") as opened:
         found = scan_run(opened.data) if len(opened) >= _WORTH_SCANNING else None
@@ -136,7 +137,7 @@ def read_run(source: Source) -> Lines:
 
 
 def run_name(source: Source) -> str | None:
-    """Return the name on the last line of a run, which trec_eval takes as the run's; None for another kind of file."""
+    """Return the name on the last line of a run, which trec_eval takes as the run's name; None if no line has one."""
     with Opened(source, "run") as opened:
         lines = bytes(opened.whole()).rstrip().splitlines()[-_COMMENTS:]
     for line in reversed(lines):
@@ -147,7 +148,7 @@ def run_name(source: Source) -> str | None:
 
 
 def _plain(found: RunColumns | QrelsColumns) -> bool:
-    """Return whether a file was understood, and holds no id that line-by-line reading, which can locate it, refuses."""
+    """Return whether the scanner found lines and no invalid id; else the file is read line by line to locate errors."""
     if not found.queries:
         return False
     documents = found.document
@@ -155,7 +156,7 @@ def _plain(found: RunColumns | QrelsColumns) -> bool:
     def longest(begin: int, end: int) -> int:
         return int((documents[begin:end] & LENGTHS).max())
 
-    # In blocks that fit into a cache: a temporary column of all lengths would cost more than the maximum.
+    # In blocks that fit into a cache: writing a column of all lengths would take longer than finding the maximum.
     blocks = [(begin, min(begin + _BLOCK, documents.size)) for begin in range(0, documents.size, _BLOCK)]
     lengths = [*map(len, found.queries), *parallel.run(longest, blocks)]
     return max(lengths) <= LONGEST_ID and not any(query.startswith(_MARK) for query in found.queries)
@@ -166,7 +167,7 @@ def _documents(found: RunColumns | QrelsColumns) -> Texts:
 
 
 def _fields(opened: Opened, kind: str, count: int, wanted: int) -> tuple[Lines, list[bytes], list[str]]:
-    """Return lines of `count` fields without values, the texts of field `wanted`, and the place of each line."""
+    """Return `Lines` of `count` fields, still without values, and each line's text of field `wanted` and place."""
     data, name = bytes(opened.whole()).removeprefix(_MARK), opened.name
     if b"\0" in data or data[:1] == b"<":
         refuse_foreign(data, name, "write lines of text")
@@ -218,7 +219,7 @@ def _is_record(fields: list[bytes], kind: str, count: int, wanted: int) -> bool:
         decimal(fields[wanted])
     except ValueError:
         return False
-    return True  # an invalid grade or score raises, as on other lines
+    return True  # an invalid grade or score raises an error later, as on other lines
 
 
 def _grade(text: bytes) -> int | None:

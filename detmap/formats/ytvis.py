@@ -2,7 +2,7 @@
 
 Ground truth is ``{"videos": [{"id", "width", "height", "length"}], "categories": [...], "annotations": [{"id",
 "video_id", "category_id", "iscrowd", "segmentations": [code, polygons or null for each frame], "areas": [...]}]}``, results
-are ``[{"video_id", "category_id", "score", "segmentations": [...]}]``. A video is an image.
+are ``[{"video_id", "category_id", "score", "segmentations": [...]}]``. Videos take the place of images.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _BLOCK = 1 << 20
 #: Assumed minimum length of a segmentation in bytes, for sizing a buffer; shorter ones may require a second pass.
 _SHORTEST = 32
 
-#: Minimum size of results in bytes for the scanner. Kernels compiled ahead of time load at once; others take longer than
-#: a smaller file.
+#: Minimum size of results in bytes for the scanner. Kernels compiled ahead of time load at once; loading others takes
+#: longer than reading a smaller file without them.
 _WORTH_SCANNING = 1 << 20 if _ahead.chosen().object is None else 0
 
 _REMEDY = {
@@ -51,7 +51,7 @@ _REMEDY = {
 }
 
 
-#: Integers that columns hold.
+#: Integers of 64 bits, the type of columns.
 _Integer = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
@@ -118,7 +118,7 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
     if found is not None:
         try:
             return _detections(given, found, ground_truth, reading)
-        except InputError:  # what follows an invalid list may not be what it was taken for
+        except InputError:  # the scanner may have misread what follows an invalid list
             pass
     rows = decoded(given.data.data, list[_Result], given.name, remedy=_REMEDY["detections"])
     found = TrackColumns(
@@ -174,7 +174,7 @@ def _mean_area(areas: Sequence[float | None]) -> float:
 
 
 def _tracks(given: _Bytes, lists: NDArray[np.int64], sizes: NDArray[np.int64], kind: str) -> dict[str, Any]:
-    """Return arguments of a table with the tracks of records, and notices; masks stay compressed."""
+    """Return the tracks of records, and notices, as arguments of ``from_arrays``; masks stay compressed."""
     data, name, _ = given
     other = np.flatnonzero(data[lists[:, 0]] != ord("["))
     if other.size:
@@ -202,7 +202,7 @@ def _tracks(given: _Bytes, lists: NDArray[np.int64], sizes: NDArray[np.int64], k
 
 
 def _places(data: NDArray[np.uint8], rows: Sequence[_Track]) -> NDArray[np.int64]:
-    """Return begin and end of the segmentations of records in the document, from addresses: msgspec returns views."""
+    """Return begin and end of each record's segmentations in the document, from the addresses of msgspec's views."""
     start = data.__array_interface__["data"][0]
     views = [np.frombuffer(row.segmentations, np.uint8) for row in rows]
     begins = np.array([one.__array_interface__["data"][0] - start for one in views], np.int64)
@@ -212,8 +212,8 @@ def _places(data: NDArray[np.uint8], rows: Sequence[_Track]) -> NDArray[np.int64
 
 
 class _Read(NamedTuple):
-    """Content of lists of masks: the reader and the parts it has read, a mask of the frames with a segmentation, and the
-    number of frames of each list.
+    """Content of lists of masks: the reader and the parts that it has read, flags of the frames with a segmentation, and
+    the number of frames of each list.
     """
 
     reader: Reader
@@ -286,7 +286,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
                 "category_id": categories[category],
                 "iscrowd": int(crowd),
                 "segmentations": codes[row],
-                # The reader takes the mean of those that are given.
+                # The reader takes the mean of the areas that are not null.
                 "areas": [areas[row], *[None] * max(len(codes[row]) - 1, 0)],
             }
             for row, (video, category, crowd) in enumerate(
@@ -318,7 +318,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _written(table: GroundTruth | Detections) -> tuple[Tracks, list[int], list[int]]:
-    """Return the tracks, and the ids of videos and categories, which the format has as integers."""
+    """Return the tracks, and the ids of videos and categories, which must be integers in this format."""
     for what, ids in (("video", table.images.ids), ("category", table.categories.ids)):
         if ids.size and ids.dtype.kind != "i":
             problem = f"must be an integer, as YouTube-VIS has ids of a {what}"
@@ -329,7 +329,7 @@ def _written(table: GroundTruth | Detections) -> tuple[Tracks, list[int], list[i
 
 
 def _segmentations(column: Tracks) -> list[list[Any]]:
-    """Return a code or None for each frame of each track."""
+    """Return a run-length code, or None, for each frame of each track."""
     held = column.arrays()
     counts = held["counts"]
     before = np.cumsum(counts) - counts
@@ -343,7 +343,7 @@ def _segmentations(column: Tracks) -> list[list[Any]]:
 
 
 def _sniff(given: Given) -> bool:
-    """Recognise lists of videos, or of segmentations; files of frames, whose records have an image_id, are COCO's."""
+    """Recognise JSON with videos or segmentations. Files whose records have an ``image_id`` are COCO's."""
     if given.is_folder or b'"image_id"' in given.head:
         return False
     start = {"ground_truth": b"{", "detections": b"["}[given.role]

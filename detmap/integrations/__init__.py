@@ -1,1 +1,1 @@
-"""Integrations with other packages: a module per package that only translates."""
+"""Integrations with other packages: each module translates between a package and detmap."""

@@ -1,4 +1,6 @@
-"""Convert the state of torchmetrics' `MeanAveragePrecision`, lists of tensors by image, to tables, and score them."""
+"""Convert the state of torchmetrics' `MeanAveragePrecision` (lists with an entry per image) to tables, and score the
+tables.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from detmap.masks import Masks
 
 
 class States(NamedTuple):
-    """The lists of the metric's state under its names, with an entry per image: a tensor, or for masks run-length codes."""
+    """The metric's state, with torchmetrics' names. Each list has an entry per image: a tensor or, for masks, run-length
+    codes.
+    """
 
     detection_box: Sequence[Any]
     detection_mask: Sequence[Any]
@@ -32,7 +36,7 @@ class States(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """The options of the metric, under its names."""
+    """The options of the metric, with torchmetrics' names."""
 
     iou_type: Sequence[str]
     average: str
@@ -48,9 +52,9 @@ class Scores(NamedTuple):
     Attributes
     ----------
     stats : list of float
-        The 12 of pycocotools, AP within the largest cap.
+        The 12 values of pycocotools' ``stats``; AP with the largest of `max_detection_thresholds`.
     ap, ar : ndarray of float64, shape (K,), or None
-        By category, within the largest cap; None if not requested.
+        AP and AR of each category, with the largest of `max_detection_thresholds`; None if not requested.
     """
 
     stats: list[float]
@@ -59,8 +63,8 @@ class Scores(NamedTuple):
 
 
 def scores_of(states: States, settings: Settings) -> tuple[dict[str, Scores | None], list[int]]:
-    """Return the scores by kind of shape, None without images to score, and the classes. Without boxes torchmetrics
-    leaves out images without masks, so their ground truth is not scored.
+    """Return the scores by kind of shape (None if there are no images to score), and the classes. If the state has no
+    boxes, images without target masks are not scored, as in torchmetrics.
     """
     sides = _Side.found(states), _Side.true(states)
     classes = sorted({one for side in sides for one in side.labels.ids.tolist()})
@@ -74,7 +78,7 @@ def scores_of(states: States, settings: Settings) -> tuple[dict[str, Scores | No
 
 
 class _Side(NamedTuple):
-    """Predictions or targets: columns by object; `images` are the numbers of the scored images."""
+    """Predictions or targets of all images, concatenated; `images` are the indices of the images to score."""
 
     images: NDArray[np.int64]
     image: Ids
@@ -117,16 +121,16 @@ class _Side(NamedTuple):
         )
 
     def of_one_class(self) -> _Side:
-        """Return the same with all labels 0, so that equal scores rank in the given order, not by class."""
+        """Return a copy with all labels 0, so that equal scores rank in the given order, not by class."""
         count = self.labels.codes.size
         return self._replace(labels=index_ids(np.zeros(count, np.int64), source="labels", field="labels"))
 
     def shapes(self, kind: str) -> dict[str, Any]:
-        """Return the shapes of a kind in the form for tables."""
+        """Return the shapes of a kind as an argument of ``from_arrays``."""
         return {"masks": self.masks} if kind == "segm" else {"boxes": self.boxes}
 
     def own_areas(self) -> NDArray[np.float64]:
-        """Return default areas of objects: of masks if there are any, else of boxes with their sign."""
+        """Return the areas of the masks if there are any, else those of the boxes, which may be negative."""
         if self.masks is not None:
             return np.asarray(self.masks.areas(), np.float64)
         assert self.boxes is not None
@@ -162,7 +166,7 @@ def _scores(sides: Sequence[_Side], kind: str, classes: list[int], settings: Set
 
 
 def _defined(values: Any) -> Any:
-    """Return numbers with -1 for undefined ones."""
+    """Return values with NaN replaced by -1."""
     return np.where(np.isnan(values), -1.0, values)[()]
 
 
@@ -187,7 +191,7 @@ def _result(sides: Sequence[_Side], kind: str, classes: list[int], settings: Set
         categories=classes,
         **targets.shapes(kind),
         areas=np.maximum(areas, 0.0),
-        crowd=targets.crowds | (areas < 0),  # as in pycocotools, where no area range contains it
+        crowd=targets.crowds | (areas < 0),  # as in pycocotools: no area range contains a negative area
         invalid_boxes="miss",
         source="targets",
     )

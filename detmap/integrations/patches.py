@@ -1,4 +1,4 @@
-"""Functions that add the backend "detmap" to other packages, which they import when called."""
+"""Functions that add the backend "detmap" to other packages. Each function imports its package when it is called."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def _translation(name: str, package: str, since: str) -> Any:
 def patch_torchmetrics() -> Patch:
     """Let torchmetrics' ``MeanAveragePrecision(backend="detmap")`` compute with detmap.
 
-    Boxes, masks and both, with all parameters and under torchmetrics' names; AP is taken within the largest of
-    `max_detection_thresholds`. Other backends are unchanged.
+    Boxes, masks, or both are scored, with all parameters and torchmetrics' names of results. AP counts detections up to
+    the largest of `max_detection_thresholds`. Other backends are unchanged.
 
     Returns
     -------
     Patch
-        Its ``undo()`` puts everything back, as does the end of a ``with`` block. Existing metric objects are unchanged.
+        Its ``undo()``, or the end of a ``with`` block, restores torchmetrics. Existing metric objects are unchanged.
 
     Raises
     ------
     OptionError
-        Where torchmetrics is not installed, or is older than 1.8.
+        If torchmetrics is not installed, or is older than 1.8.
     """
     return Patch(_translation("torchmetrics", "torchmetrics", "1.8").NAMES)
 
@@ -40,18 +40,18 @@ def patch_torchmetrics() -> Patch:
 def patch_rfdetr() -> Patch:
     """Register "detmap" as an evaluation backend of RF-DETR: ``model.train(…, eval_backend="detmap")``.
 
-    Boxes, boxes and masks, and masks alone are scored from the columns of its metric, within ``eval_max_dets``. Other
+    Boxes, masks, or both are scored from the state of RF-DETR's metric, up to ``eval_max_dets`` detections. Other
     backends are unchanged.
 
     Returns
     -------
     Patch
-        Its ``undo()`` takes the backend out of the registry, as does the end of a ``with`` block.
+        Its ``undo()``, or the end of a ``with`` block, removes the backend from the registry.
 
     Raises
     ------
     OptionError
-        Where RF-DETR is not installed with its extra ``train``, or is older than 1.11.
+        If RF-DETR is not installed with its extra ``train``, or is older than 1.11.
     """
     patch: Patch = _translation("rfdetr", "rfdetr[train]", "1.11").Entry()
     return patch

@@ -1,5 +1,5 @@
-"""pytorch-metric-learning's `AccuracyCalculator` on detmap: its metrics of embeddings, or of neighbours from an
-index."""
+"""pytorch-metric-learning's `AccuracyCalculator`, computed by detmap from embeddings, or from neighbours that an index
+has found."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ else:
     except ModuleNotFoundError:
         raise MissingDependencyError("pytorch-metric-learning", None, "AccuracyCalculator") from None
 
-#: The metric and convention for each of its measures.
+#: detmap's metric and convention for each measure of pytorch-metric-learning.
 _METRICS = {
     "mean_average_precision": ("AP", "detmap"),
     "mean_average_precision_at_r": ("AP", "map_at_r"),
@@ -33,11 +33,11 @@ _METRICS = {
 }
 
 
-class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # their class has no types
-    """pytorch-metric-learning's calculator, with its arguments, whose metrics of neighbours detmap computes.
+class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has no type annotations
+    """pytorch-metric-learning's calculator, with the same arguments; detmap computes the metrics of neighbours.
 
-    NMI and AMI, the measures of clusters, are computed by that package. Neighbours are ranked in the order in which the
-    search returns them.
+    NMI and AMI, the measures of clusters, are computed by pytorch-metric-learning itself. Neighbours are ranked in the
+    order in which the search returns them.
     """
 
     def get_accuracy_of_neighbors(
@@ -55,24 +55,24 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # their class has no t
         Parameters
         ----------
         D, I : tensor or array, shape (q, k)
-            Distances and places among the references, as `search` of faiss returns them; -1 stands for no neighbour.
+            Distances and indices of references, as faiss' ``search`` returns them; index -1 stands for no neighbour.
         query_labels, reference_labels : tensor or array, shapes (q,), (g,)
-            Their labels.
+            Labels of the queries and of the references.
         ref_includes_query : bool
-            Whether the first q references are the queries: each is removed from its own neighbours, or else the last
-            neighbour is.
+            Whether the first q references are the queries. If so, each query is removed from its neighbours, or the
+            last neighbour if the query is not among them.
         include, exclude : sequence of str
-            Measures; by default all except those of clusters, which need embeddings.
+            Measures to compute or to leave out; by default all except those of clusters, which need embeddings.
 
         Returns
         -------
         dict of str to float
-            By measure; lists by label with ``return_per_class``.
+            The value of each measure; with ``return_per_class`` a list with a value per label.
 
         Raises
         ------
         InputError
-            For other shapes, and places outside of the references.
+            If the shapes do not fit, or an index is not that of a reference.
         """
         places, _ = of_search((D, I), None)
         places = np.asarray(columns.array(places), np.int64)
@@ -101,9 +101,9 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # their class has no t
         finally:
             self.knn_func, self._none = before, None
 
-    #: Searches neighbours, as in the parent class.
+    #: The function that searches neighbours, as in the parent class.
     knn_func: Any
-    #: Flags of missing neighbours when those of an index are evaluated.
+    #: Flags of missing neighbours (-1) while `get_accuracy_of_neighbors` runs.
     _none: Any = None
 
     def _of(self, measure: str, given: dict[str, Any]) -> Any:
@@ -118,7 +118,7 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # their class has no t
         hits = columns.array(same).astype(np.int64)
         place = torch.unique(labels, dim=0, return_inverse=True)[1][kept]
         positives = columns.array(counts[place]) - int(given["ref_includes_query"])
-        if measure == "r_precision":  # among the retrieved neighbours only
+        if measure == "r_precision":  # R is at most the number of retrieved neighbours
             positives = np.minimum(positives, hits.shape[1])
         metric, convention = _METRICS[measure]
         result = evaluate_rankings(hits, positives, metrics=[metric], convention=convention, empty="zero")
@@ -130,7 +130,7 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # their class has no t
         return means.tolist() if self.return_per_class else float(means.mean())
 
     def calculate_mean_average_precision(self, **given: Any) -> Any:
-        """Return the mean average precision among the neighbours, divided by the number of relevant references."""
+        """Return the mean average precision; sums over the neighbours are divided by the number of relevant references."""
         return self._of("mean_average_precision", given)
 
     def calculate_mean_average_precision_at_r(self, **given: Any) -> Any:
@@ -138,13 +138,13 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # their class has no t
         return self._of("mean_average_precision_at_r", given)
 
     def calculate_mean_reciprocal_rank(self, **given: Any) -> Any:
-        """Return the mean reciprocal rank, which that package computes in single precision."""
+        """Return the mean reciprocal rank, which pytorch-metric-learning computes in single precision."""
         return self._of("mean_reciprocal_rank", given)
 
     def calculate_precision_at_1(self, **given: Any) -> Any:
-        """Return the share of queries whose nearest neighbour has their label."""
+        """Return the share of queries whose nearest neighbour has the query's label."""
         return self._of("precision_at_1", given)
 
     def calculate_r_precision(self, **given: Any) -> Any:
-        """Return the precision among the first R neighbours."""
+        """Return the precision among the first R neighbours, for R relevant references."""
         return self._of("r_precision", given)

@@ -16,17 +16,17 @@ _Theirs: Any = coco_map.OnePassCocoMeanAveragePrecision
 
 
 class Backend(coco_map._RfdetrCocoBackend):  # type: ignore[misc]
-    """An entry of the registry: boxes, masks, and masks alone, from the columns of the metric."""
+    """The backend's entry in the registry, for boxes, masks, or both, read from the metric's state."""
 
     unused_backend_methods = ("_get_coco_datasets", "_get_coco_format")
     uses_coco_evaluator = False
 
     def __init__(self) -> None:
-        super().__init__("faster_coco_eval")  # only passes the name check; nothing of that package is used
+        super().__init__("faster_coco_eval")  # only passes the name check; faster_coco_eval is not used
 
     @property
     def mask_utils(self) -> Any:
-        """The module of masks."""
+        """The module of mask functions."""
         return mask
 
 
@@ -34,7 +34,7 @@ class OnePassCocoMeanAveragePrecision(_Theirs):  # type: ignore[misc]
     """RF-DETR's metric with the additional backend "detmap"."""
 
     def compute(self) -> dict[str, Any]:
-        """Return the results that RF-DETR reads: torchmetrics' names, with values by class for every kind."""
+        """Return the results that RF-DETR reads, with torchmetrics' names, and by class for every kind of shape."""
         if not isinstance(self._coco_backend, Backend):
             computed: dict[str, Any] = super().compute()
             return computed
@@ -46,7 +46,7 @@ class OnePassCocoMeanAveragePrecision(_Theirs):  # type: ignore[misc]
 
 
 class Entry(Patch):
-    """The registered entry, in the registry and in the allowed values of ``eval_backend``; `undo` removes it."""
+    """Adds the backend to the registry and to the allowed values of ``eval_backend``; `undo` removes it."""
 
     def __init__(self) -> None:
         super().__init__({(_Theirs.__module__, _Theirs.__name__): OnePassCocoMeanAveragePrecision})
@@ -55,14 +55,14 @@ class Entry(Patch):
         self.replaced = (*self.replaced, "rfdetr.training.coco_map._BACKENDS['detmap']")
 
     def undo(self) -> None:
-        """Put everything back."""
+        """Remove the backend and the metric class."""
         super().undo()
         coco_map._BACKENDS.pop("detmap", None)
         _allow(get_args(config.CocoEvalBackend))
 
 
 def _allow(names: tuple[str, ...]) -> None:
-    """Allow these names for the option of every configuration."""
+    """Set the allowed values of ``eval_backend`` in every configuration class."""
     for one in _with_subclasses(config.TrainConfig):
         one.model_fields["eval_backend"].annotation = Literal[names]
         one.model_rebuild(force=True)

@@ -1,4 +1,4 @@
-"""sentence-transformers' `InformationRetrievalEvaluator` on detmap: the same names, from lists or from tensors."""
+"""sentence-transformers' `InformationRetrievalEvaluator`, computed by detmap from lists or from tensors."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ else:
     except ModuleNotFoundError:  # older versions, or not installed
         from sentence_transformers.evaluation import InformationRetrievalEvaluator as _Theirs
 
-#: Recall at a cut is divided by at most the cut's size; ties are in ascending order of document ids.
+#: Recall at k is divided by at most k; documents with equal scores are ordered by ascending id.
 _CONVENTION = replace(CONVENTIONS.find("min_rk"), name="sentence_transformers", missing="zero")
 
-#: Names of measures in sentence-transformers, with their cutoffs and metrics.
+#: sentence-transformers' name of each measure, the attribute with its cutoffs, and detmap's metric.
 _MEASURES = (
     ("accuracy@k", "accuracy_at_k", "success"),
     ("precision@k", "precision_recall_at_k", "P"),
@@ -36,10 +36,10 @@ _MEASURES = (
 )
 
 
-class InformationRetrievalEvaluator(_Theirs):  # type: ignore[misc]  # their class has no types
-    """sentence-transformers' evaluator, with its arguments, whose measures detmap computes.
+class InformationRetrievalEvaluator(_Theirs):  # type: ignore[misc]  # the parent class has no type annotations
+    """sentence-transformers' evaluator, with the same arguments; detmap computes the measures.
 
-    Ties are in ascending order of document ids, as there.
+    Documents with equal scores are ordered by ascending id, as in sentence-transformers.
     """
 
     def compute_metrics(self, queries_result_list: Sequence[Sequence[dict[str, Any]]]) -> dict[str, dict[int, float]]:
@@ -48,12 +48,12 @@ class InformationRetrievalEvaluator(_Theirs):  # type: ignore[misc]  # their cla
         Parameters
         ----------
         queries_result_list : list of list of dict
-            For each query of ``queries_ids`` its documents, as ``{"corpus_id": id, "score": score}``.
+            The documents found for each query of ``queries_ids``, as ``{"corpus_id": id, "score": score}``.
 
         Returns
         -------
         dict of dict
-            By measure (``"accuracy@k"``, ``"ndcg@k"`` …) and cutoff.
+            Values by measure (``"accuracy@k"``, ``"ndcg@k"`` …) and cutoff.
         """
         owner = np.repeat(np.arange(len(queries_result_list)), [len(row) for row in queries_result_list])
         places = self._places()
@@ -62,19 +62,19 @@ class InformationRetrievalEvaluator(_Theirs):  # type: ignore[misc]  # their cla
         return self._measured(owner, np.array(documents, np.int64), np.array(scores, np.float64))
 
     def compute_metrics_of_top_k(self, scores: ArrayLike, indices: ArrayLike) -> dict[str, dict[int, float]]:
-        """Return the measures of the nearest documents, as `compute_metrics` does.
+        """Return the measures of `compute_metrics` for rankings that are given as arrays.
 
         Parameters
         ----------
         scores : tensor or array of float, shape (q, k)
             The scores of documents for each query of ``queries_ids``, as `torch.topk` returns them, in any order.
         indices : tensor or array of int, shape (q, k)
-            The places of these documents in the corpus; -1 for none.
+            The indices of these documents in the corpus; -1 for no document.
 
         Raises
         ------
         InputError
-            For other shapes, places outside of the corpus, and a document that a query has twice.
+            If the shapes do not fit, an index is outside of the corpus, or a query has a document twice.
         """
         values, found = (np.asarray(columns.array(given)) for given in (scores, indices))
         if values.ndim != 2 or values.shape != found.shape or len(found) != len(self.queries_ids):
@@ -91,13 +91,13 @@ class InformationRetrievalEvaluator(_Theirs):  # type: ignore[misc]  # their cla
         return self._measured(owner, by_place[found[there]], values[there].astype(np.float64))
 
     def _places(self) -> dict[Any, int]:
-        """Return the place of each document of the corpus in the order of their ids."""
+        """Return the rank of each document of the corpus in ascending order of ids."""
         return {one: place for place, one in enumerate(sorted(self.corpus_ids))}
 
     def _measured(
         self, owner: NDArray[np.int64], documents: NDArray[np.int64], scores: NDArray[np.float64]
     ) -> dict[str, dict[int, float]]:
-        """Return the measures of a run's lines, given as query, document (by the order of ids), and score."""
+        """Return the measures of a run, given the query, the document (its rank by id) and the score of each line."""
         places = self._places()
         relevant = [
             (query, places.setdefault(one, len(places)))  # documents outside of the corpus are never found

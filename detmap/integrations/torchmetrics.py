@@ -1,4 +1,4 @@
-"""torchmetrics: the backend "detmap" of its `MeanAveragePrecision`, and a metric that has no other."""
+"""The backend "detmap" of torchmetrics' `MeanAveragePrecision`, and a metric that always uses this backend."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class CocoBackend(_Theirs):  # type: ignore[misc]
 
     @property
     def mask_utils(self) -> Any:
-        """The module of masks."""
+        """The module of mask functions."""
         return mask if self.backend == "detmap" else super().mask_utils
 
 
 class MeanAveragePrecision(TheirMetric):  # type: ignore[misc]
-    """torchmetrics' `MeanAveragePrecision`, computed by detmap: the same parameters but for `backend`, and the same results.
+    """torchmetrics' `MeanAveragePrecision`, computed by detmap: the same results, and the same parameters except `backend`.
 
-    AP is taken within the largest of `max_detection_thresholds`.
+    AP counts detections up to the largest of `max_detection_thresholds`.
 
     Examples
     --------
@@ -73,8 +73,8 @@ class MeanAveragePrecision(TheirMetric):  # type: ignore[misc]
 def own_results(
     backend: Any, value_of: Callable[[str], Any]
 ) -> tuple[dict[str, Any], dict[str, Scores | None], list[int]]:
-    """Return the results of a metric under torchmetrics' names, the values by kind of shape that they come from, and
-    the classes.
+    """Return a metric's results with torchmetrics' names, the scores by kind of shape from which they are made, and the
+    classes.
     """
     states, settings = (tuple(map(value_of, kind._fields)) for kind in (States, Settings))
     found, classes = scores_of(States(*states), Settings(*settings))
@@ -95,15 +95,15 @@ def _single(values: Any) -> Any:
 
 
 def _calculate_map(*given: Any, **named: Any) -> Any:
-    """Compute torchmetrics' function with detmap if that is the backend."""
+    """`_calculate_map_with_coco`, computed by detmap if detmap is the backend."""
     values = _SIGNATURE.bind(*given, **named).arguments
-    # An extended summary has overlaps and curves in pycocotools' form, which the drop-in computes.
+    # An extended summary has overlaps and curves in pycocotools' form, which `detmap.pycocotools` computes.
     if getattr(values["coco_backend"], "backend", None) != "detmap" or values["extended_summary"]:
         return _theirs(*given, **named)
     return own_results(values["coco_backend"], values.__getitem__)[0]
 
 
-#: Replacements by module and name.
+#: The replacements of torchmetrics' objects, by module and name.
 NAMES = {
     ("torchmetrics.detection.helpers", "CocoBackend"): CocoBackend,
     ("torchmetrics.detection.helpers", "_calculate_map_with_coco"): _calculate_map,

@@ -1,4 +1,4 @@
-"""Ultralytics: callbacks that score the detections of its validator."""
+"""Callbacks that score the detections of Ultralytics' validator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Validation:
-    """Scores the boxes of every validation of a model, ``model.val()`` or an epoch's, in the pixels of the images.
+    """Scores the boxes of every validation of a model (``model.val()``, or after an epoch) in pixels of the original images.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Validation:
     Attributes
     ----------
     result : DetectionResult or None
-        Result of the last validation; with several processes, of the first one's images.
+        Result of the last validation; with several processes, of the images of the first process.
     """
 
     def __init__(self, model: Any, protocol: AnyProtocol = "coco", **decisions: Unpack[Decisions]) -> None:
@@ -41,7 +41,7 @@ class Validation:
         model.add_callback("on_val_end", self._end)
 
     def _start(self, validator: Any) -> None:
-        """Make the validator pass on its detections."""
+        """Make the validator pass its detections to an `Evaluator`."""
         if validator.args.task == "obb":
             raise OptionError("oriented boxes are not scored by this callback: detmap.formats.interop reads results")
         protocol, decisions = self._decided
@@ -66,7 +66,7 @@ class Validation:
         validator.update_metrics = update
 
     def _end(self, validator: Any) -> None:
-        """Score the detections passed on."""
+        """Score the detections that the validator has passed on."""
         vars(validator).pop("update_metrics", None)  # another callback may have removed it already
         self.result = self._evaluator.compute()
 

@@ -1,7 +1,7 @@
-"""A drop-in for lvis-api: the same names and numbers, with current numpy.
+"""A drop-in replacement for lvis-api that works with current numpy: the names and the numbers are the same.
 
-``from detmap.lvis import LVIS, LVISEval, LVISResults`` in place of ``from lvis import …``. The classes include the
-additions of the 2021 challenge's branch: caps per category, and boundary IoU.
+Use ``from detmap.lvis import LVIS, LVISEval, LVISResults`` in place of ``from lvis import …``. The classes include what
+the 2021 challenge's branch of lvis-api adds: a maximum number of detections per category, and boundary IoU.
 """
 
 from detmap.lvis.eval import LVISEval, Params

@@ -1,4 +1,4 @@
-"""`LVISEval` and `Params`: lvis-api's evaluation, on detmap's protocols."""
+"""`LVISEval` and `Params`: lvis-api's evaluation, computed by detmap."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Params:
     Parameters
     ----------
     iou_type : {"segm", "bbox", "boundary"}
-        What overlap is measured on.
+        The kind of shape whose overlap is measured.
     """
 
     def __init__(self, iou_type: str) -> None:
@@ -59,34 +59,34 @@ class LVISEval:
     Parameters
     ----------
     lvis_gt : LVIS or str
-        The data set, or its file.
+        The data set, or the path of its JSON file.
     lvis_dt : LVISResults, str or list of dict
-        The results, their file, or their records.
+        The results, the path of their JSON file, or a list of records.
     iou_type : {"segm", "bbox", "boundary"}
-        What overlap is measured on.
+        The kind of shape whose overlap is measured.
     mode : {"default", "challenge2021"}
-        As in the branch of the 2021 challenge: with ``"challenge2021"`` boundaries are compared, and the cap is 10,000
-        detections of a category instead of 300 of an image.
+        As in the branch of the 2021 challenge: ``"challenge2021"`` uses boundary IoU, and at most 10,000 detections per
+        category instead of 300 per image.
     dilation_ratio : float
-        How far from the contour a boundary reaches, as a share of the image's diagonal.
+        The width of a boundary region, as a share of the image's diagonal.
     max_cpu_num : int
         Ignored.
 
     Attributes
     ----------
     params : Params
-        May be changed before `evaluate`.
+        The parameters, which may be changed before `evaluate`.
     eval : dict
         ``precision`` (T, R, K, A), ``recall`` (T, K, A), ``dt_pointers``, ``counts``, ``params`` and ``date``.
     results : OrderedDict
-        The thirteen numbers of `summarize`.
+        The thirteen metrics that `summarize` computes.
     eval_imgs : list of dict or None
-        For each category, area range and image, in this order, the matches; computed lazily.
+        The matches for each category, area range and image, in this order; computed lazily.
 
     Notes
     -----
-    Numbers, and every bit of ``precision`` and ``recall``, are lvis-api's, except if it evaluates twice, when it scores
-    the records of the first evaluation again.
+    All numbers equal lvis-api's, ``precision`` and ``recall`` to the last bit. One case differs: at a second `evaluate`,
+    lvis-api scores the records of the first evaluation again.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class LVISEval:
         self.__dict__.pop("eval_imgs", None)
 
     def _prepare_freq_group(self) -> list[list[int]]:
-        """Return for each group of categories their indices in ``params.cat_ids``."""
+        """Return the indices in ``params.cat_ids`` of the categories of each frequency group."""
         labels = self.params.img_count_lbl
         groups: list[list[int]] = [[] for _ in labels]
         for place, category in enumerate(self.lvis_gt.load_cats(self.params.cat_ids)):
@@ -165,16 +165,16 @@ class LVISEval:
 
     @cached_property
     def eval_imgs(self) -> list[Any]:
-        """The matches for each category, area range and image, in this order; None for empty cells."""
+        """The matches for each category, area range and image, in this order; None without objects and detections."""
         return [] if self._made is None else self._made.images()
 
     def compute_iou(self, img_id: Any, cat_id: Any) -> Any:
-        """Return the overlaps of an image's detections of a category, best score first, with its objects, shape (d, g)."""
+        """Return the overlaps of detections (best score first) and objects of a category in an image, shape (d, g)."""
         assert self._made is not None, "evaluate() comes before compute_iou()"
         return self._made.overlaps(img_id, cat_id)
 
     def accumulate(self) -> None:
-        """Turn the matches into precision and recall, and put them into ``eval``."""
+        """Compute precision and recall from the matches, and store the arrays in ``eval``."""
         if self._made is None:
             self.logger.warning("Please run evaluate first.")
             return
@@ -191,7 +191,7 @@ class LVISEval:
     def _summarize(
         self, summary_type: str, iou_thr: float | None = None, area_rng: str = "all", freq_group_idx: int | None = None
     ) -> Any:
-        """Return the mean of defined values, -1 if there are none."""
+        """Return the mean of the selected values that are defined; -1 if none is."""
         areas = [place for place, name in enumerate(self.params.area_rng_lbl) if name == area_rng]
         values = self.eval["precision" if summary_type == "ap" else "recall"]
         if iou_thr is not None:
@@ -203,12 +203,12 @@ class LVISEval:
         return np.mean(defined) if len(defined) else -1
 
     def summarize(self) -> None:
-        """Put the thirteen numbers into ``results``.
+        """Compute the thirteen metrics, and store them in ``results``.
 
         Raises
         ------
         RuntimeError
-            Before `accumulate`.
+            If `accumulate` was not called.
         """
         if not self.eval:
             raise RuntimeError("Please run accumulate() first.")
@@ -226,14 +226,14 @@ class LVISEval:
             made[f"AR{area[0]}@{caps}"] = self._summarize("ar", area_rng=area)
 
     def _caps(self) -> str:
-        """Return the caps as in names of metrics."""
+        """Return the maximum numbers of detections as in names of metrics."""
         image, category = self.params.max_dets, self.params.max_dets_per_cat
         if category < 0:
             return str(image)
         return f"{category}/cat" if image < 0 else f"{image}/im,{category}/cat"
 
     def print_results(self) -> None:
-        """Print the thirteen numbers."""
+        """Print the thirteen metrics."""
         p = self.params
         for key, value in self.results.items():
             title, kind = ("Average Precision", "(AP)") if "AP" in key else ("Average Recall", "(AR)")
@@ -254,7 +254,7 @@ class LVISEval:
 
 
 class _Evaluation:
-    """Records as tables, and their matches."""
+    """The tables of an evaluation, and the matches between the tables."""
 
     def __init__(self, lvis_gt: LVIS, lvis_dt: LVISResults, p: Params, dilation: float) -> None:
         self.areas = [tuple(one) for one in p.area_rng]
@@ -265,7 +265,7 @@ class _Evaluation:
         )
         for gt in gts:
             gt.setdefault("ignore", 0)
-        if not self.use_cats:  # all categories of an image in sequence
+        if not self.use_cats:  # lvis-api concatenates the records of an image by category
             place = {category: k for k, category in reversed(list(enumerate(self.cat_ids)))}
             gts, dts = (sorted(records, key=lambda one: place[one["category_id"]]) for records in (gts, dts))
         self.gts, self.dts = gts, dts
@@ -295,8 +295,8 @@ class _Evaluation:
             area_ranges=tuple((f"range {a}", float(low), float(high)) for a, (low, high) in enumerate(self.areas)),
             use_categories=self.use_cats,
             id_zero="missed",
-            max_per_image=None,  # the results have already been cut
-            without_area="scored",  # the original records are no longer available
+            max_per_image=None,  # `LVISResults` has already applied the maximum
+            without_area="scored",  # `get_ann_ids` has already left out records without area
             groups=(),
             dilation=dilation,
         )
@@ -320,7 +320,7 @@ class _Evaluation:
         return {**columns, "shapes": shapes}
 
     def arrays(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return precision (T, R, K, A) and recall (T, K, A), -1 without ground truth."""
+        """Return precision (T, R, K, A) and recall (T, K, A); -1 for categories without ground truth."""
         curves = Curves.of(self.tally, self.protocol.max_dets, False, None)
         precision = curves.precision[..., 0][:, :, self.places]
         recall = recalls(self.tally)[..., 0][:, self.places]
@@ -328,7 +328,7 @@ class _Evaluation:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """The row in the table of detections of each row of the tally."""
+        """For each row of the tally, the row in the table of detections."""
         found = self._matches(0, 0)
         order = np.lexsort((self.tally.rank, self.tally.category, self.tally.image))
         rows = np.empty(len(self.tally), np.int64)
@@ -340,7 +340,7 @@ class _Evaluation:
         return match_pairs(self.truth, self.found, self.protocol, iou=iou, area=name, iou_type=self.kind)
 
     def pointers(self, k: int, a: int) -> dict[str, Any]:
-        """Return the ranked detections of a category, by score, with flags of true and false positives."""
+        """Return a category's detections by descending score, with flags of true and false positives."""
         place, tally = self.places[k], self.tally
         if not tally.positives[place, a]:
             return {}
@@ -353,7 +353,7 @@ class _Evaluation:
         return {"dt_ids": ids, "tps": flags["hit"], "fps": ~flags["hit"] & ~flags["ignored"]}
 
     def _cells(self) -> tuple[dict[Any, list[int]], dict[Any, list[int]]]:
-        """Return the rows of evaluated objects and detections in matching order, by image and category."""
+        """Return the rows of the evaluated objects and detections by (image, category); detections in matching order."""
         gts, dts = defaultdict(list), defaultdict(list)
         for row, gt in enumerate(self.gts):
             gts[gt["image_id"], gt["category_id"] if self.use_cats else -1].append(row)
@@ -363,7 +363,7 @@ class _Evaluation:
         return gts, dts
 
     def overlaps(self, image: Any, category: Any) -> Any:
-        """Return the overlaps of a cell, by descending score."""
+        """Return the value of `LVISEval.compute_iou`."""
         gts, dts = self._cells()
         cell = image, category if self.use_cats else -1
         if not gts[cell] and not dts[cell]:
@@ -386,7 +386,7 @@ class _Evaluation:
         ]
 
     def _of_area(self, a: int, gts: dict[Any, list[int]], dts: dict[Any, list[int]]) -> dict[Any, Any]:
-        """Return the matches of every cell in an area range."""
+        """Return the matches in an area range by (image, category)."""
         (low, high), ids = self.areas[a], np.array([gt["id"] for gt in self.gts] or [0])
         found_ids = np.array([dt["id"] for dt in self.dts] or [0])
         matched = np.zeros((self.thresholds, len(self.dts)))
@@ -421,7 +421,7 @@ class _Evaluation:
 
 
 class _Pointers(Mapping[int, Any]):
-    """The lazily computed results of `_Evaluation.pointers`, by index of category and then of area range."""
+    """Maps the index of a category to the results of `_Evaluation.pointers` by area range; computed lazily."""
 
     def __init__(self, made: _Evaluation) -> None:
         self._made = made

@@ -18,18 +18,18 @@ class LVIS:
     Parameters
     ----------
     annotation_path : str
-        The file.
+        The path of the JSON file.
 
     Attributes
     ----------
     dataset : dict
-        Content of the file.
+        The content of the file.
     anns, cats, imgs : dict
-        Records by id; the last of those that share an id.
+        Records by id; of several records with one id, the last.
     img_ann_map : defaultdict of list
-        Image id to annotation records.
+        The annotation records of each image, by image id.
     cat_img_map : defaultdict of list
-        Category id to the image ids of its annotations, one for each annotation.
+        The image id of each annotation of a category, by category id.
     """
 
     dataset: dict[str, Any]
@@ -59,19 +59,19 @@ class LVIS:
         self.logger.info("Index created.")
 
     def get_ann_ids(self, img_ids: Any = None, cat_ids: Any = None, area_rng: Any = None) -> list[Any]:
-        """Return the ids of the annotations on these images, of these categories; None lets all pass.
+        """Return the ids of the annotations on some images and of some categories; None selects all.
 
         Parameters
         ----------
         img_ids, cat_ids : sequence of ids, optional
-            The images (in their order) and the categories.
+            The images and the categories. The ids are returned in the order of `img_ids`.
         area_rng : (float, float), optional
-            Exclusive bounds of the area; 0 and infinity if there are categories.
+            Exclusive bounds of the area; by default 0 and infinity if `cat_ids` are given, else none.
 
         Raises
         ------
         TypeError
-            For areas without categories, as in lvis-api.
+            If `area_rng` is given without `cat_ids`, as in lvis-api.
         """
         anns: Iterable[Any] = self.dataset["annotations"]
         if img_ids is not None:
@@ -91,22 +91,22 @@ class LVIS:
         return list(self.imgs)
 
     def load_anns(self, ids: Any = None) -> list[Any]:
-        """Return the annotations of these ids, all by default."""
+        """Return the annotations with the given ids; by default all."""
         return self._load_helper(self.anns, ids)
 
     def load_cats(self, ids: Any) -> list[Any]:
-        """Return the categories of these ids, all by default."""
+        """Return the categories with the given ids; by default all."""
         return self._load_helper(self.cats, ids)
 
     def load_imgs(self, ids: Any) -> list[Any]:
-        """Return the images of these ids, all by default."""
+        """Return the images with the given ids; by default all."""
         return self._load_helper(self.imgs, ids)
 
     def _load_helper(self, known: dict[Any, Any], ids: Any) -> list[Any]:
         return list(known.values()) if ids is None else [known[one] for one in ids]
 
     def download(self, save_dir: str, img_ids: Any = None) -> None:
-        """Fetch images (all by default) from their ``coco_url`` into a folder, leaving those that are there."""
+        """Download images (by default all) from their ``coco_url`` into a folder; existing files are kept."""
         from urllib.request import urlretrieve
 
         os.makedirs(save_dir, exist_ok=True)
@@ -124,7 +124,7 @@ class LVIS:
             return mask_utils.frPyObjects(shape, image["height"], image["width"])
         return shape
 
-    #: Alias by which records of pycocotools' data sets are read too.
+    #: Alias with pycocotools' name, which `Segmentations` calls.
     annToRLE = ann_to_rle
 
     def ann_to_mask(self, ann: Any) -> Any:

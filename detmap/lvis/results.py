@@ -1,4 +1,4 @@
-"""`LVISResults`: results on a data set, cut at the caps of lvis-api."""
+"""`LVISResults`: detections on a data set, limited per image and per category as in lvis-api."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from detmap.pycocotools import mask as mask_utils
 
 
 class LVISResults(LVIS):
-    """Results on a data set.
+    """Detections on a data set.
 
     Parameters
     ----------
     lvis_gt : LVIS or str
-        The data set, or its file.
+        The data set, or the path of its JSON file.
     results : str or list of dict
-        A JSON file of records, or the records; ``id``, ``area``, ``bbox`` and ``segmentation`` are added to them. The
-        first record decides whether all hold boxes or masks.
+        The path of a JSON file of records, or the records. Each record gets ``id``, ``area``, ``bbox`` and
+        ``segmentation``. The first record decides whether all records are read as boxes or as masks.
     max_dets : int
-        The cap on the detections of an image, of all categories together; -1 is none.
+        Maximum number of detections per image, over all categories; -1 for no maximum.
     max_dets_per_cat : int
-        The cap on the detections of a category on all images, after that on images; -1 is none. The 2021 challenge and
-        "fixed AP" have 10,000, and no cap on images.
+        Maximum number of detections per category, over all images, applied after `max_dets`; -1 for no maximum. The
+        2021 challenge and "fixed AP" use 10,000, and no maximum per image.
     max_dets_per_im : int, optional
         Alias of `max_dets` in the challenge's branch.
 
     Raises
     ------
     IndexError
-        Where there are no results.
+        If there are no results.
     AssertionError
-        For anything but a list, or images that the data set lacks.
+        If the results are not a list, or are on images that the data set lacks.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class LVISResults(LVIS):
 
 
 def _limited(anns: Any, field: str, most: int, *, every: bool) -> list[Any]:
-    """Return the `most` best records of each value of a field; groups that are cut, or with `every` all groups, are
-    sorted.
+    """Return the `most` best records for each value of a field. The records of a value are sorted by score if some are
+    dropped, or if `every` is true.
     """
     groups = defaultdict(list)
     for ann in anns:

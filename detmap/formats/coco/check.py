@@ -58,7 +58,7 @@ def _results_within(document: Mapping[str, Any], name: str) -> Any:
 
 
 def _within(document: Mapping[str, Any]) -> str | None:
-    """Return what to do with an object that has a list of results by another name, or one for each column or image."""
+    """Return the remedy for an object whose list of results has another name, or that has lists by column or image."""
     values = [*islice(document.items(), 100)]
     for key, value in values:
         if isinstance(value, list) and value and isinstance(value[0], Mapping) and "image_id" in value[0]:
@@ -76,7 +76,7 @@ def held_by(record: Any) -> str:
 
 
 def _closest(record: Mapping[str, Any], fields: Sequence[str]) -> str:
-    """Return which of another format's fields, more than of COCO's, a record has, and what it lacks; or what it has."""
+    """Return the fields of a record; if more of these belong to another format than to COCO's, also what it lacks."""
     from detmap.formats.tools.recognition import RECORDS
 
     near = {name: needed & record.keys() for name, needed in RECORDS.items()}
@@ -140,7 +140,7 @@ def _side(value: Any) -> float:
 
 def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind | None = None) -> dict[str, Any]:
     """Return the record's fields as plain Python values, or raise the error that names what is wrong."""
-    # A record with a shape other than its box needs no box and area.
+    # A record with another shape needs neither a box nor an area.
     place: dict[str, Any] = {"source": name, "record": index if kind == "result" else f"{kind} {index}"}
     if not isinstance(record, Mapping):
         raise InputError(f"must be an object, not {_kind(record)}", **place, remedy=_LIST if kind == "result" else None)
@@ -189,7 +189,7 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
 
 
 class BoxlessError(InputError):
-    """The first result has no box but a shape of `kind`: as in pycocotools, the boxes of all results are then those
+    """The first result has no box, but a shape of `kind`. As in pycocotools, the boxes of all results are then the boxes
     around the shapes.
     """
 

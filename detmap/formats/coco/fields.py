@@ -17,7 +17,7 @@ from detmap.reading.typed_json import UNREADABLE
 def annotation_fields(
     document: Buffer | Mapping[str, Any], names: Sequence[str], source: str
 ) -> dict[str, NDArray[np.float64]]:
-    """Return fields of the annotations of a document by name, NaN where an annotation has none.
+    """Return fields of the annotations of a document by name, NaN for annotations without the field.
 
     ``"attributes.occluded"`` is a field of a nested object. Raises `InputError` if no annotation has a field, or a
     value is neither a number nor a boolean.
@@ -29,7 +29,7 @@ def annotation_fields(
 
 
 def _records(document: Buffer, names: Sequence[str], source: str) -> list[dict[str, Any]]:
-    """Return the annotations with only the given fields; None: with all fields."""
+    """Return the annotations with only the given fields; with all fields if `names` are empty."""
     text = unmarked(document)
     heads = list(dict.fromkeys(name.partition(".")[0] for name in names))
     record: Any = dict[str, Any]

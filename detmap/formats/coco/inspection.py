@@ -48,14 +48,14 @@ class _Fields(msgspec.Struct, gc=False):
 
 _decode = msgspec.json.Decoder(_Document).decode
 
-#: Maximum number of limbs of a category; a longer list of a file is left out.
+#: Maximum number of limbs of a category; longer lists in files are ignored.
 _LIMBS = 500
 
 
 def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
     """Return ground truth with the names and sizes of its images, and the limbs of its categories, from its document.
-    Raises `InputError` for invalid text. Invalid names, sizes and skeletons are left out: a size is two whole numbers of
-    at least 1.
+    Raises `InputError` for invalid text. Invalid names, sizes and skeletons are left out; a valid size is two whole
+    numbers of at least 1.
     """
     try:
         document = _decode(unmarked(data))
@@ -85,7 +85,7 @@ def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
 
 
 def _limbs(skeleton: Any) -> tuple[tuple[int, int], ...]:
-    """Return pairs of points counted from 0 from COCO's ``skeleton``, which counts from 1; () for anything else."""
+    """Return the pairs of points in COCO's ``skeleton``, counted from 0 instead of 1; () if it is invalid."""
     if not isinstance(skeleton, list) or len(skeleton) > _LIMBS:
         return ()
     if not all(isinstance(one, list) and len(one) == 2 and all(map(_is_side, one)) for one in skeleton):
@@ -94,8 +94,8 @@ def _limbs(skeleton: Any) -> tuple[tuple[int, int], ...]:
 
 
 def image_field(source: Source, name: str) -> dict[Any, Any]:
-    """Return the value of a field by image id, None for images without it. Empty for an unreadable document, about
-    which its reader raises.
+    """Return the value of a field by image id, None for images without the field. Empty for an unreadable document, for
+    which reading raises the error.
     """
     data, _ = read_bytes(source, "ground truth")
     text = unmarked(data)
@@ -110,7 +110,7 @@ def image_field(source: Source, name: str) -> dict[Any, Any]:
 
 def kinds_in(source: Source) -> dict[str, int]:
     """Return the number of records with a shape of each kind, and under "" the number of all records. Empty for a
-    document without such shapes, or an unreadable one, about which its reader raises.
+    document without such shapes, and for an unreadable one, for which reading raises the error.
     """
     fields = kinds_by_field() | {field: kind for kind, names in SHIPPED_LISTS.items() for field in names}
     with Opened(source, "records") as opened:
@@ -150,9 +150,9 @@ def has_key(text: Buffer, name: str) -> bool:
 
 
 def _absent(opened: Opened, names: Iterable[str]) -> set[str]:
-    """Return keys that a document cannot have, because one of their letters never occurs and nothing is escaped."""
-    # Results with boxes only lack letters of all other keys. This test takes a tenth of the time of searching for
-    # words, and no memory.
+    """Return the keys that a document cannot have: a letter of the key never occurs, and nothing is escaped."""
+    # Results with only boxes lack letters of all other keys. This test takes a tenth of the time of a search for the
+    # keys, and no memory.
     letters = {name: set(name.encode()) for name in names}
     missing = {ord("\\")}.union(*letters.values())
     for piece in opened.pieces():
@@ -189,7 +189,7 @@ class _Shapes(msgspec.Struct, gc=False):
 
 
 def inspect(source: Source) -> Inspection | None:
-    """Return further facts about a file of ground truth; None if it cannot be read so."""
+    """Return further facts about a file of ground truth; None if the file cannot be decoded."""
     data, _ = read_bytes(source, "ground truth")
     text = unmarked(data)
     try:
@@ -198,7 +198,7 @@ def inspect(source: Source) -> Inspection | None:
         return None
     outlines = None
     if has_key(text, SHIPPED_FIELDS[MASKS]):
-        with suppress(*UNREADABLE):  # an invalid segmentation, about which reading raises
+        with suppress(*UNREADABLE):  # reading raises the error for an invalid segmentation
             drawn = msgspec.json.decode(text, type=_Shapes).annotations
             outlines = _outlines([one.polygons for one in drawn])
     images, categories = ([one.id for one in part if one.id is not None] for part in (lists.images, lists.categories))

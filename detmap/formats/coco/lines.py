@@ -14,8 +14,8 @@ _LONGEST_LINE = 1 << 22
 
 
 def holds_lines(source: object, name: str) -> bool:
-    """Return whether a source holds a record per line: its name says so, or its first line is a record. Files need a
-    second line, because a single record is no list.
+    """Return whether a source holds a record per line: its name says so, or its first line is a record. A file also
+    needs a second line, because a single record is no list of results.
     """
     if unpacked_name(name).endswith((".jsonl", ".ndjson")):
         return True

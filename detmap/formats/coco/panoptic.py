@@ -63,12 +63,12 @@ def read_panoptic(source: Any, maps: Maps | None = None, *, predictions: bool = 
     Parameters
     ----------
     source : path, bytes, or mapping
-        The JSON, as a file, bytes or parsed.
+        The JSON: a file, bytes, or the parsed document.
     maps : path or mapping of image id to array, optional
-        The folder of the label maps, or the maps: ids of segments, integers of shape (H, W), or colours, uint8 of shape
-        (H, W, 3). By default the folder that is named like the JSON file, without ``.json``.
+        The folder of the label maps, or the maps by image id: segment ids as integers of shape (H, W), or colours as
+        uint8 of shape (H, W, 3). By default the folder that is named like the JSON file, without ``.json``.
     predictions : bool
-        Whether these are predictions, which have no categories.
+        Whether the file holds predictions, which have no categories.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def read_panoptic(source: Any, maps: Maps | None = None, *, predictions: bool = 
     InputError
         For JSON of another format, or a repeated image or segment in the ground truth.
     OptionError
-        Where there is no folder.
+        If the folder does not exist.
     """
     role = "predictions" if predictions else "ground truth"
     name = name_of(source, role)
@@ -115,7 +115,7 @@ def read_panoptic(source: Any, maps: Maps | None = None, *, predictions: bool = 
 
 
 def is_panoptic(path: Path) -> bool:
-    """Return whether a file begins like COCO's panoptic JSON; False if it cannot be read."""
+    """Return whether a file begins like COCO's panoptic JSON; False if the file cannot be read."""
     try:
         with open(path, "rb") as file:
             head = file.read(1 << 20)
@@ -132,7 +132,7 @@ def with_clusters(images: SegmentedImages, clusters: Path | Mapping[Any, Any]) -
 
 
 def content_of(images: SegmentedImages) -> str:
-    """Return the hash (SHA-256) of segments and of label maps, of files that of their bytes."""
+    """Return the hash (SHA-256) of the segments and the label maps; label maps in files are hashed by their bytes."""
     label_map: Any = images.label_map
     whole = hashlib.sha256(repr((images.image_ids, images.category_ids, images.notices)).encode())
     columns = [images.starts, images.ids, images.areas, images.crowd]
@@ -189,7 +189,7 @@ class _Arrays:
         return LabelMap.of(self.maps[self.image_ids[image]], name), name
 
     def content(self, image: int) -> bytes:
-        """Return the hash of the runs of an image."""
+        """Return the hash of the runs of an image's label map."""
         made = self(image)[0]
         return hashlib.sha256(repr(made.shape).encode() + made.ends.tobytes() + made.ids.tobytes()).digest()
 
@@ -210,7 +210,7 @@ def _document(source: Any, name: str, of: Any) -> Any:
 def _by_image(
     annotations: Sequence[_Annotation], name: str, predictions: bool, notices: dict[str, int]
 ) -> list[_Annotation]:
-    """Return an annotation per image; of repeated predictions the last one, as in panopticapi."""
+    """Return one annotation per image; of several predictions for an image the last one, as in panopticapi."""
     found = {row.image_id: row for row in annotations}
     twice = len(annotations) - len(found)
     if twice and not predictions:

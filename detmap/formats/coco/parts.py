@@ -21,7 +21,7 @@ from detmap.shapes import Kind, Place
 
 
 def parts_of_records(kind: Kind, records: Iterable[Mapping[str, Any]]) -> list[dict[str, bytes]]:
-    """Return the fields of parts that parsed records have, as JSON."""
+    """Return for each parsed record its fields with parts, as JSON."""
     wanted = _fields(kind)
     return [
         {name: msgspec.json.encode(plain(record[name])) for name in wanted if record.get(name) is not None}
@@ -30,7 +30,7 @@ def parts_of_records(kind: Kind, records: Iterable[Mapping[str, Any]]) -> list[d
 
 
 def parts_of_document(kind: Kind, data: Buffer, *, lines: bool = False) -> list[dict[str, bytes]]:
-    """Return the fields of parts in the records of a valid document, as raw JSON."""
+    """Return for each record of a valid document its fields with parts, as raw JSON."""
     text = data[3:] if data[:3] == BOM_UTF8 else data
     record, document = _structs(_fields(kind))
     if lines:
@@ -63,9 +63,9 @@ def _fields(kind: Kind) -> tuple[str, ...]:
 def with_parts(
     kind: Kind, columns: dict[str, Any], parts: Sequence[Mapping[str, bytes]], name: str, what: str
 ) -> dict[str, Any]:
-    """Return columns whose shapes have the points of all lists, and the scores of parts; `what` names a record in
-    messages. Boxes and areas stay those of the first list. Raises `InputError` if only some records have a list, if
-    numbers of points differ, or for an invalid score.
+    """Return columns whose shapes have the points of all lists, and the scores or flags of parts. `what` is the word for
+    a record in messages, empty for results. Boxes and areas stay those of the first list. Raises `InputError` if only
+    some records have a list, if numbers of points differ, or for an invalid score or flag.
     """
     place = Place(name, what, None, None, {})
     own = {

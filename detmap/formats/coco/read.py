@@ -1,7 +1,7 @@
 """COCO JSON: ground truth (``instances_*.json``) and lists of results.
 
-Files are read by the scanner, which turns bytes into columns, unless they are too small for that; documents that it
-refuses are read by `records.py`.
+The scanner turns the bytes of large files into columns. Small files, and documents that the scanner refuses, are read
+by `records.py`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from detmap.shapes.kinds import BOXES
 from detmap.shapes.left_strings import left
 
 #: Minimum size in bytes for the scanner. Loading its kernels from numba's cache takes longer than reading a smaller
-#: file otherwise; kernels compiled ahead of time load at once.
+#: file without them; kernels compiled ahead of time load at once.
 _WORTH_SCANNING = 1 << 20 if _ahead.chosen().object is None else 1 << 12
 
 
@@ -65,27 +65,27 @@ def read_coco(
     Parameters
     ----------
     source : path, bytes, file object, or mapping
-        ``images``, ``annotations`` with ``image_id``, ``category_id``, ``bbox`` (x, y, width, height), ``area`` and
-        ``iscrowd``, and ``categories``; gzip too. A mapping is the parsed document.
+        JSON with ``images``; ``annotations`` with ``image_id``, ``category_id``, ``bbox`` (x, y, width, height),
+        ``area`` and ``iscrowd``; and ``categories``. Files may be compressed by gzip. A mapping is the parsed document.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}
-        Which shapes to read, with the boxes: ``segmentation`` (compressed strings, run lengths or polygons) or
+        The shapes to read besides the boxes: ``segmentation`` (compressed strings, run lengths or polygons) or
         ``keypoints``. An annotation without ``bbox`` then gets the box around its shape.
     invalid_boxes : {"error", "miss", "drop"}
-        What becomes of boxes of negative width or height, see `GroundTruth.from_arrays`.
+        How boxes of negative width or height are treated, see `GroundTruth.from_arrays`.
     fields : sequence of str
-        Further numeric or boolean fields of the annotations, which `Protocol.levels` name; a field of a nested object
-        as "attributes.occluded".
+        Further numeric or boolean fields of the annotations to read, for use in `Protocol.levels`;
+        "attributes.occluded" is a field of a nested object.
 
     Returns
     -------
     GroundTruth
-        One row per annotation, in file order. A missing ``iscrowd`` is taken as 0, and counted; ``ignore`` becomes
-        `difficult`, which COCO's protocol does not use (pycocotools overwrites it).
+        One row per annotation, in file order. A missing ``iscrowd`` is taken as 0, and counted in the notices.
+        ``ignore`` becomes `difficult`, which COCO's protocol does not use (pycocotools overwrites ``ignore``).
 
     Raises
     ------
     InputError
-        Where the file is not such a document; names file, record, field and value.
+        If the file is not such a document; the message names file, record, field and value.
     """
     return _ground_truth(source, iou_type, invalid_boxes, fields, facts=False)
 
@@ -98,7 +98,7 @@ def _ground_truth(
     *,
     facts: bool,
 ) -> GroundTruth:
-    """Read ground truth; with `facts` of a file, names and sizes of its images and limbs of its categories too."""
+    """Read ground truth; from a file with `facts`, also the names and sizes of images and the limbs of categories."""
     kind, _ = reader_of(iou_type, 0)
     if isinstance(source, Mapping):
         name = "ground truth"
@@ -161,19 +161,19 @@ def read_coco_results(
     ----------
     source : path, bytes, file object, list of mappings, or mapping
         A list of records with ``image_id``, ``category_id``, ``bbox`` (x, y, width, height) and ``score``; or an object
-        that has this list as ``annotations`` or as ``predictions``; gzip too. A file whose name ends in ``.jsonl`` or
-        ``.ndjson``, or whose first line is a record, holds a record a line.
+        that has this list as ``annotations`` or as ``predictions``. A file whose name ends in ``.jsonl`` or ``.ndjson``,
+        or whose first line is a record, holds one record per line. Files may be compressed by gzip.
     ground_truth : GroundTruth, optional
-        The ground truth with the images of the detections. Polygons are drawn on images of its sizes.
+        The ground truth that lists the images of the detections. Polygons are drawn in the image sizes that it has.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}
-        Which shapes to read, with the boxes: ``segmentation`` or ``keypoints``. A record without ``bbox`` then gets the box
-        around its shape; one with a box keeps the box's area for area ranges, and a filled box if it has no mask. With
-        "bbox" and no box in the first record the boxes around masks or poses are read, with the areas of these, as in
-        pycocotools.
+        The shapes to read besides the boxes: ``segmentation`` or ``keypoints``. A record without ``bbox`` then gets the
+        box around its shape. A record with ``bbox`` has the area of this box for area ranges, and the filled box as mask
+        if it has no mask. With "bbox", if the first record has no box, the boxes around the masks or poses are read,
+        with the areas of the masks or poses, as in pycocotools.
     unknown_images : {"error", "ignore"}
-        What to do with a detection on an image that the ground truth lacks; ``ignore`` drops and counts them.
+        Whether detections on images that the ground truth lacks are an error, or are dropped and counted.
     invalid_boxes : {"error", "miss", "drop"}
-        What becomes of boxes of negative width or height, see `Detections.from_arrays`.
+        How boxes of negative width or height are treated, see `Detections.from_arrays`.
 
     Returns
     -------
@@ -183,7 +183,7 @@ def read_coco_results(
     Raises
     ------
     InputError
-        Where the file is not such a list; names file, record, field and value.
+        If the file is not such a list; the message names file, record, field and value.
     """
     kind, _ = reader_of(iou_type, 0)
     if isinstance(source, Sequence | Mapping) and not isinstance(source, str | bytes | bytearray | memoryview):
@@ -200,8 +200,8 @@ def read_coco_results(
 
 
 def _by_file_names(found: Detections, truth: GroundTruth) -> Detections:
-    """Return detections with image ids in place of file names, as in Ultralytics' results; unchanged if they have ids,
-    or the ground truth has no file names.
+    """Return detections with image ids in place of file names, which Ultralytics' results have. Detections that have
+    ids are unchanged, as are all if the ground truth has no file names.
     """
     own = found.images.ids
     if not isinstance(truth, GroundTruth) or truth.images.names is None:
@@ -209,13 +209,13 @@ def _by_file_names(found: Detections, truth: GroundTruth) -> Detections:
     if own.dtype.kind == truth.images.ids.dtype.kind or own.dtype.kind == "i":
         return found
     ids = resolve_images(own.tolist(), truth, "ignore", found.source)
-    if None in ids:  # raises the error that names it
+    if None in ids:  # `on_images_of` raises the error that names the image
         return found
     return replace(found, images=recoded(ids, found.images.codes))
 
 
 def _boxes_if_none(read: Callable[[Kind], dict[str, Any]], kind: Kind) -> dict[str, Any]:
-    """Read results; if boxes are asked for but results are masks or poses without boxes, read the boxes around these."""
+    """Read results; if `kind` is boxes, but the results are masks or poses without boxes, read the boxes around these."""
     try:
         return read(kind)
     except BoxlessError as error:
@@ -253,7 +253,7 @@ def _results_in(opened: Opened, lines: bool, kind: Kind, truth: GroundTruth | No
 
 
 def _whole_results_in(opened: Opened, lines: bool, kind: Kind, truth: GroundTruth | None) -> dict[str, Any]:
-    """Return the columns of a file of results; shapes with several lists have only the first."""
+    """Return the columns of a file of results; of shapes with several lists only the first list is read."""
     scanned = _scanned_results(opened, lines, kind.name, truth)
     if scanned is not None:
         return scanned
@@ -282,8 +282,8 @@ def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTr
 
 
 def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[str, Any] | None:
-    """Return the columns of a large file that the scanner supports, else None; with `facts` also its lists of images and
-    categories as `listed`.
+    """Return the columns of a large file that the scanner supports, else None; with `facts` also the raw lists of images
+    and categories as ``listed``.
     """
     kind, reader = reader_of(iou_type, len(opened))
     if len(opened) < (_WORTH_SCANNING if reader is None else _WORTH_SCANNING >> 3):
@@ -334,7 +334,7 @@ def _scanned_ids(ids: Any, source: str, field: str) -> Any:
 
 
 def _complete(column: NDArray[np.float64] | None) -> bool:
-    """Return whether every record has the field; the scanner writes NaN if not."""
+    """Return whether every record has the field; the scanner writes NaN for a missing field."""
     return column is not None and complete(column)
 
 
@@ -355,7 +355,7 @@ _KEYS = frozenset([b"info", b"licenses", b"images", b"annotations", b"categories
 
 
 def _sniff(given: Given) -> bool:
-    if given.is_folder or given.name.endswith((".yaml", ".yml", ".csv", ".tsv")):  # these may begin with a bracket too
+    if given.is_folder or given.name.endswith((".yaml", ".yml", ".csv", ".tsv")):  # may begin with a bracket too
         return False
     if json_format(given.head) is not None:
         return False
@@ -363,7 +363,7 @@ def _sniff(given: Given) -> bool:
 
 
 def _is_certain(given: Given) -> bool:
-    """JSON by name and content, whose first keys are only COCO's."""
+    """Return whether the name is one of JSON, and the first keys are only COCO's."""
     if given.is_folder or not given.name.endswith(_SUFFIXES):
         return False
     listed, own, _ = first_keys(given.head)
@@ -371,7 +371,7 @@ def _is_certain(given: Given) -> bool:
 
 
 def _tell(given: Given) -> Role:
-    """Detections are a list, or a record per line."""
+    """Return the role: detections are a list, or a record per line."""
     listed = given.head.lstrip()[:1] == b"["
     source = given.path or Held.of(given.open().read(), given.name)
     return "detections" if listed or holds_lines(source, given.name) else "ground_truth"

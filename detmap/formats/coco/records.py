@@ -88,7 +88,7 @@ def _boxes(records: Sequence[Any]) -> NDArray[np.float64]:
 
 
 def _some_boxes(records: Sequence[Any]) -> NDArray[np.float64] | None:
-    """Return boxes, NaN where missing; None if all are."""
+    """Return boxes, NaN where missing; None if all are missing."""
     if all(r.bbox is None for r in records):
         return None
     nothing = (np.nan,) * 4
@@ -112,14 +112,14 @@ def truth_in(data: Buffer, kind: Kind, name: str) -> dict[str, Any]:
 
 
 def results_of(document: Any, kind: Kind, truth: GroundTruth | None, name: str) -> dict[str, Any]:
-    """Return the columns of parsed results; shapes with several lists have only the first."""
+    """Return the columns of parsed results; of shapes with several lists only the first list is read."""
     if kind.reader is not None:
         return _results_with(kind, checked_results(document, name, kind), truth, name)
     return _result_columns(_typed(_Result, checked_results(document, name)), name)
 
 
 def results_in(data: Buffer, lines: bool, kind: Kind, truth: GroundTruth | None, name: str) -> dict[str, Any]:
-    """Return the columns of a file of results; shapes with several lists have only the first."""
+    """Return the columns of a file of results; of shapes with several lists only the first list is read."""
     if kind.reader is None:
         return _result_columns(_parsed_results(data, name, lines), name)
     decode = partial(_decode_plain, keys=RESULT_LISTS, name=name, lines=lines)
@@ -157,7 +157,7 @@ def _ground_truth_with(kind: Kind, document: Mapping[str, Any], name: str) -> di
 
 
 def _decode_plain(data: Buffer, keys: Iterable[str], name: str, lines: bool = False) -> Any:
-    """Decode a document as it is."""
+    """Decode a document into plain Python values."""
     if crowded(data) or holds_long_value(data):
         raise msgspec.ValidationError("too many values")  # the checks raise the precise error
     if lines:
@@ -168,7 +168,7 @@ def _decode_plain(data: Buffer, keys: Iterable[str], name: str, lines: bool = Fa
 
 
 def _one_a_line(decode: Callable[[Buffer], list[Any]], data: Buffer) -> list[Any]:
-    """Decode lines one by one: the decoder alone would accept a record that spans lines."""
+    """Decode a record per line; the decoder alone would also accept a record that spans lines."""
     found = decode(data)
     if len(found) != sum(1 for line in io.BytesIO(data) if line.strip()):
         raise msgspec.DecodeError("a record goes on in the next line")
@@ -224,7 +224,7 @@ def _decode_truth(data: Buffer, name: str) -> _GroundTruth:
 
 
 def check_once(data: Buffer, keys: Iterable[str], name: str) -> None:
-    """Refuse a valid document whose outermost object repeats one of the keys, of which the decoder would take the last."""
+    """Refuse a valid document whose outermost object repeats a key; the decoder would take the last value."""
     text = bytes(data)
     # JSON writers never escape ASCII letters; if one does, a key can be spelled in two ways, so the text is parsed again.
     if all(text.count(b'"%b"' % key.encode()) < 2 for key in keys) and not _ESCAPED_LETTER.search(text):
@@ -258,7 +258,7 @@ def _parse(
             if crowded(data):
                 raise InputError("holds more lists and objects than such a file can have", source=name)
         else:
-            # The parser would guess at the encoding of bytes, as UTF-32 where some are 0.
+            # Given bytes, the parser would guess their encoding, as UTF-32 if some bytes are 0.
             texts = [line.decode() for line in bytes(data).splitlines()] if lines else [bytes(data).decode()]
             parsed = [json.loads(text) for text in texts if text.strip() or not lines]
             check(parsed if lines else parsed[0], name)
@@ -268,9 +268,9 @@ def _parse(
         raise InputError("nested too deeply", source=name, remedy="is this a COCO file?") from None
     except ValueError as error:
         refuse_foreign(data, name)
-        _check_encoding(data, name)  # the parser takes halves of characters
+        _check_encoding(data, name)  # raises a clearer error if the text is not UTF-8
         if isinstance(error, json.JSONDecodeError) and reason.startswith(("Expected", "Object")):
-            reason = str(error)  # the decoder stopped at a field before the place that is no JSON
+            reason = str(error)  # the decoder stopped at a field before the invalid place
         problem = "is empty" if not bytes(data).strip() else f"is not valid JSON: {reason} ({len(data)} bytes in all)"
         raise InputError(problem, source=name, remedy="is it the right file, and complete?") from None
     _check_encoding(data, name)
@@ -340,5 +340,5 @@ def _records(checked: Mapping[str, Iterable[dict[str, Any]]]) -> _GroundTruth:
 
 
 def _typed(of: type[T], checked: Iterable[dict[str, Any]]) -> list[T]:
-    """Return checked records as structs, which hold None for boxes and areas that are missing."""
+    """Return checked records as structs, with None for missing boxes and areas."""
     return [of(**{name: record[name] for name in of.__struct_fields__}) for record in checked]

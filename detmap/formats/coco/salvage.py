@@ -1,6 +1,6 @@
 """Read COCO's files that strict reading refuses, record by record.
 
-Only ``detmap check`` uses it: an evaluation raises an error that names the first invalid record.
+Only ``detmap check`` uses this module: an evaluation raises an error that names the first invalid record.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OF_FIELDS = {"image_id": "image_ids_type", "category_id": "category_ids_type"}
 
 
 def salvage(source: Source, role: Role, kinds: Sequence[str], ground_truth: GroundTruth | None) -> Salvaged | None:
-    """Read a file record by record, leaving aside invalid ones; None if it is not COCO's JSON."""
+    """Read a file record by record, without the invalid records; None if the file is not COCO's JSON."""
     from detmap.formats.coco.records import check_once
 
     data, name = read_bytes(source, role.replace("_", " "))
@@ -51,13 +51,13 @@ def salvage(source: Source, role: Role, kinds: Sequence[str], ground_truth: Grou
         else:
             check_once(text, ("images", "categories", *RESULT_LISTS), name)
             document = json.loads(text)
-    except (ValueError, RecursionError):  # also InputError for a repeated list
+    except (ValueError, RecursionError):  # ValueError includes the InputError for a repeated list
         return None
     try:
         if role == "ground_truth":
             return _truth(document, kinds, name)
         return _results(document, kinds, ground_truth, name)
-    except InputError:  # the remaining records are refused as well
+    except InputError:  # the remaining records cannot be read either
         return None
 
 
@@ -191,7 +191,7 @@ def _flagged(record: Any) -> tuple[str, str] | None:
 
 
 class _Shaped:
-    """Records whose shape cannot be read, with a code and a problem for each."""
+    """Collects the records whose shape cannot be read: a code and a problem by row."""
 
     def __init__(self) -> None:
         self.wrong: dict[int, tuple[str, str]] = {}
@@ -221,7 +221,7 @@ def _halved(
     prefix: str,
     made: _Shaped,
 ) -> None:
-    """Read the shapes of some records; if one is invalid, each half separately."""
+    """Read the shapes of some records; if one is invalid, read each half separately."""
     if not rows:
         return
     at = np.array(rows)

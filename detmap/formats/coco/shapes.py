@@ -1,4 +1,4 @@
-"""Masks and keypoints of COCO's records as columns, from the scanner for large files, else from parsed records."""
+"""Convert masks and keypoints of COCO's records to columns: from the scanner for large files, else parsed records."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def result_shapes(
 
 
 def boxes_around(columns: dict[str, Any], kind: Kind) -> dict[str, Any]:
-    """Return what `result_shapes` does, with the boxes around the shapes in place of the shapes, and the shapes' areas."""
+    """Return `columns` of `result_shapes` with boxes around the shapes in place of the shapes, and the shapes' areas."""
     column = columns["shapes"][kind.column_name]
     if columns["boxes"] is not None:
         raise InputError("some results have boxes, and the first has none", source="", field=BOX_FIELD)
@@ -121,7 +121,7 @@ def _sizes_of(image_ids: Any, images: Any, sizes: NDArray[np.int64], name: str) 
 
 
 def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.float64]:
-    """Return boxes x, y, width, height, with missing ones replaced by those around the shapes."""
+    """Return boxes (x, y, width, height); a missing box is replaced by the box around the shape."""
     bounds = column.bounds()
     around = bounds.table
     if not bounds.sizes:
@@ -133,7 +133,7 @@ def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.flo
 
 
 def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
-    """Return a reader and its parts from parsed values."""
+    """Read parsed values (None: no shape); return the reader, and the parts read."""
     assert kind.reader is not None
     import msgspec
 
@@ -142,7 +142,7 @@ def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
 
 
 def read_texts(make: Callable[[int], Reader], texts: Sequence[bytes]) -> tuple[Reader, list[Any]]:
-    """Return a reader and its parts from JSON texts; an empty text means none."""
+    """Read JSON texts (empty: no shape); return the reader, and the parts read."""
     lengths = np.array([len(text) for text in texts], np.int64)
     stops = np.cumsum(lengths)
     spans = np.stack([stops - lengths, stops], axis=1)
@@ -153,7 +153,7 @@ def read_texts(make: Callable[[int], Reader], texts: Sequence[bytes]) -> tuple[R
 
 
 def plain(value: Any) -> Any:
-    """Convert a value of a record to JSON types, without arrays and bytes."""
+    """Convert a value of a record, which may contain arrays and bytes, to JSON types."""
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, bytes):

@@ -85,12 +85,12 @@ def _unwritable(table: GroundTruth | Detections) -> int:
 
 
 def _kind_of(table: GroundTruth | Detections, name: str) -> Kind:
-    """Return the kind of a column: among those that read it, the one that the table is for."""
+    """Return the kind of shape in a column; of several kinds stored in this column, the one that the table is for."""
     return next((own for own in map(find, table.kinds) if own.stored == name), find(name))
 
 
 def sized(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
-    """Return boxes as x, y, width, height, and the number whose far corner changes by rounding."""
+    """Return boxes as x, y, width, height, and the number of boxes whose far corner changes by rounding."""
     boxes = table.boxes
     if table.box_sizes:
         return boxes, 0
@@ -100,9 +100,11 @@ def sized(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
 
 
 def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[np.bool_], int]:
-    """Return a mask of the detections that get a box of their own, and the number whose area changes when read again."""
-    # Detections with other shapes take their areas from the boxes or the shapes, which the reader decides by the
-    # presence of boxes.
+    """Return a mask of the detections to write with a box, and the number of detections whose area changes when read
+    again.
+    """
+    # The reader takes the areas of detections with other shapes from the boxes if there are boxes, else from the
+    # shapes.
     all_of_them = np.ones(len(table), np.bool_)
     others = [column for name, column in table.shapes.items() if name != BOXES]
     if not others or table.areas is None or not len(table):
@@ -123,7 +125,7 @@ def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[n
 
 
 def _first_list(table: Detections, column: Column) -> Column:
-    """Return the shapes from which boxes and areas are derived when read again: the first of several lists."""
+    """Return the shapes from which the reader derives boxes and areas: of several lists of points the first."""
     for kind in map(find, table.kinds):
         if kind.lists and kind.part is not None:
             return kind.part(column, (0, kind.lists[kind.field]), True, table.source)  # type: ignore[no-any-return]
@@ -224,7 +226,7 @@ def _blocks(count: int) -> Iterator[slice]:
 
 
 def _with_named(records: list[dict[str, Any]], columns: Mapping[str, NDArray[Any]]) -> None:
-    """Add columns to records, except NaN."""
+    """Add the values of columns to records, except NaN."""
     for name, values in columns.items():
         for record, value in zip(records, values.tolist(), strict=True):
             if value == value:

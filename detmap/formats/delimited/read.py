@@ -1,8 +1,8 @@
-"""CSV and TSV: a row per object or detection, columns by their names or by their order.
+"""CSV and TSV: a row per object or detection, with columns by name or by order.
 
-A column called ``image_id`` or ``category_id`` holds integers if all of its cells are, else strings; ``image``,
-``file_name``, ``category``, ``class`` and ``label`` always hold names. A row of ground truth with only an image
-declares that image.
+A column called ``image_id`` or ``category_id`` holds integers if all of its cells are integers, else strings; ``image``,
+``file_name``, ``category``, ``class`` and ``label`` always hold names. A row of ground truth with only an image lists
+this image without an object.
 """
 
 from __future__ import annotations
@@ -94,8 +94,9 @@ class Table(NamedTuple):
         raise AssertionError  # one cell is invalid
 
     def ids(self, names: Sequence[str], what: str) -> tuple[str, list[Any]]:
-        """Return the ids from the first existing column of `names`: integers if all cells are and it is the first of
-        them, else strings. Raises `InputError` without such a column, and for empty or too long cells.
+        """Return the first existing column among `names`, and its cells as ids: integers if all cells are integers and
+        the column is ``names[0]``, else strings. Raises `InputError` without such a column, and for empty or too long
+        cells.
         """
         name = next((one for one in names if one in self.columns), None)
         if name is None:
@@ -116,8 +117,8 @@ class Table(NamedTuple):
         return names
 
     def groups(self) -> NDArray[np.bool_] | None:
-        """Return which rows are flagged as groups, if there is such a column: 1 is a group; -1 means unknown, hence no
-        group.
+        """Return which rows are flagged as groups; None if there is no such column. 1 means a group; -1 means unknown,
+        which counts as no group.
         """
         cells = self.columns.get("group_of")
         if cells is None:
@@ -150,7 +151,7 @@ class Table(NamedTuple):
 
 
 def integers(cells: list[str]) -> list[Any]:
-    """Return ids as integers if all are, else unchanged."""
+    """Return ids as integers if all are integers, else unchanged."""
     if cells and all(map(_WIDENED.fullmatch, cells)):
         cells = [cell[:-2] for cell in cells]
     if not all(map(_INTEGER.fullmatch, cells)):
@@ -162,8 +163,8 @@ def integers(cells: list[str]) -> list[Any]:
 def read_table(
     source: Source, columns: Any, what: str, fields: Sequence[str] = (), others: Collection[str] = ()
 ) -> Table:
-    """Read a file into cells by the names of `COLUMNS`, by the titles `fields`, and by those of `others` that exist;
-    raise `InputError` for an invalid file.
+    """Read the cells of a file: the columns of `COLUMNS`, those with the titles `fields`, and those with titles of
+    `others` that exist. Raises `InputError` for an invalid file.
     """
     data, name = read_bytes(source, what)
     try:
@@ -220,7 +221,7 @@ def read_table(
     return Table(cells, lines, name, header, notices, rest, called)
 
 
-#: Column of boxes as lists, and columns that are image sizes if boxes do not use them.
+#: The column of boxes as lists; and the columns that are image sizes, if boxes do not use these.
 _LISTED, _SIDES = BOX_FIELD, {"width", "height"}
 
 
@@ -248,7 +249,7 @@ def _split_boxes(cells: list[str], lines: list[int], source: str) -> dict[str, l
 
 
 def _delimiter_of(line: str) -> str:
-    """Return the delimiter: the first of the usual ones that occurs in the line."""
+    """Return the delimiter: the most frequent of comma, semicolon and tab in the line."""
     return max(",;\t", key=line.count)
 
 
@@ -278,7 +279,7 @@ _HEAD = 1 << 16
 
 
 def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
-    """Return the roles of columns of a file without a header, and the given titles by role."""
+    """Return the roles of columns in order (None if the file has a header), and roles by the given titles."""
     if columns is None:
         return None, {}
     if isinstance(columns, str):
@@ -308,7 +309,7 @@ def _checked(role: str) -> str:
 
 
 def _ways(columns: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the possible formats of boxes with their columns; only the usual ones if these are possible."""
+    """Return the box formats that the columns allow, with the columns of each; only usual titles if these suffice."""
     fits: list[tuple[str, tuple[str, ...]]] = [
         (form, names) for form, choices in BOXES.items() for names in choices if all(one in columns for one in names)
     ]
@@ -331,7 +332,7 @@ def _boxes(table: Table) -> tuple[str, NDArray[np.float64]]:
 
 
 def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
-    """Read ground truth of CSV; see the module."""
+    """Read ground truth of CSV; see the module's docstring."""
     everything = read_table(source, reading.columns, "ground truth", reading.fields)
     id_column, images = everything.ids(("image_id", "image"), "images")
     rows, without = _with_boxes(everything, reading)
@@ -372,8 +373,8 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 
 def _with_boxes(table: Table, reading: Reading) -> tuple[list[int], dict[str, int]]:
-    """Return the rows with boxes, and the number of those without that name a class, such as "no finding"; add the
-    class of a file without classes.
+    """Return the rows with boxes, and notices, which count rows without a box that name a class, such as "no finding".
+    A file without classes gets a column with its only class.
     """
     if not {"category_id", "category"} & table.columns.keys() and _ways(table.columns):
         table.columns["category"] = [_only_class(reading, table)] * len(table.lines)
@@ -420,7 +421,7 @@ _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
 
 
 def _sizes(table: Table, images: list[Any], distinct: list[Any]) -> NDArray[np.int64] | None:
-    """Return height and width of each image, if there are columns of them."""
+    """Return height and width of each image; None if there are no columns of sizes."""
     if not {"image_width", "image_height"} <= set(table.columns):
         return None
     sizes: dict[Any, tuple[int, int]] = {}
@@ -451,7 +452,7 @@ def _in_pixels(
     reading: Reading,
     source: str,
 ) -> tuple[dict[str, int], NDArray[np.float64]]:
-    """Return a notice, and boxes in pixels from normalised boxes, with image sizes from columns or options."""
+    """Convert normalised boxes to pixels, with image sizes from columns or options; return a notice and the boxes."""
     if (sizes is None and reading.image_sizes is None) or not len(boxes) or not seem_shares(boxes):
         return {}, boxes
     given: Any = reading.image_sizes
@@ -461,10 +462,10 @@ def _in_pixels(
 
 
 def read_csv_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read detections of CSV; see the module."""
+    """Read detections of CSV; see the module's docstring."""
     data, name = read_bytes(source, "detections")
     if len(data) >= _WORTH_SCANNING and reading.image_sizes is None:
-        with suppress(InputError):  # the other reader raises it with its line
+        with suppress(InputError):  # the other reader raises the error with its line
             found = _scanned(data, reading)
             if found is not None:
                 found |= {"invalid_boxes": reading.invalid_boxes, "source": name}
@@ -494,11 +495,11 @@ def read_csv_detections(source: Source, ground_truth: GroundTruth | None, readin
         )
 
 
-_WORTH_SCANNING = 1 << 20  # bytes; loading the scanner takes longer than reading a smaller file otherwise
+_WORTH_SCANNING = 1 << 20  # bytes; for a smaller file, loading the scanner takes longer than reading without it
 
 
 def _scanned(data: Any, reading: Reading) -> dict[str, Any] | None:
-    """Return the arguments of `Detections.from_arrays` for a plain file; None if another reader must be used."""
+    """Return the arguments of `Detections.from_arrays` for a plain file; None if the file must be read cell by cell."""
     from detmap.reading import cells  # imports the scanner
 
     start = bytes(data[:_HEAD])
@@ -548,7 +549,7 @@ def _ids(values: list[Any], source: str, field: str) -> Any:
 
 
 def of_other_format(titles: Sequence[str]) -> bool:
-    """Return whether titles belong to a format of its own: Open Images, prediction strings, VIA."""
+    """Return whether titles belong to another format in CSV: Open Images, prediction strings, or VIA."""
     there = {title.strip(' "\r') for title in titles}
     return (
         {"ImageID", "LabelName", "XMin", "YMax"} <= there

@@ -23,7 +23,7 @@ _SIZES, _CORNERS = ("x", "y", "width", "height"), ("x1", "y1", "x2", "y2")
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write a row per object, and one per image without any."""
+    """Write a row per object, and a row per image without objects."""
     count = table.images.values.size
     alone = np.flatnonzero(np.bincount(table.images.codes, minlength=count) == 0)
     codes = np.concatenate([table.images.codes, alone]).astype(np.int64)
@@ -71,7 +71,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _ids(table: GroundTruth | Detections, images: Any, more: int) -> dict[str, list[Any]]:
-    """Return the columns of images and categories, whose names tell whether they are integers."""
+    """Return the columns of images and categories; the titles say whether the ids are integers."""
     out: dict[str, list[Any]] = {}
     pairs: tuple[tuple[str, Ids, Any], ...] = (
         ("image", table.images, images),

@@ -91,8 +91,8 @@ class Collected:
         outline: Sequence[float] | None = None,
         crowd: bool = False,
     ) -> None:
-        """Add a record on an image, whose box may be that around its outline; raise `InputError` for an invalid class,
-        and for detections without a score.
+        """Add a record on an image; a record without a `box` gets the box around its `outline`. Raises `InputError` for
+        an invalid class.
         """
         if not label or len(label) > _LONGEST or "\0" in label:
             problem = "is missing" if not label else "has more than 256 characters, or a null"
@@ -139,7 +139,7 @@ class Collected:
         return np.array(self._rows.boxes, np.float64).reshape(-1, 4)
 
     def _labels(self, reading: Reading) -> Any:
-        """Return the class of each record; files without classes use the only one of `classes`."""
+        """Return the class of each record; in a file without classes, the only class of the option `classes`."""
         if reading.classes is None or not {*self._rows.labels} <= {UNNAMED}:
             return coded(self._rows.labels)
         names = list(names_given(reading.classes).values())
@@ -148,7 +148,7 @@ class Collected:
         return coded(names * len(self))
 
     def ground_truth(self, reading: Reading, fields: Mapping[str, NDArray[np.float64]] | None = None) -> GroundTruth:
-        """Return the records as ground truth, including images without records, with further fields."""
+        """Return the records as ground truth, with further `fields`; images without records are included."""
         shapes: dict[str, Any] = {"boxes": self._boxes(), "box_format": self.box_format}
         if reading.iou_type != BOXES:
             shapes = self._outlines(reading)
@@ -168,8 +168,8 @@ class Collected:
             )
 
     def _outlines(self, reading: Reading) -> dict[str, Any]:
-        """Return rotated boxes, or masks, from the records' outlines, where boxes are outlines too; raise `InputError`
-        for an invalid outline, and for masks on images of unknown size.
+        """Return rotated boxes, or masks, from the outlines of records, or from the box of a record without outline.
+        Raises `InputError` for an invalid outline, and for masks on images of unknown size.
         """
         outlines = []
         for box, outline in zip(self._rows.boxes, self._rows.outlines, strict=True):

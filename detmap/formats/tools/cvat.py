@@ -1,4 +1,4 @@
-"""CVAT's XML 1.1 for images: boxes, rotated ones too, and polygons, in pixels."""
+"""CVAT's XML 1.1 for images: boxes, which may be rotated, and polygons, in pixels."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _CORNERS = 64
 _UPRIGHT = ("0", "0.0", "0.00")
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
 
-#: Elements of an image without an area, or without support.
+#: Elements of an image that have no area, or are not supported in every case.
 _UNREAD = ("polyline", "points", "mask", "ellipse", "skeleton", "cuboid")
 
 
 def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
-    """Read images with their boxes and polygons; rotated boxes are read as such only on request, else as the boxes
-    around them.
+    """Read images with their boxes and polygons. Rotated boxes are kept if `iou_type` is not "bbox", else replaced by
+    the boxes around them.
     """
     data, name = read_bytes(source, "ground truth")
     found = Collected(name, "xyxy")

@@ -1,8 +1,8 @@
 """KITTI's labels and results of tracking: a file per sequence, with a line per object and frame.
 
-A line is ``frame track type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y``, in results with a score behind
-it. Boxes of the image are read. Types are compared without case, and regions ``DontCare`` are crowds of every class. The
-images of a sequence are its frames from 0 to the last that has a line.
+A line is ``frame track type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y``, in results followed by a
+score. Only the 2D boxes are read. Types are case-insensitive, and regions ``DontCare`` are crowds of every class. The
+images of a sequence are its frames from 0 to the last frame with a line.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LINE = "a line is: frame track type truncated occluded alpha x1 y1 x2 y2 h w l 
 
 
 class _Parsed(NamedTuple):
-    """Lines with the image and type of each, and its other numbers: frame, track, and those after the type."""
+    """Lines, and for each the image, the type, and the other numbers: frame, track, and those after the type."""
 
     lines: Lines
     images: list[str]
@@ -45,7 +45,7 @@ class _Parsed(NamedTuple):
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
-    """Read the objects of all sequences, with the fields of ``label_2`` that levels read."""
+    """Read the objects of all sequences, with the fields that levels of difficulty may use, as in ``label_2``."""
     found = Collected(name_of(source, "ground truth"), "xyxy")
     parsed = _parsed(source, "ground truth", 17, found)
     regions = np.array([label == _EVERYWHERE for label in parsed.labels], np.bool_)

@@ -1,4 +1,4 @@
-"""labelme's JSON, a file per image: rectangles by two opposite corners, polygons, circles by centre and a point."""
+"""labelme's JSON, a file per image: rectangles by two opposite corners, polygons, circles by centre and rim point."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """MOTChallenge: a folder per sequence with ``gt/gt.txt`` or ``det/det.txt``, or such a file, with a line per box and
 frame.
 
-Frames and the corners of boxes count from 1; tables have corners that count from 0. In ground truth, a line of class 1
-with flag 1 is an object. Lines with flag 0 are crowds of pedestrians if of any class of people, and are left out
+Frames and coordinates count from 1 in files; coordinates in tables count from 0. In ground truth, a line with flag 1 is
+an object of its class. A line with flag 0 is a crowd of pedestrians if its class is one of people, and is left out
 otherwise.
 """
 
@@ -41,7 +41,7 @@ CLASSES = (
     "crowd",
 )
 
-#: Classes of people; lines of these that are not to be considered become crowds.
+#: Numbers of classes of people; lines of these classes with flag 0 become crowds.
 _PEOPLE = (1, 2, 7, 8, 12, 13)
 
 #: Maximum number of frames of a sequence.
@@ -97,7 +97,9 @@ def _place(name: str, lines: Lines, row: int) -> str:
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read the detections of all sequences; if each side has a single sequence, their names may differ."""
+    """Read the detections of all sequences. If ground truth and detections have one sequence each, their names may
+    differ.
+    """
     found = Collected(name_of(source, "detections"), "xywh")
     sequences = list(_sequences(source, "det"))
     known = [] if ground_truth is None else [str(one) for one in ground_truth.images.ids.tolist()]
@@ -113,8 +115,8 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
 
 
 def _rows(found: Collected, one: _Sequence, lines: Lines) -> tuple[NDArray[np.float64], list[str]]:
-    """Return the numbers of lines, with corners from 0, shape (n, 10), NaN after the end of a line, and the image of
-    each; raise `InputError` for an invalid line.
+    """Return the numbers of lines, shape (n, 10), with coordinates from 0 and NaN after the end of a line; and the image
+    of each line. Raises `InputError` for an invalid line.
     """
     values, edges = lines.floats()
     counts = np.diff(edges)

@@ -1,7 +1,7 @@
 """Kaggle's submissions: a row per image, with detections as groups of words in the column ``PredictionString``.
 
-A group is ``score x y width height`` (Global Wheat) or ``class score x1 y1 x2 y2`` (VinBigData); the numbers decide,
-with a notice. `columns` gives another order, such as ``category,score,x,y,width,height``.
+A group is ``score x y width height`` (Global Wheat) or ``class score x1 y1 x2 y2`` (VinBigData); the numbers decide
+which, with a notice. The option `columns` gives another order, such as ``category,score,x,y,width,height``.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def _fits(order: tuple[str, ...], strings: Sequence[Sequence[str]]) -> bool:
 
 
 def numbers_of(columns: Sequence[Sequence[str]], lines: Sequence[int], source: str) -> NDArray[np.float64]:
-    """Return columns of words as finite numbers, shape (n, columns), with rows on `lines`; raise `InputError` for an
-    invalid word.
+    """Return columns of words as finite numbers, shape (n, columns). Raises `InputError` for an invalid word, naming the
+    line of its row from `lines`.
     """
     with suppress(ValueError):
         made = np.array([list(map(float, words)) for words in columns]).reshape(len(columns), -1).T
@@ -130,4 +130,4 @@ def numbers_of(columns: Sequence[Sequence[str]], lines: Sequence[int], source: s
                     continue
             problem = "must be a finite number"
             raise InputError(problem, source=source, record=f"line {line}", field=STRING, value=word)
-    raise AssertionError  # one of them is invalid
+    raise AssertionError  # one of the words is invalid

@@ -19,8 +19,8 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:]')
 
 
 class _Keys(NamedTuple):
-    """The first keys of JSON: whether it is a list; the keys of its first record, or its own; the keys of the first
-    nested object.
+    """The first keys of JSON: whether the JSON is a list; the keys of its first record, or of the object itself; and the
+    keys of the first nested object.
     """
 
     listed: bool
@@ -52,7 +52,7 @@ def first_keys(head: bytes) -> _Keys:
     return _Keys(listed, frozenset(own), frozenset(inner))
 
 
-#: The fields of a record, or of an image, in lists of JSON that other formats are.
+#: Formats that are JSON lists, with the fields of a record.
 RECORDS = {
     "bdd100k": frozenset({"name", "labels"}),
     "createml": frozenset({"image", "annotations"}),
@@ -61,7 +61,7 @@ RECORDS = {
 
 
 def json_format(head: bytes) -> str | None:
-    """Return the format of JSON by its beginning; None for others, such as COCO's."""
+    """Return the tool's format of JSON, by its first keys; None for other formats, such as COCO's."""
     if head.lstrip()[:1] not in (b"{", b"["):
         return None
     listed, own, inner = first_keys(head)
@@ -86,7 +86,7 @@ def _is_json(name: str, given: Given) -> bool:
 
 
 def _scored(given: Given) -> Role:
-    """Detections have scores."""
+    """Return the role: detections have scores."""
     return "detections" if b'"score"' in given.head else "ground_truth"
 
 
@@ -115,7 +115,7 @@ def _is_cvat(given: Given) -> bool:
 
 
 def _is_wider_face(given: Given) -> bool:
-    """Recognise a list with the path of an image and then a number, and folders of files that begin so."""
+    """Recognise a file that begins with the path of an image and a number, or a folder of such files."""
     if given.role == "ground_truth" and not given.is_folder:
         return _begins_block(given.head, b".")
     if not given.is_folder or given.role == "ground_truth":
@@ -143,7 +143,7 @@ def _is_mot(given: Given) -> bool:
         if given.name == side:
             inside.append(os.path.dirname(os.path.abspath(given.path)))
         return any(os.path.isfile(os.path.join(one, side, f"{side}.txt")) for one in inside)
-    if not given.name.lower().endswith(".txt"):  # a CSV file without titles may look like it
+    if not given.name.lower().endswith(".txt"):  # a CSV file without titles may have such lines
         return False
     lines = given.head.splitlines()[:-1] if len(given.head) == HEAD else given.head.splitlines()
     rows = [line.split(b",") for line in lines[:100] if line.strip()]

@@ -1,7 +1,7 @@
 """WIDER FACE: a file of all faces, and predictions in a file per image within folders of events.
 
-A block is the path of an image, the number of faces, and a line for each: ``x y w h``, and six attributes, of which the
-fourth, ``invalid``, marks faces that are not scored; in predictions, the score.
+A block is the path of an image, the number of faces, and a line per face. In ground truth, a line is ``x y w h`` and six
+attributes, of which the fourth, ``invalid``, marks faces that are not scored; in predictions it is ``x y w h score``.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _events(source: Any) -> Iterator[tuple[str, list[tuple[bytes, str]]]]:
 
 
 def _blocks(lines: Lines, *, empty_line: bool) -> Iterator[tuple[str, range]]:
-    """Yield the image of each block, and the range of its lines; with `empty_line` an empty block has a line of zeros."""
+    """Yield the image and the range of lines of each block; with `empty_line` an empty block has a line of zeros."""
     row = 0
     while row < len(lines.fields):
         words = lines.fields[row]

@@ -52,17 +52,17 @@ def read_voc(
     Parameters
     ----------
     annotations : path, bytes, file object, or mapping of file name to XML
-        The folder ``Annotations`` of one XML file per image, a tar archive of it (``.tar``, ``.tar.gz``), or its
-        files. An image's id is its file's name without ``.xml``.
+        The folder ``Annotations`` with one XML file per image, a tar archive of this folder (``.tar``, ``.tar.gz``), or
+        the files by name. The id of an image is the name of its file without ``.xml``.
     image_set : path or iterable of str, optional
-        The images to read: a file of ``ImageSets/Main`` (its first column), or the ids. All by default.
+        The images to read: a file of ``ImageSets/Main``, whose first column is read, or the ids. All by default.
     invalid_boxes : {"error", "miss", "drop"}
-        What becomes of boxes whose far corner lies before the near one, see `GroundTruth.from_arrays`.
+        How boxes whose far corner lies before the near corner are treated, see `GroundTruth.from_arrays`.
 
     Returns
     -------
     GroundTruth
-        Boxes by their corners. The protocol decides whether these are inclusive pixels, which change areas. One row per
+        Boxes by their corners. The protocol decides whether corners are inclusive, which changes areas. One row per
         ``object`` that is a child of ``annotation``, in the order of image ids; parts of objects are left out.
 
     Raises
@@ -290,26 +290,26 @@ def read_voc_results(
     Parameters
     ----------
     results : path, bytes, file object, or mapping of file name to text
-        The folder of ``comp4_det_test_{class}.txt``, a tar archive of it (``.tar``, ``.tar.gz``), its files, or the path of
-        one such file; each line holds image id, score, xmin, ymin, xmax, ymax. Other files with the suffix ``.txt`` are
-        ignored and counted.
+        The folder with a file ``comp4_det_test_{class}.txt`` per class, a tar archive of this folder (``.tar``,
+        ``.tar.gz``), the files by name, or the path of one file. Each line holds image id, score, xmin, ymin, xmax,
+        ymax. Other files with the suffix ``.txt`` are ignored and counted.
     ground_truth, unknown_images
         As in `detmap.read_coco_results`.
     invalid_boxes : {"error", "miss", "drop"}
-        What becomes of boxes whose far corner lies before the near one, see `Detections.from_arrays`.
+        How boxes whose far corner lies before the near corner are treated, see `Detections.from_arrays`.
     missing_classes : {"zero", "error", "skip"}
-        What happens to classes with objects but without a file of results: AP 0, with a notice; an error; or they are
-        left out of the result, with a notice.
+        How classes with objects but without a file of results are treated: "zero" gives AP 0, "skip" leaves them out of
+        the result, both with a notice.
 
     Returns
     -------
     Detections
-        Boxes by their corners. One row per line; a class's rows are in the order of its lines, which breaks ties.
+        Boxes by their corners. One row per line, in the order of the lines, which breaks ties of scores.
 
     Raises
     ------
     InputError
-        For an invalid line, if no file has such a name, or for a missing class under "error".
+        For an invalid line, if no file has such a name, or for a missing class if `missing_classes` is "error".
     """
     check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)
     check_allowed("missing_classes", missing_classes, get_args(MissingClasses))
@@ -365,12 +365,12 @@ def read_voc_results(
         return detections
     with relocated(partial(_line, read)) if len(detections) == len(table) else nullcontext():
         detections = detections.on_images_of(ground_truth, unknown_images)
-    classes_without_results(ground_truth, detections)  # raises before matching if they are an error
+    classes_without_results(ground_truth, detections)  # raises now if classes without results are an error
     return detections
 
 
 def _of_voc(ground_truth: GroundTruth) -> bool:
-    """Return whether ids are like VOC's: names of classes, and of images without suffix."""
+    """Return whether ids are like VOC's: names of classes, and names of images without suffix."""
     images, categories = ground_truth.images.ids, ground_truth.categories
     if "i" in (images.dtype.kind, categories.ids.dtype.kind) or categories.ids.tolist() != list(categories.names):
         return False
@@ -396,7 +396,7 @@ def _scanned(data: bytes) -> _Results | None:
 
     feeds = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
     lengths = np.diff(feeds, prepend=-1, append=len(data)) - 1
-    if lengths.max() > _LONGEST:  # one of its words may be too long
+    if lengths.max() > _LONGEST:  # a word of the line may be too long
         return None
     found = scan_voc_results(data)
     if found is None or len(found.numbers) != feeds.size + (lengths[-1] > 0):
@@ -450,7 +450,7 @@ def _line(files: list[tuple[str, _Results]], row: int) -> tuple[str, str]:
 
 
 def _result_files(results: Folder) -> Iterator[tuple[str, bytes, str]]:
-    """Yield name, content and full name of the files of results, or of a single given file."""
+    """Yield name, content and path of the files of results, or of a single given file."""
     if isinstance(results, str | PathLike) and class_of(fspath(results)) is not None and not isdir(results):
         data, name = read_bytes(results, "results")
         yield basename(name), bytes(data), name

@@ -72,7 +72,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write ``comp4_det_test_{class}.txt``; with ground truth also for classes without detections."""
+    """Write a file ``comp4_det_test_{class}.txt`` per class; with ground truth also for classes without detections."""
     boxes, rounded = corners(table)
     lost = {"rounded_boxes": rounded, "shapes": shapes_lost(table, ()), "sizes": len(table) if table.box_sizes else 0}
     return {**lost, **write_results(table, path, writing, "comp4_det_test_{}.txt", boxes)}
@@ -81,7 +81,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 def write_results(
     table: Detections, path: Path, writing: Writing, called: str, places: NDArray[np.float64]
 ) -> dict[str, int]:
-    """Write a file per class, named by `called`, with lines of image, score and numbers; return the ids that are lost."""
+    """Write a file per class, named by `called`, with lines of image, score and numbers; return what is lost."""
     truth = writing.ground_truth
     stems, names = stems_of(table, truth), category_names(table, truth)
     known = [] if truth is None else category_names(truth, None)

@@ -19,7 +19,7 @@ MOST = 1 << 20
 
 SPLITS = ("val", "test", "train")
 
-#: Names of files among labels that are no labels: lists of classes or images, and readme files.
+#: Names of text files in folders of labels that hold no labels: lists of classes or images, and readme files.
 NO_LABELS = ("classes.txt", "obj.txt", "readme.txt", "train.txt", "val.txt", "test.txt")
 
 _YAML = ("data.yaml", "dataset.yaml", "data.yml")
@@ -28,7 +28,7 @@ _SIZES = "image_sizes.csv"
 
 
 class Entry(NamedTuple):
-    """An image: name without suffix, file, and content of its labels with their name for messages."""
+    """An image: its name without suffix, its path, and the content and path of its file of labels."""
 
     name: str
     image: str | None
@@ -38,19 +38,19 @@ class Entry(NamedTuple):
 class Settings(NamedTuple):
     """Content of ``data.yaml``, or defaults in its place."""
 
-    #: Names of classes.
+    #: Names of classes by number.
     names: dict[int, str]
     #: Number of keypoints, and of numbers per keypoint.
     points: tuple[int, int] | None
-    #: Paths as written.
+    #: The paths of each split, as written in the file.
     splits: Mapping[str, list[str]]
     #: The folder that paths are relative to.
     root: str
-    #: The folder of the file.
+    #: The folder of ``data.yaml``.
     own: str
     #: Number of classes, if given.
     classes: int | None = None
-    #: Whether there is such a file: then missing `points` mean no keypoints.
+    #: Whether there is a ``data.yaml``; if so, missing `points` mean that there are no keypoints.
     settled: bool = False
 
 
@@ -110,7 +110,7 @@ def read_settings(path: str) -> Settings:
 
 
 def _read_darknet(path: str) -> Settings:
-    """Read lines ``key = value``; paths are relative to the file's folder or its parent."""
+    """Read ``obj.data``: lines ``key = value``, with paths relative to the file's folder or its parent."""
     data, name = read_bytes(path, "obj.data")
     if len(data) > MOST:
         raise InputError("is larger than 1 MiB, which no such file is", source=name)
@@ -232,8 +232,8 @@ def _are_settings(classes: Any) -> bool:
 
 
 def near(folder: str, classes: Any = None) -> Settings:
-    """Return the settings for a folder of labels, from it or one of its two parents, with the caller's `classes`.
-    Raises `InputError` if a folder has two files of settings and the caller gives none.
+    """Return the settings for a folder of labels, found in this folder or one of its two parents. Raises `InputError` if
+    a folder has two files of settings and the caller's `classes` are no such file.
     """
     try:
         path = settings_near(folder)
@@ -286,8 +286,8 @@ def settings_in(folder: str) -> str | None:
 
 
 def labels_of(path: str, last: str = "labels") -> str:
-    """Return a path with the last folder called ``images`` renamed to ``labels``, as in Ultralytics' training; or the
-    reverse.
+    """Return a path with the last folder called ``images`` renamed to ``labels``, as in Ultralytics' training; the
+    reverse if `last` is "images".
     """
     first = "images" if last == "labels" else "labels"
     parts = path.replace(os.sep, "/").split("/")
@@ -298,8 +298,8 @@ def labels_of(path: str, last: str = "labels") -> str:
 
 
 def resolved(settings: Settings, split: str, source: str) -> tuple[list[str], list[str]]:
-    """Return the paths of a split, and those outside of the settings' folder; raise `OptionError` for an unknown split,
-    `InputError` for a missing path.
+    """Return the paths of a split, and the paths among these that are outside of the settings' folder. Raises
+    `OptionError` for an unknown split, `InputError` for a missing path.
     """
     if split not in settings.splits:
         have = ", ".join(settings.splits) or "none"
@@ -307,7 +307,7 @@ def resolved(settings: Settings, split: str, source: str) -> tuple[list[str], li
     found, outside = [], []
     for written in settings.splits[split]:
         path = os.path.normpath(os.path.join(settings.root, written))
-        if not _there(path) and written.startswith("../"):  # some exporters write it, but mean the folder itself
+        if not _there(path) and written.startswith("../"):  # some exporters mean the folder itself
             path = os.path.normpath(os.path.join(settings.root, written[3:]))
         if not _there(path):
             remedy = f"put it at {shorten(path, 200)[1:-1]}, or correct path and {split} in the file"
@@ -336,8 +336,9 @@ def _there(path: str) -> bool:
 
 
 def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
-    """Return the images of a folder of images or of labels, and the number of label files without an image. Images are
-    those in the folder of images, also without labels; without such a folder, those with given sizes or with labels.
+    """Return the images of a folder of images or of labels, and the number of label files without an image. All files in
+    the folder of images count, also those without labels. Without such a folder, images with given sizes or with labels
+    count.
     """
     folder = os.fspath(path)
     labels, images = labels_of(folder), labels_of(folder, "images")
@@ -436,7 +437,7 @@ def labels_among(files: Iterable[tuple[str, bytes, str]]) -> dict[str, tuple[byt
 
 
 def _is_stray(name: str, data: bytes) -> bool:
-    """Return whether a file named as in `NO_LABELS` holds no labels: an image may be called train, too."""
+    """Return whether a file has a name of `NO_LABELS` and holds no labels; labels of an image may have such a name, too."""
     if name.lower() not in NO_LABELS:
         return False
     lines = [words for words in map(bytes.split, data.splitlines()) if words]
@@ -467,7 +468,7 @@ def _images_in(folder: str) -> dict[str, str]:
 
 
 def _no_folders(folder: str) -> None:
-    """Refuse a folder of folders, one of which should be given."""
+    """Refuse ``images`` or ``labels`` with subfolders, one of which should be given."""
     inside = sorted(one for one in os.listdir(folder) if os.path.isdir(os.path.join(folder, one)))
     if inside and os.path.basename(folder) in ("images", "labels"):
         listed = ", ".join(shorten(one) for one in inside[:8])

@@ -33,11 +33,11 @@ from detmap.reading.sources import name_of
 from detmap.shapes import find
 from detmap.shapes.kinds import BOUNDARIES, BOXES, KEYPOINTS, MASKS, PROBIOU, ROTATED
 
-#: Coordinate above which, on most lines, numbers are taken for pixels.
+#: Maximum normalised coordinate; if most lines exceed it, numbers are taken for pixels.
 _FARTHEST = 2.0
 
 
-#: Minimum number of boxes outside of their images that suggests another order of their numbers.
+#: Minimum number of boxes outside of their images to suggest another order of the numbers on lines.
 _FEWEST_OUTSIDE = 2
 
 #: Minimum number of lines to tell poses from polygons.
@@ -47,7 +47,9 @@ _AS_SCORED = "is the sixth a score? Then these are detections"
 
 
 class _Parsed(NamedTuple):
-    """Records in pixels: class numbers, scores, columns of tables, the number with more than boxes, and all numbers."""
+    """Records in pixels: class numbers, scores, columns of tables, the number of records with more than a box, and all
+    numbers.
+    """
 
     classes: NDArray[np.int64]
     scores: NDArray[np.float64]
@@ -64,8 +66,8 @@ def _parse(
     scored: bool,
     settled: bool = False,
 ) -> _Parsed:
-    """Parse lines on images of these `sizes`, shape (n, 2); with `settled` they hold keypoints only if `points` says
-    so. Raises `InputError` for an invalid line.
+    """Parse lines, given the `sizes` of their images, shape (n, 2). With `settled`, lines hold keypoints only if `points`
+    is given. Raises `InputError` for an invalid line.
     """
     values, edges = lines.floats()
     counts = np.diff(edges)
@@ -157,9 +159,9 @@ def _as_poses(
     values: NDArray[np.float64], starts: NDArray[np.int64], flat: NDArray[np.int64]
 ) -> tuple[int, int] | None:
     """Return the number of keypoints, and of numbers per keypoint, if lines taken for polygons can be poses."""
-    # Then all lines have equally many numbers, and most have points that lie within their box and fill part of it.
-    # After a polygon's first two points, read as centre and size of a box, this hardly ever happens, except by chance
-    # on few lines. What was taken for a score may be part of the pose, or the reverse.
+    # Poses have equally many numbers on all lines, and most have points that lie within the box and fill part of it.
+    # Polygons, with their first two points read as centre and size of a box, hardly ever do, except by chance on few
+    # lines. The number that was taken for a score may be part of the pose, or the reverse.
     counts = np.diff([*starts, values.size])
     if len(flat) < _FEWEST_POSES or (counts != counts[0]).any():
         return None
@@ -185,7 +187,7 @@ def _as_poses(
 def _points(
     lines: Lines, counts: NDArray[np.int64], points: tuple[int, int] | None, scored: bool
 ) -> tuple[int, int] | None:
-    """Return the number of keypoints, and of numbers per keypoint, if ``data.yaml`` does not say."""
+    """Return the number of keypoints, and of numbers per keypoint, from the first line if `points` are not given."""
     if points is not None or not len(counts):
         return points
     rest = int(counts[0]) - 5 - scored
@@ -207,7 +209,7 @@ def _without_scores(
     if not scored:
         return counts, np.empty(0)
     body = counts - 1
-    # A polygon with class and score has an even number of numbers; boxes and poses have known numbers.
+    # A polygon with class and score has an even number of numbers; boxes and poses have a known count.
     known = (counts == 6) | ((counts % 2 == 0) & (counts >= 8)) if not posed else (counts == 6) | (counts == posed + 1)
     tracked = ~known & ((counts == 7) | (counts == posed + 2)) if posed else ~known & (counts == 7)
     body[tracked] -= 1
@@ -368,8 +370,8 @@ def _unread(parsed: _Parsed) -> dict[str, int]:
 
 def _doubtful_order(lines: Lines, numbers: NDArray[np.float64] | None) -> dict[str, int]:
     """Return a notice if the score seems to come before the box, as in other tools' files."""
-    # Then many boxes leave the image as read, and far fewer with the score first. Not an error, because a detector that
-    # does not clip its boxes may write such lines too.
+    # If so, many boxes leave the image, and far fewer do if the score is read first. This is no error, because a
+    # detector that does not clip its boxes may write such lines too.
     if numbers is None or not lines.fields or any(len(words) != 6 for words in lines.fields):
         return {}
     table = numbers.reshape(-1, 6)
@@ -384,7 +386,7 @@ def _doubtful_order(lines: Lines, numbers: NDArray[np.float64] | None) -> dict[s
 
 
 def _sizes_of(truth: GroundTruth | None) -> dict[Any, tuple[int, int]] | None:
-    """Return the sizes of images by id, where the ground truth has them; None without ground truth."""
+    """Return the known sizes of the ground truth's images by id; None without ground truth."""
     if truth is None:
         return None
     if truth.images.sizes is None:
@@ -414,7 +416,7 @@ def _result_size(
 def _categories(
     classes: NDArray[np.int64], names: Mapping[int, str], truth: GroundTruth | None, lines: Lines
 ) -> tuple[Any, dict[str, int]]:
-    """Return the category ids of class numbers."""
+    """Return the category ids of class numbers, and notices."""
     used = np.unique(classes).tolist()
     if truth is None:
         return classes, {}
@@ -445,7 +447,7 @@ def _categories(
 
 
 def _tell(given: Given) -> Role:
-    """Detections have a score after the box, or after a polygon's points."""
+    """Return the role: detections have a score after the box, or after the points of a polygon."""
     if not given.is_folder or {"data.yaml", "dataset.yaml", "data.yml"} & set(given.names):
         return "ground_truth"
     lines = given.lines("labels" if "labels" in given.names else "", folders.NO_LABELS)
@@ -456,8 +458,8 @@ _WHOLE = re.compile(rb"\d+(\.0*)?")
 
 
 def _sniff(given: Given) -> bool:
-    """Recognise a data.yaml or list of images; a folder with one, or with folders of labels; text files of a number and
-    shares.
+    """Recognise a data.yaml or a list of images; a folder with a data.yaml or with folders of labels; and text files of
+    class numbers and normalised boxes.
     """
     truth = given.role == "ground_truth"
     if not given.is_folder and (truth or not given.is_archive):

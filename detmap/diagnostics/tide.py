@@ -51,7 +51,7 @@ class Tide(Finding):
 
 
 def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap") -> Tide:
-    """Return the six kinds of errors of TIDE, and the gain in AP from fixing each kind.
+    """Return the six errors of TIDE, and the gain in AP from fixing each of them.
 
     Every false positive has one error, the first of these that applies: Loc (overlaps an object of its own class by 0.1 or
     more, but less than the threshold), Cls (overlaps an object of another class by the threshold or more), Dupe (overlaps

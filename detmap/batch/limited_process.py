@@ -87,8 +87,8 @@ def _shown(size: int) -> str:
 def _resident(process: int | str) -> int:
     """Return the resident memory of a process in bytes; 0 if the system does not report it or the process has ended.
 
-    Pages of mapped files are not counted: a forked process maps its parent's only when it reads them, so their number
-    would grow without new memory.
+    Pages of mapped files are not counted, because a forked process maps the pages of its parent only when it reads them.
+    Their number would grow without new memory.
     """
     try:
         with open(f"/proc/{process}/status", "rb") as file:

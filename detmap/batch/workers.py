@@ -56,7 +56,7 @@ class Home(NamedTuple):
 
     @classmethod
     def here(cls) -> Home:
-        """Return the home of this process."""
+        """Return the plug-ins and scoring code of this process."""
         return cls(plugins.loaded(), __version__, stamps.code(confidence=True))
 
     def check(self) -> None:

@@ -145,6 +145,7 @@ class Diagnosis:
         self._findings: dict[Any, Finding] = {}
 
     # -------------------------------------------------------------------------------------------------- inputs of parts
+    # A position is an index in the arranged tables, whose detections and objects are sorted by image and category.
 
     @cached_property
     def arranged(self) -> Arrangement:
@@ -219,7 +220,7 @@ class Diagnosis:
 
     @cached_property
     def notices(self) -> dict[str, int]:
-        """Notices about the input. If an annotation has the id 0, one states AP with its object found and missed."""
+        """Notices about the input. If an annotation has the id 0, one notice states AP with its object found or missed."""
         noted = dict(self.matches.notices)
         if self.arranged.zero is not None:
             here = self.protocol.id_zero

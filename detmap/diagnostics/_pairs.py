@@ -29,7 +29,7 @@ class Overlaps(NamedTuple):
     overlap: NDArray[np.float64]
 
     def take(self, rows: NDArray[Any]) -> Overlaps:
-        """Return some of the pairs."""
+        """Return the pairs at the indices `rows`."""
         return Overlaps(*(column[rows] for column in self))
 
 

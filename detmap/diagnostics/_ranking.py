@@ -35,7 +35,7 @@ def average_precision(
 def hits_first(
     starts: NDArray[np.int64], scores: NDArray[np.float64], hit: NDArray[np.bool_], protocol: Protocol
 ) -> NDArray[np.int64] | slice:
-    """Return the order of places that ranks hits first among equal scores, if the protocol does; else a full slice."""
+    """Return the order of places with hits first among equal scores, if the protocol ranks them so; else a full slice."""
     if protocol.ties != HITS_FIRST:
         return slice(None)
     return np.lexsort((~hit, -scores, np.repeat(np.arange(starts.size - 1), np.diff(starts))))
@@ -82,7 +82,7 @@ class Ranking:
 
     @classmethod
     def of(cls, matches: Matches, positives: NDArray[np.int64]) -> Ranking:
-        """Rank the rows of matches, which are sorted by image, category and score: COCO's order of ties."""
+        """Rank the rows of matches, which are sorted by image, category and score. This is COCO's order of ties."""
         # Sort in steps, each of which finds sorted runs: by ties, by category, then by score within each category. A single
         # sort takes twice as long.
         size = len(matches.categories)

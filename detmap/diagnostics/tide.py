@@ -56,7 +56,7 @@ def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap")
     Every false positive has one error, the first of these that applies: Loc (overlaps an object of its own class by 0.1 or
     more, but less than the threshold), Cls (overlaps an object of another class by the threshold or more), Dupe (overlaps
     an object of its own class, already matched, by the threshold or more), Both (overlaps an object of another class by
-    0.1 or more), Bkg. A Miss is an object that is not found and to which no Loc and no Cls points.
+    0.1 or more), Bkg (any other). A Miss is an object that is not found and to which no Loc and no Cls points.
 
     Errors are fixed as follows. Of the detections with Loc or Cls that point to the same unfound object, the one with the
     highest score becomes a hit of the object's class. Every other false positive is removed. For a Miss the object is

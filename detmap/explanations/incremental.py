@@ -2,7 +2,7 @@
 considered.
 
 Most detections overlap no object enough: they are misses under any rule, and only their number above each hit matters.
-So the cost of a protocol is that of its overlapping pairs. These results are cached for protocols that share them:
+So the cost of a protocol only depends on its overlapping pairs. These results are cached for protocols that share them:
 
 * orders: the detections by image, category and score;
 * rankings: the detections by category and score, with ties broken;
@@ -54,7 +54,7 @@ from detmap.system import parallel
 _PLAIN = {name: default_of(one) for name, one in Protocol.__dataclass_fields__.items()}
 _PLAIN |= {"name": "", "iou_thresholds": (0.5,), "recall_thresholds": (0.0,), "area_ranges": (WHOLE,), "max_dets": (1,)}
 
-#: Decisions that remove the last detections of cells, or break ties in the ranking. They do not change other matches.
+#: Decisions that remove the last detections of cells, or break ties in the ranking; other detections match as before.
 _OF_RANKING = ("min_score", "max_per_image", "max_dets", "scored_images", "ties")
 
 #: Decisions that only affect the metric computed from the hits.
@@ -273,7 +273,7 @@ class Lean:
             if protocol.ties == "file":
                 given = np.argsort(side.order)
                 order = given[ranked_by(side.category[given], side.scores[given])]
-            else:  # positions are sorted by image and rank, as the ties are
+            else:  # positions are sorted by image and rank, the order of ties
                 order = ranked_by(side.category, side.scores)
             place = np.empty(order.size, np.int32)
             place[order] = np.arange(order.size, dtype=np.int32)
@@ -325,7 +325,9 @@ class Lean:
 
     @cached_property
     def _near(self) -> dict[bool, NDArray[np.int64]]:
-        """Rows of the detections in cells with objects; others overlap nothing. By whether categories are used."""
+        """Rows of the detections in cells with objects; no other detections overlap an object. The key is whether categories
+        are used.
+        """
         made = {}
         for use in (True, False):
             width = len(self.arranged.categories) if use else 1
@@ -419,7 +421,7 @@ class Lean:
         if found.areas is None:
             return None, matching.Objects(*columns)
         areas = found.areas[self._order(protocol).side.order]
-        if protocol.matching == "best":  # VOC's rule has no areas
+        if protocol.matching == "best":  # VOC's rule has no area ranges: negative areas are inside
             areas = np.maximum(areas, 0.0)
         outside = (areas < low) | (areas > high)
         return (outside if outside.any() else None), matching.Objects(*columns)
@@ -504,7 +506,9 @@ class Lean:
         return Scene(threshold, at, category, self.positives(protocol), items, count)
 
     def _curves(self, protocol: Protocol, scene: Scene, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return precision by threshold, recall and category, or AP with one recall, given the `ranks` of the hits."""
+        """Return precision by threshold, recall and category, given the `ranks` of the hits; if the rule reads no recalls,
+        return AP, with an axis of length 1 for the recall.
+        """
         thresholds, classes = len(protocol.iou_thresholds), scene.positives.size
         counts = np.bincount(scene.threshold * classes + scene.category, minlength=thresholds * classes)
         starts = np.concatenate(([0], np.cumsum(counts)))

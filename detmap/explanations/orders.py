@@ -23,9 +23,9 @@ def values_under(
 ) -> dict[str, Any]:
     """Return a model's metric under the rules that `detmap.explanations.survives` tries, as plain values.
 
-    The result has ``metric``, ``value`` and ``situations``: by name of the rules, their kind, number of changed decisions,
-    and minimum and maximum value. Rules without positives are left out. So are label suspects and draws of images, which
-    need all models at once.
+    The result has ``metric``, ``value`` and ``situations``, which maps the name of rules to their kind, the number of
+    changed decisions, and the minimum and maximum value. Rules without positives are left out. So are label suspects and
+    draws of images, which need all models at once.
     """
     base = trimmed(protocol, metric)
     replay = Replay(ground_truth, detections, metric, threads)

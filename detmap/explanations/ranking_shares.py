@@ -209,7 +209,7 @@ class RankingReplay:
         return value
 
     def band(self, convention: Convention) -> tuple[float, float]:
-        """Return the minimum and maximum of the metric over all orders of equal scores; its value twice if undefined."""
+        """Return the minimum and maximum of the metric over all orders of equal scores; if undefined, both are its value."""
         value = self.value(convention)
         if self.metric.lower() not in ("map", "ap"):
             return value, value

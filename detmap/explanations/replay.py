@@ -78,8 +78,8 @@ def parse(text: str, iou_type: str | None = None) -> Protocol:
 
 
 def with_changes(rules: T, text: str, changes: Iterable[str], read: Callable[[str, Decision, str], Any]) -> T:
-    """Return rules with `changes` such as ``min_score=0.25``, called `text`. `read` parses a value, or raises a ValueError
-    that says what the value must be.
+    """Return rules with the name `text` and with `changes` such as ``min_score=0.25``. `read` parses a value, or raises a
+    ValueError that says what the value must be.
     """
     declared, given = decisions_of(type(rules)), dict[str, Any]()
     for change in changes:
@@ -430,7 +430,7 @@ def grouped(source: Any, target: Any, labels: Mapping[str, str]) -> list[tuple[s
     return [(label, tuple(names)) for label, names in sorted(groups.items(), key=place)]
 
 
-#: Decisions of a group that are not mentioned if the decision that is the key is mentioned.
+#: Maps a decision to other decisions of its group that are not mentioned in addition to it.
 TACIT = {
     "interpolation": ("recall_thresholds", "epsilon"),
     "ignore": ("crowd_overlap",),

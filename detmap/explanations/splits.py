@@ -350,7 +350,7 @@ def contrast(
 
 def _ranges(named: Protocol, base: Protocol) -> tuple[tuple[str, float, float], ...]:
     """Return the area range of the metric, followed by the ranges by which to split: those of the protocol, or else of
-    COCO. If the metric is of a smaller range, it is not split by sizes, and none follow.
+    COCO. If the metric is of a smaller range, return this range alone.
     """
     (whole,) = base.area_ranges
     if whole[0] != named.area_ranges[0][0]:

@@ -49,7 +49,7 @@ class PanopticResult(Result):
         """The decisions of the evaluation."""
         return self.tally.rules
 
-    protocol = rules  # the name that evaluation cards and pages read
+    protocol = rules  # evaluation cards and pages read the rules by this name
 
     @property
     def categories(self) -> tuple[tuple[Any, str], ...]:

@@ -121,8 +121,8 @@ class Bootstrap:
         relative to an infinite one.
 
         * ``"t"``: the estimate plus and minus Student's t times the standard error, on a logit scale, so that an interval
-          stays between 0 and 1 and is longer on the side of 0.5. Differences of metrics are not transformed. An end is
-          extended to 0 or 1 if it is so near to it that an estimate of this value would have no interval.
+          stays between 0 and 1 and is longer on the side of 0.5. Differences of metrics are not transformed. An end so near
+          to 0 or 1 that an estimate of this value would have no interval is extended to 0 or 1.
         * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, with replicates shifted so that their mean is the
           estimate.
         * ``"percentile"``: quantiles of the replicates. These intervals are shifted by the bias, and by twice the bias if

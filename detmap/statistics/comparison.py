@@ -234,7 +234,7 @@ class Comparison:
         return all(enough_drawn(many, family.size, self.correction, self.alpha) for many in drawn)
 
     def sentences(self) -> list[str]:
-        """Return sentences on the tests and intervals, and on missing ones."""
+        """Return sentences that explain the tests and intervals, and say which are missing."""
         one, unit = self._any, self.unit
         if not self.permutations:
             return []
@@ -316,7 +316,7 @@ class Comparison:
         return tables
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values; element *i* of `models` belongs to the *i*-th model."""
+        """Return everything as plain values; `models` has an element for each model, in order."""
         column = self._any.columns[self.metric]
         interval = {name: one.interval(self.level)[column] for name, one in self.bootstraps.items()}
         names = ("metric", "categories")
@@ -359,7 +359,7 @@ class PairTests:
     Attributes
     ----------
     models : list of str
-        The models, the better ones first.
+        The names of the models, the best first.
     metric : str
         The metric by which the models are compared.
     p : dict of (str, str) to float

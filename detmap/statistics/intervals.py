@@ -90,7 +90,7 @@ def jump(values: NDArray[np.float64]) -> float:
     """Return the Kolmogorov-Smirnov distance of values from the normal distribution of the same mean and deviation.
 
     This is the maximum difference of the cumulative distributions, evaluated at the normal quantiles of 1/40, 2/40, ...,
-    39/40. It is about 0.05 for 200 normal values. If a share s of the values is equal, it is at least nearly s / 2.
+    39/40. It is about 0.05 for 200 normal values. With a share s of equal values it is at least about s / 2.
     """
     values = np.sort(values[~np.isnan(values)])
     at = values.mean() + _AT * values.std()
@@ -163,8 +163,8 @@ def interval(
 ) -> tuple[float, float]:
     """Return the interval of one metric from its estimate, its replicates and its jackknife. `images` is the number of
     images with positives; for clusters, `balance` is their effective number. `near` are the minimum distances from 0 and
-    from 1 for an estimate to have an interval. An end nearer to 0 or 1 than this is extended to it: a metric that seldom
-    has an interval has one on unusual data, and the coverage would be too low.
+    from 1 for an estimate to have an interval. An end nearer to 0 or 1 is extended to 0 or 1. Otherwise the coverage would
+    be too low, because a metric that seldom has an interval has one on unusual data.
     """
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "t":
@@ -211,8 +211,8 @@ def _logistic(x: float) -> float:
 def bca_tails(
     estimate: float, values: NDArray[np.float64], jackknife: NDArray[np.float64], tails: tuple[float, float]
 ) -> list[float] | None:
-    """Return the probabilities whose quantiles of the replicates are the ends of a BCa interval; None if undefined.
-    Replicates equal to the estimate count half as below it.
+    """Return the two probabilities at which quantiles of the replicates are the ends of a BCa interval; None if undefined.
+    Half of the replicates equal to the estimate are counted as below the estimate.
     """
     below = (np.mean(values < estimate) + np.mean(values <= estimate)) / 2
     if not 0 < below < 1:

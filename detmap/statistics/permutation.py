@@ -226,7 +226,7 @@ def permute(
     )
 
 
-#: Number of permutations of a block: its draws are kept for the next pair of models.
+#: Number of permutations per block; the draws of a block are cached for the next pair of models.
 _BLOCK = 1024
 
 
@@ -235,8 +235,8 @@ def p_value(
 ) -> float:
     """Return ``permute(…).p_value(metric)``, bit-identical and several times faster for means of interpolated precision.
 
-    Differences are first computed in a faster order of summation. Those that are within the rounding error of the data's
-    difference are computed again as in `permute`, because p only depends on which differences are at least as large.
+    Differences are first computed in a faster order of summation. A difference that is within the rounding error of the
+    data's difference is computed again as in `permute`, because p depends on whether it is at least as large.
     """
     check_integer("permutations", permutations, 1)
     check_seed(seed)
@@ -319,7 +319,7 @@ def _plan(changing: int, permutations: int) -> tuple[int, bool]:
 
 
 def _chosen(number: int, changing: NDArray[np.int64], units: int) -> NDArray[np.uint8]:
-    """Return the exchanges of images, or clusters, in permutation `number` of all: its binary digits flag `changing`."""
+    """Return which units are exchanged in permutation `number`; its binary digits are the flags of the units `changing`."""
     swaps = np.zeros(units, np.uint8)
     swaps[changing[1:]] = (number >> np.arange(max(changing.size - 1, 0))) & 1
     return swaps

@@ -30,7 +30,7 @@ _BLOCK, _HITS = 2_600_000, 500_000
 
 
 def _of_category(protocol: Protocol) -> dict[str, tuple[str, float | None]]:
-    """Return the kind and IoU threshold of each per-category metric; the threshold None is all of the protocol's."""
+    """Return the kind and IoU threshold of each per-category metric; None stands for all thresholds of the protocol."""
     if not protocol.per_class_metrics:
         return {"AP": ("AP", None), "AP50": ("AP", 0.5), "AP75": ("AP", 0.75)}
     errors = names_of(protocol)
@@ -91,7 +91,7 @@ def unlimited(
 
 
 def of_one_class(protocol: Protocol, metrics: Sequence[str]) -> list[bool]:
-    """Return for each metric whether it is of one class of `Protocol.class_thresholds`, and so in percent."""
+    """Return for each metric whether it is a percentage, as the metrics of a class of `Protocol.class_thresholds` are."""
     rows = dict(metric_table(protocol, ()))
     return [rows[name][0] in OF_CLASS for name in metrics]
 
@@ -248,10 +248,10 @@ class Reweighted:
         return out
 
     def _score_block(self, codes: NDArray[np.int32], recalls: int, room: _Room, out: NDArray[np.float64]) -> None:
-        """Compute the rows of a block of replicates."""
+        """Score a block of replicates, and write the columns to `out`."""
         protocol, classes = self.tally.protocol, len(self.tally.categories)
         thresholds, rows = len(protocol.iou_thresholds), len(codes) * self.sides
-        # int16 takes less of the fastest cache. An image is practically never drawn 256 times, so the codes fit.
+        # Small integers fit into the fastest cache. An image is practically never drawn 256 times, the limit of `words`.
         given = readonly(codes, np.int16)
         words = self.words(given)
         positives = self.positives(given)
@@ -285,7 +285,7 @@ class Reweighted:
             self._fill_by_class(codes, values, out.reshape(-1, self.columns))
 
     def _fill_by_class(self, codes: NDArray[np.int32], values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-        """Compute the columns of APs that are averaged by class, and of errors of true positives."""
+        """Compute the columns of APs that are means over classes, and of errors of true positives."""
         protocol, size = self.tally.protocol, len(self.tally.categories)
         table, names = dict(metric_table(protocol, ())), names_of(protocol)
         kinds = [(at, table[name]) for at, name in enumerate(self.metrics)]
@@ -388,7 +388,7 @@ class Reweighted:
 
 
 def _crowds_of(rows: Sequence[Row]) -> list[str]:
-    """Return the names of the groups of images of metrics over a group of images."""
+    """Return the distinct groups of images that metrics of `rows` are limited to."""
     return list(dict.fromkeys(str(row[-1]) for row in rows if row[0] in OF_IMAGES))
 
 
@@ -475,7 +475,7 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
     if protocol.ties not in BY_FILE:
         # Detections of equal score on one image keep their order, so a copied image repeats the whole run of them.
         starts_run[1:] = (category[1:] != category[:-1]) | (image[1:] != image[:-1]) | (score[1:] != score[:-1])
-    if protocol.ties == HITS_FIRST:  # here a run also ends where the number of bits that are hits changes
+    if protocol.ties == HITS_FIRST:  # a run also ends where `times_hit` changes
         times = tally.times_hit()[kept]
         starts_run[1:] |= times[1:] != times[:-1]
     run = np.cumsum(starts_run) - 1
@@ -493,7 +493,7 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
     stays, before = stays[follows], before[follows]
     own = category[stays] == category[run_at[before]]
     stays, before = stays[own], before[own]
-    order = np.lexsort((pattern[stays], before))  # sort those before a run by their pattern
+    order = np.lexsort((pattern[stays], before))  # sort the misses before each run by pattern
     stays, before = stays[order], before[order]
     starts = np.ones(stays.size, np.bool_)
     starts[1:] = (before[1:] != before[:-1]) | (pattern[stays][1:] != pattern[stays][:-1])

@@ -111,7 +111,7 @@ def _stacked(sums: list[Sums]) -> Sums:
 
 
 def _support(tally: PanopticTally, units: Units) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return for each column the number of units with segments, and the effective number of clusters (None without)."""
+    """Return for each column the number of units with segments, and the effective number of clusters (or None)."""
     things, number = tally.classes.things, len(tally.classes.ids)
     objects, image, category = tally.cell_counts[:, 3], tally.cell_image, tally.cell_category
 

@@ -1,4 +1,4 @@
-"""Many prediction files against one ground truth, and one model over many shards, on any executor."""
+"""Score many prediction files against one ground truth, or one model whose detections are in shards, on any executor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Dask cluster: connect to it, send an object to all workers once, and detect that no worker is left."""
+"""Connect to a Dask cluster, send an object to all its workers once, and detect that no worker is left."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from detmap.errors import DetmapError, MissingDependencyError, OptionError, shorten
 
-_PATIENCE = 300.0  # seconds to wait for a worker: some clusters start machines when there are tasks
+_PATIENCE = 300.0  # seconds to wait for a worker: some clusters start machines only when there are tasks
 
 
 class ClusterWarning(UserWarning):
@@ -20,12 +20,12 @@ class ClusterWarning(UserWarning):
 
 @contextmanager
 def cluster(address: str) -> Iterator[Executor]:
-    """Connect to a Dask cluster (extra ``dask``) and give an executor that runs tasks on it.
+    """Connect to a Dask cluster (needs the extra ``dask``) and yield an executor that runs tasks on the cluster.
 
     Parameters
     ----------
     address : str
-        The address of the scheduler, as ``tcp://host:8786``.
+        The address of the scheduler, such as ``tcp://host:8786``.
 
     Raises
     ------
@@ -37,18 +37,18 @@ def cluster(address: str) -> Iterator[Executor]:
         import distributed
     except ImportError:
         raise MissingDependencyError("distributed", "dask", "a Dask cluster") from None
-    # the ground truth is sent with the tasks
+    # The ground truth is sent with the tasks, so task graphs are large.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
         try:
             client: Any = distributed.Client(address, timeout=10)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as error:
             raise OptionError(f"no scheduler at {shorten(address)}: {shorten(str(error), 200)}") from None
         with client:
-            yield client.get_executor(pure=False)  # not cached: a file can be rewritten between two equal calls
+            yield client.get_executor(pure=False)  # no caching: a file can change between two equal calls
 
 
 class Cluster:
-    """The cluster behind a ``distributed.Client`` of dask."""
+    """The cluster to which a ``distributed.Client`` of Dask is connected."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -56,7 +56,7 @@ class Cluster:
 
     @classmethod
     def of(cls, executor: Any) -> Cluster | None:
-        """Return the cluster of an executor; None if it has none."""
+        """Return the cluster on which an executor runs tasks; None if the executor is not one of Dask."""
         client: Any = getattr(executor, "_client", None)
         return cls(client) if client is not None and hasattr(client, "nthreads") else None
 
@@ -68,18 +68,18 @@ class Cluster:
             raise _gone(error) from None
 
     def share(self, data: Any) -> Any:
-        """Send an object to every worker once; return the handle that tasks receive, None without workers."""
+        """Send an object to every worker once. Return the handle to pass to tasks, or None if there are no workers."""
         if not self.threads():
             return None
         try:
             return self._client.scatter(data, broadcast=True, hash=False)
-        except Exception:  # the workers have gone meanwhile: send the object with the tasks
+        except Exception:  # the workers are gone by now: the caller sends the object with the tasks
             return None
 
     def check(self, *, idle: bool) -> None:
-        """Check that the cluster has workers after an `idle` period without a finished task.
+        """Check that the scheduler is there and, if `idle` (no task has finished since the last check), that workers are.
 
-        Raises `DetmapError` if the scheduler is gone, or if there has been no worker for minutes.
+        Raises `DetmapError` if the scheduler is gone, or if there has been no worker for `_PATIENCE` seconds.
         """
         if getattr(self._client, "status", "running") not in ("running", "connecting"):
             raise _gone(None)

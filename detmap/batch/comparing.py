@@ -1,4 +1,4 @@
-"""Pairwise tests between scored files."""
+"""Paired permutation tests of every pair of scored files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 def _test_pair(ground_truth: GroundTruth, common: tuple[Options, str, int], *pair: tuple[Input, str | None]) -> float:
     """Return the p-value of the difference between two files; NaN if they were scored on different classes."""
-    # `pair` holds for each file the fingerprint of the content that was scored, None if unknown.
+    # `pair` holds for each file its input, and the fingerprint of the content that was scored (None if unknown).
     options, metric, permutations = common
     first, second = (_tally_again(ground_truth, found, content, options) for found, content in pair)
     metric, first, second = _of_split(metric, options.splits, first, second)
@@ -54,7 +54,7 @@ def _test_pair(ground_truth: GroundTruth, common: tuple[Options, str, int], *pai
 
 
 def _of_split(metric: str, splits: Splits | None, *tallies: Tally) -> Any:
-    """Return a metric's name without its split, followed by the split's part of each tally."""
+    """Return the name of a metric without its split, followed by each tally reduced to the images of the split."""
     split = None if splits is None else split_of(metric, splits.names)
     if splits is None or split is None:
         return metric, *tallies
@@ -63,7 +63,7 @@ def _of_split(metric: str, splits: Splits | None, *tallies: Tally) -> Any:
 
 
 def _tally_again(ground_truth: GroundTruth, found: Input, content: str | None, options: Options) -> Tally:
-    """Return the tally of a file that has been scored before."""
+    """Read a scored file again and return its tally; raise `InputError` if its content has changed."""
     with found.unchanged():
         if content is not None and content != f"sha256:{found.fingerprint()}":
             raise InputError("has changed since it was scored", source=str(found.path), remedy="score it again")
@@ -92,9 +92,9 @@ def compare_files(
     threads: int | None = None,
     **decisions: Unpack[EveryDecision],
 ) -> PairTests:
-    """Test every pair of files that have been scored: `detmap.compare` for a leaderboard.
+    """Test every pair of scored files by the permutation test of `detmap.compare`, for a leaderboard.
 
-    The files are read again, two for each pair, where the tests run. Models that were scored on different classes
+    Each task reads the two files of a pair again. Models that were scored on different classes
     (``missing_classes="skip"``) are not tested against each other.
 
     Parameters
@@ -102,22 +102,23 @@ def compare_files(
     ground_truth, protocol, unknown_images, invalid_boxes, missing_classes, reading, executor, threads, **decisions
         As in `score`.
     results : iterable of FileResult
-        Results with errors, without the metric, or from a stream (which cannot be read again) are left out.
+        Results of `score`. Those with errors, without the metric, or from a stream (which cannot be read again) are left
+        out.
     metric : str, optional
-        The metric to test; the first one by default.
+        The metric to test; by default the first metric of the results.
     permutations, seed, level, correction
         See `detmap.compare`.
     out : path, optional
-        The folder of `score`, for ``tests.json``.
+        The folder given to `score`, into which ``tests.json`` is written.
     resume : bool
-        Reuse the tests in `out` of files that have not changed.
+        Reuse tests in `out` whose two files have not changed.
     splits : Splits, optional
-        As in `score`; `metric` may be one of a split, which is then tested on its images.
+        As in `score`. `metric` may be a metric of a split, which is then tested on the images of the split.
 
     Raises
     ------
     DetmapError
-        Where a file can no longer be read, or is known to have changed since it was scored.
+        If a file can no longer be read, or is known to have changed since it was scored.
     """
     scored = [one for one in results if not one.error and not is_stream(one.entry.path)]
     name = metric or next((next(iter(one)) for one in scored), "AP")
@@ -142,7 +143,7 @@ def compare_files(
             keys[pair] = digest([*contents, *parts])
     saved = None if out is None else Path(out) / "tests.json"
     known: dict[str, float] = {}
-    if saved is not None and resume:  # damaged files are computed again
+    if saved is not None and resume:  # if the file is damaged, all tests are computed again
         known = (saving.unsealed(saved) or {"tests": {}})["tests"]
     made.p.update({pair: known[key] for pair, key in keys.items() if key in known})
     pairs = [pair for pair in made.p if made.could_tell and keys.get(pair) not in known]

@@ -1,4 +1,4 @@
-"""Messages for participants about files that cannot be scored, without information about the ground truth."""
+"""Error messages for participants of a challenge that reveal nothing about the ground truth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GENERAL = (
 
 
 class WithheldError(DetmapError):
-    """An error of which participants may see only `said`, not `full`."""
+    """An error with two messages: `said`, which participants may see, and `full`, which they may not."""
 
     def __init__(self, said: str, full: str) -> None:
         super().__init__(said)
@@ -25,10 +25,10 @@ class WithheldError(DetmapError):
 
 
 def withheld(error: Exception, full: str, path: str, read_alone: Callable[[], object]) -> WithheldError:
-    """Return an error whose message tells nothing about the ground truth.
+    """Return an error whose message reveals nothing about the ground truth.
 
-    A message that reading the file alone (`read_alone`) also produces is kept. Any other message is replaced by a
-    general one.
+    The message is kept if reading the file without the ground truth (`read_alone`) produces the same one, or if a limit
+    was reached. Any other message is replaced by a general one.
     """
     said = f"{path}: {_GENERAL}"
     if isinstance(error, LimitError):
@@ -39,6 +39,6 @@ def withheld(error: Exception, full: str, path: str, read_alone: Callable[[], ob
         except DetmapError as alone:
             if str(alone) == str(error):
                 said = full
-        except Exception:  # of a reader that needs the ground truth
+        except Exception:  # the reader needs the ground truth
             pass
     return WithheldError(said, full)

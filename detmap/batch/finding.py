@@ -1,4 +1,4 @@
-"""Find the files that paths, patterns, folders and manifests stand for, and name them."""
+"""Find and name the prediction files given by paths, patterns, folders and manifests."""
 
 from __future__ import annotations
 
@@ -31,39 +31,40 @@ class Entry:
     _found: Input | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("name", "path"):  # plain strings, not those of numpy
+        for name in ("name", "path"):  # convert strings of numpy to plain strings
             object.__setattr__(self, name, str(getattr(self, name)))
         if self._found is None:
             object.__setattr__(self, "_found", Input(self.path, "detections"))
 
     def input(self, reading: Reading) -> Input:
-        """Return the file as an input, which is recognised only once."""
+        """Return the file as an input. Its format is detected only once."""
         assert self._found is not None
         return self._found.read_as(reading)
 
 
 def find(predictions: Iterable[PathLike | Entry]) -> list[Entry]:
-    """Return the files that paths, patterns, folders and manifests stand for, each once, with distinct names.
+    """Return the prediction files given by paths, patterns, folders and manifests, each file once, with distinct names.
 
     Parameters
     ----------
     predictions : iterable of path or Entry
-        A file; a pattern (``runs/*/dt.json``, ``**`` for any depth); a folder, for what lies directly in it (JSON,
-        JSON Lines, CSV, Parquet, archives, and folders of text files; or the folder itself, if it is one); or a manifest
-        ``.csv`` with a column ``path``, relative to the manifest, optionally ``name``, and any others as tags: a CSV file
-        with columns of images and boxes and none called ``path`` is one of predictions. A path that does not exist fails
-        only when it is read.
+        Each is one of the following. A file. A pattern, such as ``runs/*/dt.json``, with ``**`` for any depth. A folder,
+        which stands for the files directly in it (JSON, JSON Lines, CSV, Parquet, archives, and folders of text files),
+        or for one model if it is itself a folder of text files. A manifest: a ``.csv`` file with a column ``path``,
+        relative to the manifest, optionally a column ``name``, and any other columns as tags. (A CSV file with columns of
+        images and boxes and without ``path`` is a file of predictions.) A path that does not exist raises an error only
+        when it is read.
 
     Returns
     -------
     list of Entry
-        In the order given; those of a pattern or folder in the order of their paths. The name is that of the file
-        without its suffix, preceded by as many folders as tell it from the others.
+        In the given order; the files of a pattern or folder are sorted by path. The name of an entry is the name of the
+        file without its suffix, preceded by as many folders as make it distinct.
 
     Raises
     ------
     OptionError
-        Where a pattern or folder holds no file, or holds a pipe or device, or where a manifest gives a name twice.
+        If a pattern or folder has no file, or has a pipe or device, or if manifests give a name twice.
     InputError
         For a manifest that cannot be read.
     """
@@ -95,7 +96,7 @@ def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[
     endings = registry.suffixes()
 
     def is_one(path: str) -> bool:
-        """Return whether a path as a whole holds the detections of one model; a file is judged by its name."""
+        """Return whether a path holds the detections of one model. Of a file, only the suffix is checked."""
         if not os.path.isdir(path):
             return path.endswith(endings)
         known[path] = Input(path, "detections")
@@ -117,7 +118,7 @@ def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[
 
 
 def is_manifest(path: str) -> bool:
-    """Return whether a path is a manifest."""
+    """Return whether a path is a manifest: a CSV file that does not hold detections."""
     return path.endswith(".csv") and not _is_table(path)
 
 
@@ -132,7 +133,7 @@ def _is_table(path: str) -> bool:
 
 
 def _without_streams(paths: Iterable[str]) -> list[str]:
-    """Return the paths found; raise for a pipe among them, which might never be written to."""
+    """Return the paths; raise `OptionError` for a pipe or device, because reading a pipe may block for ever."""
     listed = list(paths)
     for path in listed:
         if is_stream(path):
@@ -140,12 +141,12 @@ def _without_streams(paths: Iterable[str]) -> list[str]:
     return listed
 
 
-#: Names of files that `detmap batch --out` writes; a folder with the first of them is recognised as its output.
+#: Names of the files that `detmap batch --out` writes. A folder with the first of these files is taken for its output.
 WRITTEN = (*(f"leaderboard.{kind}" for kind in ("json", "csv", "md", "html", "parquet")), "tests.json")
 
 
 def _is_own(path: str) -> bool:
-    """Return whether a file was written by `detmap batch --out`."""
+    """Return whether a file was written by `detmap batch --out`, by its name and its folder."""
     folder, name = os.path.split(path)
     return name in WRITTEN and os.path.exists(os.path.join(folder, WRITTEN[0]))
 
@@ -170,9 +171,9 @@ def _manifest(path: str) -> Iterator[tuple[str | None, str, Mapping[str, str]]]:
 
 
 def file_names(names: Sequence[str]) -> list[str]:
-    """Return a distinct file name for every name, valid on any file system, also case-insensitive ones."""
+    """Return a distinct file name for every name, valid on any file system, including case-insensitive ones."""
     taken: set[str] = set()
-    tried: Counter[str] = Counter()  # how many names of a base have been looked at
+    tried: Counter[str] = Counter()  # by base in lower case, the number of suffixes tried
     out = []
     for name in names:
         base = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:100]

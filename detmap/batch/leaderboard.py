@@ -1,4 +1,4 @@
-"""The leaderboard: results of many files, sorted, as a table, page, JSON, CSV and Parquet."""
+"""The leaderboard: the sorted results of many files, as a table, an HTML page, JSON, CSV, Markdown and Parquet."""
 
 from __future__ import annotations
 
@@ -40,28 +40,29 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Leaderboard:
-    """Results sorted by a metric, best first; files without it, and those with errors, last.
+    """Results sorted by a metric, best first. Files without the metric come after all others, files with errors last.
 
     Parameters
     ----------
     results : sequence of FileResult
-        In any order.
+        The results, in any order.
     rank_by : str, optional
-        A metric; by default the first, ``AP`` or ``mAP``, of the first split that is shown where there are splits.
+        The metric to sort by; by default the first, ``AP`` or ``mAP``, and if there are splits that of the first split
+        shown.
     tests : PairTests, optional
         The outcome of `compare_files`; without it there are no groups.
     hide : sequence of str
-        Splits whose metrics are not shown, nor written; nor are the metrics and notices of all images then, which would
-        tell of them.
+        Splits whose metrics are neither shown nor written. If any split is hidden, so are the metrics and notices of all
+        images, because they would reveal information about the hidden split.
     discreet : bool
-        Leave out the notices, and how many images and objects there are, which tell of the ground truth.
+        Leave out the notices and the numbers of images and objects, because they reveal information about the ground truth.
     metrics : sequence of str
-        The metrics that are shown, in their order, besides what is ranked by; by default all.
+        The metrics to show in addition to `rank_by`, in this order; by default all.
 
     Raises
     ------
     OptionError
-        For an unknown metric, or one that is hidden.
+        For an unknown or hidden metric.
     """
 
     results: Sequence[FileResult]
@@ -90,7 +91,7 @@ class Leaderboard:
 
     @cached_property
     def _shown(self) -> list[str]:
-        """The metrics shown: the requested ones or all, without metrics of hidden splits."""
+        """The metrics to show: the requested ones, or all, but none that `hide` excludes."""
         allowed, ranked = self._allowed, str(self.rank_by)
         if not self.metrics:
             return allowed
@@ -98,7 +99,7 @@ class Leaderboard:
 
     @cached_property
     def _allowed(self) -> list[str]:
-        """The metrics of the results, without metrics of hidden splits."""
+        """The metrics of the results without those that `hide` excludes."""
         every = _in_all([one for one in self.results if not one.error])
         hidden = set(self.hide)
         of = {metric: split_of(metric, self.splits) for metric in every}
@@ -106,18 +107,18 @@ class Leaderboard:
 
     @property
     def notices_may_be_shown(self) -> bool:
-        """False under `discreet` or with hidden splits: notices count the images of all splits."""
+        """False if `discreet` or if splits are hidden, because notices count the images of all splits."""
         return not (self.discreet or self.hide)
 
     @cached_property
     def groups(self) -> dict[str, str]:
-        """Letters by model: models that share a letter do not differ significantly; empty without tests."""
+        """Letters by model; models that share a letter do not differ significantly. Empty without tests."""
         return {} if self.tests is None else self.tests.groups
 
     @cached_property
     def orders(self) -> list[dict[str, Any]]:
-        """The orders of neighbours that survive other rules, see `detmap.explanations.orders.orders`; empty if not
-        computed.
+        """For each model and the next one, whether their order survives other rules, see
+        `detmap.explanations.orders.orders`; empty if not computed.
         """
         found = {
             one.entry.name: one.under
@@ -131,8 +132,8 @@ class Leaderboard:
         return orders(found)
 
     def doubts(self) -> list[dict[str, Any]]:
-        """Return a row per order of neighbours that does not survive: the models, the rules, and the rule that reverses
-        it first.
+        """Return a row for each pair of neighbours whose order does not survive: the two models, under how many rules the
+        order holds, and the smallest change of the rules that ends it.
         """
         rows = []
         for one in self.orders:
@@ -168,7 +169,7 @@ class Leaderboard:
         scored = [one for one in self.results if one.bootstrap]
         reasons = {one.no_interval(str(self.rank_by)) for one in scored}
         if scored and "" not in reasons:
-            # the reasons contain the number of images
+            # The reasons contain the number of images, which `discreet` leaves out.
             why = "" if self.discreet else f": {', '.join(sorted(reasons))}"
             said.append(f"no interval of {self.rank_by}{why}")
         return said
@@ -194,7 +195,7 @@ class Leaderboard:
         }
         rank, before = 0, float("nan")
         rows = []
-        # the best first: equal values share the rank of the first of them
+        # Results are sorted, the best first; equal values share a rank.
         for place, one in enumerate(self.results, 1):
             value = one.get(str(self.rank_by), float("nan"))
             rank, before = (rank if value == before else place), value
@@ -216,7 +217,7 @@ class Leaderboard:
 
     @property
     def title(self) -> str:
-        """The metric that models are ranked by, and the kind of shape that was compared: "AP (bbox)"."""
+        """The metric by which models are ranked, and the kind of shape that was matched, such as "AP (bbox)"."""
         kind = next((one.iou_type for one in self.results if one.iou_type), None)
         return f"{self.rank_by} ({kind})" if kind else str(self.rank_by)
 
@@ -229,7 +230,7 @@ class Leaderboard:
         return results.to_frame(self.rows())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the categories as plain values."""
+        """Return everything except the per-category values as plain values."""
         shown = self._shown
         tests: dict[str, Any] | None = None
         if self.tests is not None:
@@ -261,13 +262,13 @@ class Leaderboard:
         }
 
     def table(self) -> list[dict[str, Any]]:
-        """Return `rows` for display: without empty columns, errors (see `errors`), and too many classes. There are none if
-        no file was scored: `errors` names them all.
+        """Return `rows` for display: without empty columns, without errors (see `errors`), and without metrics of classes if
+        there are more than eight. If no file could be scored, there are no rows.
         """
         if all(one.error for one in self.results):
             return []
         rows = self._rows
-        empty = {""}, {"", "–"}  # an interval that no model has is told in a sentence
+        empty = {""}, {"", "–"}  # columns of intervals are also empty if no model has an interval; a sentence says so
         ends = (f"{self.rank_by} low", f"{self.rank_by} high")
         shown = [
             name
@@ -278,7 +279,7 @@ class Leaderboard:
             return [{name: row[name] for name in shown} for row in rows]
         classes = [name for name in shown if name.startswith("AP_") and name != self.rank_by]
         hidden = set(classes) if len(classes) > 8 else set()
-        if self.splits:  # of each split, and of all images, what is ranked by
+        if self.splits:  # show only the ranking metric, for each split and for all images
             metrics, ranked = set(self._shown), str(self.rank_by)
             plain = ranked.partition(":")[2] if split_of(ranked, self.splits) else ranked
             hidden = metrics - set(of_splits([plain], self.splits))
@@ -289,7 +290,7 @@ class Leaderboard:
         return [{"model": one.entry.name, "error": one.error} for one in self.results if one.error]
 
     def notices(self) -> list[dict[str, Any]]:
-        """Return a row per notice in words: ``model`` (all, where every file that was scored has it) and ``notice``."""
+        """Return a row per notice: ``model`` ("all" if every scored file has the notice) and the text as ``notice``."""
         if not self.notices_may_be_shown:
             return []
         return results.sentences({one.entry.name: one.notices for one in self.results if not one.error})
@@ -302,12 +303,13 @@ class Leaderboard:
         out : path
             The folder.
         in_haste : bool
-            Leave out the page and Parquet, which import packages first: the process is about to be ended.
+            Leave out the HTML page and Parquet, whose packages take time to import, because the process is about to end.
 
         Returns
         -------
         list of str
-            What was left out for want of a package (the page needs jinja2, Parquet pyarrow): one sentence each.
+            A sentence for each file that was not written because a package is missing (jinja2 for the page, pyarrow for
+            Parquet).
         """
         folder = make_folder(Path(out))
         text = page.markdown(self.table(), self.errors(), self.title, self.notices(), self.doubts())
@@ -327,7 +329,7 @@ class Leaderboard:
         return missing
 
     def _links(self, folder: Path) -> dict[str, str]:
-        """Return the pages of models that lie in the folder ``reports`` beside the leaderboard, by model."""
+        """Return by model the relative path of its report in the folder ``reports`` beside the leaderboard, if it exists."""
         names = file_names([one.entry.name for one in self.results])
         there = {path.name for path in (folder / "reports").glob("*.html")}
         return {
@@ -374,7 +376,7 @@ class Leaderboard:
         return [one for one in (rules, f"{len(self.results):,} models · {_now()} · detmap {detmap.__version__}") if one]
 
     def _facts(self, scored: Sequence[FileResult], split: str | None) -> list[tuple[str, str]]:
-        """Return the facts about the evaluation that the results contain."""
+        """Return facts about the evaluation, such as protocol, split and numbers of images, as pairs of name and value."""
         if not scored:
             return []
         document = scored[0].document
@@ -391,7 +393,7 @@ class Leaderboard:
         return [(name, said) for name, said in [*told, ("Made", f"{_now()} with detmap {detmap.__version__}")] if said]
 
     def _files(self) -> list[dict[str, str]]:
-        """Return the file of each model, and the hash of its content if known."""
+        """Return for each model the path of its file, and the hash of the file's content if known."""
         known = any("content" in one.identity for one in self.results)
         return [
             {
@@ -410,7 +412,7 @@ class Leaderboard:
             raise MissingDependencyError("pyarrow", "parquet", "leaderboard.parquet") from None
         rows = self._rows
         columns = {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
-        # pyarrow.array would import pandas, where that is installed, which takes longer than scoring 20 files.
+        # pyarrow.array imports pandas if it is installed, which takes longer than scoring 20 files.
         made = [
             _numbers(pa, pa.int64(), [None if value == "" else value for value in values])
             if name == "rank"
@@ -425,29 +427,29 @@ class Leaderboard:
 
 
 def _numbers(pa: Any, kind: Any, values: list[Any]) -> Any:
-    """Return numbers, None where there is none, as an array of Arrow."""
+    """Return numbers as an Arrow array of type `kind`; None becomes null."""
     valid = np.packbits([value is not None for value in values], bitorder="little")
     data = np.array([value or 0 for value in values], kind.to_pandas_dtype())
     return pa.Array.from_buffers(kind, len(values), [pa.py_buffer(valid), pa.py_buffer(data)])
 
 
 def _strings(pa: Any, values: list[bytes]) -> Any:
-    """Return text as an array of Arrow."""
+    """Return UTF-8 strings as an Arrow array."""
     ends = np.cumsum([0, *map(len, values)], dtype=np.int32)
     return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(b"".join(values)))
 
 
 @dataclass(frozen=True)
 class _Classes:
-    """Values and curves per class shown on the page, for a limited number of models; each document is unpacked once."""
+    """Per-class values and mean curves of the best models, for the page. Each document is unpacked only once."""
 
-    #: Id and name of each class that any model was scored on.
+    #: Id and name of each class on which any model was scored.
     keys: list[tuple[Any, str]]
     #: ``values[i][k]`` is the value of model *i* on class *k*, for the best models only.
     values: list[list[float | None]]
     #: Number of objects of each class; empty unless known for all classes.
     objects: list[int]
-    #: Mean curve of each of the best models, None if it has none; only up to a maximum number of curves.
+    #: Mean curve of each of the best models, or None for a model without curve; at most `page.CURVES` curves.
     curves: list[dict[str, Any] | None]
 
     @classmethod
@@ -478,14 +480,14 @@ class _Classes:
 
 
 def _utf8(text: str) -> bytes:
-    """Encode text, and escape what UTF-8 cannot encode, as in names of files that are not UTF-8."""
+    """Encode text as UTF-8; surrogates, which stand for undecodable bytes of file names, are escaped."""
     return text.encode("utf-8", "backslashreplace")
 
 
 def metric_names(
     ground_truth: GroundTruth, protocol: Protocol, splits: Sequence[str] = (), hide: Sequence[str] = ()
 ) -> list[str]:
-    """Return the names of the metrics of a result, in order; a leaderboard can be ranked by each of them.
+    """Return the names of the metrics of a result, in order; a leaderboard can be sorted by any of these metrics.
 
     Raises
     ------
@@ -499,8 +501,8 @@ def metric_names(
 
 
 def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
-    """Return the default metric to rank by: the first one (with splits: of a split). If metrics have levels of difficulty,
-    it is the first one of the level moderate, by which KITTI's leaderboard ranks.
+    """Return the default metric to rank by: the first metric, or with splits the first metric of a split. If metrics have
+    levels of difficulty, it is the first metric of the level "moderate", as on KITTI's leaderboard.
     """
     able = [name for name in known if not splits or split_of(name, splits)]
     first = able[0] if able else "AP"
@@ -509,7 +511,9 @@ def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
 
 
 def _in_all(given: Sequence[Collection[T]]) -> list[T]:
-    """Return the distinct keys of all collections, those of the longest collection first: files may skip classes."""
+    """Return the distinct keys of all collections, those of the longest collection first. (Files may skip classes, so
+    their collections differ.)
+    """
     return list(dict.fromkeys(key for one in sorted(given, key=len, reverse=True) for key in one))
 
 
@@ -519,14 +523,14 @@ def _place(one: FileResult, metric: str) -> tuple[int, float]:
 
 
 def _now() -> str:
-    """Return the present time, or that of SOURCE_DATE_EPOCH."""
+    """Return the current time, or the time in the environment variable SOURCE_DATE_EPOCH, as text."""
     given = os.environ.get("SOURCE_DATE_EPOCH", "")
     seconds = int(given) if re.fullmatch("[0-9]{1,10}", given) else time.time()
     return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M} UTC"
 
 
 def _behind(one: FileResult, metrics: Sequence[str]) -> dict[str, Any]:
-    """Return for each interval of a file the number of images or clusters behind it, and why other metrics have none."""
+    """Return the number of images or clusters behind each interval, and why other metrics have no interval."""
     return {
         one.unit: {metric: one.images(metric) for metric in one.intervals(metrics)},
         "no_interval": {metric: one.no_interval(metric) for metric in metrics if one.no_interval(metric)},

@@ -1,4 +1,4 @@
-"""Run tasks in separate processes, which are killed when they reach a limit of time or memory."""
+"""Run tasks in separate processes, and kill a process that exceeds a limit of time or memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 _TICK = 0.02  # seconds between two checks of the process
 _FORKS = sys.platform == "linux"  # elsewhere forking a process with loaded libraries is unsafe
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl
-_KILLED = 9  # SIGKILL, which Windows does not have
+_KILLED = 9  # SIGKILL, which Python's `signal` does not define on Windows
 _own = threading.local()
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from detmap.batch.limited_process import main; main()"
@@ -41,19 +41,20 @@ class LimitError(DetmapError):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of scoring one file: time, and memory beyond that of the program and the ground truth.
+    """Limits for scoring one file.
 
     Parameters
     ----------
     seconds : float, optional
-        From the loaded ground truth to the result.
+        Maximum time for reading and scoring the file; loading the ground truth is not counted.
     memory : int, optional
-        In bytes. The system must report the memory of a process, as Linux does.
+        Maximum memory in bytes, in addition to that of the program and the ground truth. The system must report the
+        memory of a process, as Linux does.
 
     Raises
     ------
     OptionError
-        For a limit of 0 or less, and where the system does not report memory.
+        For a limit of 0 or less, or a limit of memory on a system that does not report memory.
     """
 
     seconds: float | None = None
@@ -86,7 +87,8 @@ def _shown(size: int) -> str:
 def _resident(process: int | str) -> int:
     """Return the resident memory of a process in bytes; 0 if the system does not report it or the process has ended.
 
-    Pages of files are not counted, because a fork maps those of its parent only when it reads them.
+    Pages of mapped files are not counted, because a forked process maps the pages of its parent only when it reads them.
+    Their number would grow without new memory.
     """
     try:
         with open(f"/proc/{process}/status", "rb") as file:
@@ -103,11 +105,11 @@ def run(
     shared: tuple[Any, ...],
     arguments: tuple[Any, ...],
 ) -> T:
-    """Return ``task(*shared, *arguments)``, computed in a separate process. Raises `LimitError` if it reaches a limit,
-    `DetmapError` if the process ends without a result, and any exception of the task.
+    """Return ``task(*shared, *arguments)``, computed in a separate process. Raises `LimitError` if the process reaches a
+    limit, `DetmapError` if it ends without a result, and any exception that the task raises.
 
-    The process is forked from a server process that has called ``prepare(*shared)`` and that this thread reuses as long
-    as `shared` is the same. Time and memory are counted from the fork. All arguments are pickled.
+    The process is forked from a server process that has called ``prepare(*shared)``. This thread reuses the server as
+    long as `shared` is the same. Time and memory are counted from the fork. All arguments are pickled.
     """
     server: _Server | None = getattr(_own, "server", None)
     if server is None or not server.serves(prepare, task, shared):
@@ -124,7 +126,7 @@ def run(
 
 
 class _Server:
-    """A process that forks for each task, or runs the tasks itself on systems where forking is unsafe."""
+    """A server process that forks a process for each task. Where forking is unsafe, it runs the tasks itself."""
 
     def __init__(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> None:
         self._serves = (prepare, task, *shared)
@@ -139,12 +141,12 @@ class _Server:
         self._send((os.getpid(), plugins.loaded(), parallel.thread_count(None), parcel))
 
     def serves(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> bool:
-        """Return whether the server was created for this task and these identical objects."""
+        """Return whether the server was created for these functions and the same (identical) shared objects."""
         wanted = (prepare, task, *shared)
         return len(wanted) == len(self._serves) and all(a is b for a, b in zip(wanted, self._serves, strict=True))
 
     def outcome(self, limits: Limits, arguments: tuple[Any, ...]) -> bytes:
-        """Run a task and return the pickled pair of whether it succeeded, and its result or its exception."""
+        """Run a task and return a pickled pair: whether the task succeeded, and its result or exception."""
         self._send(arguments)
         process, before = self._wait(lambda: None)
         begun = time.monotonic()
@@ -152,17 +154,17 @@ class _Server:
         data, status = self._wait(lambda: limits.check(begun, _resident(process) - before if limits.memory else 0))
         if data is None:
             raise _ended(status)
-        limits.check(begun, 0)  # the time may have run out between two checks
+        limits.check(begun, 0)  # the limit of time may have passed since the last check
         return data
 
     def _send(self, message: object) -> None:
         assert self._process.stdin is not None
-        with suppress(OSError):  # the process has ended, which the queue reports
+        with suppress(OSError):  # the process has ended; `_wait` raises the error
             pickle.dump(message, self._process.stdin)
             self._process.stdin.flush()
 
     def _wait(self, check: Callable[[], None]) -> Any:
-        """Return the next message of the process, calling `check` every `_TICK` seconds until then."""
+        """Return the next message of the process; call `check` every `_TICK` seconds while waiting."""
         while True:
             with suppress(queue.Empty):
                 message = self._said.get(timeout=_TICK)
@@ -181,7 +183,7 @@ def _ended(status: int) -> DetmapError:
 
 
 def close() -> None:
-    """End the server process of this thread; without a call it ends together with the thread."""
+    """End the server process of this thread, which would otherwise end together with the thread."""
     server: _Server | None = getattr(_own, "server", None)
     if server is not None:
         server.close()
@@ -189,7 +191,7 @@ def close() -> None:
 
 
 def _listen(stream: IO[bytes], said: queue.SimpleQueue[Any]) -> None:
-    """Put the messages of a process into a queue, and None after the last."""
+    """Put the messages of a process into a queue, and None after the last message."""
     with suppress(EOFError, OSError, pickle.UnpicklingError), stream:
         while True:
             said.put(pickle.load(stream))
@@ -197,7 +199,7 @@ def _listen(stream: IO[bytes], said: queue.SimpleQueue[Any]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a server process; its forked child is killed with it."""
+    """Kill a server process; the system then kills its forked child (see `_die_with`)."""
     process.kill()
     process.wait()
     with suppress(OSError):
@@ -213,7 +215,8 @@ def main() -> None:
             _die_with(caller)
         plugins.load(modules)
         prepare, task, shared = pickle.loads(parcel)
-        with suppress(Exception), parallel.limited(1):  # errors recur in the task; threads do not survive a fork
+        # An error here occurs again in the task. One thread, because threads do not survive a fork.
+        with suppress(Exception), parallel.limited(1):
             prepare(*shared)
         while True:
             arguments = pickle.load(sys.stdin.buffer)
@@ -225,7 +228,7 @@ def main() -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Have this process killed when the thread of `parent` that started it ends."""
+    """Ask the system to kill this process when the thread of the process `parent` that started it ends."""
     import ctypes
 
     ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, _KILLED)
@@ -234,7 +237,9 @@ def _die_with(parent: int) -> None:
 
 
 def _run(task: Callable[[], object], threads: int, made: IO[bytes], out: IO[bytes]) -> int:
-    """Run a task in a forked process, announced on `out`, which writes the outcome to `made`; return its exit status."""
+    """Run a task in a forked process, which writes the outcome to `made`, and return the exit status of the process. Its
+    id and the memory before the fork are written to `out` first.
+    """
     before, server = _resident("self"), os.getpid()
     process = os.fork() if _FORKS else 0
     if process or not _FORKS:
@@ -258,7 +263,7 @@ def _run(task: Callable[[], object], threads: int, made: IO[bytes], out: IO[byte
 
 
 def _outcome_of(task: Callable[[], object]) -> bytes:
-    """Run a task and return the pickled pair of whether it succeeded, and its result or its exception."""
+    """Run a task and return a pickled pair: whether the task succeeded, and its result or exception."""
     try:
         outcome: tuple[bool, Any] = True, task()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Many files of panoptic segmentation against one ground truth."""
+"""Score many prediction files of panoptic segmentation against one ground truth."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 
 
 class PanopticFiles:
-    """Files of predictions against one ground truth.
+    """Prediction files of panoptic segmentation, to be scored against one ground truth.
 
     Parameters
     ----------
     ground_truth : SegmentedImages
-        What there is to find, see `detmap.panoptic.read_panoptic`.
+        The ground truth, see `detmap.panoptic.read_panoptic`.
     predictions : iterable of path or Entry
         JSON files, patterns, folders or manifests, see `detmap.batch.find`.
     folders : sequence of path, optional
-        The folder of label maps of each file; by default those that are named like the files.
+        The folder of label maps of each file; by default the path of the file without its suffix.
     rules : Rules
-        How they are scored.
+        The decisions of the evaluation.
     threads : int, optional
         One per processor by default.
     limits : Limits, optional
-        What scoring a file may take: each is then scored in a process of its own.
+        Limits of time and memory for each file. If given, each file is scored in a process of its own.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class PanopticFiles:
         Raises
         ------
         DetmapError
-            Where it cannot be scored.
+            If the file cannot be scored.
         """
         given: tuple[Any, ...] = (entry.path, self._folders.get(entry.name), self._rules, self._threads)
         if self._limits is None:
@@ -89,7 +89,7 @@ class PanopticFiles:
         return PanopticResult(tally)
 
     def _key(self, entry: Entry, truth: str, options: Sequence[Any]) -> str:
-        """Return the key by which a later run finds the result of a file."""
+        """Return the key of a file's result: a digest of everything on which it depends, by which a later run finds it."""
         found = content_of(read_panoptic(entry.path, self._folders.get(entry.name), predictions=True))
         return digest([stamps.code(confidence=bool(options)), truth, found, self._rules.to_dict(), list(options)])
 
@@ -108,17 +108,17 @@ class PanopticFiles:
         Parameters
         ----------
         replicates, seed, level, method
-            See `detmap.statistics.bootstrap`; 0 replicates make no intervals.
+            See `detmap.statistics.bootstrap`; with 0 replicates there are no intervals.
         out : path, optional
-            A folder, into which ``results/NAME.json`` of each file is written.
+            A folder into which ``results/NAME.json`` is written for each file.
         resume : bool
-            Do not score a file again whose content, label maps, ground truth, options and scoring code are those of a result
-            in `out`.
+            Reuse a result in `out` if content, label maps, ground truth, options and scoring code have not changed.
 
         Yields
         ------
         FileResult
-            One per file, in their order. A file that cannot be scored has an `error`; it stops nothing.
+            One per file, in the order of `entries`. For a file that cannot be scored, the result has an `error`, and the
+            other files are still scored.
         """
         folder = None if out is None else make_folder(Path(out) / "results")
         done = documents(folder) if folder is not None and resume else {}
@@ -165,7 +165,7 @@ class PanopticFiles:
         scored.sort(key=lambda one: (-one[name], one.entry.name))
         names = [one.entry.name for one in scored]
         for one in scored if len(names) > 1 else ():
-            if one.entry.name not in self._tallies:  # its result was taken up
+            if one.entry.name not in self._tallies:  # the result is from an earlier run, which left no tally
                 self.result(one.entry)
         close()
         if len(names) < 2:
@@ -185,5 +185,5 @@ def _match(
 
 
 def _prepare(truth: SegmentedImages) -> None:
-    """Load libraries and compiled kernels before the first file is scored, by reading the first label map."""
+    """Read the first label map, which loads libraries and compiled kernels before the first file is scored."""
     truth.label_map(0)

@@ -13,15 +13,15 @@ from detmap.batch.leaderboard import Leaderboard
 from detmap.batch.scoring import FileResult
 from detmap.errors import OptionError, shorten
 
-#: Entries of the organisers' folder that are never published.
+#: Files and folders in the folder of `detmap batch --out` that are never published.
 _PRIVATE = ("results", "tests.json")
 
 _FAILED = "it could not be scored"
 
 
 def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden: Sequence[str]) -> None:
-    """Refuse to publish into a folder that holds or would hold private files (`out` is the organisers' folder), or that
-    shows other splits.
+    """Raise `OptionError` if a leaderboard must not be published into `folder`: if the folder has or would have private
+    files (`out` is the organisers' folder), or a leaderboard that shows other splits.
     """
     if splits and not hidden:
         raise OptionError(f"--publish needs --hide SPLIT: say which of {', '.join(splits)} must not be seen")
@@ -47,7 +47,7 @@ def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden:
 
 
 def _holds_results(folder: Path) -> bool:
-    """Return whether a folder is the ``results`` of a run with ``--out``, whose files hold every split."""
+    """Return whether a folder is the folder ``results`` of a run with ``--out``, whose files have metrics of every split."""
     return folder.name == "results" and any(b'"seal"' in path.read_bytes() for path in folder.glob("*.json"))
 
 
@@ -61,9 +61,10 @@ def _shown(folder: Path) -> list[str] | None:
 
 
 def public(board: Leaderboard) -> Leaderboard:
-    """Return a leaderboard without what only organisers may see: notices, numbers of images and objects, paths, and errors.
+    """Return a leaderboard without the notices, numbers of images and objects, paths and errors that only organisers may
+    see. (Notices count all images, including those of hidden splits.)
 
-    Notices count all images, including those of hidden splits. Errors keep the text of `detmap batch --discreet`.
+    Error messages written by `detmap batch --discreet` are kept; others are replaced by a general message.
     """
     results = []
     for one in board.results:

@@ -1,4 +1,6 @@
-"""The index of a folder of results, by which `--resume` leaves files unread that have not changed since they were scored."""
+"""The index of a folder of results, by which `--resume` detects files unchanged since they were scored, without reading
+them.
+"""
 
 from __future__ import annotations
 
@@ -14,27 +16,28 @@ from detmap.errors import DetmapError
 from detmap.reading import sources
 from detmap.system.whole_files import write_atomically
 
-#: Name of the index: no result's, whose names begin with no dot.
+#: File name of the index. It differs from the names of all results, which begin with no dot.
 NAME = ".index"
 
-#: Maximum size of an index in bytes, which is that of 200,000 files.
+#: Maximum size of an index in bytes: the size of an index of about 200,000 files.
 _LARGEST = 1 << 25
 
-#: Age in nanoseconds from which a file's dates tell a change of it: the coarsest resolution of a file system's dates.
+#: Minimum age in nanoseconds of a file's last change for its time stamps to reveal later changes. It is the coarsest
+#: resolution of time stamps of any file system.
 _SETTLED = 2_000_000_000
 
 
 class Seen(NamedTuple):
-    """The state of a file when its result was made, "" if it does not tell a change; and the key of the result."""
+    """The `state` of a file when its result was computed ("" if changes cannot be detected), and the key of the result."""
 
     state: str
     key: str
 
 
 def state(path: str, stamps: Sequence[sources.Stamp] | None, begun: int, shared: str) -> str:
-    """Return a hash of path and stamps of an input's files, taken since the time `begun`, and of `shared`; "" if these do
-    not tell whether the files change: for a stream, for files that were written to just then, and on Windows, where any
-    date can be set.
+    """Return a hash of the path, of the stamps of an input's files (taken after the time `begun`), and of `shared`. Return
+    "" if the stamps cannot show whether files change: for a stream, for files written shortly before `begun`, and on
+    Windows, where all time stamps can be set.
     """
     if os.name == "nt":
         return ""
@@ -46,7 +49,7 @@ def state(path: str, stamps: Sequence[sources.Stamp] | None, begun: int, shared:
 
 
 class Index:
-    """What was `seen` of the files of a run by the names of their results, and what an earlier run saw of these `before`."""
+    """The states of the files of this run (`seen`) and of an earlier run (`before`), by name of the result."""
 
     def __init__(self, folder: Path | None, names: Iterable[str], resume: bool) -> None:
         self._path = None if folder is None else folder / NAME
@@ -57,17 +60,17 @@ class Index:
         self.seen: dict[str, Seen] = dict(self.before)
 
     def note(self, name: str, now: Seen | None) -> None:
-        """Keep what was seen of the file of a result, or that nothing was."""
+        """Store the state of the file of the result `name`; without a state, remove an earlier one."""
         self.seen.pop(name, None)
         if now is not None and now.state:
             self.seen[name] = now
 
     def close(self) -> None:
-        """Write the index if it differs from that of the earlier run."""
+        """Write the index if it differs from the index of the earlier run."""
         if self._path is None or self.seen == self.before:
             return
         document = {"files": {name: list(one) for name, one in sorted(self.seen.items())}}
-        with contextlib.suppress(DetmapError):  # without it files are read again
+        with contextlib.suppress(DetmapError):  # without an index, the next run only reads the files again
             write_atomically(self._path, saving.sealed(document))
 
 

@@ -45,14 +45,15 @@ class _Shard:
 
 
 def _match_shard(ground_truth: GroundTruth, protocol: Protocol, found: Input) -> _Shard:
-    """Return the tally of the images that a shard has detections on."""
+    """Return the tally of the images on which a shard has detections."""
     with found.unchanged():
         detections = found.detections(ground_truth, once=True)
     found.release()
     records, images, given = len(detections), detections.images.ids, Owned(detections)
     del detections
     tally = tally_of(ground_truth, given, protocol, protocol.iou_type, images)
-    # Notices of the ground truth are counted once, with the images without a shard; only zero_id belongs to matched images.
+    # Notices of the ground truth are counted once, for the images without detections in any shard. Only zero_id is
+    # counted for the images of a shard.
     truth = {code: count for code, count in ground_truth.notices.items() if code != "zero_id"}
     notices = {code: count - truth.get(code, 0) for code, count in tally.notices.items()}
     return _Shard(records, PackedTally.of(replace(tally, notices=notices)))
@@ -71,14 +72,15 @@ def evaluate_shards(
     threads: int | None = None,
     **decisions: Unpack[EveryDecision],
 ) -> DetectionResult:
-    """Score one model whose detections are split by image into several files, with the same bits as for a single file.
+    """Score one model whose detections are split by image into several files. The result is bit-identical to that of a
+    single file.
 
     Parameters
     ----------
     shards : iterable of path or Entry
-        Files, patterns and folders, see `find`. All detections of an image are in one of them.
+        Files, patterns and folders, see `find`. All detections of an image must be in one file.
     missing_classes : {"zero", "error"}
-        As in `detmap.read_voc_results`, for every shard. Classes cannot be skipped: all shards are scored on the same
+        As in `detmap.read_voc_results`, for every shard. "skip" is not allowed, because all shards are scored on the same
         classes.
     ground_truth, protocol, unknown_images, invalid_boxes, reading, executor, threads, **decisions
         See `score`.
@@ -86,9 +88,9 @@ def evaluate_shards(
     Raises
     ------
     OptionError
-        Where classes are to be skipped.
+        If `missing_classes` is "skip".
     InputError
-        Where a shard cannot be read, is given twice, or shares an image with another: names both.
+        If a shard cannot be read, is given twice, or shares an image with another shard; the error names both shards.
     """
     if missing_classes == "skip":
         raise OptionError(
@@ -104,7 +106,7 @@ def evaluate_shards(
     images = truth.images.ids
     owner = np.full(images.size, -1, np.int32)
     counts: Counter[str] = Counter()
-    lacking: Counter[str] = Counter()  # how many shards have no file of a class
+    lacking: Counter[str] = Counter()  # by notice about classes without a file, the number of shards with this notice
     packed: list[Any] = [None] * len(paths)
     records = np.zeros(len(paths), np.int64)
     arguments = [(whence(one, executor),) for one in inputs]
@@ -137,10 +139,10 @@ def evaluate_shards(
     counts["no_detections"] = int(not records.any())
     for code, times in lacking.items():
         counts[code] = int(times == len(paths))
-    for code in ABSENT:  # each image that a shard has is absent from all others
+    for code in ABSENT:  # each shard reported the images of the other shards as absent
         counts[code] = max(counts[code] - (len(paths) - 1) * images.size, 0)
     notices = {code: counts[code] for code in {**NOTICES, **counts} if counts[code]}
-    # Positions in the file, which may break ties, are those in the concatenation of all shards.
+    # Ties may be broken by position in the file, which is here the position in the concatenation of all shards.
     sharded = ShardedTally([*packed, PackedTally.of(rest)], [*(np.cumsum(records) - records), records.sum()], notices)
     return DetectionResult(sharded, threads=threads)
 
@@ -149,5 +151,5 @@ def _same(first: Input, second: Input) -> bool:
     """Return whether two shards have the same content, as far as this process can read them."""
     try:
         return first.fingerprint() == second.fingerprint()
-    except InputError:  # only workers can
+    except InputError:  # only workers can read them
         return False

@@ -18,7 +18,7 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.image_values import image_key, image_values
 from detmap.kernels import readonly
 
-#: Valid name of a split: it must not begin like a metric, so that names of metrics are unambiguous.
+#: Valid name of a split. It must not begin as a metric does, so that ``split:metric`` is unambiguous.
 _NAME = re.compile(r"(?!m?A[PR])[\w.+ -]{1,40}")
 
 
@@ -32,9 +32,9 @@ class Splits:
     Attributes
     ----------
     names : tuple of str
-        In the order of the file.
+        The names of the splits, in the order in which the file has them.
     codes : ndarray of uint8, shape (i,)
-        Each image's split, in the order of the ground truth's images.
+        The split of each image, as an index in `names`, in the order of the ground truth's images.
     """
 
     names: tuple[str, ...]
@@ -47,14 +47,15 @@ class Splits:
         Parameters
         ----------
         source : path or mapping
-            A CSV file with the columns ``image`` (an id) and ``split`` (a name); a JSON object, or a mapping, of id to name.
+            A CSV file with the columns ``image`` (an id) and ``split`` (a name); or a JSON object or mapping from image id
+            to the name of the split.
         ground_truth : GroundTruth
-            Each of whose images must be in one split.
+            The ground truth; each of its images must be in one split.
 
         Raises
         ------
         InputError
-            Where it cannot be read, an image is unknown, given twice or in no split.
+            If the file cannot be read, or an image is unknown, given twice, or in no split.
         """
         given, name = image_values(source, "split")
         ids = ground_truth.images.ids
@@ -95,30 +96,32 @@ class Splits:
         return np.asarray(self.codes == self.names.index(split))
 
     def parts(self, tally: Tally) -> Iterator[tuple[str, Tally]]:
-        """Yield every split and the part of a tally of all images that belongs to it."""
+        """Yield the name of every split, and the tally of the images of the split."""
         for name in self.names:
             yield name, tally.on_images(self.images(name))
 
     def to_list(self) -> list[Any]:
-        """Return plain values that identify these splits among others of the same images."""
+        """Return plain values that distinguish these splits from other splits of the same images."""
         return [list(self.names), self.codes.tobytes().hex()]
 
 
 def split_of(metric: str, splits: Collection[str]) -> str | None:
-    """Return the split that a metric belongs to (``public:AP`` to public); None for a metric of all images."""
+    """Return the split of a metric ("public" for ``public:AP``); None for a metric of all images."""
     name = metric.partition(":")[0]
     return name if name in splits and name != metric else None
 
 
 def of_splits(metrics: Iterable[str], splits: Iterable[str], hidden: Collection[str] = ()) -> list[str]:
-    """Return the names of metrics of all images and of each split, except metrics that would reveal a `hidden` split."""
+    """Return the names of metrics for all images and for each split. If any split is `hidden`, its metrics and those of all
+    images are left out, because both reveal information about it.
+    """
     known = list(metrics)
     whole = [] if hidden else known
     return whole + [f"{split}:{metric}" for split in splits if split not in hidden for metric in known]
 
 
 def check_hidden(hidden: Collection[str], splits: Collection[str]) -> None:
-    """Raise unless the splits to hide exist and some split stays visible."""
+    """Raise `OptionError` if a split to hide does not exist, or if no split would stay visible."""
     for name in hidden:
         if name not in splits:
             there = f"one of: {', '.join(splits)}" if splits else "there are none without --splits FILE"

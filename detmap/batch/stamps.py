@@ -1,4 +1,4 @@
-"""Digest of the code that a score depends on: the part of a result's key that `--resume` compares."""
+"""A digest of the code on which a score depends. It is part of the key of a result, by which `--resume` finds results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import detmap
 from detmap import plugins
 
-#: Path prefixes in the package of code that does not affect scores of detections.
+#: Path prefixes, within the package, of code that does not affect the scores of detections.
 _APART = (
     *("checks/", "cli/", "diagnostics/", "explanations/", "integrations/", "lvis/", "pycocotools/"),
     *("pytrec_eval/", "ranx/", "reports/", "retrieval/"),
@@ -31,8 +31,8 @@ _OF_CONFIDENCE = ("statistics/", "kernels/resampling.py")
 
 
 def code(*, confidence: bool, explanations: bool = False) -> str:
-    """Return the digest of all sources that a score depends on, plug-ins included; optionally also those of intervals
-    and tests, and of explanations.
+    """Return the digest of all sources on which a score depends, including plug-ins. With `confidence` and `explanations`,
+    the sources of intervals and tests, and of explanations, are included.
     """
     more = [] if not explanations else [_of(tuple(map(str, sorted((_HOME / "explanations").glob("*.py")))))]
     return _digest(_own(confidence), _of(tuple(plugins.sources())), *more)
@@ -40,7 +40,7 @@ def code(*, confidence: bool, explanations: bool = False) -> str:
 
 @cache
 def _own(confidence: bool) -> str:
-    """Return the digest of the package's sources; the version if only bytecode is installed."""
+    """Return the digest of the package's sources, or the version of the package if only bytecode is installed."""
     home = Path(detmap.__file__).parent
     found = []
     for path in sorted(home.rglob("*.py")):
@@ -52,7 +52,7 @@ def _own(confidence: bool) -> str:
 
 @cache
 def _of(paths: tuple[str, ...]) -> str:
-    """Return the digest of some files, whatever folder they are in."""
+    """Return the digest of the contents of some files; their paths do not matter."""
     return _digest(*sorted(hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths))
 
 

@@ -1,4 +1,4 @@
-"""Tasks on any executor; objects shared by all tasks, such as the ground truth, are sent to each worker once."""
+"""Run tasks on any executor. Objects shared by all tasks, such as the ground truth, are sent to each worker once."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from detmap.system import parallel
 
 T = TypeVar("T")
 
-_KEPT = 4  # objects that a worker keeps: ground truths, and what else the tasks of a run have in common
+_KEPT = 4  # maximum number of shared objects (ground truths and common arguments) that a worker keeps
 _kept: OrderedDict[str, Any] = OrderedDict()
 _lock = threading.Lock()
 
-#: Maximum number of times that a task is submitted after its worker was lost.
+#: Maximum number of times that a task is submitted if its worker is lost each time.
 _ATTEMPTS = 4
 
 _AGAIN = "detmap batch --resume scores only the files that are missing"
@@ -48,7 +48,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 
 
 class Home(NamedTuple):
-    """Plug-ins and scoring code of the process that sends tasks, which a worker must have as well."""
+    """Plug-ins and scoring code of the process that sends tasks; a worker must have the same."""
 
     modules: tuple[str, ...]
     version: str
@@ -56,11 +56,11 @@ class Home(NamedTuple):
 
     @classmethod
     def here(cls) -> Home:
-        """Return the home of this process."""
+        """Return the plug-ins and scoring code of this process."""
         return cls(plugins.loaded(), __version__, stamps.code(confidence=True))
 
     def check(self) -> None:
-        """Raise if the sending process runs code that may give other numbers."""
+        """Raise `DetmapError` if the sending process has other scoring code than this worker."""
         if self.code != stamps.code(confidence=True):
             what = f"detmap {__version__}" if __version__ != self.version else f"other code of detmap {__version__}"
             raise DetmapError(
@@ -78,12 +78,13 @@ def _on_worker(
     submission: str,
     home: Home,
 ) -> tuple[T] | None:
-    """Run a task in `threads` threads; return None if the objects shared by all tasks are neither cached here nor sent."""
+    """Run a task in `threads` threads and return its result in a tuple. Return None if an object shared by all tasks is
+    neither cached in this worker nor in `parcel`.
+    """
     # The ground truth is sent pickled, because it must be loaded after the plug-ins of `home`, which may define its
-    # classes.
-    # Returning None works with every executor, also those that cannot send an object to each worker once. `submission`
-    # differs for each call, because Dask treats calls with equal arguments as one: the second call would get the result
-    # of the first, even if the file has been rewritten since or the first call was cancelled.
+    # classes. Asking for shared objects by returning None works with every executor, even if the executor cannot send an
+    # object to each worker once. `submission` differs for each call, because Dask treats calls with equal arguments as
+    # one: the second call would get the result of the first, even if the file has changed or the first was cancelled.
     plugins.load(home.modules)
     home.check()
     with _lock:
@@ -103,7 +104,7 @@ def _on_worker(
 
 
 def one_line(error: BaseException) -> str:
-    """Return an error as one line; of a traceback, which some executors put into the message, only the last line."""
+    """Return an error as one line of text. Some executors put a traceback into the message; then its last line is used."""
     if isinstance(error, DetmapError):
         return str(error)
     if isinstance(error, MemoryError):
@@ -119,7 +120,7 @@ def _is_local(executor: Executor | None) -> bool:
 
 
 def whence(found: Input, executor: Executor | None) -> Input:
-    """Return an input that workers of an executor can open: with absolute paths, because workers may run in another
+    """Return an input that the workers of an executor can open: it has absolute paths, because workers may run in another
     folder.
     """
     return found if _is_local(executor) else found.from_anywhere()
@@ -133,8 +134,8 @@ def dispatch(
     common: Any,
     arguments: Sequence[tuple[Any, ...]],
 ) -> Generator[tuple[int, T | BaseException], None, None]:
-    """Yield index and outcome of each ``task(ground_truth, common, *arguments[i])`` as it finishes; without an executor,
-    tasks run in threads. `common` is sent to each worker once.
+    """Yield the index i and the outcome of each ``task(ground_truth, common, *arguments[i])`` as it finishes. Without an
+    executor, tasks run in threads. `ground_truth` and `common` are sent to each worker once.
     """
     if executor is not None:
         yield from _run(executor, threads or 1, (ground_truth, common), task, arguments)
@@ -150,9 +151,9 @@ def _run(
     task: Callable[..., T],
     arguments: Sequence[tuple[Any, ...]],
 ) -> Generator[tuple[int, T | BaseException], None, None]:
-    """Run the tasks, with up to twice as many submitted as the executor runs at a time; each uses `threads` threads."""
-    # The first tasks carry the shared objects; a worker that lacks them later returns None and is sent them with the same
-    # task again.
+    """Run the tasks, each with `threads` threads. At most twice as many are submitted as the executor runs at a time."""
+    # The first tasks carry the shared objects. If another task returns None, because its worker lacks these objects, the
+    # task is submitted again with them.
     local, cluster = _is_local(executor), Cluster.of(executor)
     parcels = [] if local else [pickle.dumps(one, pickle.HIGHEST_PROTOCOL) for one in shared]
     keys = [] if local else [fingerprint(shared[0]), *(hashlib.sha256(one).hexdigest() for one in parcels[1:])]
@@ -186,7 +187,7 @@ def _run(
                 # Dask's error for a task that never ran is not a subclass of CancelledError.
                 if any("Cancelled" in kind.__name__ for kind in type(error).__mro__):
                     scattered = (
-                        None  # shared objects may be lost with their workers, so send them with tasks from now on
+                        None  # the handle may be lost with the workers: send shared objects with tasks from now on
                     )
                     lost[i] += 1
                     if lost[i] < _ATTEMPTS:
@@ -208,7 +209,7 @@ def _run(
 
 
 def _width(executor: Executor, cluster: Cluster | None) -> int:
-    """Return the number of tasks that an executor runs at a time, estimated if unknown."""
+    """Return the number of tasks that an executor runs at a time; the number of cores if unknown."""
     if cluster is not None:
         return max(1, cluster.threads())
     return int(getattr(executor, "_max_workers", None) or parallel.cores())

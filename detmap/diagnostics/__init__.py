@@ -1,4 +1,4 @@
-"""Diagnosis of detections: what goes wrong, and what fixing it would gain. Each part is a module here, or a plug-in."""
+"""Diagnosis of detections: kinds of errors, and the gain in AP from fixing them. Each part is a module or a plug-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A diagnosis: ground truth, detections and matches, from which parts are computed lazily."""
+"""A diagnosis: ground truth, detections and matches; its parts are computed from them on request."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def diagnose(
     threads: int | None = None,
     **decisions: Unpack[Decisions],
 ) -> Diagnosis:
-    """Find out what a detector does wrong, and what fixing it would gain, at one IoU threshold.
+    """Find the errors of a detector, and what fixing them would gain in AP, at one IoU threshold.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ def diagnose(
         The threshold, above 0.1 and at most 1. Every AP of a diagnosis is AP at this threshold.
     score : float, optional
         Minimum score of the detections that a user of the detector would see, used by `confusion` and `suspects`. By
-        default the score with the best F1 of all detections together.
+        default the score with the best F1 of all classes together.
     replicates : int
         Number of bootstrap draws of images for confidence intervals; 200 or more, 0 for none.
     seed : int
         The seed of these draws.
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
-        What is compared, as for `detmap.evaluate`.
+        The kind of shape that is matched, as for `detmap.evaluate`.
     threads : int, optional
         One per processor by default. The result does not depend on it.
     **decisions
@@ -73,14 +73,14 @@ def diagnose(
     Returns
     -------
     Diagnosis
-        Its parts are computed on request: ``diagnosis.tide()``.
+        Each part is a method that computes it on request, such as ``diagnosis.tide()``.
 
     Raises
     ------
     InputError
         For swapped arguments, or detections on unknown images.
     OptionError
-        For decisions that cannot be carried out.
+        For invalid options, or decisions that cannot be combined.
     """
     return Diagnosis(
         ground_truth,
@@ -99,8 +99,8 @@ def diagnose(
 class Diagnosis:
     """A diagnosis with its parts; see `diagnose` for the parameters.
 
-    A part is a method: ``tide``, ``confusion``, ``calibration``, ``lrp``, ``operating_points``, ``slices``, ``images``,
-    ``suspects``, ``cuts``, and those of plug-ins. Each returns a `detmap.diagnostics.Finding`, computed once per set of
+    Each part is a method: ``tide``, ``confusion``, ``calibration``, ``lrp``, ``operating_points``, ``slices``, ``images``,
+    ``suspects``, ``cuts``, and the parts of plug-ins. It returns a `detmap.diagnostics.Finding`, computed once per set of
     options.
 
     Attributes
@@ -144,8 +144,8 @@ class Diagnosis:
         self.progress: Callable[[str], None] | None = None
         self._findings: dict[Any, Finding] = {}
 
-    # ------------------------------------------------------------------------------------------------------- inputs of
-    # parts
+    # -------------------------------------------------------------------------------------------------- inputs of parts
+    # A position is an index in the arranged tables, whose detections and objects are sorted by image and category.
 
     @cached_property
     def arranged(self) -> Arrangement:
@@ -154,11 +154,11 @@ class Diagnosis:
 
     @cached_property
     def matches(self) -> Matches:
-        """A row per detection at the threshold, with the best object of its own category and of any other."""
+        """The matches at the threshold, with the most overlapping object of the same and of any other category."""
         return matches_of(self.arranged, self.iou, self.protocol.area_ranges[0][0], BACKGROUND, self.threads)
 
     def matched_at(self, iou: float, area: str | None = None) -> Matches:
-        """Return the matches at another threshold, or in another area range, without other categories."""
+        """Return the matches at another threshold or in another area range, without overlaps across categories."""
         whole = self.protocol.area_ranges[0][0]
         if iou == self.iou and area in (None, whole):
             return self.matches
@@ -166,20 +166,20 @@ class Diagnosis:
 
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
-        """Which objects are positives, by position: neither ignored nor outside of the area range."""
+        """Mask of the objects that are positives, by position: neither ignored nor outside of the area range."""
         objects = self.arranged.objects
         return np.asarray(~(objects.ignored | outside_of(objects.measures, self.arranged.ranges)[:, 0]))
 
     @cached_property
     def places(self) -> NDArray[np.int64]:
-        """The position of each row in the table of ground truth, shape (objects,); -1 if it is not evaluated."""
+        """For each row of the ground-truth table, the object's position in `arranged`; -1 if it is not evaluated."""
         places = np.full(len(self.ground_truth), -1)
         places[self.arranged.truth.order] = np.arange(self.arranged.truth.order.size)
         return places
 
     @cached_property
     def found(self) -> NDArray[np.int64]:
-        """For each position of an object the position of the detection that hits it, -1 if none does."""
+        """For each object, by position, the position of the detection that hits it; -1 if it is not found."""
         matches, found = self.matches, np.full(self.counted.size, -1)
         hits = np.flatnonzero(matches.outcome == 1)
         found[self.places[matches.ground_truth[hits]]] = hits
@@ -203,8 +203,8 @@ class Diagnosis:
 
     @cached_property
     def overlaps(self) -> Overlaps:
-        """All pairs on one image of any categories, by position, with an overlap of at least 0.1 or a distance of at
-        most ten times the threshold.
+        """All pairs of a detection and an object on one image, of any categories, by position, with an overlap of at least
+        0.1 or a distance of at most ten times the threshold.
         """
         return overlaps(self.arranged, self.floor, self.threads)
 
@@ -220,7 +220,7 @@ class Diagnosis:
 
     @cached_property
     def notices(self) -> dict[str, int]:
-        """Notices; if an annotation has the id 0, with AP for it found and missed."""
+        """Notices about the input. If an annotation has the id 0, one notice states AP with its object found or missed."""
         noted = dict(self.matches.notices)
         if self.arranged.zero is not None:
             here = self.protocol.id_zero
@@ -236,11 +236,11 @@ class Diagnosis:
 
     @property
     def at(self) -> str:
-        """The threshold in words: "IoU 0.5", or for a distance "centre-distance 2"."""
+        """The threshold in words, such as "IoU 0.5", or for a distance "centre-distance 2"."""
         return self.named(self.iou)
 
     def named(self, threshold: float) -> str:
-        """Return a threshold in words, like `at`."""
+        """Return a threshold in words, in the form of `at`."""
         kind = find(self.protocol.iou_type)
         return f"{kind.name if kind.falls else 'IoU'} {threshold:g}"
 
@@ -251,21 +251,21 @@ class Diagnosis:
 
     @property
     def score(self) -> float:
-        """The given score, or the one with the best F1 of all detections; NaN if there is none."""
+        """The given score, or the score with the best F1 of all classes; NaN without positives or detections."""
         return self._score if self._score is not None else self.cuts_of_all.row(self.cuts_of_all.best())["score"]
 
     @property
     def scene(self) -> str:
-        """What ids of images stand for: "image", "video" or "sample"."""
+        """The noun for what an image id identifies: "image", "video" or "sample"."""
         return find(self.protocol.iou_type).scene
 
     def image_name(self, image: int) -> Any:
-        """Return the display name of an image by its index in ``matches.image_ids``: its file if known, else its id."""
+        """Return the file name of the image at an index of ``matches.image_ids``, or its id if the file is unknown."""
         names, identity = self.ground_truth.images.names, self.matches.image_ids[image].item()
         return (names[image] if names else "") or identity
 
     def corners(self, side: str) -> NDArray[np.float64]:
-        """Return x1, y1, x2, y2 of the boxes around the shapes of "ground_truth" or "detections", by row."""
+        """Return x1, y1, x2, y2 of the box around each shape; `side` is the table, "ground_truth" or "detections"."""
         bounds = getattr(self, side).shape(self.protocol.iou_type).bounds()
         table = np.array(bounds.table)
         if bounds.sizes:
@@ -285,7 +285,7 @@ class Diagnosis:
         Raises
         ------
         OptionError
-            For an unknown part, or one of its options.
+            For an unknown part, or an invalid option of the part.
         """
         found = PARTS.find(name)
         if any(options.get(one) is not None for one in found.files):
@@ -293,7 +293,7 @@ class Diagnosis:
         key: Any = (name, tuple(sorted(options.items())))
         try:
             known = self._findings.get(key)
-        except TypeError:  # an option without a hash, such as an array
+        except TypeError:  # an option is not hashable, such as an array
             return self._make(found, options)
         if known is None:
             known = self._findings[key] = self._make(found, options)
@@ -304,7 +304,7 @@ class Diagnosis:
         return part.make(self, **options)
 
     def __getattr__(self, name: str) -> Any:
-        """Return a part as a method."""
+        """Return the method that computes the part `name`."""
         if not name.startswith("_"):
             found = PARTS.get(name)
             if found is not None:
@@ -319,7 +319,7 @@ class Diagnosis:
     # ----------------------------------------------------------------------------------------------------------- showing
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per number of every part."""
+        """Return a row for each metric of every part: ``part``, ``metric`` and ``value``."""
         return [
             {"part": name, "metric": metric, "value": value}
             for name in PARTS
@@ -331,7 +331,7 @@ class Diagnosis:
         return to_frame(self.rows())
 
     def to_dict(self, parts: Iterable[str] | None = None) -> dict[str, Any]:
-        """Return the rules and the findings of parts, by default all, as plain values (NaN where undefined)."""
+        """Return the protocol and the findings of `parts`, by default all, as plain values (NaN where undefined)."""
         names = tuple(PARTS) if parts is None else tuple(parts)
         return {
             "protocol": self.protocol.to_dict(),

@@ -13,13 +13,13 @@ from detmap.detection.matches import MISS
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
 
-#: The errors in TIDE's order; the last is an error of objects, the others of detections. Codes start at 1.
+#: The kinds of errors in TIDE's order, and their codes, which start at 1. Miss is an error of objects, not of detections.
 ERRORS = ("Cls", "Loc", "Both", "Dupe", "Bkg", "Miss")
 CLS, LOC, BOTH, DUPE, BKG, MISSED = range(1, 7)
 
 
 def errors(diagnosis: Diagnosis) -> NDArray[np.uint8]:
-    """Return the error of each detection in the order of ``diagnosis.matches``, 0 for none."""
+    """Return the code of each detection's error in the order of ``diagnosis.matches``; 0 for no error."""
     matches = diagnosis.matches
     assert matches.same_overlap is not None
     assert matches.other_overlap is not None

@@ -20,8 +20,8 @@ BACKGROUND = 0.1
 
 
 class Overlaps(NamedTuple):
-    """Pairs on one image that overlap enough: position of the detection, position of the object, and overlap, shape
-    (p,) each.
+    """Pairs of a detection and an object on one image: position of the detection, position of the object, and overlap,
+    each of shape (p,).
     """
 
     found: NDArray[np.int64]
@@ -29,13 +29,13 @@ class Overlaps(NamedTuple):
     overlap: NDArray[np.float64]
 
     def take(self, rows: NDArray[Any]) -> Overlaps:
-        """Return some of the pairs."""
+        """Return the pairs at the indices `rows`."""
         return Overlaps(*(column[rows] for column in self))
 
 
 def overlaps(arranged: Arrangement, least: float, threads: int | None = None) -> Overlaps:
-    """Return the pairs on one image, of any categories, that overlap by at least `least`, sorted by position of the
-    detection and the object.
+    """Return the pairs of a detection and an object on one image, of any categories, that overlap by at least `least`,
+    sorted by the positions of detection and object.
     """
     cells = images_of(arranged)
     parts: list[tuple[int, Overlaps]] = []
@@ -66,7 +66,7 @@ def overlaps(arranged: Arrangement, least: float, threads: int | None = None) ->
 
 
 def take_in_order(found: Sequence[int], truth: Sequence[int], detections: int, objects: int) -> NDArray[np.bool_]:
-    """Mask of the pairs that match if pairs are taken in order whenever both sides are still free."""
+    """Mask of the pairs that match greedily: pairs are taken in order if detection and object are both unmatched."""
     free, left = bytearray(b"\1") * detections, bytearray(b"\1") * objects
     made = np.zeros(len(found), np.bool_)
     for at, (d, g) in enumerate(zip(found, truth, strict=True)):
@@ -86,7 +86,7 @@ class Rematch:
 
     @classmethod
     def of(cls, arranged: Arrangement, iou: float, threads: int | None = None) -> Rematch:
-        """Measure the overlaps."""
+        """Measure the overlaps that the matching at the threshold `iou` needs."""
         rule = rule_at(arranged.protocol, iou)
         blocks: list[tuple[int, int, overlap.Candidates]] = []
 
@@ -100,8 +100,8 @@ class Rematch:
     def match(
         self, left_out: NDArray[np.bool_], outside: NDArray[np.bool_]
     ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        """Return the outcome of every detection, and which objects are found, both by position. `left_out` are further
-        ignored objects; `outside` are the detections that are ignored if unmatched.
+        """Return the outcome of every detection and the mask of found objects, both by position. `left_out` flags objects
+        to ignore in addition; `outside` flags detections that are ignored if unmatched.
         """
         arranged = self.arranged
         objects = arranged.objects._replace(ignored=readonly(arranged.objects.ignored | left_out, np.bool_))

@@ -1,4 +1,4 @@
-"""The detections of a diagnosis in ranking order, and the AP of every category with changed outcomes."""
+"""The detections of a diagnosis in ranking order, and the AP of every category after outcomes are changed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def average_precision(
     positives: NDArray[np.int64],
     protocol: Protocol,
 ) -> NDArray[np.float64]:
-    """Return the AP of each of K rankings, shape (K,); NaN without positives.
+    """Return the AP of each of K rankings, shape (K,); NaN without positives, or 0 if the protocol says so.
 
-    Items ``starts[k]:starts[k + 1]`` are those of ranking *k*, best first; `hit` and `counts`, shape (n,), flag hits,
-    and items that count; hits that do not count are ignored. `positives`, shape (K,), are the numbers of positives.
+    Ranking *k* consists of the items ``starts[k]:starts[k + 1]``, best first. `hit` flags hits, and `counts` flags items
+    that count, shape (n,); hits that do not count are ignored. `positives` are the numbers of positives, shape (K,).
     """
     return ap_of_hits(hits_of(starts, hit, counts, positives), protocol)
 
@@ -35,7 +35,7 @@ def average_precision(
 def hits_first(
     starts: NDArray[np.int64], scores: NDArray[np.float64], hit: NDArray[np.bool_], protocol: Protocol
 ) -> NDArray[np.int64] | slice:
-    """Return the order of places in which equal scores have their changed hits first, if the protocol ranks them so."""
+    """Return the order of places with hits first among equal scores, if the protocol ranks them so; else a full slice."""
     if protocol.ties != HITS_FIRST:
         return slice(None)
     return np.lexsort((~hit, -scores, np.repeat(np.arange(starts.size - 1), np.diff(starts))))
@@ -53,7 +53,7 @@ def ap_of_hits(hits: Hits, protocol: Protocol) -> NDArray[np.float64]:
 def hits_of(
     starts: NDArray[np.int64], hit: NDArray[np.bool_], counts: NDArray[np.bool_], positives: NDArray[np.int64]
 ) -> Hits:
-    """Return the hits of rankings; the parameters are those of `average_precision`."""
+    """Return the hits of the K rankings of `average_precision`."""
     places = np.flatnonzero(hit & counts)
     total = np.concatenate(([0], np.cumsum(counts)))
     first = np.searchsorted(places, starts)
@@ -69,11 +69,11 @@ def mean(values: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The rows of `Matches` by category and descending score, ties as the protocol breaks them."""
+    """The rows of `Matches` sorted by category and descending score; the protocol breaks ties."""
 
     #: The matches that are ranked.
     matches: Matches
-    #: The row at each place; shape (n,).
+    #: The row of `matches` at each place of the ranking; shape (n,).
     order: NDArray[np.int64]
     #: Where each category starts; shape (K + 1,).
     starts: NDArray[np.int64]
@@ -82,9 +82,9 @@ class Ranking:
 
     @classmethod
     def of(cls, matches: Matches, positives: NDArray[np.int64]) -> Ranking:
-        """Rank the rows of matches, which are sorted by image, category and score, the tie order of COCO."""
-        # Sort by score within a category in three steps that each find sorted runs: sorting everything at once takes
-        # twice as long.
+        """Rank the rows of matches, which are sorted by image, category and score. This is COCO's order of ties."""
+        # Sort in steps, each of which finds sorted runs: by ties, by category, then by score within each category. A single
+        # sort takes twice as long.
         size = len(matches.categories)
         given = None if matches.protocol.ties == "image" else matches.tie_keys()
         rows = np.argsort(given, kind="stable") if given is not None else None
@@ -130,7 +130,9 @@ class Ranking:
         positives: NDArray[np.int64] | None = None,
         kept: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.float64]:
-        """Return the AP of each category with other outcomes by place, other positives, or fewer detections."""
+        """Return the AP of each category with the given outcomes, and optionally other positives and fewer detections:
+        `outcome` and the mask `kept` are by place.
+        """
         counts = outcome != IGNORED
         if kept is not None:
             counts &= kept
@@ -149,11 +151,11 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Counts of all categories together at every distinct score, in descending order."""
+    """Hits and misses of all categories together at every distinct score, in descending order of scores."""
 
     #: The distinct scores; shape (s,).
     score: NDArray[np.float64]
-    #: Numbers of hits and misses with at least that score; shape (s,).
+    #: Numbers of hits and of misses with at least each of the scores; shape (s,).
     hits: NDArray[np.int64]
     misses: NDArray[np.int64]
     #: Number of positives.
@@ -188,24 +190,24 @@ class Cuts:
         return np.asarray(2 * self.hits / (self.hits + self.misses + self.positives))
 
     def row(self, at: int | None) -> dict[str, float]:
-        """Return score, precision, recall and F1 at index `at`; NaN for None."""
+        """Return score, precision, recall and F1 at index `at`; all are NaN if `at` is None."""
         names = ("score", "precision", "recall", "f1")
         if at is None:
             return dict.fromkeys(names, float("nan"))
         return {name: float(getattr(self, name)[at]) for name in names}
 
     def best(self) -> int | None:
-        """Return the index of the best F1, the one with the highest score in case of ties; None without positives or
+        """Return the index of the best F1, and of the highest score if several have it; None without positives or
         detections.
         """
         return int(np.argmax(self.f1)) if self.score.size and self.positives else None
 
     def with_precision(self, wanted: float) -> int | None:
-        """Return the index of the highest recall with a precision of at least `wanted`; None if there is none."""
+        """Return the index of the highest recall with a precision of at least `wanted`; None if no score reaches it."""
         found = np.flatnonzero(self.precision >= wanted)
         return int(found[-1]) if found.size else None
 
     def with_recall(self, wanted: float) -> int | None:
-        """Return the index of the highest score with a recall of at least `wanted`; None if it is not reached."""
+        """Return the index of the highest score with a recall of at least `wanted`; None if no score reaches it."""
         found = np.flatnonzero(self.recall >= wanted)
         return int(found[0]) if found.size else None

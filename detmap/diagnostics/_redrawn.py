@@ -1,5 +1,5 @@
-"""The cost of TIDE's errors on bootstrap draws of the images, without matching again. The outcome of a detection, its
-error, and the detection that fixes it only depend on its image, so a draw only changes the weights of images.
+"""The cost of TIDE's errors on bootstrap draws of the images, without matching again. Outcomes, errors and fixes of
+detections depend on nothing outside their own image, so a draw only changes the weights of images.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def redrawn(diagnosis: Diagnosis) -> Bootstrap:
-    """Return the bootstrap of ``AP``, and of its gain if errors of one kind are fixed: ``dAP_Cls`` and so on.
+    """Return the bootstrap of ``AP``, and of the gain in AP if errors of one kind are fixed: ``dAP_Cls`` and so on.
 
-    Every replicate has the bits that `detmap.diagnostics.tide` gives for a data set with those copies of images.
+    Every replicate is bit-identical to the result of `detmap.diagnostics.tide` for a data set with the drawn images.
     """
     mend = Mending(diagnosis, errors(diagnosis))
     units = units_of(diagnosis)
@@ -61,7 +61,7 @@ def redrawn(diagnosis: Diagnosis) -> Bootstrap:
 
 
 def _tally(diagnosis: Diagnosis, mend: Mending, mended: set[int]) -> Tally:
-    """Return the tally of one threshold with errors of some kinds fixed, in ranking order."""
+    """Return the tally at the diagnosis's threshold after errors of the kinds `mended` are fixed, in ranking order."""
     hit, counts = mend.outcomes(mended)
     order = mend.order_of(hit)
     counted = diagnosis.counted

@@ -1,4 +1,4 @@
-"""Parts of a diagnosis, and their findings: numbers by name, and tables."""
+"""Parts of a diagnosis, and the findings that they return: metrics by name, and tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Rows = list[dict[str, Any]]
 
 
 def rows_of(columns: Mapping[str, Any]) -> Rows:
-    """Return the rows of a table from its columns by title, arrays or lists of equal length."""
+    """Return the rows of a table, given its columns by title, as arrays or lists of equal length."""
     values = (one.tolist() if isinstance(one, np.ndarray) else one for one in columns.values())
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
@@ -34,9 +34,9 @@ class Finding(Result):
     metrics : mapping of str to float
         The headline numbers; NaN where undefined.
     tables : mapping of str to list of dict
-        Tables by title, the most important one first: rows that have the same columns.
+        Tables by title, the most important one first. All rows of a table have the same columns.
     notes : sequence of str
-        Sentences that a reader of the tables should know.
+        Sentences that explain the tables.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Finding(Result):
         self.part, self.settings, self.tables, self.notes = part, dict(settings), dict(tables), tuple(notes)
 
     def rows(self, table: str | None = None) -> Rows:
-        """Return the rows of a table, by its title, by default of the first.
+        """Return the rows of the table with the title `table`, by default of the first table.
 
         Raises
         ------
@@ -83,7 +83,7 @@ class Finding(Result):
         }
 
     def _repr_html_(self) -> str:
-        """Show the numbers and the first table."""
+        """Show the metrics and the first table."""
         first = {title: self.rows(title) for title in list(self.tables)[:1]}
         return fragment(self.part, {**self._tables(), **first}, self.notes)
 
@@ -101,12 +101,12 @@ class Part:
     name : str
         A Python identifier, the name of a method of `detmap.Diagnosis` and a value of ``detmap diagnose --parts``.
     says : str
-        What it finds, in a sentence without its full stop.
+        What the part finds, in a sentence without its full stop.
     make : callable
-        ``make(diagnosis, **options)`` returns a `Finding`. It reads ``diagnosis.matches``, and whatever else a
-        `detmap.Diagnosis` has.
+        ``make(diagnosis, **options)`` returns a `Finding`. It may read ``diagnosis.matches`` and all other attributes of
+        `detmap.Diagnosis`.
     files : tuple of str
-        Options that may name a file; findings with one are not cached, because the file can change.
+        Options that may name a file. A finding with such an option set is not cached, because the file can change.
     """
 
     name: str
@@ -120,7 +120,7 @@ PARTS: Registry[Part] = Registry(Part, "part of a diagnosis")
 
 
 def number(name: str, value: Any, *, finite: bool = True) -> float:
-    """Return a number, infinite or NaN only without `finite`; raise `OptionError` for anything else."""
+    """Return `value` as a float; raise `OptionError` if it is no number or, with `finite`, infinite or NaN."""
     if not is_number(value) or (finite and not np.isfinite(value)):
         raise OptionError(f"{name} must be one finite number, not {shorten(value)}")
     return float(value)

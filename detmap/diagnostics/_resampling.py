@@ -27,7 +27,7 @@ def units_of(diagnosis: Diagnosis) -> Units:
 
 
 def weights(units: Units, replicates: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Yield the weights of images: for every draw, and then with each group of units left out."""
+    """Yield the weights of images for every bootstrap draw, and then for every jackknife sample (one group left out)."""
     count, copies = samples(units, replicates, seed)
     for sample in range(1, count):  # the first sample is the data itself
         yield copies(sample).astype(np.int64) // 2
@@ -42,8 +42,8 @@ def interval(
     *,
     bounded: bool = True,
 ) -> tuple[float, float]:
-    """Return a 95 % interval of values under the `weights`; NaN if the data are too few. `objects` are the numbers of
-    positives per image.
+    """Return a 95 % interval from the `values` of a metric under each of the `weights`; NaN if the data are too few.
+    `objects` are the numbers of positives per image.
     """
     made, away = values[:replicates], values[replicates:]
     own = units.totals(np.arange(objects.size), objects)
@@ -60,7 +60,9 @@ def sentence(diagnosis: Diagnosis) -> str:
 
 
 def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Tally:
-    """Return the tally of one threshold with given outcomes of detections, by position, and counted objects."""
+    """Return the tally at the diagnosis's threshold for given outcomes of detections and a mask of objects that count,
+    both by position.
+    """
     arranged = diagnosis.arranged
     found, truth, protocol = arranged.found, arranged.truth, arranged.protocol
     bits = [readonly((outcome == what)[:, None], np.uint64) for what in (HIT, IGNORED)]
@@ -95,13 +97,13 @@ def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[
 
 
 def bootstrap_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Bootstrap:
-    """Return the bootstrap of a tally made from outcomes; its first column is the mean AP."""
+    """Return the bootstrap of the tally with these outcomes and objects; its first column is the mean AP."""
     tally = tally_of(diagnosis, outcome, counted).in_ranking_order(diagnosis.threads, grouped=True)
     return replicated(tally, diagnosis.replicates, diagnosis.seed, threads=diagnosis.threads)
 
 
 def p_value(one: Bootstrap, other: Bootstrap) -> float:
-    """Return the two-sided p-value of a difference of mean AP, by Student's t; NaN if the data are too few."""
+    """Return the two-sided p-value of the difference in mean AP, by Student's t; NaN if the data are too few."""
     images = int(min(one.support[0], other.support[0]))
     away, left_out = (
         a[:, 0] - b[:, 0] for a, b in ((one.replicates, other.replicates), (one.jackknife, other.jackknife))

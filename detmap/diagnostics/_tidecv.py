@@ -21,7 +21,7 @@ from detmap.kernels import allocate, readonly, sorting
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
 
-#: Maximum number of detections of an image that count, over all classes.
+#: Maximum number of detections per image, over all classes.
 CAP = 100
 
 #: AP as in tidecv: precision at 101 recalls that differ slightly from COCO's.
@@ -30,8 +30,8 @@ _RULE = replace(COCO, recall_thresholds=tuple((np.arange(101) / 100).tolist()), 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The findings of tidecv: `error` per detection in the order of ``diagnosis.matches``, 0 also for detections that
-    tidecv leaves out.
+    """The findings of tidecv. `error` is the code of each detection's error in the order of ``diagnosis.matches``; 0 stands
+    for no error, and for detections that tidecv leaves out.
     """
 
     error: NDArray[np.uint8]
@@ -42,11 +42,13 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """All possible points of the rankings, sorted once: every detection, and copies of those that move to another class."""
+    """All points that a ranking may contain, sorted once: every detection, and a copy of each that a fix moves to another
+    class.
+    """
 
-    #: The points by category, descending score, and tidecv's order of their detections; shape (n,).
+    #: The points sorted by category, descending score, and tidecv's order of detections; shape (n,).
     order: NDArray[np.int32]
-    #: Indices of points that share category and score with another; shape (t,).
+    #: Places in `order` of the points that share category and score with another point; shape (t,).
     tied: NDArray[np.int64]
     #: Group number of each tied point; shape (t,).
     group: NDArray[np.int64]
@@ -55,8 +57,8 @@ class _Points:
 
     @classmethod
     def of(cls, category: NDArray[np.int64], rank: NDArray[np.int64], push: NDArray[np.int64], size: int) -> _Points:
-        """Sort points of `size` categories by `rank`, the rank of their scores, and `push`, the place of each one's
-        detection.
+        """Sort points of `size` categories by `rank`, the rank of a point's score, and `push`, the place of its detection
+        in tidecv's order.
         """
         pushed, _ = _grouped(push, None, int(push.max(initial=-1)) + 1)
         ranked, _ = _grouped(rank, pushed, int(rank.max(initial=-1)) + 1)
@@ -67,7 +69,7 @@ class _Points:
         return cls(order, tied, np.cumsum(new[tied]), starts)
 
     def by(self, tier: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the order with ties sorted by `tier`, below 4, first."""
+        """Return the order of points with ties broken first by `tier`, an integer from 0 to 3 per point."""
         if not self.tied.size:
             return self.order
         order, points = np.array(self.order), self.order[self.tied]
@@ -75,8 +77,8 @@ class _Points:
         return order
 
     def ap(self, shown: NDArray[np.bool_], hit: NDArray[np.bool_], positives: NDArray[np.int64]) -> float:
-        """Return the mean AP, of the points `shown`, over classes with points or objects; a class without objects
-        counts 0. Both flags follow an order of `by`.
+        """Return the mean AP of the points flagged by `shown`, over classes with such points or objects; a class without
+        objects counts as 0. `shown` and `hit` are in an order returned by `by`.
         """
         hits = hits_of(self.starts, hit, shown, positives)
         there = (hits.items > 0) | (positives > 0)
@@ -86,7 +88,7 @@ class _Points:
 def _grouped(
     keys: NDArray[np.integer], order: NDArray[np.int32] | None, size: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return an order (by default that of all keys) sorted stably by keys below `size`, and the start of each key."""
+    """Return `order` (by default all indices) sorted stably by ``keys[order]``, and the start of each key below `size`."""
     out, starts = allocate((keys.size, np.int32), (size + 1, np.int64))
     sorting.group_by(readonly(keys, np.int32), readonly(() if order is None else order, np.int32), out, starts)
     return out, starts
@@ -127,7 +129,7 @@ def tidecv(diagnosis: Diagnosis) -> Found:
     taken[_reversed(last, matches.ground_truth[order][outcome == HIT])] = True
     pointing = np.flatnonzero(target >= 0)
     pointing = pointing[~taken[target[pointing]]]
-    # For each object, keep the best-scoring detection that points to it; of equal scores the first.
+    # For each object, keep the detection with the highest score that points to the object; among equal scores, the first.
     none = order.size * (order.size + 1)
     first = np.full(len(truth), none)
     np.minimum.at(first, target[pointing], rank[pointing] * order.size + pointing)
@@ -166,9 +168,11 @@ def tidecv(diagnosis: Diagnosis) -> Found:
 
 
 class _Errors(NamedTuple):
-    """Category, rank of the score, and place of every detection and then of copies of the best Cls, in their objects' class.
+    """Columns of the points: `category`, `rank` of the score, and place (`push`) of every detection, followed by those of
+    the copies of the best Cls, which have the category of their object.
 
-    Of the detections alone: error, outcome, and whether one is the best of those that point to an object.
+    Columns of the detections without copies: `error`, `outcome`, and whether the detection is the `best` that points to
+    its object.
     """
 
     category: NDArray[np.int64]
@@ -180,7 +184,7 @@ class _Errors(NamedTuple):
 
 
 class _View(NamedTuple):
-    """Columns of the points in one order; `lone` flags classes without objects."""
+    """Columns of the points in one order. `lone` flags points of classes without objects."""
 
     error: NDArray[np.uint8]
     hit: NDArray[np.bool_]
@@ -193,7 +197,9 @@ class _View(NamedTuple):
 def _values(
     found: _Errors, positives: NDArray[np.int64], fewer: NDArray[np.int64], unfound: NDArray[np.int64]
 ) -> dict[str, float]:
-    """Return AP and the gains for `positives` objects per class, some of which were missed or never found."""
+    """Return AP and the gains. Per class, `positives` are the objects, `fewer` those with the error Miss, and `unfound`
+    those that are not found.
+    """
     points = _Points.of(found.category, found.rank, found.push, positives.size)
     copies = found.push.size - found.error.size
     copy = np.arange(found.push.size) >= found.error.size
@@ -206,7 +212,7 @@ def _values(
     def view(order: NDArray[np.int32]) -> _View:
         return _View(error[order], hit[order], miss[order], copy[order], placed[order], lone[order])
 
-    # tidecv pushes errors first after each fix, then correct detections in the reverse order of the fixes.
+    # Among ties after a fix, tidecv ranks errors first, then correct detections in the reverse order of the fixes.
     plain = first = second = third = view(points.order)
     if points.tied.size:
         first = view(points.by(hit.astype(np.int64)))
@@ -233,14 +239,14 @@ def _values(
         now = mended(done, first if code == CLS else second if code == LOC else third)
         values[f"progressive_{name}"] = max(now - before, 0.0)
         before = now
-    # All false positives come after all hits; a class without objects has only false positives, and counts 0.
+    # For FalsePos, remove all false positives, except in classes without objects, which still count as AP 0.
     values["dAP_FalsePos"] = points.ap(plain.hit | (plain.miss & plain.lone), plain.hit, positives) - ap
     values["dAP_FalseNeg"] = points.ap(first.hit | first.miss, first.hit, positives - unfound) - ap
     return values
 
 
 def _within_cap(image: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the rows of the detections with the best scores of each image, the first of ties."""
+    """Return the rows of the `CAP` detections with the best scores of each image; among equal scores, the first rows."""
     full = np.bincount(image, minlength=1) > CAP
     if not full.any():
         return np.arange(image.size)
@@ -253,8 +259,8 @@ def _within_cap(image: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArra
 
 
 def _in_turn(matches: Matches, place: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the rows of matches in tidecv's order, and the rank of each one's score."""
-    # tidecv goes image by image in file order, and by descending score within an image. Equal scores share a rank.
+    """Return the rows of matches in tidecv's order, and the rank of each row's score."""
+    # tidecv goes through images in file order, and through each image by descending score. Equal scores share a rank.
     row = np.full(int(matches.detection.max(initial=-1)) + 1, -1)
     row[matches.detection] = np.arange(len(matches))
     row = row[row >= 0]
@@ -268,9 +274,9 @@ def _in_turn(matches: Matches, place: NDArray[np.int64]) -> tuple[NDArray[np.int
 
 
 def _matched(diagnosis: Diagnosis, found: Detections) -> tuple[Matches, int]:
-    """Return tidecv's matches, and the last row of the ground truth, which is matched in reverse."""
+    """Return tidecv's matches with the objects in reverse order, and the index of the last row of the ground truth."""
     # Among equal overlaps tidecv takes the first object and COCO's rule the last, so the objects are reversed. Classes
-    # with only detections count too.
+    # that only have detections are added.
     truth = diagnosis.ground_truth
     rows = np.arange(len(truth))[::-1]
     known = truth.categories
@@ -303,5 +309,5 @@ def _matched(diagnosis: Diagnosis, found: Detections) -> tuple[Matches, int]:
 
 
 def _reversed(last: int, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Convert row numbers of the reversed ground truth to row numbers of the ground truth; -1 stays."""
+    """Convert rows of the reversed ground truth to rows of the ground truth; -1 stays -1."""
     return np.where(rows >= 0, last - rows.astype(np.int64), -1)

@@ -1,4 +1,4 @@
-"""Calibration of scores: reliability, and calibration errors with and without location.
+"""Calibration of scores: the reliability table, and calibration errors of the score as a precision and as an overlap.
 
 F. Küppers and others, Multivariate Confidence Calibration for Object Detection, 2020 (D-ECE); K. Oksuz and others, Towards
 Building Self-Aware Object Detectors via Reliable Uncertainty Quantification and Calibration, 2023 (LaECE); S. Kuzucu and
@@ -34,24 +34,25 @@ def calibration(
     tau : float
         The IoU threshold at which LaECE and LaACE match; 0 lets any free object of the class match.
     la_bins : int
-        The bins of LaECE.
+        Number of bins for LaECE.
     position_bins : int
-        The bins of the position in each direction, for D-ECE.
+        Number of bins of the position in each direction, for D-ECE.
 
     Returns
     -------
     Finding
-        ``ECE``: over all detections of classes with objects, the mean difference between score and precision in a bin,
-        weighted by detections (elsewhere called D-ECE of the confidence). ``MCE``: the largest distance; ``ACE``: the
-        mean over bins. ``D-ECE``: bins are products of score and position of the centre; NaN where image sizes are not
-        known. ``LaECE``: averaged over classes, the difference between score and mean overlap, with misses as 0;
-        ``LaACE``: the mean difference between each detection's score and its overlap. Ignored detections are left out,
-        except from LaACE, as in its authors' program. `rows` are the bins of ECE.
+        ``ECE``: the mean over bins of the absolute difference between mean score and precision, weighted by the number of
+        detections, for all detections of classes with objects (elsewhere called D-ECE of the confidence). ``MCE``: the
+        maximum of these differences; ``ACE``: their unweighted mean. ``D-ECE``: as ECE, with bins by score and position of
+        the centre; NaN if image sizes are unknown. ``LaECE``: as ECE, with the mean overlap (0 for misses) instead of
+        precision, averaged over classes. ``LaACE``: the mean absolute difference between the score and the overlap of a
+        detection, averaged over classes. Ignored detections are left out, except from LaACE, as in its authors' program.
+        `rows` are the bins of ECE.
 
     Raises
     ------
     OptionError
-        Where scores do not lie between 0 and 1.
+        If scores are not between 0 and 1.
     """
     for name, value in (("bins", bins), ("la_bins", la_bins), ("position_bins", position_bins)):
         check_integer(name, value, 1)
@@ -86,7 +87,7 @@ def calibration(
     number_of = np.bincount(at_tau.category, minlength=size)
     away = np.bincount(at_tau.category, np.abs(overlap - at_tau.score), minlength=size)
     laace = np.divide(away, number_of, out=np.full(size, np.nan), where=number_of > 0)
-    for values in (laece, laace):  # in its authors' program a class value of exactly 0 is undefined
+    for values in (laece, laace):  # in their authors' program, a value of exactly 0 for a class is undefined
         values[(values == 0) | (diagnosis.positives == 0)] = np.nan
     metrics |= {"LaECE": mean(laece), "LaACE": mean(laace)}
     edges, held = np.arange(bins + 1) / bins, reliability.count.astype(np.int64)
@@ -101,26 +102,28 @@ def calibration(
 
 
 class _Bins:
-    """Per bin: the number of detections, their mean score, and the mean of the target of the score."""
+    """Per bin: the number of detections, the mean score, and the mean of the target, a hit (0 or 1) or an overlap."""
 
     def __init__(self, count: NDArray[np.float64], score: NDArray[np.float64], target: NDArray[np.float64]) -> None:
         self.count, self.score, self.target = count, score, target
 
     @classmethod
     def of(cls, at: NDArray[np.int64], size: int, score: NDArray[np.float64], target: NDArray[np.float64]) -> _Bins:
-        """Fill bins; means of empty bins are NaN."""
+        """Fill `size` bins, where detection *i* is in bin ``at[i]``; means of empty bins are NaN."""
         count = np.bincount(at, minlength=size).astype(np.float64)
         sums = (np.bincount(at, values, minlength=size) for values in (score, target))
         return cls(count, *(np.divide(s, count, out=np.full(size, np.nan), where=count > 0) for s in sums))
 
 
 def _binned(score: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
-    """Return the bin of each score, which excludes its lower and includes its upper edge; the first bin includes 0."""
+    """Return the bin of each score. A bin excludes its lower and includes its upper edge; the first bin includes 0."""
     return np.maximum(np.searchsorted(np.linspace(0.0, 1.0, bins + 1), score, side="left") - 1, 0)
 
 
 def _weighted(bins: _Bins, size: int) -> NDArray[np.float64]:
-    """Return the weighted difference of each class, whose bins are contiguous; NaN without detections."""
+    """Return the calibration error of each class, weighted by detections; NaN without detections. The bins of a class are
+    contiguous.
+    """
     gaps = np.nan_to_num(np.abs(bins.target - bins.score) * bins.count)
     each = gaps.size // max(size, 1)
     gaps, count = (values.reshape(size, each).sum(axis=1) for values in (gaps, bins.count))

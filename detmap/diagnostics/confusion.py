@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 Match = Literal["ap", "ultralytics", "supervision"]
 
-#: Default minimum score and IoU threshold of each way of counting; None means the diagnosis's own.
+#: Default minimum score and IoU threshold of each `match`; None stands for the values of the diagnosis.
 DEFAULTS: dict[str, tuple[float | None, float | None]] = {
     "ap": (None, None),
     "ultralytics": (0.25, 0.45),
     "supervision": (0.3, 0.5),
 }
 
-#: Maximum number of pairs of classes listed, and of images with each.
+#: Maximum number of confused pairs of classes in the table, and of example images of each pair.
 _PAIRS, _EXAMPLES = 20, 3
 
 
@@ -38,14 +38,14 @@ class Confusion(Finding):
     Attributes
     ----------
     matrix : ndarray of int64, shape (K + 1, K + 1)
-        Rows are true classes, columns predicted ones. The last row and column are background: detections without an
-        object, and objects not found.
+        Rows are true classes, columns predicted classes. The last row counts detections without an object, and the last
+        column objects that are not found.
     categories : tuple of str
         The K classes.
     score, iou : float
-        Minimum score of a detection, and the threshold.
+        Minimum score of a detection, and IoU threshold.
     entries : tuple of ndarray of int64, shape (n,)
-        Row and column in the matrix of every counted item, and the index of its image in ``matches.image_ids``.
+        For every count in the matrix, its row, its column, and the index of its image in ``matches.image_ids``.
     """
 
     matrix: NDArray[np.int64]
@@ -55,7 +55,7 @@ class Confusion(Finding):
     iou: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the content of any finding, and ``categories`` and ``matrix``."""
+        """Return `Finding.to_dict` with ``categories`` and ``matrix`` added."""
         return {**super().to_dict(), "categories": list(self.categories), "matrix": self.matrix.tolist()}
 
 
@@ -67,22 +67,23 @@ def confusion(
     Parameters
     ----------
     score : float, optional
-        Minimum score. By default the diagnosis's: the best F1 of all classes together; for other tools theirs.
+        Minimum score. By default, with ``ap`` the score of the diagnosis, otherwise the default of the other tool.
     iou : float, optional
-        The threshold; by default the diagnosis's, or the other tool's.
+        The IoU threshold; by default that of the diagnosis, or of the other tool.
     match : {"ap", "ultralytics", "supervision"}
-        ``ap``: the matching of AP comes first, class by class. Then the rest is matched across classes, by descending
-        score, each detection with the free object that it overlaps most. So a row sums to the objects of its class, a
-        column to the true and false positives of AP, and the diagonal holds the true positives. Ignored detections and
-        objects are in no cell. ``ultralytics`` (8.4): whatever the class, each detection in order of score takes the
-        free object that it overlaps most, by more than the threshold; scores above the minimum. ``supervision`` (0.31):
-        pairs of one class come first, then the larger overlap, above the threshold; scores of at least the minimum.
-        Neither has ignored objects. Ultralytics has predicted classes in rows: its matrix is this one transposed.
+        ``ap``: first each class is matched as for AP. Then remaining detections are matched with objects of other classes,
+        by descending score, each with the unmatched object that it overlaps most. A row therefore sums to the objects of
+        its class, a column to the true and false positives of AP, and the diagonal holds the true positives. Ignored
+        detections and objects are not counted. ``ultralytics`` (8.4): detections with scores above the minimum are
+        matched in order of score, each with the unmatched object of any class that it overlaps most, by more than the
+        threshold. ``supervision`` (0.31): pairs of a detection, with at least the minimum score, and an object that
+        overlap by more than the threshold are matched in descending order of overlap, pairs of one class first. The two
+        tools ignore no objects. Ultralytics has predicted classes in rows: its matrix is this one transposed.
 
     Returns
     -------
     Confusion
-        ``matrix``; `rows` lists the pairs of classes that are most confused, with images.
+        ``matrix`` is the matrix; `rows` has a row for each of the most confused pairs of classes, with example images.
     """
     check_choice("match", match, DEFAULTS)
     least, threshold = DEFAULTS[match]
@@ -128,9 +129,9 @@ def _cells(
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
     shown: tuple[NDArray[np.bool_], NDArray[np.bool_]],
 ) -> Cells:
-    """Return row, column and image of every entry of a matrix."""
-    # `truth` and `found` hold category and image of objects and detections, `pairs` the matched pairs (detections,
-    # objects), and `shown` the objects and detections to count if unmatched.
+    """Return row, column and image of every count in the matrix."""
+    # `truth` holds category and image of the objects, `found` those of the detections. `pairs` are the matched detections
+    # and objects, and `shown` masks of the objects and detections to count if unmatched.
     alone_truth, alone_found = shown[0].copy(), shown[1].copy()
     alone_found[pairs[0]] = False
     alone_truth[pairs[1]] = False
@@ -143,7 +144,7 @@ def _cells(
 
 
 def _as_ap(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Cells:
-    """Match as AP does, and then the rest across classes."""
+    """Match as for AP, and then match the remaining detections across classes."""
     matches, truth = diagnosis.matched_at(iou), diagnosis.arranged.truth
     kept = matches.score >= score
     hits = np.flatnonzero(kept & (matches.outcome == HIT))
@@ -167,16 +168,16 @@ def _as_ap(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Cells:
 
 
 def _near(diagnosis: Diagnosis, least: float) -> Overlaps:
-    """Return the pairs that overlap by at least `least`, from the diagnosis's if these suffice."""
+    """Return the pairs that overlap by at least `least`, from `Diagnosis.overlaps` if its minimum is low enough."""
     if least < diagnosis.floor:
         return overlaps(diagnosis.arranged, least, diagnosis.threads)
     return diagnosis.overlaps.take(diagnosis.overlaps.overlap >= least)
 
 
 def _taken(near: Overlaps, arranged: Arrangement, same_first: bool = False) -> Overlaps:
-    """Return the pairs that match greedily while detection and object are free."""
-    # Pairs are sorted by score, then overlap; with `same_first`, pairs of one class first, then overlap. Ties follow
-    # the records of detections and then objects, with `same_first` of objects and then detections.
+    """Return the pairs that match greedily: in order, if detection and object are both unmatched."""
+    # Pairs are sorted by score, row of the detection, overlap and row of the object. With `same_first`, they are sorted by
+    # class (pairs of one class first), overlap, row of the object and row of the detection.
     found, truth = arranged.found, arranged.truth
     ties = truth.order[near.truth]
     if same_first:
@@ -189,7 +190,7 @@ def _taken(near: Overlaps, arranged: Arrangement, same_first: bool = False) -> O
 
 
 def _as_others(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Cells:
-    """Match as another tool does, without ignored objects and caps."""
+    """Match by the rules of another tool, without ignored objects and caps."""
     truth = diagnosis.ground_truth
     plain = replace(truth, crowd=readonly(np.zeros(len(truth)), np.bool_))
     protocol = replace(diagnosis.protocol, ignore=(), crowd_overlap=False, max_dets=(UNLIMITED,))

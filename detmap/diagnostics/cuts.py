@@ -28,20 +28,20 @@ def cuts(
     scores: Iterable[float] = (0.01, 0.05, 0.1, 0.25, 0.5),
     caps: Iterable[int] = (1, 10, 100, 300),
 ) -> Finding:
-    """Return AP if fewer, or more, detections were kept.
+    """Return AP with fewer detections, or with more.
 
     Parameters
     ----------
     scores : iterable of float
-        Minimum scores; that of the diagnosis is added.
+        Minimum scores; the score of the diagnosis is added.
     caps : iterable of int
-        Numbers of best detections kept: per class and image, and per image over all classes.
+        Numbers of best detections to keep per class and image, and per image over all classes.
 
     Returns
     -------
     Finding
-        ``AP``; ``dAP_score``: the change if detections below the diagnosis's score are left out; ``dAP_cap``: the
-        change without a cap; ``dAP_duplicates``: the gain if no object were detected twice.
+        ``AP``; ``dAP_score``: the change in AP if detections below the diagnosis's score are removed; ``dAP_cap``: the
+        change without a cap; ``dAP_duplicates``: the change if duplicate detections are removed.
     """
     wanted = sorted({number("a score", value) for value in scores} | ({diagnosis.score} - {np.nan}))
     limits = list(caps)
@@ -51,7 +51,7 @@ def cuts(
     rows: Rows = []
 
     def add(what: str, kept: NDArray[np.bool_]) -> float:
-        """Add a row for a cut; `kept` flags rows of the matches."""
+        """Add the row of a cut, and return the change in AP; `kept` flags rows of the matches."""
         at = kept[ranking.order]
         now = mean(ranking.ap_of(ranking.outcome, kept=at))
         rows.append({"cut": what, "kept": int(np.count_nonzero(kept)), "AP": now, "dAP": now - ap})
@@ -79,7 +79,7 @@ def cuts(
 
 
 def _without_cap(diagnosis: Diagnosis) -> tuple[int, float]:
-    """Return the number of detections without a cap, and AP."""
+    """Return the number of detections and AP without a cap."""
     matches = diagnosis.matches
     cap = diagnosis.protocol.max_dets[-1]
     if cap == UNLIMITED or not (diagnosis.arranged.found.rank == cap - 1).any():

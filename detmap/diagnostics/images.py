@@ -16,10 +16,10 @@ from detmap.hits import Hits
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
 
-#: Number of images measured exactly: those with the largest estimates.
+#: Number of images, those with the largest estimates, whose gain in AP is computed exactly.
 CANDIDATES = 200
 
-#: Maximum number of hits expanded at a time.
+#: Number of collected hits above which they are scored, so that they fit into memory.
 _ROOM = 4_000_000
 
 
@@ -34,10 +34,10 @@ def images(diagnosis: Diagnosis, *, most: int = 50) -> Finding:
     Returns
     -------
     Finding
-        `rows` are the images that cost the most AP: ``dAP`` is what AP would gain if this image alone were perfect,
-        without false positives and with each missed object found ahead of everything else. It is exact for the 200
-        images with the largest first-order estimates, and of these the worst are shown. Further tables: by false
-        positives of the diagnosis's score or more, and by missed objects.
+        `rows` are the images that cost the most AP: ``dAP`` is the gain in AP if this image alone were perfect, without
+        false positives and with each missed object found ahead of all other detections. It is computed exactly for the
+        200 images with the largest first-order estimates, and the worst of these are listed. Two more tables list the
+        images with the most false positives (of at least the diagnosis's score), and with the most missed objects.
     """
     check_integer("most", most, 1)
     matches, truth = diagnosis.matches, diagnosis.arranged.truth
@@ -82,7 +82,7 @@ def images(diagnosis: Diagnosis, *, most: int = 50) -> Finding:
 
 
 def _places(ranking: Ranking) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return rank and cumulative number of hits at each place, within its category."""
+    """Return for each place of the ranking the rank and the cumulative number of hits within the category."""
     first = ranking.starts[:-1][ranking.category]
     made = []
     for flags in (ranking.outcome != IGNORED, ranking.outcome == HIT):
@@ -93,8 +93,8 @@ def _places(ranking: Ranking) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 def _estimate(diagnosis: Diagnosis, lost: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return a first-order estimate of the gain in AP if each image were perfect, for AP as the mean precision at hits."""
-    # Removing a false positive raises the precision j / R of each later hit j at rank R by about j / R². A new hit
-    # ahead of everything adds 1, and (R - j) / (R (R + 1)) at each other hit.
+    # Removing a false positive raises the precision j / R of each later hit j at rank R by about j / R². A new hit at rank
+    # 1 adds the precision 1, and raises the precision of each other hit by (R - j) / (R (R + 1)).
     ranking, matches, truth = diagnosis.ranking, diagnosis.matches, diagnosis.arranged.truth
     positives = np.maximum(ranking.positives, 1)
     classes = max(int(np.count_nonzero(ranking.positives)), 1)
@@ -116,7 +116,7 @@ def _estimate(diagnosis: Diagnosis, lost: NDArray[np.int64]) -> NDArray[np.float
 
 
 def _exact(diagnosis: Diagnosis, chosen: NDArray[np.int64], lost: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the gain in AP if each chosen image were perfect and the others unchanged."""
+    """Return for each chosen image the gain in AP if this image were perfect and all others unchanged."""
     ranking, matches, truth = diagnosis.ranking, diagnosis.matches, diagnosis.arranged.truth
     size, protocol = ranking.positives.size, matches.protocol
     slot = np.full(matches.image_ids.size, -1)

@@ -23,22 +23,23 @@ if TYPE_CHECKING:
 
 
 def lrp(diagnosis: Diagnosis, *, iou: float | None = None, area: str | None = None) -> Finding:
-    """Return LRP and optimal LRP of every class, their parts, and the score that minimises LRP.
+    """Return LRP and optimal LRP (oLRP) of every class, their components, and the score threshold that minimises LRP.
 
     Parameters
     ----------
     iou : float, optional
-        The threshold, below 1; by default the diagnosis's.
+        The IoU threshold, below 1; by default that of the diagnosis.
     area : str, optional
-        The name of one of the protocol's area ranges; by default the first, the whole.
+        The name of one of the protocol's area ranges; by default the first, usually of all objects.
 
     Returns
     -------
     Finding
-        ``oLRP`` and its parts ``oLRP_Loc`` (the mean of 1 - IoU of the hits), ``oLRP_FP`` (1 - precision) and ``oLRP_FN``
-        (1 - recall): means over the classes. ``LRP`` and its parts: the same for all detections, without a score
-        threshold. A class without hits has 1 for the error and for FN, and NaN for the rest; one without objects is
-        NaN. `rows` has every class, and ``threshold``, the optimal minimum score.
+        ``oLRP`` and its components ``oLRP_Loc`` (the mean of 1 - IoU of the hits), ``oLRP_FP`` (1 - precision) and
+        ``oLRP_FN`` (1 - recall), as means over the classes. ``LRP`` and its components are the same for all detections,
+        without a score threshold. In a class without hits, the error and its FN component are 1, and the rest is NaN. In
+        a class without objects, everything is NaN. `rows` has a row per class, with the optimal minimum score in
+        ``threshold``.
     """
     tau = diagnosis.iou if iou is None else number("iou", iou)
     if not 0 <= tau < 1:
@@ -77,8 +78,8 @@ def _of_class(
     positives: int,
     worst: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return oLRP, its three parts and the threshold, and LRP and its three parts, of one class in ranking order;
-    `worst` is the minimum overlap of a hit.
+    """Return two arrays for one class: oLRP, its three components and the threshold; and LRP and its three components.
+    Detections are in ranking order; `worst` is the minimum overlap of a hit.
     """
     hit = outcome == HIT
     nothing = np.array([1.0, np.nan, np.nan, 1.0])

@@ -15,7 +15,7 @@ from detmap.errors import OptionError
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
 
-#: Number of scores at which the curve is reported.
+#: Maximum number of scores at which the curve is reported.
 _POINTS = 200
 
 
@@ -43,16 +43,16 @@ def operating_points(
     Parameters
     ----------
     precision : float or iterable of float
-        Required precisions; the score with the highest recall of at least this precision is reported.
+        Required precisions. For each, the score with the highest recall among those that reach the precision is reported.
     recall : float or iterable of float
-        Required recalls; the highest score with at least this recall is reported.
+        Required recalls. For each, the highest score that reaches the recall is reported.
 
     Returns
     -------
     OperatingPoints
-        ``F1`` and ``score``, ``precision``, ``recall`` where F1 is best. `rows` has a row for each required value, NaN
-        if it is not reached; with the diagnosis's ``replicates`` also 95 % intervals: of the score that would be chosen
-        on other images, and of precision and recall at this score.
+        The best ``F1``, and ``score``, ``precision`` and ``recall`` there. `rows` has a row for the best F1 and for each
+        required value; NaN if no score reaches the value. If the diagnosis has ``replicates``, there are 95 % intervals of
+        the score, which is chosen anew in each replicate, and of precision and recall at the reported score.
     """
     wanted = [("best F1", "f1", 0.0)]
     for name, values in (("precision", precision), ("recall", recall)):
@@ -96,7 +96,7 @@ def _place(cuts: Cuts, kind: str, value: float) -> int | None:
 def _intervals(
     diagnosis: Diagnosis, cuts: Cuts, wanted: list[tuple[str, str, float]], places: list[int | None]
 ) -> list[dict[str, float]]:
-    """Return the columns of intervals of each row."""
+    """Return for each row of the table its columns of intervals."""
     from detmap.diagnostics._resampling import interval, units_of, weights
 
     diagnosis.say("drawing images anew, for scores to cut at")
@@ -124,7 +124,7 @@ def _intervals(
         for i, name in enumerate(("score", "precision", "recall")):
             value, bounded = cuts.row(place)[name], name != "score"
             ends = interval(value, table[:, 3 * at + i], diagnosis.replicates, units, objects, bounded=bounded)
-            if name == "score" and cuts.score.size:  # draws choose among the occurring scores
+            if name == "score" and cuts.score.size:  # replicates choose among the scores of detections
                 ends = tuple(np.clip(ends, cuts.score.min(), cuts.score.max()).tolist())
             row |= dict(zip((f"{name} low", f"{name} high"), ends, strict=True))
         rows.append(row)

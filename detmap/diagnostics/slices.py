@@ -26,7 +26,7 @@ Ranges = Mapping[str, Sequence[float]]
 
 _INF = float("inf")
 
-#: Default slices: for each measure the name, minimum, and exclusive maximum of each slice.
+#: Default slices: for each measure, the name of each slice with its minimum and exclusive maximum.
 RANGES: dict[str, dict[str, tuple[float, float]]] = {
     "area": {"small": (0, 1024), "medium": (1024, 9216), "large": (9216, _INF)},
     "relative_area": {"below 1 %": (0, 0.01), "1 to 10 %": (0.01, 0.1), "10 % or more": (0.1, _INF)},
@@ -36,7 +36,7 @@ RANGES: dict[str, dict[str, tuple[float, float]]] = {
     "truncation": {"whole": (0, 1), "at the border": (1, _INF)},
 }
 
-#: What each measure means.
+#: The definition of each measure.
 MEANING = {
     "area": "square pixels, as area ranges see them",
     "relative_area": "the share of the image that the box covers",
@@ -56,7 +56,7 @@ _BORDER = 1.0
 
 
 class _Slice(NamedTuple):
-    """Some objects, by position, and the detections that count there if unmatched (None: all)."""
+    """Masks of the objects of a slice, and of the detections that count in it if unmatched (None for all), by position."""
 
     by: str
     name: str
@@ -73,28 +73,28 @@ def slices(
 ) -> Finding:
     """Return AP, recall and errors of slices of the objects.
 
-    Objects outside of a slice are ignored there, and so are detections that match them. An unmatched detection counts
-    if its own measure is in the slice, as with COCO's area ranges; if only objects have the measure, it counts in every
-    slice.
+    For the metrics of a slice, objects outside of it are ignored, and so are detections that match these objects. An
+    unmatched detection counts if its own measure is in the slice, as with COCO's area ranges. If only objects have the
+    measure, unmatched detections count in every slice.
 
     Parameters
     ----------
     by : str or iterable of str, optional
-        Among "area", "relative_area", "aspect", "crowding", "position", "truncation" and the names of attributes; by
-        default all that are available: some need the sizes of images.
+        The measures to slice by: "area", "relative_area", "aspect", "crowding", "position", "truncation", or names of
+        attributes. By default all that are available; some need the sizes of images.
     ranges : mapping of str to (mapping of str to (float, float)), optional
-        Custom slices: ``{"area": {"tiny": (0, 256), "rest": (256, inf)}}``. A value of at least the first number and
-        below the second is within.
+        Custom slices, such as ``{"area": {"tiny": (0, 256), "rest": (256, inf)}}``. A slice includes its first number and
+        excludes its second.
     attributes : path, or mapping of str to array, optional
         A CSV file with a column ``image_id``, ``image`` (the name of a file) or ``object`` (an object's index in the
-        ground truth, from 0), and a column for each attribute; or arrays by name, a value per image of
-        ``ground_truth.images.ids`` or a value per object. Each value is a slice; an empty one belongs to none.
+        ground truth, from 0), and a column for each attribute. Or arrays by name of the attribute, with a value per image
+        of ``ground_truth.images.ids`` or per object. Each distinct value makes a slice; empty values belong to no slice.
 
     Returns
     -------
     Finding
-        `rows` has a row per slice; with the diagnosis's ``replicates`` also the 95 % interval of AP, the p-value of its
-        difference from the AP of all objects, and that corrected by Holm's method for the number of slices.
+        `rows` has a row per slice. If the diagnosis has ``replicates``, a row has the 95 % interval of AP, the p-value of
+        the difference from the AP of all objects, and this p-value corrected by Holm's method for the number of slices.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def slices(
     made, notes = _slices(diagnosis, by, ranges, attributes)
     rematch = Rematch.of(diagnosis.arranged, diagnosis.iou, diagnosis.threads)
     ranking, error, ap = diagnosis.ranking, errors(diagnosis), diagnosis.ap
-    # Outside of the area range of all objects (COCO's ends at 1e10) nothing counts, in slices as elsewhere.
+    # Unmatched detections outside of the first area range (COCO's "all" ends at 1e10) do not count in any slice.
     nothing = diagnosis.arranged.unmatched_outside(0)
     category = diagnosis.arranged.truth.category
     whole = _bootstrap(diagnosis, diagnosis.matches.outcome, diagnosis.counted)
@@ -120,7 +120,9 @@ def slices(
         own = mean(ranking.ap_of(outcome[ranking.order], positives))
         total, found = int(positives.sum()), int(np.count_nonzero(taken))
         wrong = np.bincount(error[outcome == MISS], minlength=BKG + 1)
-        wrong[DUPE] += wrong[0]  # a duplicate is the match here, because the better detection is ignored in this slice
+        # A hit among all objects can be a miss in a slice: a detection of higher score whose own object is ignored in the
+        # slice takes the hit's object. The miss counts as a duplicate.
+        wrong[DUPE] += wrong[0]
         rows.append(
             {
                 "by": one.by,
@@ -157,7 +159,7 @@ def slices(
 
 
 def _bootstrap(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Any:
-    """Return the bootstrap of AP with these outcomes; None if no interval is requested."""
+    """Return the bootstrap of AP with these outcomes and objects; None if no interval is requested."""
     if not diagnosis.replicates:
         return None
     from detmap.diagnostics._resampling import bootstrap_of
@@ -178,7 +180,7 @@ def _interval(
 def _slices(
     diagnosis: Diagnosis, by: str | Iterable[str] | None, ranges: Mapping[str, Ranges] | None, attributes: Any
 ) -> tuple[list[_Slice], list[str]]:
-    """Return the requested slices, and sentences on those that are unavailable."""
+    """Return the requested slices, and sentences on unavailable measures and on objects without a value."""
     given = {} if attributes is None else _attributes(diagnosis, attributes)
     every = [*RANGES, *given]
     for name in ranges or {}:
@@ -210,7 +212,7 @@ def _slices(
 
 
 def _checked(by: str, given: Any) -> dict[str, tuple[float, float]]:
-    """Return ranges as pairs of numbers."""
+    """Return the ranges of a measure as pairs of numbers; raise `OptionError` if they are invalid."""
     try:
         made = {str(name): (float(low), float(high)) for name, (low, high) in given.items()}
         if made and all(low < high for low, high in made.values()):
@@ -221,7 +223,7 @@ def _checked(by: str, given: Any) -> dict[str, tuple[float, float]]:
 
 
 def _values(diagnosis: Diagnosis, by: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the measure of every object and of every detection, by position; NaN is in no slice."""
+    """Return the measure of every object and of every detection, by position; a measure of NaN is in no slice."""
     arranged, matches = diagnosis.arranged, diagnosis.matches
     if by == "area":
         return arranged.objects.measures[:, 0], arranged.detection_areas(0, len(matches))
@@ -255,14 +257,14 @@ def _values(diagnosis: Diagnosis, by: str) -> tuple[NDArray[np.float64], NDArray
 
 
 def _without_value(diagnosis: Diagnosis, name: str, made: Sequence[_Slice]) -> list[str]:
-    """Return a sentence if objects are in no slice of an attribute."""
+    """Return a sentence with the number of objects that are in no slice of an attribute; [] if there are none."""
     within = np.any([one.objects for one in made], axis=0) if made else np.zeros(diagnosis.counted.size, np.bool_)
     left = int(np.count_nonzero(diagnosis.counted & ~within))
     return [f"{printable(name)}: {left:,} objects have no value, and are in no slice"] if left else []
 
 
 def _attributes(diagnosis: Diagnosis, given: Any) -> dict[str, list[_Slice]]:
-    """Return the slices of attributes by name."""
+    """Return the slices of each attribute by its name."""
     truth = diagnosis.ground_truth
     if isinstance(given, Mapping):
         columns = {str(name): _texts(values) for name, values in given.items()}

@@ -27,11 +27,11 @@ REASONS = ("no label", "other class", "never found", "labelled twice")
 def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -> Finding:
     """Return labels to review, the most suspicious ones first.
 
-    * ``no label``: a detection of the diagnosis's score or more without an object of any class. The suspicion is the
-      precision of its class's detections of that score or more.
-    * ``other class``: an object that no detection of its class finds, but that detections of the diagnosis's score or
-      more, all of one other class, do. The suspicion is the precision of the best of them.
-    * ``never found``: an object that no detection touches. The suspicion is the recall of its class.
+    * ``no label``: a detection of at least the diagnosis's score that overlaps no object of any class. The suspicion is
+      the precision of detections of the same class with at least the detection's own score.
+    * ``other class``: an object that no detection of its class covers, but that detections of one other class cover, with
+      at least the diagnosis's score. The suspicion is the precision, as above, for the best of these detections.
+    * ``never found``: an object that no detection overlaps. The suspicion is the recall of its class.
     * ``labelled twice``: two objects of one image that overlap by `duplicate` or more. The suspicion is this overlap.
 
     Parameters
@@ -44,8 +44,9 @@ def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -
     Returns
     -------
     Finding
-        The number of each kind; `rows` are the most suspicious, with ``suspicion`` between 0 and 1, the reason, and
-        rows in the tables of ground truth (``object``, ``other object``) and detections (``detection``), -1 for none.
+        The number of suspects of each kind. `rows` are the most suspicious ones, with ``suspicion`` between 0 and 1, the
+        reason, and row numbers in the tables of ground truth (``object``, ``other object``) and detections
+        (``detection``), or -1.
     """
     check_integer("most", most, 1)
     if not 0 < number("duplicate", duplicate) <= 1:
@@ -60,7 +61,7 @@ def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -
     return Finding("suspects", {"most": most, "duplicate": duplicate}, metrics, {"suspects": rows}, notes)
 
 
-#: Suspicion; rows of an object, of another object, and of a detection in their tables.
+#: Suspicion, row of an object, row of another object, and row of a detection (-1 for none) of each suspect.
 _Found = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -71,7 +72,7 @@ def _made(suspicion: NDArray[Any], first: Any = None, second: Any = None, detect
 
 
 def _precision(diagnosis: Diagnosis) -> NDArray[np.float64]:
-    """Return for each detection, by position, the precision of its class's detections with at least its score."""
+    """Return for each detection, by position, the precision of its class at the detection's place in the ranking."""
     ranking = diagnosis.ranking
     first = ranking.starts[:-1][ranking.category]
     total = np.concatenate(([0], np.cumsum(ranking.outcome == HIT)))
@@ -84,13 +85,13 @@ def _precision(diagnosis: Diagnosis) -> NDArray[np.float64]:
 def _unlabelled(diagnosis: Diagnosis) -> _Found:
     matches = diagnosis.matches
     alone = (errors(diagnosis) == BKG) & (matches.score >= diagnosis.score)
-    alone[diagnosis.overlaps.found] = False  # objects that do not count, such as crowds, are labels too
+    alone[diagnosis.overlaps.found] = False  # these overlap an object, perhaps an ignored one such as a crowd
     at = np.flatnonzero(alone)
     return _made(_precision(diagnosis)[at], detection=matches.detection[at])
 
 
 def _unfound(diagnosis: Diagnosis) -> tuple[_Found, _Found]:
-    """Return the objects found only as another class, and those that no detection touches."""
+    """Return the suspects ``other class`` and ``never found``."""
     matches, truth, near = diagnosis.matches, diagnosis.arranged.truth, diagnosis.overlaps
     size = truth.order.size
     touched, own = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
@@ -99,7 +100,7 @@ def _unfound(diagnosis: Diagnosis) -> tuple[_Found, _Found]:
     near = near.take(near.overlap >= least)
     same = matches.category[near.found] == truth.category[near.truth]
     own[near.truth[same]] = True
-    # Detections of other classes that cover an object which no detection of its own class covers.
+    # Keep pairs of different classes whose object is covered by no detection of its own class.
     sure = ~same & (matches.score[near.found] >= diagnosis.score)
     sure &= (diagnosis.counted & ~own)[near.truth]
     near = near.take(sure)
@@ -119,7 +120,7 @@ def _unfound(diagnosis: Diagnosis) -> tuple[_Found, _Found]:
 
 
 def _twice(diagnosis: Diagnosis, least: float) -> _Found:
-    """Return pairs of objects on one image whose overlap suggests that they are one."""
+    """Return the suspects ``labelled twice``: pairs of objects on one image that overlap by at least `least`."""
     truth = diagnosis.ground_truth
     real = truth.take(~truth.crowd)
     rows = np.flatnonzero(~truth.crowd)

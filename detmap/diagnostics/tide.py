@@ -21,7 +21,7 @@ from detmap.errors import check_choice
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
 
-#: The meaning of each error.
+#: The definition of each error, for tables.
 MEANING = {
     "Cls": "covers an object of another class",
     "Loc": "lies beside an object of its class",
@@ -42,8 +42,8 @@ class Tide(Finding):
     error : ndarray of uint8, shape (n,)
         For each detection in the order of ``diagnosis.matches``: 0 for no error, else 1 plus its index in `ERRORS`.
     missed : ndarray of int32
-        Rows in the table of ground truth that are misses: not found, and without a Cls or Loc error that points to
-        them.
+        Rows of the ground-truth table with the error Miss: objects that are not found and to which no Cls or Loc error
+        points.
     """
 
     error: NDArray[np.uint8]
@@ -51,35 +51,35 @@ class Tide(Finding):
 
 
 def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap") -> Tide:
-    """Return the six errors of TIDE, and the gain in AP from fixing each.
+    """Return the six errors of TIDE, and the gain in AP from fixing each of them.
 
     Every false positive has one error, the first of these that applies: Loc (overlaps an object of its own class by 0.1 or
-    more, but less than the threshold), Cls (overlaps one of another class by the threshold or more), Dupe (one of its
-    own class that is already matched), Both (one of another class by 0.1 or more), Bkg. A missed object to which no Loc
-    and no Cls points is a Miss.
+    more, but less than the threshold), Cls (overlaps an object of another class by the threshold or more), Dupe (overlaps
+    an object of its own class, already matched, by the threshold or more), Both (overlaps an object of another class by
+    0.1 or more), Bkg (any other). A Miss is an object that is not found and to which no Loc and no Cls points.
 
-    Errors are fixed as follows: of the Loc and Cls that point to a missed object, the one with the highest score
-    becomes a hit of the object's class; every other false positive is removed; for a Miss the object is removed. AP is
-    then that of the fixed data: a class whose last object is removed is left out of the mean, and without any class AP
-    is undefined.
+    Errors are fixed as follows. Of the detections with Loc or Cls that point to the same unfound object, the one with the
+    highest score becomes a hit of the object's class. Every other false positive is removed. For a Miss the object is
+    removed. AP is then computed from the changed data: a class without objects left is left out of the mean, and AP is
+    undefined if no class is left.
 
     Parameters
     ----------
     rules : {"detmap", "tidecv"}
-        ``detmap`` takes the matching of the protocol: every detection is a hit, ignored, or an error; AP is the AP of
-        `detmap.evaluate` at this threshold, and with all errors fixed it is 1 (NaN if no object is left). Under a
-        protocol that matches anew at each score, such as KITTI's, it is the AP of all levels together after the first
-        pass, which is not the benchmark's. ``tidecv`` reproduces tidecv 1.0.1: 100 detections per image whatever their
-        classes; the first object among equals; ignored detections have errors too; a class that has detections but no
-        objects counts as AP 0; fixed errors rank before other detections of the same score, so that ties alone can
-        change AP.
+        ``detmap`` uses the matching of the protocol: every detection is a hit, ignored, or an error. AP is the AP of
+        `detmap.evaluate` at this threshold, and 1 with all errors fixed (NaN if no object is left). Under a protocol that
+        matches again at each score, such as KITTI's, AP is that of all levels together after the first matching, which is
+        not the benchmark's AP. ``tidecv`` reproduces tidecv 1.0.1: at most 100 detections per image, over all classes; the
+        first object among equal overlaps; errors for ignored detections; AP 0 for a class that has detections but no
+        objects; fixed errors rank before other detections of the same score, so that ties alone can change AP.
 
     Returns
     -------
     Tide
-        ``AP``, and ``dAP_Cls`` and so on: the gain if only errors of this kind were fixed, ``dAP_FalsePos`` if there
-        were no false positives, ``dAP_FalseNeg`` if objects that are not found did not exist. NaN where AP is undefined
-        before or after. `rows` has in ``progressive`` the gain on top of the errors in the rows before.
+        ``AP``, and gains in AP: ``dAP_Cls`` and so on if only errors of this kind are fixed, ``dAP_FalsePos`` if all false
+        positives are removed, ``dAP_FalseNeg`` if all objects that are not found are removed. A gain is NaN if AP is
+        undefined before or after. In `rows`, ``progressive`` is the gain when the errors of the rows above are already
+        fixed.
     """
     check_choice("rules", rules, ("detmap", "tidecv"))
     if rules == "tidecv":
@@ -145,8 +145,8 @@ def _finding(
 
 
 class Mending:
-    """The ranking with room for the detections that a fixed class moves to another category: the row of
-    ``diagnosis.matches`` at each place, the start of each category, and the missed rows of the ground truth.
+    """The ranking with a second place for each detection that fixing Cls moves to another category. `rows` has the row of
+    ``diagnosis.matches`` at each place, `starts` the start of each category, `missed` the objects with the error Miss.
     """
 
     def __init__(self, diagnosis: Diagnosis, error: NDArray[np.uint8]) -> None:
@@ -155,8 +155,8 @@ class Mending:
         assert matches.same is not None
         assert matches.other is not None
         places = diagnosis.places
-        # The object that each Loc and Cls points to, if it is not found; of those that point to the same one the best
-        # score wins.
+        # The objects to which a Loc or Cls points, if they are not found. Of the detections that point to the same object,
+        # the one with the highest score is fixed.
         target = np.select([error == LOC, error == CLS], [matches.same, matches.other], -1).astype(np.int64)
         pointing = np.flatnonzero(target >= 0)
         pointing = pointing[diagnosis.found[places[target[pointing]]] < 0]
@@ -168,7 +168,7 @@ class Mending:
         self.missed = matches.missed[~reached[matches.missed]]
         truth = diagnosis.arranged.truth.category
         self.fewer = np.bincount(truth[places[self.missed]], minlength=self.positives.size)
-        # The points: all detections in ranking order, with a copy of each best Cls inserted in its object's category.
+        # The places: all detections in ranking order, with a copy of each fixed Cls inserted in its object's category.
         moved = best[error[best] == CLS]
         to = truth[places[target[moved]]].astype(np.int64)
         tie = matches.tie_keys()
@@ -185,7 +185,7 @@ class Mending:
         self.best = is_best[rows]
 
     def outcomes(self, mended: set[int]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return masks of the places that are hits, and of those that count, after fixing errors of the kinds `mended`."""
+        """Return masks of the places that are hits, and of the places that count, after fixing errors of kinds `mended`."""
         counts, hit = (self.outcome != IGNORED) & ~self.moved, (self.outcome == HIT) & ~self.moved
         if LOC in mended:
             mine = (self.error == LOC) & ~self.moved
@@ -200,7 +200,7 @@ class Mending:
         return hit, counts
 
     def ap(self, mended: set[int]) -> float:
-        """Return the mean AP after fixing errors of some kinds, over the classes that still have objects."""
+        """Return the mean AP after fixing errors of the kinds `mended`, over the classes that still have objects."""
         hit, counts = self.outcomes(mended)
         order = self.order_of(hit)
         positives = self.positives - self.fewer if MISSED in mended else self.positives
@@ -209,7 +209,7 @@ class Mending:
         )
 
     def order_of(self, hit: NDArray[np.bool_]) -> NDArray[np.int64] | slice:
-        """Return the order of places after fixing errors, where `hit` are the hits by place."""
+        """Return the order of places after fixing errors, given the mask of hits by place."""
         return hits_first(self.starts, self.scores, hit, self.protocol)
 
 
@@ -221,7 +221,7 @@ def _insertions(
     score: NDArray[np.float64],
     own_ties: NDArray[np.integer],
 ) -> NDArray[np.int64]:
-    """Return the places in a ranking for detections that move to other categories: by score, then by `ties`."""
+    """Return the places at which to insert detections into the categories `to` of a ranking, sorted by score, then tie."""
     at = np.empty(to.size, np.int64)
     for k in np.unique(to).tolist():
         some = to == k

@@ -1,4 +1,4 @@
-"""Explain why two protocols give different numbers, and find the protocol that gives a number."""
+"""Explain why two protocols give different numbers, and find the protocol that gives a quoted number."""
 
 from detmap.explanations.presets import Under, under_presets
 from detmap.explanations.quotes import Candidate, Search

@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-#: Number of nearest tried values from which the local density is estimated: enough for an error of a fifth.
+#: Number of nearest tried values from which the local density is estimated: enough for a relative error of 20 %.
 _NEAREST = 25
 
-#: Number of nearest tried values that give the local scale and correlation of several numbers.
+#: Number of nearest tried values from which the local scale and correlation of several numbers are estimated.
 _CLOUD = 60
 
 
@@ -19,10 +19,10 @@ class Chance:
 
     `values` are the distinct vectors of tried values, shape (n, k); `quoted` has for each number the interval that
     rounds to it, shape (k, 2). The density is a nearest-neighbour estimate (Loftsgaarden and Quesenberry 1965): if the
-    *m*-th nearest of *n* values lies in a ball of volume *V* about the quoted one, a unit of volume holds (m - 1) / V.
-    Values that agree with the quoted numbers are left out together with their volume, so that the true rule does not
-    raise the estimate. Numbers are correlated under most rules, so the ball uses their local covariance. Where rules
-    make two numbers equal (AP and AP50 at one threshold), their density is estimated apart, in one dimension less.
+    smallest ball about the quoted numbers with *m* values has the volume *V*, the density is (m - 1) / V. Values that
+    agree with the quoted numbers are left out, with the volume of the quoted intervals, so that the true rule does not
+    raise the estimate. Numbers are correlated under most rules, so distances use the local covariance. Values of rules
+    that make two numbers equal (AP and AP50 at one threshold) have a separate density, in one dimension less.
     """
 
     def __init__(self, values: NDArray[np.float64], quoted: NDArray[np.float64]) -> None:
@@ -38,7 +38,7 @@ class Chance:
                 self._parts.append(_part(rows, values[rows][:, columns], low, high))
 
     def expected(self, among: NDArray[np.bool_]) -> float:
-        """Return the expected number of chance agreements among some of the values, flags of shape (n,)."""
+        """Return how many of the values flagged by `among`, shape (n,), are expected to agree by chance."""
         total = 0.0
         for rows, away, unit, count in self._parts:
             distances = np.sort(away[among[rows]])
@@ -52,13 +52,15 @@ class Chance:
 def _part(
     rows: NDArray[np.int64], values: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float, int]:
-    """Return the rows that do not agree, their distances, the volume of the unit ball, and its dimension."""
+    """Return the rows of values that do not agree, their distances from the quoted numbers, and volume and dimension of
+    the unit ball.
+    """
     away = (values - (low + high) / 2) / (high - low)
     outside = (np.abs(away) > 0.5).any(axis=1)
     rows, away, count = rows[outside], away[outside], low.size
     cloud = away[np.argsort(np.abs(away).max(axis=1), kind="stable")[:_CLOUD]]
     spread = np.cov(cloud.T, bias=True).reshape(count, count) if len(cloud) > count else np.zeros((count, count))
-    # Dependent numbers only differ by the rounding of the quoted digits.
+    # The added variance stands for rounding to the quoted digits; without it, dependent numbers give a singular matrix.
     scale, axes = np.linalg.eigh(spread + 0.25 * np.eye(count))
     unit_ball = math.pi ** (count / 2) / math.gamma(count / 2 + 1)
     return rows, np.linalg.norm(away @ axes / np.sqrt(scale), axis=1), unit_ball * float(np.sqrt(scale).prod()), count

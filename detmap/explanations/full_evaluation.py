@@ -1,4 +1,4 @@
-"""AP of two tables under protocols with decisions that `Lean` does not implement: each is evaluated separately."""
+"""AP of two tables under protocols with decisions that `Lean` does not implement; each protocol is evaluated separately."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from detmap.kernels import readonly
 
 @dataclass(eq=False)
 class Whole:
-    """Two tables scored by `detmap.evaluate`, each protocol at its last area range or level and one cap. It has the
-    interface of `Lean`, and is slower; `matchings` counts the matchings.
+    """Scores two tables as `detmap.evaluate` does, under protocols with one cap, for their last area range or level. It has
+    the interface of `Lean`, and is slower. `matchings` is the number of matchings so far.
     """
 
     ground_truth: GroundTruth
@@ -30,17 +30,17 @@ class Whole:
     _last: Tally | None = None
 
     def values(self, protocol: Protocol) -> NDArray[np.float64]:
-        """Return the values that the metric averages, NaN without ground truth: by threshold, recall (where read),
-        category.
+        """Return the values of which the metric is the mean, by threshold, recall (if precision is read at recalls) and
+        category; NaN without ground truth.
         """
         return self._values(self._tally(protocol))
 
     def notices(self, protocol: Protocol) -> dict[str, int]:
-        """Return the notices on the tables."""
+        """Return the notices about the tables."""
         return dict(DetectionResult(self._tally(protocol), threads=self.threads).notices)
 
     def ends(self, protocol: Protocol) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return `values` with the hits last, and with them first, among equal scores of a category.
+        """Return `values` with the hits last among equal scores of a category, and `values` with the hits first.
 
         None without ties.
         """
@@ -54,9 +54,9 @@ class Whole:
         return np.concatenate(last), np.concatenate(first)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return for each row of the detections -1 (not scored), or its outcome at one threshold, and its overlap.
+        """Return for each row of the detections its outcome at one threshold (-1 if it is not scored), and its overlap.
 
-        The overlap is that with the matched object, NaN without one.
+        The overlap is that with the matched object; NaN for unmatched detections.
         """
         area = protocol.range_names[-1]
         made = match_pairs(

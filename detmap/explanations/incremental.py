@@ -1,16 +1,17 @@
-"""AP of two tables under many protocols. Shared work is done once, and only overlapping pairs are considered.
+"""AP of two tables under many protocols. Work that protocols share is done once, and only overlapping pairs are
+considered.
 
 Most detections overlap no object enough: they are misses under any rule, and only their number above each hit matters.
-So the cost of a protocol is that of its overlapping pairs. These parts are cached for the protocols that share them:
+So the cost of a protocol only depends on its overlapping pairs. These results are cached for protocols that share them:
 
-* an order: the detections by image, category and score;
-* a ranking: the same by category and score, with ties broken;
-* the kept part of it: score thresholds and caps leave out the last detections of every cell, which changes no other
-  match;
+* orders: the detections by image, category and score;
+* rankings: the detections by category and score, with ties broken;
+* the kept detections of a ranking: score thresholds and caps remove the last detections of every cell, which is an
+  image and a category, so no other match changes;
 * the overlapping pairs, by the decisions about boxes and overlaps;
 * the matches among these pairs, by the rules of matching.
 
-Every number has the bits that `detmap.evaluate` gives.
+Every metric is bit-identical to that of `detmap.evaluate`.
 """
 
 from __future__ import annotations
@@ -53,28 +54,28 @@ from detmap.system import parallel
 _PLAIN = {name: default_of(one) for name, one in Protocol.__dataclass_fields__.items()}
 _PLAIN |= {"name": "", "iou_thresholds": (0.5,), "recall_thresholds": (0.0,), "area_ranges": (WHOLE,), "max_dets": (1,)}
 
-#: Decisions that leave out the last detections of cells, or break ties in the ranking; matches do not depend on them.
+#: Decisions that remove the last detections of cells, or break ties in the ranking; other detections match as before.
 _OF_RANKING = ("min_score", "max_per_image", "max_dets", "scored_images", "ties")
 
-#: Decisions that only affect what is computed from the hits.
+#: Decisions that only affect the metric computed from the hits.
 _LATE = ("interpolation", "recall_thresholds", "epsilon", "per_class_metrics", "name")
 
-#: Decisions that do not affect overlaps: those of the ranking and of matching.
+#: Decisions about ranking and matching, which do not affect overlaps.
 _NOT_OF_PAIRS = (
     *_OF_RANKING, "score_decimals", "iou_thresholds", "strict", "matching", "ignore", "left_out", "area_ranges", "id_zero"
 )  # fmt: skip
 
-#: Decisions that affect pairs and matching.
+#: Decisions that affect the overlapping pairs, and decisions that affect the matches.
 _OF_PAIRS = (
     "iou_type", "use_categories", "crowd_overlap", "inclusive_pixels", "far_corner", "numbers", "box_decimals",
     "box_offset", "object_areas", "result_areas", "oks_area", "sigmas", "dilation"
 )  # fmt: skip
 _OF_MATCHING = (*_OF_PAIRS, *(name for name in _NOT_OF_PAIRS if name not in _OF_RANKING))
 
-#: All other decisions are not implemented here.
+#: The other decisions, which `Lean` does not implement.
 _UNKNOWN = tuple(name for name in _PLAIN if name not in {*_NOT_OF_PAIRS, *_OF_PAIRS, *_LATE})
 
-#: Maximum coordinate for which no area exceeds COCO's widest range, however boxes are rounded or moved.
+#: Maximum absolute coordinate of boxes whose areas stay within COCO's widest range, however boxes are rounded or moved.
 _TAME = 3e4
 
 
@@ -83,14 +84,14 @@ def knows(protocol: Protocol) -> bool:
     known = len(protocol.range_names) == 1 and all(getattr(protocol, name) == _PLAIN[name] for name in _UNKNOWN)
     if protocol.matching not in ("best-free", "best") or protocol.interpolation in SAMPLED:
         return False
-    # Other orders of ties change the matches.
+    # Other rules for ties change the matches.
     return known and protocol.ties in ("image", "file")
 
 
 @dataclass(eq=False)
 class Lean:
-    """Two tables scored under many protocols that it `knows`, for one metric, area range, cap and kind of shape;
-    `matchings` counts the matchings.
+    """Scores two tables under many protocols, for which `knows` must be True, for one metric, area range, cap and kind of
+    shape. `matchings` is the number of matchings so far.
     """
 
     ground_truth: GroundTruth
@@ -106,14 +107,14 @@ class Lean:
     _matched: Recent = field(default_factory=lambda: Recent(48))
 
     def values(self, protocol: Protocol) -> NDArray[np.float64]:
-        """Return the values that the metric averages, NaN without ground truth: by threshold, recall (where read),
-        category.
+        """Return the values of which the metric is the mean, by threshold, recall (if precision is read at recalls) and
+        category; NaN without ground truth.
         """
         scene = self._scene(protocol)
         return self._curves(protocol, scene, scene.count(scene.threshold, scene.place + 1, scene.category))
 
     def notices(self, protocol: Protocol) -> dict[str, int]:
-        """Return the notices on the tables."""
+        """Return the notices about the tables."""
         own = {
             "no_detections": int(not self.arranged.found.order.size),
             "empty_categories": int((self.positives(protocol) == 0).sum()),
@@ -121,7 +122,7 @@ class Lean:
         return {**self.arranged.notices, **{code: count for code, count in own.items() if count}}
 
     def ends(self, protocol: Protocol) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return `values` with the hits last, and with them first, among equal scores of a category.
+        """Return `values` with the hits last among equal scores of a category, and `values` with the hits first.
 
         None without ties.
         """
@@ -143,9 +144,9 @@ class Lean:
         return self._curves(protocol, scene, through - together + within), self._curves(protocol, scene, ahead + within)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return for each row of the detections -1 (not scored), or its outcome at one threshold, and its overlap.
+        """Return for each row of the detections its outcome at one threshold (-1 if it is not scored), and its overlap.
 
-        The overlap is that with the matched object, NaN without one.
+        The overlap is that with the matched object; NaN for unmatched detections.
         """
         rule = rule_at(protocol, iou)
         found = self._overlapping(protocol, rule.overlap)
@@ -191,7 +192,7 @@ class Lean:
 
     @cached_property
     def arranged(self) -> Arrangement:
-        """Both tables without cuts: gives the scored images and categories, and the notices."""
+        """Both tables, arranged without score threshold and caps, for the scored images and categories and the notices."""
         plain = replace(
             self._plain(self.protocol, {*_NOT_OF_PAIRS, *_LATE}), use_categories=True, max_dets=(UNLIMITED,)
         )
@@ -199,7 +200,7 @@ class Lean:
 
     @cached_property
     def _codes(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-        """The category of each detection, of each object (-1: not scored), and the image of each detection."""
+        """The category of each detection and of each object (-1 if not scored), and the image of each detection."""
         made = []
         for side, count in ((self.arranged.found, len(self.detections)), (self.arranged.truth, len(self.ground_truth))):
             codes = np.full(count, -1, np.int32)
@@ -226,7 +227,7 @@ class Lean:
         return len(self.arranged.categories) if protocol.use_categories else 1
 
     def _truth(self, protocol: Protocol) -> Side:
-        """Return the objects by image and category."""
+        """Return the objects sorted by image and category."""
         merged = not protocol.use_categories
         images = self.ground_truth.images
 
@@ -236,7 +237,7 @@ class Lean:
         return self._orders.get_or(("objects", merged), arrange) if merged else self.arranged.truth
 
     def _zero(self, protocol: Protocol) -> NDArray[np.bool_] | None:
-        """Mask, by position, of the objects missed because their id is 0; None if there are none."""
+        """Mask, by position, of the objects that count as missed because their id is 0; None if there are none."""
         zero = self.ground_truth.zero_ids
         return None if zero is None or protocol.id_zero != zero_ids.MISSED else zero[self._truth(protocol).order]
 
@@ -246,8 +247,9 @@ class Lean:
         return protocol.numbers, protocol.score_decimals, protocol.use_categories, self._early_cap(protocol)
 
     def _early_cap(self, protocol: Protocol) -> int | None:
-        """Return the cap on an image if it can cut between detections that are matched."""
-        # With categories merged, equal scores are ordered by category, but the cap takes them by row.
+        """Return the cap on detections per image if it must be applied before matching, else None."""
+        # Without categories, equal scores are matched in order of category, but the cap keeps them in order of rows. So the
+        # cap may remove a detection that is not the last in matching order.
         return None if protocol.use_categories else protocol.max_per_image
 
     def _order(self, protocol: Protocol) -> Order:
@@ -271,7 +273,7 @@ class Lean:
             if protocol.ties == "file":
                 given = np.argsort(side.order)
                 order = given[ranked_by(side.category[given], side.scores[given])]
-            else:  # positions are by image and rank
+            else:  # positions are sorted by image and rank, the order of ties
                 order = ranked_by(side.category, side.scores)
             place = np.empty(order.size, np.int32)
             place[order] = np.arange(order.size, dtype=np.int32)
@@ -309,7 +311,7 @@ class Lean:
     def _overlapping(self, protocol: Protocol, lowest: float) -> Pairs:
         low, high = protocol.area_ranges[0][1:]
         near_only = self._tame and low <= 0 and high >= 1e10
-        # Only ignored crowds are measured as crowds.
+        # Overlaps with crowds are measured differently, but only if crowds are ignored.
         ignore = protocol.ignore if protocol.crowd_overlap and self.ground_truth.crowd.any() else ()
         key = (_key(protocol, _OF_PAIRS), near_only, ignore)
         if key in self._pairs and self._pairs[key].lowest > lowest:
@@ -323,7 +325,9 @@ class Lean:
 
     @cached_property
     def _near(self) -> dict[bool, NDArray[np.int64]]:
-        """The detections of cells with objects, the only ones that can overlap, by whether categories are used."""
+        """Rows of the detections in cells with objects; no other detections overlap an object. The key is whether categories
+        are used.
+        """
         made = {}
         for use in (True, False):
             width = len(self.arranged.categories) if use else 1
@@ -336,7 +340,7 @@ class Lean:
         return made
 
     def _measure(self, plain: Protocol, lowest: float, near_only: bool) -> Pairs:
-        """Find the overlapping pairs; with `near_only` only among detections that can have any, and without areas."""
+        """Find the overlapping pairs. With `near_only`, only the detections of `_near` are measured, without areas."""
         rows = self._near[plain.use_categories] if near_only else np.arange(len(self.detections))
         detections = replace(self.detections.take(rows) if near_only else self.detections, missing_classes="zero")
         arranged = Arrangement.of(self.ground_truth, detections, plain, threads=self.threads)
@@ -364,7 +368,7 @@ class Lean:
         return Pairs(lowest, rows[of_found[scored]], of_truth[scored], iou[scored], object_areas, by_nature, areas)
 
     def _cells_of(self, protocol: Protocol, found: Pairs) -> Cells:
-        """Return the pairs with objects that are not left out, by position of the detection."""
+        """Return the pairs whose objects are not left out, sorted by position of the detection."""
 
         def cut() -> Cells:
             order, truth = self._order(protocol), self._truth(protocol)
@@ -399,7 +403,9 @@ class Lean:
         return self._celled.get_or((found, self._order_key(protocol), protocol.left_out), cut)
 
     def _outside(self, protocol: Protocol, found: Pairs) -> tuple[NDArray[np.bool_] | None, matching.Objects]:
-        """Return a mask of the positions outside of the area range (None: none is), and the objects, ignored if outside."""
+        """Return a mask of the positions outside of the area range, or None if there are none; and the objects, of which
+        those outside of the area range are ignored.
+        """
         _, low, high = protocol.area_ranges[0]
         flags = found.by_nature
         for flag in protocol.ignore:
@@ -415,7 +421,7 @@ class Lean:
         if found.areas is None:
             return None, matching.Objects(*columns)
         areas = found.areas[self._order(protocol).side.order]
-        if protocol.matching == "best":  # VOC's rule has no areas
+        if protocol.matching == "best":  # VOC's rule has no area ranges: negative areas are inside
             areas = np.maximum(areas, 0.0)
         outside = (areas < low) | (areas > high)
         return (outside if outside.any() else None), matching.Objects(*columns)
@@ -500,7 +506,9 @@ class Lean:
         return Scene(threshold, at, category, self.positives(protocol), items, count)
 
     def _curves(self, protocol: Protocol, scene: Scene, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return precision at each recall, or AP, from hits at these ranks: by threshold, recall, category."""
+        """Return precision by threshold, recall and category, given the `ranks` of the hits; if the rule reads no recalls,
+        return AP, with an axis of length 1 for the recall.
+        """
         thresholds, classes = len(protocol.iou_thresholds), scene.positives.size
         counts = np.bincount(scene.threshold * classes + scene.category, minlength=thresholds * classes)
         starts = np.concatenate(([0], np.cumsum(counts)))
@@ -513,16 +521,16 @@ class Lean:
 
 
 def _key(protocol: Protocol, names: Iterable[str]) -> Hashable:
-    """Return the values of some decisions of a protocol as a key."""
+    """Return the values of the decisions `names` of a protocol, as a key for a cache."""
     return tuple(getattr(protocol, name) for name in names)
 
 
 def _among(outside: NDArray[np.bool_] | None, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask of the `positions` outside of the area range; `outside` is None if none is."""
+    """Mask of the `positions` outside of the area range; `outside` is None if there are none."""
     return np.zeros(positions.size, np.bool_) if outside is None else outside[positions]
 
 
 def _flags(words: NDArray[np.uint64], thresholds: int) -> NDArray[np.bool_]:
-    """Return the bits of rows of words, shape (thresholds, rows)."""
+    """Return the first `thresholds` bits of each row of words, as flags of shape (thresholds, rows)."""
     bits = np.unpackbits(np.ascontiguousarray(words, "<u8").view(np.uint8), axis=1, bitorder="little")
     return np.ascontiguousarray(bits[:, :thresholds].T.astype(np.bool_))

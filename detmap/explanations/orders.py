@@ -1,4 +1,4 @@
-"""Whether the orders of neighbours on a leaderboard survive other rules; each model is scored separately."""
+"""Whether the order of each two neighbours on a leaderboard survives other rules; each model is scored separately."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ def values_under(
     *,
     threads: int | None = None,
 ) -> dict[str, Any]:
-    """Return a model's metric under other rules, as `detmap.explanations.survives` tries them, by plain values.
+    """Return a model's metric under the rules that `detmap.explanations.survives` tries, as plain values.
 
-    It has ``metric``, ``value``, and by name ``situations``: kind, number of changed decisions, minimum and maximum
-    value. Left out are rules without positives, and label suspects and draws of images, which need all models at once.
+    The result has ``metric``, ``value`` and ``situations``, which maps the name of rules to their kind, the number of
+    changed decisions, and the minimum and maximum value. Rules without positives are left out. So are label suspects and
+    draws of images, which need all models at once.
     """
     base = trimmed(protocol, metric)
     replay = Replay(ground_truth, detections, metric, threads)
@@ -42,10 +43,11 @@ def values_under(
 
 
 def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return for each model and the next one whether their order survives, given the outcome of `values_under` for
-    each, the best first. A row has ``first``, ``second``, ``equal`` (then there is no order), ``tried`` (the number of
-    rules that change any model's value), ``held``, ``survives``, and ``against``: name, kind, changes, and both values
-    of rules where the first is not above, fewest changes first.
+    """Return a row for each model and the next one, on whether their order survives. `models` has the outcome of
+    `values_under` for each model, the best first. A row has ``first``, ``second``, ``equal`` (if their values are equal,
+    there is no order), ``tried`` (the number of rules that change any model's value), ``held`` (the number of these rules
+    under which the order holds), ``survives`` and ``against``. The last is a list of the rules under which the first model
+    is not above, with name, kind, number of changes, and both values, sorted by number of changes.
     """
     names = list(models)
     every = list(dict.fromkeys(name for one in models.values() for name in one["situations"]))
@@ -82,6 +84,8 @@ def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _ends(model: Mapping[str, Any], name: str) -> tuple[float, float]:
-    """Return the minimum and maximum value of a model under rules; its own value if these could not be scored."""
+    """Return the minimum and maximum value of a model under the rules `name`; both are the model's own value if it could
+    not be scored under these rules.
+    """
     found: Sequence[Any] | None = model["situations"].get(name)
     return (model["value"], model["value"]) if found is None else (found[2], found[3])

@@ -1,4 +1,4 @@
-"""A metric under every named protocol, and the rule that changes it most."""
+"""A metric under every named protocol, and the decision that changes the metric most."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Under:
     Attributes
     ----------
     name : str
-        The protocol's.
+        The name of the protocol.
     value, difference : float
-        The metric, and its difference from the one under the reference protocol.
+        The metric, and its difference from the metric under the reference protocol.
     rules : int
-        Number of rules that differ; rules of one group count as one.
+        Number of decisions that differ from the reference protocol; a group of decisions counts as one.
     reason : str
-        The single rule that changes the metric most, and its value; empty if none does, or if reasons were not
-        requested.
+        The differing decision that changes the metric most when it is changed alone, with its value. Empty if no decision
+        changes the metric, or if reasons were not requested.
     alone : float
-        The change by that rule; NaN without a reason.
+        The change of the metric by this decision alone; NaN without a reason.
     """
 
     name: str
@@ -50,33 +50,33 @@ def under_presets(
     reasons: bool = True,
     threads: int | None = None,
 ) -> list[Under]:
-    """Evaluate a metric under every named protocol that compares boxes and has it.
+    """Evaluate a metric under every named protocol that matches boxes and has this metric.
 
     Parameters
     ----------
     ground_truth, detections : GroundTruth, Detections
-        What is scored.
+        The tables to score.
     protocol : str or Protocol
         The reference protocol, as for `detmap.explain`.
     metric : str
         As for `detmap.explain`.
     reasons : bool
-        Whether to also change each differing rule alone, which takes several times as long.
+        Whether to also evaluate each differing decision alone, which takes several times as long.
     threads : int, optional
         One per processor by default.
 
     Returns
     -------
     list of Under
-        In descending order of the value, without protocols equal to `protocol`; empty if `protocol` compares shapes
-        other than boxes.
+        In descending order of the value, without protocols equal to `protocol`; empty if `protocol` matches shapes other
+        than boxes.
 
     Raises
     ------
     OptionError
         For an unknown protocol or metric.
     InputError
-        Without positives.
+        If there are no positives.
     """
     base = trimmed(decided(protocol, None, ground_truth, detections), metric)
     if base.iou_type != BOXES:
@@ -90,7 +90,7 @@ def under_presets(
             if other.iou_type != BOXES or not differing(other, base):
                 continue
             value = replay.value(other).value
-        except (OptionError, InputError):  # without this metric, or without positives
+        except (OptionError, InputError):  # the protocol does not have this metric, or there are no positives
             continue
         reason, alone = _reason(replay, base, other, own) if reasons else ("", math.nan)
         rules = len(players(base, other))
@@ -99,7 +99,7 @@ def under_presets(
 
 
 def _reason(replay: Replay, base: Protocol, other: Protocol, own: float) -> tuple[str, float]:
-    """Return the single rule that changes the metric most, and the change."""
+    """Return the decision that changes the metric most when it is changed alone, and the change of the metric."""
     best, most = "", 0.0
     for label, names in players(base, other):
         try:

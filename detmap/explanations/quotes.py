@@ -1,4 +1,4 @@
-"""Quoted numbers, and the result of a search for their rules."""
+"""Quoted numbers, and the result of a search for rules that give these numbers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Candidate:
     Attributes
     ----------
     protocol : Protocol or Convention
-        The decisions; ways to write files or to average are only listed in `changes`.
+        The decisions. Changes that are no decisions, such as how files were written, are only listed in `changes`.
     base : str
-        The named protocol that they are a variant of.
+        The named protocol of which these rules are a variant.
     changes : tuple of str
         The changes, such as ``"min_score 0.25"``.
     values : dict of str to float
-        The resulting values, by the name of the number.
+        The values under these rules, by the name of the quoted number.
     by_chance : float
         Expected number of candidates that are at least as usual and agree with the quoted digits by chance.
     others : tuple of str
@@ -41,7 +41,7 @@ class Candidate:
 
     @property
     def value(self) -> float:
-        """The first value."""
+        """The value under these rules of the first quoted number."""
         return next(iter(self.values.values()))
 
     @property
@@ -59,21 +59,21 @@ class Search:
     quoted : dict of str to tuple of float
         The minimum and maximum value that round to the quoted digits, by the name of the number.
     candidates : list of Candidate
-        Rules that agree with all numbers, the most usual first, up to the requested number.
+        Rules that agree with all quoted numbers, the most usual first; at most the requested number of candidates.
     matches : int
-        Number of all candidates.
+        Number of all candidates found.
     expected : float
-        Number of candidates expected by chance: those that would agree with similar numbers that no rule produced.
+        Number of candidates expected by chance, as for similar numbers that no rule produced.
     named : dict of str to dict of str to float
         The values under every named protocol.
     idle : tuple of str
-        Changes without any effect here.
+        Kinds of changes without any effect on these tables.
     tried : tuple of int
         Number of protocols tried with no, one, two and three changes.
     evaluations : int
-        Number of evaluations, after leaving out protocols that are equivalent here.
+        Number of evaluations; protocols that are equivalent on these tables are evaluated once.
     rules : str
-        "protocols", or for rankings "conventions".
+        The noun for the rules: "protocols", or for rankings "conventions".
     """
 
     quoted: dict[str, tuple[float, float]]
@@ -88,8 +88,8 @@ class Search:
 
     @property
     def verdict(self) -> str:
-        """Return "found" if at most 0.02 candidates as usual as the first are expected by chance, else "chance";
-        "nothing" without candidates.
+        """Return "nothing" without candidates. Otherwise return "found" if at most 0.02 candidates at least as usual as the
+        first are expected by chance, else "chance".
         """
         if not self.candidates:
             return "nothing"
@@ -148,7 +148,7 @@ class Search:
         ]
 
     def named_rows(self) -> list[dict[str, Any]]:
-        """Return the named rules as a table."""
+        """Return the values under the named rules as a table."""
         return [
             {self.rules[:-1]: name} | {_column(of, len(self.quoted)): f"{value:.6f}" for of, value in values.items()}
             for name, values in self.named.items()
@@ -197,7 +197,7 @@ def _about(number: float) -> str:
 
 
 def interval(text: str | float) -> tuple[float, float]:
-    """Return the minimum and maximum number that round to a text; above 1 it is a percentage."""
+    """Return the minimum and maximum number that round to the digits of a text; a number above 1 is a percentage."""
     try:
         number = Decimal(str(text).strip().rstrip("%"))
     except InvalidOperation:
@@ -211,7 +211,7 @@ def interval(text: str | float) -> tuple[float, float]:
 
 
 def read_values(texts: Iterable[str], metric: str) -> dict[str, str]:
-    """Return quoted numbers by name from texts such as ``0.437``, which is of the metric, or ``AP50=0.61``."""
+    """Return quoted numbers by name, from texts such as ``AP50=0.61``, or ``0.437`` for the metric `metric`."""
     made: dict[str, str] = {}
     for text in texts:
         name, equals, number = text.rpartition("=")
@@ -240,7 +240,7 @@ def searched(
     most: int,
     rules: str = "protocols",
 ) -> Search:
-    """Search a vocabulary of rules for quoted numbers."""
+    """Search a vocabulary for the rules that give the quoted numbers."""
     tries = Tries(looked, names, list(quoted.values()))
     matches = tries.search(most)
     return Search(
@@ -271,6 +271,6 @@ def _candidate(looked: Vocabulary, match: Match, quoted: Iterable[str]) -> Candi
 
 
 def check_most(most: Any) -> None:
-    """Refuse an invalid maximum number of candidates."""
+    """Raise `OptionError` for an invalid maximum number of candidates."""
     if type(most) is not int or most < 1:
         raise OptionError(f"most must be a positive integer, not {most!r}")

@@ -1,4 +1,4 @@
-"""For rankings: find the convention that gives a number, and test whether orders of systems survive other
+"""Find the convention that gives a number for rankings, and test whether orders of systems survive other
 conventions."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from detmap.hits import INTERPOLATIONS
 from detmap.retrieval.conventions import CONVENTIONS, Convention, convention_of
 from detmap.retrieval.scoring import RankingResult
 
-#: Changes that are tried besides named conventions: decision and value.
+#: Changes of conventions that are tried in addition to named conventions, by row: each change sets a decision to a value.
 GRID: dict[str, tuple[dict[str, Any], ...]] = {
     name: tuple({name: value} for value in values)
     for name, values in {
@@ -42,10 +42,10 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
     }.items()
 }
 
-#: Weight of each row as a prior, divided evenly among its changes; 2 for rows that are not listed.
+#: Prior weight of each row of `GRID`, divided evenly among the row's changes; 2 for rows that are not listed.
 _USUAL = {"ties": 20.0, "missing": 15.0, "normalizer": 15.0, "depth": 10.0, "order": 8.0, "interpolation": 8.0}
 
-#: Kind of each decision in tests of the order of systems; all others are "other decisions".
+#: Kind of each decision in tests of the order of systems; decisions that are not listed are "other decisions".
 _KINDS = {"ties": "orders of equal scores"}
 
 #: Decisions about the lines of a run, which do not apply to arrays.
@@ -53,7 +53,7 @@ _RUNS_ONLY = ("missing", "order", "single", "positive_scores", "drop_same_id")
 
 
 class Variant(NamedTuple):
-    """The same systems, ranked or judged differently: kind, name, and a function that evaluates each of them."""
+    """The same systems with other rankings or judgements: `kind`, `name`, and a function that evaluates each system."""
 
     kind: str
     name: str
@@ -61,7 +61,7 @@ class Variant(NamedTuple):
 
 
 class _Looked:
-    """The values of one system's rankings; NaN under conventions that do not apply."""
+    """A metric of one system's rankings under many conventions; NaN under conventions that do not apply."""
 
     def __init__(self, evaluate: Evaluate, metric: str, run: bool) -> None:
         self.replay, self.run = RankingReplay(evaluate, metric), run
@@ -69,13 +69,13 @@ class _Looked:
         self.problem: Exception | None = None
 
     def plain(self, convention: Convention) -> Convention:
-        """Return a convention without its names, and without decisions on lines for arrays."""
+        """Return a convention without its names and, for arrays, without the decisions about the lines of a run."""
         if not self.run:
             convention = convention_of(convention, {}, run=False)
         return replace(convention, name="", formula="", users="")
 
     def number(self, convention: Convention) -> float:
-        """Return the metric; NaN if the convention does not apply to it or to the rankings."""
+        """Return the metric; NaN if the convention does not apply to the metric or to the rankings."""
         plain = self.plain(convention)
         if plain not in self._values:
             try:
@@ -83,7 +83,7 @@ class _Looked:
             except (OptionError, InputError) as error:
                 self.problem = error
                 self._values[plain] = math.nan
-            self.replay.known.clear()  # keep the number, free the rankings
+            self.replay.known.clear()  # keep the number, free the result with its rankings
         return self._values[plain]
 
     @property
@@ -93,7 +93,7 @@ class _Looked:
 
 
 class _Numbers(Vocabulary):
-    """The values of rankings under conventions, each with changes of the grid."""
+    """The values of rankings under named conventions with changes from `GRID`."""
 
     usual = _USUAL
 
@@ -104,7 +104,7 @@ class _Numbers(Vocabulary):
             one.replay.known = self.looked[0].replay.known  # share evaluations among all metrics
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return one of the metrics; NaN if it does not apply."""
+        """Return the metric with the index `number` under a convention with changes; NaN if it does not apply."""
         return self.looked[number].number(self.rules(name, changes))
 
     def plain(self, name: str, changes: Changes) -> Convention:
@@ -141,14 +141,14 @@ def find_ranking_value(
     run: bool = False,
     most: int = 10,
 ) -> Search:
-    """Find the conventions that give a number for some rankings, or several numbers at once.
+    """Find the conventions under which rankings have a quoted value, or several quoted values at once.
 
     Parameters
     ----------
     evaluate, metric, run
-        As for `explain_rankings`; with several numbers the result of `evaluate` has all their metrics.
+        As for `explain_rankings`. If several numbers are quoted, the result of `evaluate` must have all their metrics.
     value, most
-        As for `find_value`; the names of several numbers are metrics, such as ``{"mAP": "0.31", "nDCG@10": "0.42"}``.
+        As for `find_value`. Several numbers are named by metrics, such as ``{"mAP": "0.31", "nDCG@10": "0.42"}``.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def find_ranking_value(
     OptionError
         For an unknown metric, or a value that is no number.
     InputError
-        Where the metric is undefined under every convention.
+        If the metric is undefined under every convention.
     """
     quoted = quoted_of(value, metric)
     check_most(most)
@@ -191,7 +191,7 @@ def rankings_survive(
     Parameters
     ----------
     systems : mapping of str to callable
-        Two or more, each like `evaluate` of `explain_rankings`, over the same queries.
+        Two or more systems by name: for each a function like `evaluate` of `explain_rankings`, for the same queries.
     convention : str or Convention
         The rules that define the order.
     metric, run
@@ -210,7 +210,7 @@ def rankings_survive(
     OptionError
         For fewer than two systems, an unknown convention or metric, or too few replicates.
     InputError
-        Where the metric is undefined.
+        If the metric is undefined.
     """
     from detmap.statistics.bootstrap import check_draws
 
@@ -222,7 +222,7 @@ def rankings_survive(
     looked = {name: _Looked(evaluate, metric, run) for name, evaluate in systems.items()}
     trial = Trial(base, looked, {name: one.value(base) for name, one in results.items()})
     trial.try_ties({name: one.band(base) for name, one in results.items()})
-    # Decisions that change no value are not alternatives.
+    # Rules that change no value do not count as alternatives.
     trial.try_rules(_other_rules(base, run), seen={trial.plain(base)}, idle=False)
     for variant in variants:
         try:
@@ -236,7 +236,7 @@ def rankings_survive(
 
 
 def _other_rules(base: Convention, run: bool) -> Iterator[tuple[str, str, int, Convention]]:
-    """Yield conventions with one decision changed, then the named ones: kind, name, number of changes, and convention."""
+    """Yield conventions with one decision changed, then named conventions: kind, name, number of changes, convention."""
     for label, changes in GRID.items():
         if run or label not in _RUNS_ONLY:
             for change in changes:
@@ -248,7 +248,7 @@ def _other_rules(base: Convention, run: bool) -> Iterator[tuple[str, str, int, C
 
 
 def _apart(results: Mapping[str, RankingResult]) -> Iterator[str]:
-    """Yield a sentence for every two systems that were scored on different queries."""
+    """Yield a sentence for each pair of systems that were scored on different queries."""
     for first, second in itertools.combinations(results, 2):
         one, other = (set(results[name].query_ids.tolist()) for name in (first, second))
         if one != other:
@@ -259,14 +259,16 @@ def _apart(results: Mapping[str, RankingResult]) -> Iterator[str]:
 
 
 def _words(base: Convention, rule: Convention, names: Iterable[str]) -> str:
-    """Describe how a convention differs from its base."""
+    """Describe in which of the decisions `names` a convention differs from its base."""
     return ", ".join(f"{name} {said(rule, [name])}" for name in names if getattr(rule, name) != getattr(base, name))
 
 
 def _draws(
     results: Mapping[str, RankingReplay], base: Convention, metric: str, replicates: int, seed: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the means of each system over drawn queries, with the same draws for all; none without values per query."""
+    """Return the means of each system over drawn queries, with the same draws for all systems; {} if the metric has no
+    values per query.
+    """
     from detmap.data.ids import locate
 
     made = {name: one.result(base) for name, one in results.items()}

@@ -1,4 +1,4 @@
-"""Why two conventions give different numbers for the same rankings: each decision's share of the difference."""
+"""Why two conventions give different numbers for the same rankings: the share of each decision in the difference."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from detmap.retrieval.conventions import CONVENTIONS, Convention, convention_of
 from detmap.retrieval.runs import evaluate_run, read_tables
 from detmap.retrieval.scoring import RankingResult
 
-#: Returns the result under a convention.
+#: A function that returns the result of the rankings under a convention.
 Evaluate = Callable[[Convention], RankingResult]
 
-#: Number of queries named for each decision.
+#: Maximum number of queries named for each decision.
 _NAMED = 5
 
 
@@ -32,7 +32,7 @@ def parse_convention(text: str) -> Convention:
 
 
 def _read(key: str, _: Decision, text: str) -> Any:
-    """Return the value of a decision from text."""
+    """Parse the value of the decision `key`."""
     if text == "none":
         return None
     try:
@@ -43,33 +43,33 @@ def _read(key: str, _: Decision, text: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class RankingExplanation(Explained[Convention]):
-    """Why a metric has two values under two conventions.
+    """Why a metric has different values under two conventions.
 
     Attributes
     ----------
     metric : str
-        What was measured.
+        The name of the metric.
     source, target : Convention
         The two conventions.
     source_value, target_value : float
-        The metric under each.
+        The metric under each of the two conventions.
     source_band, target_band : tuple of float
-        The minimum and maximum over the orders of equal scores; both equal the value if no band is defined.
+        The minimum and maximum of the metric over all orders of equal scores; both equal the value if they are undefined.
     shares : list of Share
-        The largest first. Their exact values sum to the exact difference of the two floats.
+        The share of each decision, the largest first. The exact shares sum to the exact difference of the two values.
     chain : list of Step
-        The way from the source's value to the target's, in reading order; its `classes` are the queries that changed
-        most, `changed` is their number, and there are no `examples`.
+        The steps from `source` to `target`, which change one decision after the other. In each step, `classes` has the
+        queries whose values changed most, `changed` is the number of queries that changed, and `examples` is empty.
     error : float
         The largest standard error of a share; 0 if all orders were averaged.
     evaluations : int
         Number of different conventions evaluated.
     notices : mapping of str to int
-        What was unusual in the input, counted.
+        Counts of unusual features of the input, by code.
     """
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values; exact shares as fractions."""
+        """Return everything as plain values; exact shares are text, such as "1/8"."""
 
         def moved(step: Step) -> dict[str, Any]:
             queries = [{"query": name, "change": change} for name, change in step.classes]
@@ -96,7 +96,7 @@ def explain_run(
     Parameters
     ----------
     qrels, run
-        As for `detmap.retrieval.evaluate_run`, except open files, because they are read more than once.
+        As for `detmap.retrieval.evaluate_run`, but not as open files, because both are read more than once.
     source, target, metric, orders, seed
         See `explain_rankings`.
     level, depth, judged_only
@@ -120,7 +120,7 @@ def explain_run(
         return evaluate_run(*tables, [metric], convention, **given)
 
     first = source if isinstance(source, Convention) else parse_convention(source)
-    evaluate_run(qrels, run, [metric], first, **given)  # its error names the file
+    evaluate_run(qrels, run, [metric], first, **given)  # errors of this call name the file
     return explain_rankings(evaluate, first, target, metric, run=True, orders=orders, seed=seed)
 
 
@@ -139,12 +139,12 @@ def explain_rankings(
     Parameters
     ----------
     evaluate : callable
-        Takes a `detmap.retrieval.Convention` and returns the result with the metric, such as ``lambda convention:
+        A function of a `detmap.retrieval.Convention` that returns the result with the metric, such as ``lambda convention:
         evaluate_distances(distances, query_ids, gallery_ids, metrics=["mAP"], convention=convention)``.
     source, target : str or Convention
         Names of `detmap.retrieval.CONVENTIONS`, with changes as in ``"trec+ties=index"``, or conventions.
     metric : str
-        A metric of the result.
+        The name of a metric of the result.
     run : bool
         Whether `evaluate` takes decisions about the lines of a run, as `detmap.retrieval.evaluate_run` does.
     orders, seed
@@ -159,7 +159,7 @@ def explain_rankings(
     OptionError
         For an unknown convention or metric.
     InputError
-        Where the metric is undefined.
+        If the metric is undefined.
     """
     check_orders(orders)
     named = [one if isinstance(one, Convention) else parse_convention(one) for one in (source, target)]
@@ -184,7 +184,7 @@ def explain_rankings(
 
 
 class RankingReplay:
-    """The same rankings under many conventions, each evaluated once."""
+    """Evaluates the same rankings under many conventions, each convention once."""
 
     def __init__(self, evaluate: Evaluate, metric: str) -> None:
         self.evaluate, self.metric = evaluate, metric
@@ -209,27 +209,28 @@ class RankingReplay:
         return value
 
     def band(self, convention: Convention) -> tuple[float, float]:
-        """Return the band over ties, if the metric has one."""
+        """Return the minimum and maximum of the metric over all orders of equal scores; if undefined, both are its value."""
         value = self.value(convention)
         if self.metric.lower() not in ("map", "ap"):
             return value, value
         try:
             low, high = self.result(convention).tie_band
-        except OptionError:  # undefined for this rule of AP, or too many hits
+        except OptionError:  # the band is undefined for this rule of AP, or there are too many hits
             return value, value
         return min(low, value), max(high, value)
 
 
 def _players(source: Convention, target: Convention) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the differences between two conventions: a label, and the decisions of each group."""
-    # Ties as one point, or averaged over all orders, are defined for some curves only: then both are changed together.
+    """Return the decisions in which two conventions differ, in groups: the label and the decisions of each group."""
+    # Ties that are collapsed to one point, or averaged over all orders, are only defined for some curves. Where they are
+    # not defined for both curves, ties and curve are changed together.
     shared = {source.ties, target.ties} & {"collapsed", "expected"}
     both = shared and not {source.interpolation, target.interpolation} <= {"step", "trapezoid"}
     return grouped(source, target, {"ties": "ties and curve", "interpolation": "ties and curve"} if both else {})
 
 
 def _chain(replay: RankingReplay, first: Convention, steps: Sequence[tuple[str, Convention]]) -> list[Step]:
-    """Return the effect of each change of a decision, one after the other."""
+    """Return the effect of each step, which changes one decision in addition to those of earlier steps."""
     made, before = [], first
     for label, convention in steps:
         values = [replay.value(one) for one in (before, convention)]
@@ -243,10 +244,10 @@ def _chain(replay: RankingReplay, first: Convention, steps: Sequence[tuple[str, 
 
 
 def _moved(before: RankingResult, after: RankingResult, metric: str) -> list[tuple[str, float]]:
-    """Return the queries whose values differ, with the differences; queries left out of a mean count as 0."""
+    """Return the queries whose values differ, with the differences; queries that a mean leaves out count as 0."""
     try:
         sides = [one.per_query[metric] for one in (before, after)]
-    except KeyError:  # a mean without values per query
+    except KeyError:  # the metric has no values per query
         return []
     values = [
         dict(zip(map(str, one.query_ids.tolist()), np.nan_to_num(side).tolist(), strict=True))

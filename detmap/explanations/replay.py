@@ -1,4 +1,4 @@
-"""One pair of tables under many protocols: each is evaluated once, and matched again only if a decision affects
+"""Evaluate two tables under many protocols, each protocol once. The tables are matched again only if a decision affects
 matching."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from detmap.explanations.incremental import Lean, knows
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import BOXES
 
-#: IoU thresholds of metrics at a single threshold.
+#: The IoU threshold of each metric at a single threshold.
 AT = {"AP50": 0.5, "AP75": 0.75}
 
 T = TypeVar("T", bound=Any)
@@ -54,18 +54,18 @@ _DEFAULTS = {name: default_of(one) for name, one in Protocol.__dataclass_fields_
 
 
 def is_late(name: str) -> bool:
-    """Return whether a decision applies after matching and ranking, which are then reused."""
+    """Return whether a decision applies after matching and ranking, so that their results can be reused."""
     return set(_DECLARED[name].affects) <= {"curve", "mean"}
 
 
-#: Minimum number of detections for which threads pay off.
+#: Minimum number of detections for which several threads are faster.
 _FEW = 20_000
 
 
 def parse(text: str, iou_type: str | None = None) -> Protocol:
     """Return a protocol from its name and changes, such as ``coco`` or ``coco+min_score=0.25+max_dets=300``.
 
-    With an `iou_type` it is the protocol of that name for that kind of shape: poses have a cap of 20.
+    With `iou_type`, return the variant of the protocol for this kind of shape: for keypoints, "coco" has a cap of 20.
 
     Raises
     ------
@@ -78,7 +78,9 @@ def parse(text: str, iou_type: str | None = None) -> Protocol:
 
 
 def with_changes(rules: T, text: str, changes: Iterable[str], read: Callable[[str, Decision, str], Any]) -> T:
-    """Return rules with the changes of a text; `read` parses a value, or raises a ValueError that says what it must be."""
+    """Return rules with the name `text` and with `changes` such as ``min_score=0.25``. `read` parses a value, or raises a
+    ValueError that says what the value must be.
+    """
     declared, given = decisions_of(type(rules)), dict[str, Any]()
     for change in changes:
         key, equals, value = (part.strip() for part in change.partition("="))
@@ -96,7 +98,7 @@ def with_changes(rules: T, text: str, changes: Iterable[str], read: Callable[[st
 
 
 def _read(_: str, made: Any, text: str) -> Any:
-    """Return the value of a decision from text."""
+    """Parse the value of the decision `made`."""
     if text == "none" and made.reads:
         return () if made.allowed else None
     if made.flag is None:
@@ -110,15 +112,15 @@ def _read(_: str, made: Any, text: str) -> Any:
 
 
 def moved_to(source: T, target: T, names: Iterable[str]) -> T:
-    """Return rules with some decisions taken from other rules."""
+    """Return `source` with the decisions `names` taken from `target`."""
     return replace(source, **{name: getattr(target, name) for name in names})
 
 
 def trimmed(protocol: Protocol, metric: str) -> Protocol:
-    """Return a protocol reduced to what one metric needs.
+    """Return a protocol reduced to the thresholds, area ranges and caps that one metric needs.
 
-    The metric is "AP" (mAP is another name of it), "AP50", "AP75", or "AP_" and the name of an area range or level, which is
-    then the last of the protocol; `OptionError` is raised where the protocol has no such metric.
+    The metric is "AP" (also called "mAP"), "AP50", "AP75", or "AP_" and the name of an area range or level, which becomes
+    the last one of the protocol. `OptionError` is raised if the protocol does not have the metric.
     """
     whole = protocol.area_ranges[0]
     ranges = {one[0]: one for one in (*protocol.area_ranges, *protocol.levels)}
@@ -130,7 +132,7 @@ def trimmed(protocol: Protocol, metric: str) -> Protocol:
         one = ranges[metric[3:]]
         if one in protocol.levels:
             of["levels"] = (one,)
-        else:  # a range that is not in square pixels is not the first
+        else:  # a range that is not in square pixels must not come first
             of["area_ranges"] = (one,) if len(one) == 3 else (whole, one)
     elif metric not in ("AP", "mAP"):
         known = ["AP", *AT, *(f"AP_{name}" for name in list(ranges)[1:])]
@@ -142,9 +144,9 @@ def trimmed(protocol: Protocol, metric: str) -> Protocol:
 
 
 class Value(NamedTuple):
-    """A metric under a protocol: its value, and that of every category, NaN without ground truth.
+    """A metric under a protocol: its ``value``, and in ``classes`` its value for every category, NaN without ground truth.
 
-    `by_threshold` holds the values of the categories at each IoU threshold, shape (thresholds, categories).
+    `by_threshold` has the values of the categories at each IoU threshold, shape (thresholds, categories).
     """
 
     value: float
@@ -159,7 +161,7 @@ class Replay:
     Parameters
     ----------
     ground_truth, detections : GroundTruth, Detections
-        What is scored.
+        The tables to score.
     metric : str
         As for `trimmed`.
     threads : int, optional
@@ -170,7 +172,7 @@ class Replay:
     evaluations : int
         Number of protocols evaluated.
     notices : mapping of str to int
-        What was unusual in the tables, counted.
+        Counts of unusual features of the tables, by code.
     """
 
     ground_truth: GroundTruth
@@ -191,12 +193,12 @@ class Replay:
             self.threads = 1
 
     def value(self, protocol: Protocol) -> Value:
-        """Return the metric under a protocol that is `trimmed` for it.
+        """Return the metric under a protocol that is `trimmed` for the metric.
 
         Raises
         ------
         InputError
-            Where it is undefined because there is no ground truth.
+            If the metric is undefined because there are no positives.
         """
         plain = self.simplified(protocol)
         if plain not in self._known:
@@ -205,24 +207,24 @@ class Replay:
             value = mean_under(plain, values)
             if np.isnan(value):
                 raise undefined(self.ground_truth, protocol, self.metric)
-            # Contiguous in the order of the mean, so that numpy sums as in `detmap.evaluate`.
+            # Contiguous in the order in which the mean is taken, so that numpy adds in the same order as `detmap.evaluate`.
             by_class = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[-1], -1)
             self._known[plain] = Value(value, np.asarray(by_class.mean(axis=1)), values.mean(axis=1))
         return self._known[plain]
 
     def number(self, protocol: Protocol) -> float:
-        """Return the metric under a protocol that is `trimmed` for it; NaN if undefined."""
+        """Return the metric under a protocol that is `trimmed` for the metric; NaN if undefined."""
         try:
             return self.value(protocol).value
         except InputError:
             return math.nan
 
     def plain(self, protocol: Protocol) -> Protocol:
-        """Return `simplified`, by the name that a `Question` has for it."""
+        """Return `simplified`; this is the method's name in the interface `Question`."""
         return self.simplified(protocol)
 
     def forget(self) -> None:
-        """Free the values of the classes; protocols requested again are evaluated again."""
+        """Clear the cache of values; a protocol that is requested again is evaluated again."""
         self._known.clear()
 
     def positives(self, protocol: Protocol) -> NDArray[np.int64]:
@@ -236,7 +238,7 @@ class Replay:
         return sum(one.matchings for one in (self._lean, self._whole) if one is not None)
 
     def _scored(self, plain: Protocol) -> Lean | Whole:
-        """Return the scorer for a simplified protocol; the first one sets the notices."""
+        """Return the scorer for a simplified protocol. The first call sets the notices."""
         first = self._lean is None and self._whole is None
         scorer: Lean | Whole
         if knows(plain):
@@ -252,9 +254,9 @@ class Replay:
         return scorer
 
     def band(self, protocol: Protocol) -> tuple[float, float]:
-        """Return the minimum and maximum over the orders of equal scores of a category; programs with an unstable sort
-        give a value between. Without ties both equal the value. Equal scores within an image are matched in table
-        order.
+        """Return the minimum and maximum of the metric over all orders of equal scores within a category. Programs with an
+        unstable sort give a value between the two. Without ties both equal the metric. Equal scores within an image are
+        always matched in order of rows.
         """
         plain, value = self.simplified(protocol), self.value(protocol).value
         both = self._scored(plain).ends(plain)
@@ -264,22 +266,22 @@ class Replay:
         return min(*ends, value), max(*ends, value)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return for each detection its outcome at one threshold (-1: not scored), and its overlap with the matched
+        """Return for each detection its outcome at one threshold (-1 if it is not scored), and its overlap with the matched
         object.
         """
         plain = self.simplified(protocol)
         return self._scored(plain).outcomes(plain, iou)
 
     def simplified(self, protocol: Protocol) -> Protocol:
-        """Return a canonical protocol that gives the same numbers on these tables: decisions without effect, such as a
-        cap that no image reaches, get their defaults.
+        """Return a canonical protocol that gives the same numbers on these tables. Decisions without effect, such as a cap
+        that no image reaches, are set to their defaults.
         """
         if protocol not in self._simpler:
             self._simpler[protocol] = self._simplify(protocol)
         return self._simpler[protocol]
 
     def _simplify(self, protocol: Protocol) -> Protocol:
-        if not knows(protocol):  # a decision unknown here may depend on any other
+        if not knows(protocol):  # a decision that `Lean` does not implement may interact with any other decision
             return replace(protocol, name="")
         same: dict[str, Any] = {"name": "", "iou_type": protocol.iou_type, "result_areas": protocol.result_areas}
         flags = [flag for flag in ("crowd", "difficult") if getattr(self.ground_truth, flag).any()]
@@ -309,7 +311,7 @@ class Replay:
         if self._changes_nothing(numbers=protocol.numbers):
             same["numbers"] = "float64"
         if same.get("numbers", protocol.numbers) == "float64":
-            # Other shapes refuse it, even if their boxes do not change.
+            # For other shapes, rounding of boxes is an error even if no box changes.
             if boxes and not protocol.box_offset and self._changes_nothing(box_decimals=protocol.box_decimals):
                 same["box_decimals"] = None
             if self._changes_nothing(score_decimals=protocol.score_decimals):
@@ -328,7 +330,7 @@ class Replay:
         return varied(protocol, same)
 
     def _changes_nothing(self, **decision: Any) -> bool:
-        """Return whether rounding leaves both tables unchanged."""
+        """Return whether a decision about rounding, such as ``box_decimals=0``, leaves both tables unchanged."""
         ((name, value),) = decision.items()
         if value == _DEFAULTS[name]:
             return True
@@ -349,7 +351,7 @@ class Replay:
 
     @cached_property
     def _counts(self) -> tuple[int, int]:
-        """The maximum numbers of detections of an image, and of a category in an image."""
+        """The maximum number of detections on an image, and of detections of one category on an image."""
         images, categories = self.detections.images.codes.astype(np.int64), self.detections.categories
         cells = np.sort(images * max(categories.ids.size, 1) + categories.codes)
         starts = np.flatnonzero(np.append(True, cells[1:] != cells[:-1])[: cells.size])
@@ -372,14 +374,14 @@ class Replay:
 
 
 def undefined(ground_truth: GroundTruth, protocol: Protocol, metric: str) -> InputError:
-    """Return the error about a metric without positives."""
+    """Return the error for a metric that is undefined because there are no positives."""
     where = " on images with detections" if protocol.scored_images == "detected" else ""
     problem = f"has nothing to find{where} under {protocol.name}, so that {metric} is undefined"
     return InputError(problem, source=ground_truth.source)
 
 
 def decided(protocol: str | Protocol, iou_type: str | None, *tables: GroundTruth | Detections) -> Protocol:
-    """Return a protocol, parsing text, for the requested kind of shape or else that of the tables."""
+    """Return a protocol, parsed if it is text, for the kind of shape `iou_type`, by default that of the tables."""
     if not isinstance(protocol, str):
         return resolve(protocol, iou_type=scored_kind(protocol, iou_type, *tables))
     if iou_type is None and parse(protocol).iou_type == COCO.iou_type:
@@ -394,7 +396,7 @@ def pair(
     iou_type: str | None,
     *tables: GroundTruth | Detections,
 ) -> tuple[Protocol, Protocol]:
-    """Return two protocols for two tables, trimmed for a metric."""
+    """Return two protocols for the same tables, both `trimmed` for a metric."""
     both = [trimmed(decided(one, iou_type, *tables), metric) for one in (source, target)]
     if both[0].iou_type != both[1].iou_type:
         raise OptionError(
@@ -404,14 +406,16 @@ def pair(
 
 
 def players(source: Protocol, target: Protocol) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the differences between two protocols, each a label and the decisions of a group, in the order of an
-    evaluation: reading, matching, ranking, curve.
+    """Return the decisions in which two protocols differ, in groups: the label and the decisions of each group. Groups are
+    in the order of an evaluation: reading, matching, ranking, curve.
     """
     return grouped(source, target, {name: one.group for name, one in _DECLARED.items() if one.group})
 
 
 def grouped(source: Any, target: Any, labels: Mapping[str, str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the differences between two protocols or conventions by label, in the order of an evaluation."""
+    """Return the decisions in which two protocols or conventions differ, grouped by label. `labels` has the labels of
+    decisions (by default their names). Groups are in the order of an evaluation.
+    """
     declared, groups = decisions_of(type(source)), dict[str, list[str]]()
     for name in differing(source, target):
         groups.setdefault(labels.get(name, name), []).append(name)
@@ -426,7 +430,7 @@ def grouped(source: Any, target: Any, labels: Mapping[str, str]) -> list[tuple[s
     return [(label, tuple(names)) for label, names in sorted(groups.items(), key=place)]
 
 
-#: Decisions of a group that are not mentioned if others explain enough.
+#: Maps a decision to other decisions of its group that are not mentioned in addition to it.
 TACIT = {
     "interpolation": ("recall_thresholds", "epsilon"),
     "ignore": ("crowd_overlap",),
@@ -435,7 +439,7 @@ TACIT = {
 
 
 def said(rules: Any, names: Sequence[str]) -> str:
-    """Describe some decisions of a protocol or convention, one or a group."""
+    """Describe the values of one decision, or of a group of decisions, of a protocol or convention."""
     declared = decisions_of(type(rules))
     silent = {tacit for name in names for tacit in TACIT.get(name, ())}
     told = []

@@ -1,5 +1,5 @@
-"""Search for protocols that reproduce a quoted number, first named protocols and then variants; and estimate how many
-would do so by chance.
+"""Search for protocols that reproduce quoted numbers: first named protocols, then variants. The number of protocols that
+agree by chance is estimated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from detmap.explanations.tries import Changes, Vocabulary
 from detmap.explanations.vocabulary import ORDER, SMOOTH, USUAL, WIDER, ByImage, treated
 from detmap.shapes.kinds import BOXES
 
-#: Changes that are tried besides the values of named protocols: decision and value. Decisions of a group change
+#: Changes of named protocols that are tried, by row: each change sets decisions to values. Decisions of a group change
 #: together.
 GRID: dict[str, tuple[dict[str, Any], ...]] = {
     "min_score": tuple({"min_score": cut} for cut in (0.001, 0.01, 0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5)),
@@ -65,12 +65,12 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
     "id_zero": ({"id_zero": "missed"}, {"id_zero": "found"}),
 }
 
-#: Maximum number of detections kept in changed tables, and minimum number of pairs of tables kept.
+#: Maximum number of detections in cached transformed tables, and minimum number of cached pairs of tables.
 _KEPT, _LEAST = 1_000_000, 4
 
 
 def changed_to(base: Protocol, protocol: Protocol, change: Iterable[str]) -> str:
-    """Describe how some decisions of a protocol differ from its base."""
+    """Describe in which of the decisions `change` a protocol differs from its base."""
     names = [one for one in change if getattr(protocol, one) != getattr(base, one)]
     silent = {tacit for one in names for tacit in TACIT.get(one, ())}
     return ", ".join(f"{one} {said(protocol, [one])}" for one in names if one not in silent)
@@ -85,10 +85,10 @@ def find_value(
     most: int = 10,
     threads: int | None = None,
 ) -> Search:
-    """Find the rules that give a number, or several numbers at once. Only rules that compare boxes are searched.
+    """Find the rules that give a quoted number, or several numbers at once. Only rules that match boxes are searched.
 
-    A single number of four digits nearly always agrees with some rules, so `Search` gives the number expected by
-    chance. Two numbers identify nearly all rules.
+    A single number of four digits nearly always agrees with some rules, so `Search` states how many rules are expected to
+    agree by chance. Two numbers identify nearly all rules.
 
     Parameters
     ----------
@@ -97,11 +97,11 @@ def find_value(
     detections : Detections
         The detections.
     value : str or float, or mapping of str to str or float
-        The quoted number; all its digits must agree. Above 1 it is a percentage. Or several by name: a metric as for
-        `metric`, a class (its AP), or both, such as ``{"AP": "0.437", "AP50": "0.612", "person": "0.51", "AP50/person":
-        "0.7"}``.
+        The quoted number, of which all digits must agree. A number above 1 is a percentage. Or several numbers by name: a
+        name is a metric as for `metric`, a class, or both, such as ``{"AP": "0.437", "AP50": "0.612", "person": "0.51",
+        "AP50/person": "0.7"}``.
     metric : str
-        As for `detmap.explain`: the metric of a number without a name, and of a class.
+        The metric of a number without a name, and of a number named by a class only. As for `detmap.explain`.
     most : int
         Maximum number of candidates returned.
     threads : int, optional
@@ -116,7 +116,7 @@ def find_value(
     OptionError
         For an unknown metric or class, or a value that is no number.
     InputError
-        Without positives, or for tables of other shapes than boxes (`GroundTruth.kinds`).
+        If there are no positives, or if a table has no boxes (`GroundTruth.kinds`).
     """
     quoted = quoted_of(value, metric)
     check_most(most)
@@ -133,14 +133,14 @@ def find_value(
 
 
 class Number(NamedTuple):
-    """A quoted number: a metric over all classes, or of the class with an index in the ground truth."""
+    """The meaning of a quoted number: a metric over all classes (`category` is None), or of one class, by its index."""
 
     metric: str
     category: int | None
 
 
 def _number(name: str, metric: str, ground_truth: GroundTruth) -> Number:
-    """Return the meaning of a name: a metric, a class, or a metric and a class."""
+    """Return the meaning of the name of a quoted number: a metric, a class, or a metric and a class."""
     if name == metric or _is_metric(name):
         return Number(name, None)
     first, _, rest = name.partition("/")
@@ -167,14 +167,14 @@ def _is_metric(name: str) -> bool:
 
 @dataclass(frozen=True)
 class _Made:
-    """Tables made in one way, replayed under many protocols; by image if there are `cells`."""
+    """A `Replay` of tables after some transformations. If `cells` is not None, each image is scored separately."""
 
     replay: Replay
     cells: ByImage | None
 
 
 class _Looked(Vocabulary):
-    """The values of two tables under protocols, each with changes of the grid."""
+    """The values of two tables under named protocols with changes from the grid."""
 
     usual = USUAL
     smooth = SMOOTH
@@ -188,7 +188,7 @@ class _Looked(Vocabulary):
         self.tables = plain.ground_truth, plain.detections
         kept = _KEPT // max(len(plain.detections), 1)
         self._treated = Recent(max(kept, _LEAST))
-        self._recent = Recent(max(kept // 4, _LEAST))  # replays also hold matches
+        self._recent = Recent(max(kept // 4, _LEAST))  # fewer, because replays also hold matches
         self._plain = _Made(plain, None)
         self.metrics = tuple(dict.fromkeys(one.metric for one in numbers))
         self.bases: dict[str, dict[str, Protocol]] = {}
@@ -211,7 +211,7 @@ class _Looked(Vocabulary):
                 raise InputError(problem, source=tables[0].source)
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return one of the numbers; NaN if it does not apply."""
+        """Return the number with the index `number` under a protocol with changes; NaN if it is undefined."""
         settings = self._settings(changes)
         metric, category = self.numbers[number]
         made, protocol = self._scene(name, settings, metric)
@@ -223,7 +223,7 @@ class _Looked(Vocabulary):
         if key not in self._values:
             try:
                 self._values[key] = self._mean(made, plain, mean, metric, category)
-            except InputError:  # only images with detections are scored, and there are none
+            except InputError:  # no image with detections has positives, and only such images are scored
                 self._values[key] = math.nan
         return self._values[key]
 
@@ -272,10 +272,10 @@ class _Looked(Vocabulary):
         return {name: value for name, value in settings.items() if name in Protocol.__dataclass_fields__}
 
     def _scene(self, name: str, settings: Mapping[str, Any], metric: str) -> tuple[_Made | None, Protocol | None]:
-        """Return the tables and the protocol that give a metric; None if undefined."""
+        """Return the tables and the protocol under which a metric is computed; None for either if it is undefined."""
         decided = self._decisions(settings)
         of = metric
-        if metric in AT:  # such a metric has its own threshold; AP uses the protocol's
+        if metric in AT:  # AP50 and AP75 have their own threshold; AP uses the protocol's thresholds
             decided.pop("iou_thresholds", None)
             if "AP" in self.metrics and "iou_thresholds" not in settings:
                 base = self.bases[name]["AP"]
@@ -286,7 +286,7 @@ class _Looked(Vocabulary):
         return self._made(settings, base), varied(base, decided) if decided else base
 
     def _way(self, settings: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return the way in which the tables are made."""
+        """Return the transformations by which the tables are made, as pairs of name and setting."""
         files = tuple((key, value) for key, value in settings.items() if key not in Protocol.__dataclass_fields__)
         return tuple(one for one in files if one[0] != "mean" or one[1] == "over images")
 
@@ -312,13 +312,13 @@ class _Looked(Vocabulary):
         return self._recent.get_or(frozenset(way), make)
 
     def _tables(self, ways: tuple[tuple[str, str], ...]) -> tuple[GroundTruth, Detections]:
-        """Return both tables after some transformations, applied in order, each cached."""
+        """Return both tables after the transformations `ways`, applied in order; the result of each is cached."""
         if not ways:
             return self.tables
         return self._treated.get_or(ways, lambda: treated(self._tables(ways[:-1]), *ways[-1]))
 
     def _mean(self, made: _Made, plain: Protocol, mean: str, metric: str, category: int | None) -> float:
-        """Return a number from the values of the classes."""
+        """Return a metric over all classes by the kind of mean `mean`, or of the class `category`."""
         if self._last[0] is not made or self._last[1] != plain:
             self._last = (made, plain, made.replay.value(plain))
             made.replay.forget()  # keep the numbers, free the per-class values
@@ -344,5 +344,5 @@ class _Looked(Vocabulary):
 
     @cached_property
     def _detected(self) -> NDArray[np.bool_]:
-        """Which categories of the ground truth have detections."""
+        """Mask of the ground truth's categories that have detections."""
         return np.isin(self.tables[0].categories.ids, self.tables[1].categories.ids)

@@ -1,4 +1,4 @@
-"""Intermediate results shared by protocols on the same two tables: orders, rankings, overlapping pairs, and matches."""
+"""Intermediate results that protocols share on the same two tables: orders, rankings, overlapping pairs, and matches."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 
 class Recent(OrderedDict[Hashable, Any]):
-    """A small cache of the most recent values."""
+    """A cache of the `most` most recently used values."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
         self.most = most
 
     def get_or(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the cached value of a key, or make it."""
+        """Return the cached value of a key; if there is none, compute it by `make`."""
         if key in self:
             self.move_to_end(key)
         else:
@@ -38,8 +38,8 @@ class Recent(OrderedDict[Hashable, Any]):
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """Detections sorted by image, category and score; `position` is each row's index in that order, or -1. `image_rank`
-    is each row's rank among all detections of its image.
+    """The detections sorted by image, category and score (`side`). `position` is the index of each row in this order, -1
+    for rows that are not scored. `scores` and `images` are by row.
     """
 
     scores: NDArray[np.float64]
@@ -49,13 +49,15 @@ class Order:
 
     @cached_property
     def image_rank(self) -> NDArray[np.int64]:
-        """Ranks from 0; the first row of ties comes first."""
+        """The rank of each row among all detections of its image, from 0; equal scores rank in order of rows."""
         return ranks_of(self.images, self.scores)
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Positions in ranking order (category, descending score, ties), and the inverse permutation."""
+    """`order` has the positions in ranking order: by category, descending score, and the rule for ties. `place` is the
+    inverse permutation.
+    """
 
     order: NDArray[np.int64]
     place: NDArray[np.int32]
@@ -64,7 +66,7 @@ class Ranking:
 
     @cached_property
     def tied(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each place, begin and end of its run of equal scores in its category."""
+        """For each place of the ranking, begin and end of the run of equal scores of one category around it."""
         new = np.ones(self.order.size, np.bool_)
         new[1:] = self.scores[1:] != self.scores[:-1]
         new[self.class_starts[:-1][self.class_starts[:-1] < new.size]] = True
@@ -75,8 +77,9 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Mask of the kept places of a ranking (`flags`), and their cumulative count, shape (n + 1,) (`ahead`). `all`: every
-    place is kept. `seen` flags the images with a detection within the score threshold and the cap on the image.
+    """The places of a ranking that score threshold and caps keep. `flags` is their mask, `ahead` their number before each
+    place, shape (n + 1,), and `all` whether every place is kept. `seen` flags the images that have a detection within the
+    score threshold and the cap on the image.
     """
 
     flags: NDArray[np.bool_]
@@ -87,9 +90,9 @@ class Kept:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs that overlap by at least `lowest`: rows of the tables, and overlaps. `by_nature` flags objects that no
-    protocol with these pairs counts. `areas` are those of the detections by row; None if no box can be outside of the
-    range.
+    """Pairs of a detection and an object that overlap by at least `lowest`: rows in their tables, and overlaps.
+    `by_nature` flags objects that are ignored under every protocol with these pairs. `areas` are the areas of detections,
+    by row; None if no detection can be outside of the area range.
     """
 
     lowest: float
@@ -103,7 +106,9 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Pairs in matching order: the positions of `live` detections, their cells, and candidates."""
+    """Pairs in matching order: the positions of the detections with any pair (`live`), their cells (image and category),
+    and for each the candidates, which are the objects that it overlaps.
+    """
 
     live: NDArray[np.int64]
     cells: overlap.Cells
@@ -112,8 +117,8 @@ class Cells:
 
 @dataclass(eq=False)
 class Matched:
-    """Outcomes of the live detections: flags of shape (thresholds, live). `outside` flags positions outside of the area
-    range (None: none); `counted` flags the positives.
+    """Outcomes of the detections at the positions `live`: `hit` and `ignored`, flags of shape (thresholds, live). `outside`
+    flags positions outside of the area range (None if there are none). `counted` flags the positives, by row.
     """
 
     live: NDArray[np.int64]
@@ -126,9 +131,9 @@ class Matched:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """The hits of a protocol by threshold: threshold, place in the ranking, and category of each. `positives` per
-    category; `items`, the number ranked, per threshold and category. ``count(thresholds, stops, categories)`` is the
-    number of detections of a category that count before a place.
+    """The hits under a protocol, sorted by threshold: the threshold, the place in the ranking, and the category of each
+    hit. `positives` are the numbers of positives by category, `items` the numbers of detections that count, by threshold
+    and category. ``count(thresholds, stops, categories)`` returns how many detections count in a category before a place.
     """
 
     threshold: NDArray[np.int64]
@@ -140,7 +145,7 @@ class Scene:
 
 
 def ranked_by(codes: NDArray[np.int32], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the stable order by code and descending score."""
+    """Return the order of rows by code and descending score; equal rows stay in order."""
     by_score = np.argsort(-scores, kind="stable")
     # For small integers numpy's stable sort is a radix sort, which is many times faster.
     small = codes.astype(np.uint16) if codes.max(initial=0) < 2**16 else codes
@@ -148,7 +153,7 @@ def ranked_by(codes: NDArray[np.int32], scores: NDArray[np.float64]) -> NDArray[
 
 
 def ranks_of(codes: NDArray[np.int32], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the rank of each row by score within its code; the first row of ties comes first."""
+    """Return the rank of each row by score among rows with the same code; equal scores rank in order of rows."""
     order = ranked_by(codes, scores)
     starts = np.concatenate(([0], np.cumsum(np.bincount(codes))))
     out = np.empty(order.size, np.int64)

@@ -1,4 +1,4 @@
-"""Why two protocols give different numbers: each decision's share of the difference, and detections whose outcome
+"""Why two protocols give different numbers: the share of each decision in the difference, and detections whose outcome
 changes."""
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from detmap.results import fragment, signed
 from detmap.shapes import IouType
 from detmap.shapes.kinds import BOXES
 
-#: Maximum number of decisions for which all orders of changes are averaged; beyond it, orders are sampled.
+#: Maximum number of decisions for which all orders of changes are averaged; for more decisions, orders are sampled.
 EXACT = 7
 
 #: Standard error at which sampling of orders stops, and the minimum number of pairs of orders.
 SURE, _PAIRS = 1e-4, 4
 
-#: Possible causes that a file of detections does not show.
+#: A sentence on causes of differences that cannot be seen in a file of detections.
 BEFORE = (
     "How the detections came about (non-maximum suppression, letterboxing, the model's own score cut) is not in the files, "
     "and not among these decisions."
@@ -35,7 +35,7 @@ BEFORE = (
 
 _OUTCOMES = {MISS: "false positive", HIT: "hit", IGNORED: "ignored"}
 
-#: Number of classes and detections named for each decision.
+#: Maximum number of classes, and of detections, named for each decision.
 _NAMED = 5
 
 Values = Callable[[frozenset[int]], Fraction]
@@ -48,19 +48,19 @@ class Example:
     Attributes
     ----------
     image, category : int or str
-        Their ids.
+        The ids of image and category.
     name : str
-        The category's name.
+        The name of the category.
     box : tuple of float
-        As given: x, y, width, height, or two corners if the table has these.
+        The box as in the table: x, y, width and height, or the coordinates of two corners.
     score : float
-        As given.
+        The score as in the table.
     iou : float
         The threshold at which the outcome changes.
     overlap : float
-        With the object that it matches before or after; NaN for none.
+        The overlap with the object that the detection matches after the change, or else before; NaN if there is none.
     before, after : str
-        "hit", "false positive", "ignored", or "not scored".
+        The outcomes: "hit", "false positive", "ignored", or "not scored".
     """
 
     image: Any
@@ -81,16 +81,16 @@ class Share:
     Attributes
     ----------
     decision : str
-        Its name, or that of a group of decisions that only make sense together.
+        The name of the decision, or of a group of decisions that only make sense together.
     decisions : tuple of str
-        The names in the group.
+        The names of the decisions in the group.
     before, after : str
-        What the two protocols decide.
+        The value of the decision under each of the two protocols.
     value : float
         The Shapley value: the effect of changing this decision, averaged over all orders in which the decisions can be
         changed.
     exact : Fraction
-        The same without rounding. Shares sum to the difference of the two values exactly.
+        The Shapley value without rounding. The exact shares sum exactly to the difference of the metric.
     error : float
         The standard error of the value if orders were sampled; 0 if all were averaged.
     """
@@ -113,12 +113,12 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A step on the way from one protocol to the other, decision by decision in reading order.
+    """A step from one protocol to the other. It changes one decision in addition to those of earlier steps.
 
     Attributes
     ----------
     decision : str
-        What changes.
+        The decision, or group of decisions, that changes.
     value : float
         The metric after the change.
     change : float
@@ -128,7 +128,7 @@ class Step:
     examples : list of Example
         Detections whose outcome the step changed, by descending score.
     changed : int
-        Number of such detections.
+        Number of all detections whose outcome the step changed.
     """
 
     decision: str
@@ -141,7 +141,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Explained(Generic[Rules]):
-    """Shared base of explanations; see `Explanation` and `RankingExplanation`."""
+    """The base class of `Explanation` and `RankingExplanation`."""
 
     metric: str
     source: Rules
@@ -158,13 +158,13 @@ class Explained(Generic[Rules]):
 
     @property
     def heading(self) -> str:
-        """A title with the metric, the kind of shape of detections, and both values."""
+        """A title with the metric, the kind of shape that is matched, and both values."""
         kind = f" ({self.source.iou_type})" if isinstance(self.source, Protocol) else ""
         ends = ((self.source_value, self.source), (self.target_value, self.target))
         return f"{self.metric}{kind}: {', '.join(f'{value:.4f} under {rules.name}' for value, rules in ends)}"
 
     def sentences(self) -> list[str]:
-        """Return the shares in words, the largest first, and what they cannot explain."""
+        """Return sentences on the two values and on each share, the largest first, and the `remarks`."""
         gap = self.target_value - self.source_value
         first = (
             f"{self.metric} is {self.source_value:.4f} under {self.source.name} and {self.target_value:.4f} under "
@@ -190,7 +190,7 @@ class Explained(Generic[Rules]):
     def _document(
         self, decided: Callable[[Rules], dict[str, Any]], step: Callable[[Step], dict[str, Any]], **counts: int
     ) -> dict[str, Any]:
-        """Return everything as plain values; `decided` converts rules, `step` converts what a step changed."""
+        """Return everything as plain values; `decided` converts the rules, and `step` the changes of a step."""
         ends = {
             "source": (self.source, self.source_value, self.source_band),
             "target": (self.target, self.target_value, self.target_band),
@@ -225,35 +225,35 @@ class Explained(Generic[Rules]):
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation(Explained[Protocol]):
-    """Why a metric has two values under two protocols.
+    """Why a metric has different values under two protocols.
 
     Attributes
     ----------
     metric : str
-        What was measured.
+        The name of the metric.
     source, target : Protocol
-        The two protocols, as far as they decide this metric.
+        The two protocols, reduced to the decisions that the metric needs.
     source_value, target_value : float
-        The metric under each.
+        The metric under each of the two protocols.
     source_band, target_band : tuple of float
-        The minimum and maximum over the orders of equal scores of a class: a program with an unstable sort gives a
-        value between.
+        The minimum and maximum of the metric over all orders of equal scores in a class. A program with an unstable sort
+        gives a value between the two.
     shares : list of Share
-        The largest first. Their exact values sum to the exact difference of the two floats.
+        The share of each decision, the largest first. The exact shares sum to the exact difference of the two values.
     chain : list of Step
-        The way from the source's value to the target's, in reading order.
+        The steps from `source` to `target`, which change one decision after the other.
     error : float
         The largest standard error of a share; 0 if all orders were averaged.
     evaluations, matchings : int
-        Number of different protocols evaluated, and of matchings for them.
+        Number of different protocols evaluated, and number of matchings that this took.
     notices : mapping of str to int
-        What was unusual in the tables, counted.
+        Counts of unusual features of the tables, by code.
     """
 
     matchings: int
 
     def sentences(self) -> list[str]:
-        """Return the shares in words, the largest first, and what they cannot explain."""
+        """Return sentences on the two values and on each share, the largest first, and the `remarks`."""
         return super().sentences()
 
     def remarks(self) -> list[str]:
@@ -261,7 +261,7 @@ class Explanation(Explained[Protocol]):
         return [*super().remarks(), BEFORE]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values; exact shares as fractions."""
+        """Return everything as plain values; exact shares are text, such as "1/8"."""
 
         def moved(step: Step) -> dict[str, Any]:
             return {
@@ -276,7 +276,7 @@ class Explanation(Explained[Protocol]):
         return made
 
     def __str__(self) -> str:
-        """Return the two values, and the effect of each decision, as text."""
+        """Return the two values and the share of each decision as text."""
         return "\n".join([repr(self), *self.sentences()])
 
     def __repr__(self) -> str:
@@ -305,9 +305,10 @@ def explain(
     source, target : str or Protocol
         Names of `detmap.PRESETS`, with changes as in ``"coco+min_score=0.25"``, or protocols.
     metric : str
-        "AP" (of VOC's protocols the same as mAP), "AP50", "AP75", or ``"AP_"`` and the name of an area range of both.
+        "AP" (for VOC's protocols equal to mAP), "AP50", "AP75", or ``"AP_"`` followed by the name of an area range that
+        both protocols have.
     iou_type : str, optional
-        What is compared, as for `detmap.evaluate`.
+        The kind of shape that is matched, as for `detmap.evaluate`.
     orders : int
         Maximum number of orders sampled if more than seven decisions differ; sampling stops when all standard errors
         are at most 0.0001.
@@ -323,9 +324,9 @@ def explain(
     Raises
     ------
     OptionError
-        For an unknown protocol or metric, and for protocols that compare different shapes.
+        For an unknown protocol or metric, or protocols that match different kinds of shapes.
     InputError
-        Where the metric is undefined because there are no positives.
+        If the metric is undefined because there are no positives.
     """
     check_orders(orders)
     if source is None or target is None:
@@ -344,7 +345,7 @@ def explain(
 
     ends = [replay.value(one).value for one in both]
     bands = [replay.band(one) for one in both]  # now, while the matches are still cached
-    # Decisions on the curve change fastest, so that matches are reused for all of them.
+    # In the enumeration of changes, decisions about the curve change fastest, so that these share the same matches.
     order = sorted(range(len(differ)), key=lambda at: all(map(is_late, differ[at][1])), reverse=True)
     shares, error, steps = weighed(both, differ, lambda rules: replay.value(rules).value, orders, seed, order)
     return Explanation(
@@ -372,8 +373,8 @@ def weighed(
     seed: int,
     order: Sequence[int] | None = None,
 ) -> tuple[list[Share], float, list[tuple[str, Rules]]]:
-    """Return each decision's share, the largest first, the maximum of their standard errors, and the rules after each
-    step.
+    """Return the share of each decision (the largest first), the maximum standard error of a share, and the rules after
+    each step.
     """
 
     def changed(which: Iterable[int]) -> Rules:
@@ -403,14 +404,14 @@ def weighed(
 
 
 def check_orders(orders: int) -> None:
-    """Refuse a number of orders too small for a standard error."""
+    """Raise `OptionError` for a number of orders that is too small for a standard error."""
     if type(orders) is not int or orders < 4:
         raise OptionError(f"orders must be an integer of at least 4, not {orders!r}")
 
 
 def shapley(count: int, value: Values, order: Sequence[int] | None = None) -> list[Fraction]:
-    """Return the Shapley values of a game with `count` players, which sum to its value with all players less that with
-    none. `order` lists the players by how often they change in the enumeration of sets, most often first.
+    """Return the Shapley values of a game with `count` players. They sum to the value of the set of all players minus the
+    value of the empty set. `order` lists the players as sets are enumerated: the first player changes most often.
     """
     fastest = list(range(count)) if order is None else list(order)
     sets = [frozenset(fastest[bit] for bit in range(count) if code >> bit & 1) for code in range(1 << count)]
@@ -426,8 +427,8 @@ def shapley(count: int, value: Values, order: Sequence[int] | None = None) -> li
 
 
 def sampled(count: int, value: Values, orders: int, seed: int) -> tuple[list[Fraction], list[float]]:
-    """Return the means of the players' contributions over sampled orders, and their standard errors. Each order is
-    paired with its reverse, which reduces the variance. They sum as Shapley values do.
+    """Return the means of the players' contributions over sampled orders, and the standard errors of the means. Each order
+    is paired with its reverse, which reduces the variance. The means have the same sum as the Shapley values.
     """
     generator = np.random.default_rng(seed)
     known: dict[frozenset[int], Fraction] = {}
@@ -455,7 +456,7 @@ def sampled(count: int, value: Values, orders: int, seed: int) -> tuple[list[Fra
 
 
 def _chain(replay: Replay, first: Protocol, steps: Sequence[tuple[str, Protocol]]) -> list[Step]:
-    """Return the effect of each change of a decision, one after the other."""
+    """Return the effect of each step, which changes one decision in addition to those of earlier steps."""
     made, before, at = [], replay.value(first), first
     for label, protocol in steps:
         after = replay.value(protocol)
@@ -482,7 +483,7 @@ _EARLY = [name for name, made in decisions_of(Protocol).items() if made.affects 
 
 def _moved(replay: Replay, protocol: Protocol, before: Value, after: Value) -> list[tuple[str, float]]:
     """Return the classes whose values changed most."""
-    if before.classes.size != after.classes.size:  # classes are merged on one side
+    if before.classes.size != after.classes.size:  # classes are merged under one of the two protocols
         return []
     names = replay.ground_truth.categories.names if protocol.use_categories else ("all",)
     change = np.nan_to_num(after.classes - before.classes)
@@ -491,7 +492,7 @@ def _moved(replay: Replay, protocol: Protocol, before: Value, after: Value) -> l
 
 
 def _flipped(replay: Replay, before: Protocol, after: Protocol) -> tuple[int, list[Example]]:
-    """Return the number of detections with another outcome, and some of them."""
+    """Return the number of detections whose outcome differs between two protocols, and those with the highest scores."""
     iou = 0.5 if before.find_threshold(0.5) is not None or 0.5 in after.iou_thresholds else before.iou_thresholds[0]
     outcomes, overlaps = zip(*(replay.outcomes(one, iou) for one in (before, after)), strict=True)
     rows = np.flatnonzero(outcomes[0] != outcomes[1])

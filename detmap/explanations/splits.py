@@ -1,4 +1,4 @@
-"""Why one model is above another: the difference by classes, sizes, kinds of errors and images."""
+"""Why one model is above another: the difference split by classes, sizes, kinds of errors and images."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from detmap.shapes import IouType
 if TYPE_CHECKING:
     from detmap.statistics import Bootstrap
 
-#: Maximum number of images measured; if there are more, those whose numbers of hits differ most are chosen.
+#: Maximum number of images whose effects are computed. Of more images, those are chosen on which the two models' numbers of
+#: hits differ most.
 IMAGES = 1000
 
-#: Number of effects of each kind named in a sentence.
+#: Maximum number of effects of each kind that are named in a sentence.
 _NAMED = 3
 
 
@@ -40,15 +41,15 @@ class Effect:
     name : str
         Name of the class, size, error or image.
     first, second : float
-        The value of each model: AP of a class or size, cost of an error; NaN for images.
+        The value of each model: the AP of a class or size, or the cost of an error; NaN for images.
     value : float
         The effect, positive in favour of the second model.
     low, high : float
         Confidence interval of the effect; NaN if there is none, as for images.
     without : float
-        The difference on all images but this one; NaN for other kinds of effects.
+        The difference on all images except this one; NaN for other kinds of effects.
     without_low, without_high : float
-        Confidence interval of that difference; NaN where there is none.
+        Confidence interval of `without`; NaN if there is none.
     """
 
     name: str
@@ -64,18 +65,18 @@ class Effect:
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """A difference, split in one way.
+    """The difference between two models, split into effects in one way.
 
     Attributes
     ----------
     name : str
         "classes", "sizes", "errors" or "images".
     says : str
-        How an effect is measured.
+        A sentence on how an effect is computed.
     whole : float
         The difference that is split: the second model's value minus the first's.
     effects : list of Effect
-        The largest first.
+        The effects, the largest first.
     remainder : float
         `whole` minus the sum of the effects.
     """
@@ -94,26 +95,26 @@ class Contrast:
     Attributes
     ----------
     metric : str
-        What was measured.
+        The name of the metric.
     protocol : Protocol
-        The rules, as far as they decide the metric.
+        The rules, reduced to the decisions that the metric needs.
     first, second : str
         The names of the models.
     first_value, second_value : float
-        Values of the models.
+        The metric of each model.
     splits : dict of str to Split
-        The same difference, split in several ways.
+        The splits of the difference, by name.
     exact : dict of str to Fraction
-        Each class's share of the difference. They sum exactly to the difference of the two means over classes, which are the
-        two values up to rounding.
+        The exact share of each class in the difference. The shares sum exactly to the difference of the two means over
+        classes, which equal the two values up to rounding.
     replicates : int
         Number of bootstrap draws behind the intervals.
     level : float
         The level of the intervals.
     low, high : float
-        Confidence interval of the difference; NaN where there is none.
+        Confidence interval of the difference; NaN if there is none.
     unit : {"images", "clusters"}
-        The unit of the draws. With clusters there are no intervals of the difference without an image.
+        The unit of the draws. If clusters are drawn, the differences without an image have no intervals.
     """
 
     metric: str
@@ -132,7 +133,7 @@ class Contrast:
 
     @property
     def difference(self) -> float:
-        """The second value minus the first."""
+        """The value of the second model minus the value of the first."""
         return self.second_value - self.first_value
 
     def sentences(self) -> list[str]:
@@ -160,7 +161,7 @@ class Contrast:
         return told
 
     def _decisive(self) -> list[str]:
-        """Return a sentence if single images decide whether the interval of the difference includes 0."""
+        """Return a sentence if leaving out a single image changes whether the interval of the difference includes 0."""
 
         def holds(low: float, high: float) -> bool:
             return low <= 0 <= high
@@ -198,7 +199,7 @@ class Contrast:
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values; exact shares as fractions."""
+        """Return everything as plain values; exact shares are text, such as "1/8"."""
         return {
             "metric": self.metric,
             "protocol": self.protocol.to_dict(),
@@ -236,14 +237,15 @@ def contrast(
 ) -> Contrast:
     """Split the difference between two models by classes, sizes, kinds of errors and images.
 
-    * Classes: each one's difference, divided by their number. These sum to the difference.
-    * Sizes: the difference in each area range, times the share of the objects that it holds.
-    * Errors, at one threshold: the cost of each of TIDE's errors for the first model minus that for the second.
-    * Images: an image's share of the jackknife, the difference of n images minus (n - 1) / n times that without the image.
+    * Classes: the difference in each class, divided by the number of classes. These effects sum to the whole difference.
+    * Sizes: the difference in each area range, times the share of objects in this range.
+    * Errors, at one threshold: the cost of each of TIDE's errors for the first model minus the cost for the second.
+    * Images: the jackknife share of each image, which is the difference on all n images minus (n - 1) / n times the
+      difference without this image.
 
-    Intervals of classes, sizes and errors come from bootstrap draws of the images. As images are the units of the
-    draws, their effects have no intervals; instead the difference without each image has one, from the draws that do
-    not contain it.
+    Intervals of classes, sizes and errors come from bootstrap draws of the images. Effects of images have no intervals,
+    because images are the units of the draws. Instead, the difference without an image has an interval, from the draws
+    that do not contain this image.
 
     Parameters
     ----------
@@ -258,7 +260,7 @@ def contrast(
     names : tuple of str
         Names of the models.
     iou_type : str, optional
-        What is compared, as for `detmap.evaluate`.
+        The kind of shape that is matched, as for `detmap.evaluate`.
     replicates : int
         Number of bootstrap draws of images; at least 200.
     seed : int
@@ -277,12 +279,12 @@ def contrast(
     OptionError
         For an unknown protocol or metric, or too few replicates.
     InputError
-        Without positives.
+        If there are no positives.
 
     Notes
     -----
     Efron, B., Jackknife-after-bootstrap standard errors and influence functions, Journal of the Royal Statistical Society B
-    54 (1992), 83-127: draws without an image are draws from the data without it.
+    54 (1992), 83-127: draws that do not contain an image are draws from the data without this image.
     """
     from detmap.diagnostics import diagnose
     from detmap.diagnostics._pairs import BACKGROUND
@@ -347,8 +349,8 @@ def contrast(
 
 
 def _ranges(named: Protocol, base: Protocol) -> tuple[tuple[str, float, float], ...]:
-    """Return the area ranges to compare: the protocol's, or COCO's, below that of the metric; none if the metric is of
-    a part.
+    """Return the area range of the metric, followed by the ranges by which to split: those of the protocol, or else of
+    COCO. If the metric is of a smaller range, return this range alone.
     """
     (whole,) = base.area_ranges
     if whole[0] != named.area_ranges[0][0]:
@@ -364,7 +366,7 @@ def _split(name: str, says: str, whole: float, effects: Sequence[Effect], remain
 
 
 def _classes(results: Sequence[DetectionResult], ends: NDArray[np.float64]) -> tuple[dict[str, Fraction], Split]:
-    """Return each class's exact share, and the split."""
+    """Return the exact share of each class in the difference, and the split by classes."""
     from detmap.detection.metric_names import distinct_names
 
     first, second = (result._by_category(None) for result in results)
@@ -376,7 +378,7 @@ def _classes(results: Sequence[DetectionResult], ends: NDArray[np.float64]) -> t
         sides = [Fraction(0 if math.isnan(side[k]) else float(side[k])) for side in (first, second)]
         if not (math.isnan(first[k]) and math.isnan(second[k])):
             exact[name] = sides[1] / counts[1] - sides[0] / counts[0]
-            # If one model has fewer classes with positives, the draws do not give the contribution of a class.
+            # If the models differ in the number of classes with positives, a class has no interval from the draws.
             low, high = (ends[k] / counts[1]).tolist() if counts[0] == counts[1] else (math.nan, math.nan)
             effects.append(
                 Effect(
@@ -409,7 +411,7 @@ def _sizes(results: Sequence[DetectionResult], names: Sequence[str], ends: NDArr
 
 
 def _gain(first: Bootstrap, second: Bootstrap) -> Bootstrap:
-    """Return the bootstrap of the second's values minus the first's, over draws with positives for both."""
+    """Return the bootstrap of the second model's values minus the first's, with the smaller support of the two."""
     support = np.minimum(first.support, second.support)
     return replace(second, support=support) - replace(first, support=support)
 
@@ -459,7 +461,7 @@ def _images(
         for tally in tallies
     ]
     gap = values[1] - values[0]
-    # Without the only image with objects no difference is left.
+    # Without the only image with objects, the difference is undefined; it is set to 0.
     shares = gap[0] - (size - 1) / size * np.nan_to_num(gap[1:])
     ends = _without(tallies, drawn, chosen, gap[1:], level)
     names = ground_truth.images.names or ()
@@ -490,9 +492,9 @@ def _without(
     values: NDArray[np.float64],
     level: float,
 ) -> list[tuple[float, float]]:
-    """Return an interval of the difference without each of some images; NaN if there is none."""
-    # Draws without an image are draws from the other images, and their jackknife is known too. Not for clusters: draws
-    # without an image also lack the others of its cluster.
+    """Return for each of `images` an interval of the difference without this image; NaN if there is none."""
+    # Draws that do not contain an image are draws from the other images, for which there are jackknife samples too. This
+    # does not hold for draws of clusters: a draw without an image also lacks the other images of its cluster.
     from detmap.statistics import draws, intervals
 
     if drawn.unit == "clusters":

@@ -25,7 +25,7 @@ from detmap.results import fragment
 from detmap.shapes import IouType
 from detmap.shapes.kinds import BOXES
 
-#: Kind of each decision of the grid; all others are "other decisions".
+#: Kind of the situations of each row of `GRID`; rows that are not listed are "other decisions".
 _KINDS = {
     "min_score": "score cuts",
     "max_dets": "caps",
@@ -37,10 +37,11 @@ _KINDS = {
 #: Display order of the kinds.
 KINDS = ("conventions", *dict.fromkeys(_KINDS.values()), "relevance levels", "other decisions", "labels")
 
-#: Decisions of the grid that only apply to boxes. Moved boxes are a mistake, not a rule for comparing models.
+#: Rows of `GRID` that only apply to boxes, and rows that are not tried: moved boxes are a mistake in a file, not a rule for
+#: comparing models.
 _OF_BOXES, _MISTAKES = ("pixels", "box_decimals", "numbers"), ("box_offset",)
 
-#: Number of objects per suspicious label that is left out for each model, and minimum number of labels left out.
+#: For each model, the maximum number of suspicious labels to leave out is one per 100 objects, but at least 10.
 _OBJECTS_PER_SUSPECT, _FEWEST_SUSPECTS = 100, 10
 
 
@@ -55,9 +56,9 @@ class Situation:
     name : str
         The change, such as ``"min_score 0.25"``.
     changes : int
-        Number of changed decisions; a group counts as one, another order of equal scores as none.
+        Number of changed decisions; a group of decisions counts as one, another order of equal scores as none.
     lowest, highest : dict of str to float
-        The minimum and maximum value of each model. They differ for the situation "any order of equal scores".
+        The minimum and maximum value of each model. They only differ for the situation "any order of equal scores".
     """
 
     kind: str
@@ -83,13 +84,13 @@ class Claim:
     Attributes
     ----------
     first, second : str
-        The model of the larger value, and the other.
+        The names of the model with the larger value, and of the other model.
     difference : float
-        Value of `first` minus that of `second`.
+        Value of `first` minus value of `second`.
     tried, held : int
-        Number of situations tried, and of those in which `first` stayed above.
+        Number of situations tried, and number of situations in which `first` is above.
     against : list of Situation
-        Situations in which it did not: fewest changes first, then the smallest changes of values.
+        The situations in which `first` is not above, sorted by number of changes, then by change of the values.
     draws, against_draws : float
         The shares of the draws of images in which `first`, or `second`, is above; NaN without draws.
     survives : bool
@@ -108,7 +109,7 @@ class Claim:
 
     @property
     def smallest(self) -> Situation | None:
-        """The smallest change after which `first` is no longer above; None if no tried change achieves that."""
+        """The situation with the smallest change in which `first` is not above; None if `first` is above in all."""
         return self.against[0] if self.against else None
 
 
@@ -119,13 +120,13 @@ class Survival:
     Attributes
     ----------
     metric : str
-        What was measured.
+        The name of the metric.
     protocol : Protocol or Convention
-        The rules that the models are compared by, as far as they decide the metric.
+        The rules by which the models are compared, reduced to the decisions that the metric needs.
     values : dict of str to float
         The value of each model, the best first.
     situations : list of Situation
-        All that was tried.
+        All situations that were tried.
     claims : list of Claim
         One for every pair of models.
     replicates : int
@@ -135,9 +136,9 @@ class Survival:
     suspects : int
         Maximum number of labels left out for each model.
     units : str
-        The unit of the draws: "images" or clusters of them, or for rankings "queries".
+        The unit of the draws: "images", "clusters" or, for rankings, "queries".
     notes : tuple of str
-        Further sentences: which rankings were scored on different queries.
+        Further sentences, such as on systems that were scored on different queries.
     """
 
     metric: str
@@ -152,7 +153,7 @@ class Survival:
     notes: tuple[str, ...] = ()
 
     def table(self, claim: Claim) -> list[dict[str, Any]]:
-        """Return a row for each kind of situation, and one for the draws of images, with the model that is above."""
+        """Return a row for each kind of situation, and one for the draws of images: how often each model is above."""
         rows = []
         for kind in KINDS:
             here = [one for one in self.situations if one.kind == kind]
@@ -223,7 +224,7 @@ class Survival:
 
 
 def _decided(rules: Any) -> dict[str, Any]:
-    """Return every decision as plain values."""
+    """Return every decision of a protocol or convention as plain values."""
     return rules.to_dict() if isinstance(rules, Protocol) else written(rules)
 
 
@@ -247,23 +248,26 @@ def survives(
 ) -> Survival:
     """Test whether the order of models survives other rules.
 
-    The models are scored under every named protocol that applies; with each decision changed as in the grid of
-    `find_value` (score thresholds, caps, IoU thresholds, curves, crowds, …); with the best and worst orders of equal
-    scores for each; on resampled images, the same for all models; and with the most suspicious labels left out, see
-    `detmap.diagnostics.suspects`.
+    The models are scored again in these situations:
+
+    * under every named protocol that applies;
+    * with one decision changed, as in the grid of `find_value` (score thresholds, caps, IoU thresholds, curves, crowds, …);
+    * with the best and the worst order of equal scores for each model;
+    * on resampled images, which are the same for all models;
+    * without the most suspicious labels, see `detmap.diagnostics.suspects`.
 
     Parameters
     ----------
     ground_truth : GroundTruth
         The objects.
     models : mapping of str to Detections
-        Two or more.
+        The detections of two or more models, by name.
     protocol : str or Protocol
         The rules that define the order, as for `detmap.explain`.
     metric : str
         As for `detmap.explain`.
     iou_type : str, optional
-        What is compared, as for `detmap.evaluate`.
+        The kind of shape that is matched, as for `detmap.evaluate`.
     replicates : int
         Number of bootstrap draws of images; at least 200.
     seed : int
@@ -282,7 +286,7 @@ def survives(
     OptionError
         For fewer than two models, an unknown protocol or metric, or too few replicates.
     InputError
-        Without positives.
+        If there are no positives.
     """
     from detmap.statistics.bootstrap import check_draws
 
@@ -309,7 +313,7 @@ def claims_of(
     drawn: Mapping[str, NDArray[np.float64]],
     level: float,
 ) -> list[Claim]:
-    """Return a claim for each pair of models; `values` has the best first, `drawn` may be empty."""
+    """Return a claim for each pair of models. `values` are sorted, the best model first; `drawn` may be empty."""
     claims = []
     for first, second in itertools.combinations(values, 2):
         against = [one for one in situations if not one.above(first, second)]
@@ -347,7 +351,7 @@ def changed_decisions(base: Protocol) -> Iterator[tuple[str, str, int, Protocol]
         if label in _MISTAKES or (label in _OF_BOXES and base.iou_type != BOXES):
             continue
         if label == "iou_thresholds" and len(base.iou_thresholds) == 1:
-            continue  # the metric's name has its own threshold
+            continue  # a metric at a single threshold, such as AP50, keeps its threshold
         for change in changes:
             protocol = replace(base, **change)
             yield _KINDS.get(label, "other decisions"), changed_to(base, protocol, change), 1, protocol
@@ -356,7 +360,7 @@ def changed_decisions(base: Protocol) -> Iterator[tuple[str, str, int, Protocol]
 def other_conventions(
     base: Protocol, metric: str, ground_truth: GroundTruth
 ) -> Iterator[tuple[str, str, int, Protocol]]:
-    """Yield the named protocols that compare boxes and have the metric, in the form of `changed_decisions`."""
+    """Yield the named protocols that match boxes and have the metric, in the form of `changed_decisions`."""
     for name, one in readable(PRESETS, ground_truth).items() if base.iou_type == BOXES else ():
         try:
             protocol = trimmed(one, metric)
@@ -367,7 +371,9 @@ def other_conventions(
 
 
 class Trial(Generic[Rules]):
-    """Models scored under other rules than `base`, and the situations found so far; ``values`` has the best first."""
+    """Scores models under other rules than `base`, and collects the situations. ``values`` has the value of each model
+    under `base`, the best first.
+    """
 
     def __init__(self, base: Rules, questions: Mapping[str, Question[Rules]], values: Mapping[str, float]) -> None:
         self.base, self.questions = base, questions
@@ -377,13 +383,13 @@ class Trial(Generic[Rules]):
     def add(
         self, kind: str, name: str, changes: int, lowest: dict[str, float], highest: dict[str, float] | None = None
     ) -> None:
-        """Add a situation, unless a value is undefined there."""
+        """Add a situation, unless a model's value is undefined in it."""
         if not any(map(math.isnan, lowest.values())):
             made = Situation(kind=kind, name=name, changes=changes, lowest=lowest, highest=highest or lowest)
             self.situations.append(made)
 
     def try_ties(self, bands: Mapping[str, tuple[float, float]]) -> None:
-        """Add any order of equal scores, if it changes a value."""
+        """Add the situation "any order of equal scores", if the order changes any value."""
         if any(low < high for low, high in bands.values()):
             ends = ({name: band[at] for name, band in bands.items()} for at in (0, 1))
             self.add(_KINDS["ties"], "any order of equal scores", 0, *ends)
@@ -395,8 +401,8 @@ class Trial(Generic[Rules]):
     def try_rules(
         self, rules: Iterable[tuple[str, str, int, Rules]], seen: set[Any] | None = None, idle: bool = True
     ) -> None:
-        """Score under rules (kind, name, number of changes, rules), each with a new key if there are `seen` ones; with
-        `idle` also those that change no value.
+        """Score the models under each of `rules`, given as (kind, name, number of changes, rules). Rules whose key is in
+        `seen` are skipped. Without `idle`, rules that change no value are not added.
         """
         for kind, name, changes, one in rules:
             if seen is not None:
@@ -417,7 +423,7 @@ class Trial(Generic[Rules]):
         units: str,
         **more: Any,
     ) -> Survival:
-        """Return the outcome; `drawn` may be empty."""
+        """Return the result of the trial; `drawn` has the values of each model on draws, and may be empty."""
         return Survival(
             metric=metric,
             protocol=self.base,
@@ -432,18 +438,18 @@ class Trial(Generic[Rules]):
 
 
 class _Trial(Trial[Protocol]):
-    """A trial of detections."""
+    """A trial of models that are given as tables of detections."""
 
     questions: Mapping[str, Replay]
 
     def try_labels(self, most: int) -> None:
-        """Score without the labels that are most suspicious by the detections of any model."""
+        """Score without the labels that the detections of any model make most suspicious, at most `most` per model."""
         from detmap.diagnostics import diagnose
         from detmap.diagnostics._pairs import BACKGROUND
 
         base = self.base
         iou = 0.5 if base.find_threshold(0.5) is not None else base.iou_thresholds[0]
-        if iou <= BACKGROUND:  # suspects are defined above it
+        if iou <= BACKGROUND:  # suspects are only defined at higher thresholds
             return
         truth = next(iter(self.questions.values())).ground_truth
         found, rows = np.zeros(len(truth), np.bool_), {}
@@ -461,7 +467,7 @@ class _Trial(Trial[Protocol]):
                 if at >= 0 and twin < 0 and found[at]:
                     continue  # another model finds the object as labelled
                 if at >= 0:
-                    suspect[max(at, twin)] = True  # the second of two labels that may be one
+                    suspect[max(at, twin)] = True  # of two labels that may be of one object, the second
                 if detection >= 0:
                     kept[name][detection] = False
         if not suspect.any() and all(map(np.all, kept.values())):
@@ -488,7 +494,7 @@ class _Trial(Trial[Protocol]):
 
 
 def _ignoring(truth: GroundTruth, suspect: NDArray[np.bool_], base: Protocol) -> tuple[GroundTruth, Protocol]:
-    """Return ground truth and a protocol under which some objects are ignored."""
+    """Return ground truth and a protocol that ignore the objects flagged by `suspect` in addition."""
     ignored = truth.difficult & ("difficult" in base.ignore)
     objects = replace(truth, difficult=readonly(ignored | suspect, np.bool_))
     if "difficult" in base.left_out:

@@ -1,5 +1,5 @@
-"""Search for rules that reproduce quoted numbers, first named rules and then variants with up to three changes; and
-estimate how many would do so by chance.
+"""Search for rules that reproduce quoted numbers: first named rules, then variants with up to three changes. The number
+of rules that agree by chance is estimated.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from numpy.typing import NDArray
 from detmap.explanations.chance import Chance
 from detmap.system import progress
 
-#: A change: a row of the vocabulary's grid, and the index of a value in it.
+#: A change: the name of a row of the vocabulary's grid, and the index of a change in this row.
 Change = tuple[str, int]
 Changes = tuple[Change, ...]
 
-#: Maximum number of rules evaluated from estimated effects, by the number of changes.
+#: Maximum number of rules that are chosen by estimated effects and then evaluated, by the number of changes.
 _COMBINED = {1: 100, 2: 1200, 3: 500}
 
-#: Weight of rows that the vocabulary does not list.
+#: Prior weight of rows that the vocabulary's `usual` does not list.
 _OTHERWISE = 2.0
 
 #: Step between the evaluated changes of a smooth row; effects in between are interpolated.
 _STRIDE = 5
 
-#: Minimum prior share of a change that is tried among three.
+#: Minimum prior weight of a change to be tried in combinations of three changes.
 _RAREST = 5e-4
 
-#: Difference of the first number from the quoted one beyond which further numbers are not evaluated, for more than one
-#: change.
+#: Maximum difference between a value and its quoted number for the next number to be evaluated, under rules with more than
+#: one change.
 _REACH = 0.03
 
-#: Maximum number of candidates expected by chance for a candidate to be called found.
+#: Maximum number of candidates expected by chance for the verdict "found".
 FOUND = 0.02
 
-#: Number of decimals to which equal values must agree.
+#: Number of decimals to which values are rounded before they are compared for equality.
 _SAME = 12
 
 
 class Vocabulary(Protocol):
-    """The rules that can be tried: named ones, each with changes from the grid's rows. ``grid`` maps names of rows to
-    changes (decisions and values); ``usual`` holds the rows' relative weights; ``smooth`` names rows of ascending
-    numbers whose effects are interpolated.
+    """The rules that can be tried: named rules, each with changes. ``grid`` maps the name of a row to its changes
+    (decisions and values). ``usual`` has the prior weights of rows. ``smooth`` names rows of ascending numbers, for which
+    effects are interpolated.
     """
 
     grid: Mapping[str, Sequence[Mapping[str, Any]]]
@@ -54,7 +54,7 @@ class Vocabulary(Protocol):
     smooth: Sequence[str] = ()
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return one of the numbers; NaN if it does not apply."""
+        """Return the number with the index `number` under the rule `name` with changes; NaN if it does not apply."""
         ...
 
     def plain(self, name: str, changes: Changes) -> Hashable:
@@ -81,7 +81,7 @@ class Vocabulary(Protocol):
 
 @dataclass(frozen=True)
 class Way:
-    """A named rule with changes that gives the numbers, and its prior weight."""
+    """A named rule with changes that gives the quoted numbers, and its prior weight (`usual`)."""
 
     usual: float
     name: str
@@ -90,8 +90,8 @@ class Way:
 
 @dataclass(frozen=True)
 class Match:
-    """Rules with exactly the same values, the most usual first, and the expected number of chance matches that are as
-    usual.
+    """Rules that give exactly the same values, the most usual first (`ways`), and the expected number of rules at least as
+    usual that agree by chance (`by_chance`).
     """
 
     values: tuple[float, ...]
@@ -101,7 +101,7 @@ class Match:
 
 @dataclass(eq=False)
 class Tries:
-    """The search so far for rules that give some numbers, each an interval."""
+    """A search for rules that give the quoted numbers, each an interval, with the rules tried so far."""
 
     vocabulary: Vocabulary
     names: Sequence[str]
@@ -115,8 +115,8 @@ class Tries:
     count: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
 
     def search(self, most: int) -> list[Match]:
-        """Try more changes until a match is not explained by chance, or there are `most` matches. Three changes are
-        tried only for several numbers, and if nothing else agrees.
+        """Try more changes until a match is not explained by chance, or there are `most` matches. Three changes are only
+        tried if several numbers are quoted and no rule with fewer changes agrees.
         """
         self._named()
         if len(self.matches()) < most:
@@ -143,13 +143,13 @@ class Tries:
         return self._chance()(0.0)
 
     def _chance(self) -> Callable[[float], float]:
-        """Return a function that gives the expected number of chance matches of at least a given weight."""
+        """Return a function from a prior weight to the expected number of chance matches of at least this weight."""
         values = np.array(list(self.tried)).reshape(-1, len(self.quoted))
         density, shares = Chance(values, np.array(self.quoted)), np.array(list(self.tried.values()))
         return cache(lambda usual: density.expected(shares >= usual))
 
     def usual(self, changes: Changes) -> float:
-        """Return the weight of changes: the product of their weights."""
+        """Return the prior weight of a combination of changes: the product of the weights of its changes."""
         return math.prod(self._share(label) for label, _ in changes)
 
     def _share(self, label: str) -> float:
@@ -160,7 +160,7 @@ class Tries:
             yield self.vocabulary.value(name, changes, at)
 
     def _try(self, name: str, changes: Changes) -> tuple[float, ...] | None:
-        """Evaluate a rule; return None if it has no value, or is far from the quoted one."""
+        """Evaluate a rule and return its values; None if a value is undefined, or far from its quoted number."""
         made: list[float] = []
         for value, middle in zip(self._values(name, changes), self._middle, strict=True):
             if math.isnan(value):
@@ -191,7 +191,7 @@ class Tries:
                 self.own[name] = made
 
     def _singles(self) -> None:
-        """Try every change of the named rules with distinct numbers, each distinct rule once."""
+        """Try every single change of the named rules that have distinct values; equivalent rules are tried once."""
         grid = self.vocabulary.grid
         there = {name: {self.vocabulary.plain(name, ())} for name in self.own}
         smooth = self.vocabulary.smooth
@@ -208,7 +208,7 @@ class Tries:
                 continue
             there[name].add(plain)
             after = self._try(name, (change,))
-            if after is None:  # the number is undefined under this change
+            if after is None:  # a value is undefined with this change
                 self.moved.add(change[0])
             elif after != self.own[name]:
                 self.moved.add(change[0])
@@ -231,7 +231,7 @@ class Tries:
             self.between.setdefault(name, {})[label, at] = effect
 
     def _combined(self, size: int) -> None:
-        """Try combinations of changes whose estimated effects come nearest to the numbers."""
+        """Try the combinations of `size` changes whose estimated values are nearest to the quoted numbers."""
         nearest: list[tuple[float, str, Changes]] = []
         for name, effects in self.effects.items():
             between = self.between.get(name, {})
@@ -246,7 +246,7 @@ class Tries:
     def _nearest(
         self, name: str, effects: Mapping[Change, NDArray[np.float64]], size: int
     ) -> list[tuple[float, str, Changes]]:
-        """Return the combinations of changes of one named rule with the nearest estimates, and their distances."""
+        """Return the combinations of `size` changes of a named rule with the nearest estimated values, and distances."""
         distinct: dict[Any, Change] = {}
         for change, effect in effects.items():
             if size < 3 or self._share(change[0]) >= _RAREST:
@@ -264,7 +264,7 @@ class Tries:
             return []
         before = np.array(self.own[name])
         added = before + sum(by[column] for column in picked.T)
-        # Most effects are proportional to the remaining value; those of few detections are additive.
+        # Most effects are proportional to the value before the change; effects on few detections are additive.
         with np.errstate(divide="ignore", invalid="ignore"):
             scaled = before * np.prod([(before + by[column]) / before for column in picked.T], axis=0)
         scaled = np.where(np.isfinite(scaled), scaled, added)
@@ -273,12 +273,12 @@ class Tries:
         return [(float(off[at]), name, tuple(changes[one] for one in picked[at])) for at in least]
 
     def _sets(self, change: Change) -> set[str]:
-        """Return the names that a change sets."""
+        """Return the names of the decisions that a change sets."""
         return set(self.vocabulary.grid[change[0]][change[1]])
 
 
 def _combinations(apart: NDArray[np.bool_], size: int) -> NDArray[np.int64]:
-    """Return all sets of `size` indices that are pairwise apart, shape (n, size)."""
+    """Return all sets of `size` indices of which every two are flagged in `apart`, shape (n, size)."""
     picked = np.arange(apart.shape[0])[:, None]
     for _ in range(size - 1):
         last = apart.shape[0]

@@ -1,4 +1,4 @@
-"""Changes that `explain --value` tries besides decisions of protocols: how files were written, and how the mean is
+"""Changes that `explain --value` tries in addition to decisions of protocols: how files were written, and how the mean is
 taken."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from detmap.shapes.kinds import BOXES
 
 Tables = tuple[GroundTruth, Detections]
 
-#: Relative prior weight of each row, divided evenly among its changes; 2 for rows that are not listed.
+#: Relative prior weight of each row of changes, divided evenly among the row's changes; 2 for rows that are not listed.
 USUAL = {
     "min_score": 20.0,
     "curve": 10.0,
@@ -39,7 +39,7 @@ USUAL = {
     "other cuts": 3.0,
 }
 
-#: Minimum areas in square pixels of detections or objects.
+#: Minimum areas of detections or objects that are tried, in square pixels.
 _AREAS = (16, 64, 100, 256, 1024)
 
 #: Changes other than decisions of a protocol, and decisions that only `explain --value` tries. A name that is not a
@@ -67,12 +67,12 @@ WIDER: dict[str, tuple[dict[str, Any], ...]] = {
     "other cuts": tuple({"min_score": cut / 100} for cut in range(2, 100) if cut not in (5, 10, 20, 25, 30, 40, 50)),
 }
 
-#: Rows of numbers whose effects are interpolated between every fifth one.
+#: Rows of numbers of which every fifth is evaluated first; effects of the others are interpolated.
 SMOOTH = ("other cuts",)
 
 
 def treated(tables: Tables, name: str, how: str) -> Tables:
-    """Return both tables after a transformation; the same tables if nothing changes."""
+    """Return both tables after the transformation `name`; the same (identical) tables if it changes nothing."""
     return _WAYS[name](tables, how)
 
 
@@ -91,8 +91,8 @@ def _whole(tables: Tables, how: str) -> Tables:
 
 
 def _suppressed(tables: Tables, how: str) -> Tables:
-    """Leave out detections that overlap a better one of the image (and, in most variants, of its class) by more than a
-    threshold.
+    """Apply non-maximum suppression: remove detections that overlap a better detection on the same image by more than a
+    threshold. In most variants, only detections of the same class are compared.
     """
     truth, found = tables
     threshold, classes = float(how.split()[0]), not how.endswith("all classes")
@@ -133,7 +133,7 @@ def _greedy(over: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _twice(tables: Tables, what: str) -> Tables:
-    """Append a copy of every detection, or object."""
+    """Append a copy of every detection, or of every object."""
     truth, found = tables
     if what == "objects":
         return truth.take(np.tile(np.arange(len(truth)), 2)), found
@@ -141,7 +141,7 @@ def _twice(tables: Tables, what: str) -> Tables:
 
 
 def _large(tables: Tables, how: str) -> Tables:
-    """Leave out detections or objects with smaller boxes."""
+    """Remove detections, objects or both whose boxes are smaller than a minimum area."""
     truth, found = tables
     least, _, what = how.split()
     of_truth, of_found = (boxes_of(one).areas() >= float(least) for one in tables)
@@ -160,7 +160,7 @@ _WAYS: dict[str, Callable[[Tables, str], Tables]] = {
     "least_area": _large,
 }
 
-#: The names of the transformations, in order.
+#: The names of the transformations, in the order of application.
 ORDER = tuple(_WAYS)
 
 #: Maximum number of pairs of an image and a class for which the mean over images is tried.
@@ -168,8 +168,8 @@ _MOST_CELLS = 5000
 
 
 class ByImage:
-    """Tables in which every pair of image and class is a class of its own, so that each image is scored separately;
-    `images` and `classes` are the indices of each new class's image and class in the ground truth.
+    """Tables in which every pair of image and class is a class of its own, so that each image is scored separately. For
+    each new class, `images` and `classes` have the indices of its image and its class in the ground truth.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -208,11 +208,13 @@ class ByImage:
 
     @property
     def few(self) -> bool:
-        """Whether there are few enough classes to score."""
+        """Whether the number of new classes is small enough for scoring."""
         return bool(self.images.size <= _MOST_CELLS)
 
     def mean(self, values: NDArray[np.float64], category: int | None) -> float:
-        """Return the mean over images of the mean over their classes, or of one class; NaN if there is none."""
+        """Return the mean over images of the mean over an image's classes, or of the value of one class; NaN without
+        values.
+        """
         there = ~np.isnan(values) & (category is None or self.classes == category)
         if not there.any():
             return float("nan")

@@ -1,7 +1,7 @@
-"""Panoptic segmentation: panoptic quality, and its parts, of things and stuff.
+"""Panoptic segmentation: panoptic quality (PQ, SQ and RQ) of all categories, of things and of stuff.
 
-Label maps become counts of pairs of segments, pairs become matches, and these are summed by category. A `PanopticTally`
-holds the matches of each image; tallies of disjoint images can be merged.
+The common pixels of each pair of segments are counted, segments are matched by IoU, and the matches are summed by
+category. A `PanopticTally` holds the matches of each image; tallies of disjoint images can be merged.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ def match(truth: SegmentedImages, found: SegmentedImages, rules: Rules, threads:
     Raises
     ------
     InputError
-        For an image without predictions, label maps of two sizes, a predicted segment that is only in the label map or
-        only in the JSON, or whose category the ground truth lacks.
+        For an image without predictions, label maps of different sizes, a predicted segment that is only in the label map
+        or only in the JSON, or a predicted category that the ground truth lacks.
     """
     assert truth.classes is not None
     rows = {image: at for at, image in enumerate(found.image_ids)}
@@ -66,7 +66,7 @@ def _match_image(
     of_found: NDArray[np.int32],
     odd: NDArray[np.int64],
 ) -> ImageTally:
-    """Match the segments of one image; `odd` receives the numbers of wrong areas, and of images with unlisted pixels."""
+    """Match the segments of one image. `odd` receives the number of wrong areas, and 1 if any pixel's id is unlisted."""
     own = slice(int(truth.starts[image]), int(truth.starts[image + 1]))
     theirs = slice(int(found.starts[other]), int(found.starts[other + 1]))
     ids, other_ids = truth.ids[own], found.ids[theirs]
@@ -150,7 +150,7 @@ def _check_found(
     order: NDArray[np.int64],
     place: str,
 ) -> None:
-    """Refuse a predicted segment without pixels, and one of an unknown category."""
+    """Raise `InputError` if a predicted segment has no pixels or an unknown category."""
     for bad, problem in ((areas == 0, "has no pixels in the label map"), (categories < 0, "")):
         if bad.any():
             at = int(np.flatnonzero(bad)[0])

@@ -20,16 +20,17 @@ class PanopticResult(Result):
 
     Parameters
     ----------
-    tally : PanopticTally The outcome of matching.
+    tally : PanopticTally
+        The outcome of matching.
 
     Attributes
     ----------
     tally : PanopticTally
         As given.
     qualities : ndarray of float64, shape (3, K)
-        PQ, SQ and RQ of each category; NaN for one without segments other than those left out.
+        PQ, SQ and RQ of each category; NaN for a category none of whose segments count.
     counts : ndarray of int64, shape (K, 4)
-        Matched pairs, false segments, missed segments, and segments of the ground truth of each category.
+        Numbers of matched pairs, false segments, missed segments and ground-truth segments of each category.
     """
 
     #: Arrays whose hashes an evaluation card holds.
@@ -48,7 +49,7 @@ class PanopticResult(Result):
         """The decisions of the evaluation."""
         return self.tally.rules
 
-    protocol = rules  # the name that evaluation cards and pages read
+    protocol = rules  # evaluation cards and pages read the rules by this name
 
     @property
     def categories(self) -> tuple[tuple[Any, str], ...]:
@@ -61,7 +62,7 @@ class PanopticResult(Result):
         return self._intervals
 
     def add_intervals(self, intervals: Intervals) -> None:
-        """Add the intervals, which an entry point computes after the metrics."""
+        """Set the confidence intervals, which are computed after the metrics."""
         self._intervals = intervals
 
     def __repr__(self) -> str:
@@ -76,7 +77,7 @@ class PanopticResult(Result):
 
     @cached_property
     def number_of_categories(self) -> dict[str, int]:
-        """The numbers of categories with segments that count: ``All``, ``Things`` and ``Stuff``."""
+        """The number of categories with segments that count, by the keys ``All``, ``Things`` and ``Stuff``."""
         known, things = ~np.isnan(self.qualities[0]), self.tally.classes.things
         groups = {"All": known, "Things": known & things, "Stuff": known & ~things}
         return {name: int(group.sum()) for name, group in groups.items()}
@@ -94,7 +95,7 @@ class PanopticResult(Result):
         return rows if self._intervals is None else widened(rows, self._intervals.of_categories(), "PQ")
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return the rows for display: all categories, things and stuff; with intervals a row per metric."""
+        """Return rows for display: one each for all categories, things and stuff, or with intervals one per metric."""
         if self._intervals is not None:
             return self.metric_rows()
         return [
@@ -107,7 +108,7 @@ class PanopticResult(Result):
         ]
 
     def class_summary(self) -> list[dict[str, Any]]:
-        """Return `rows` without ids."""
+        """Return `rows` without the category ids."""
         return [{name: value for name, value in row.items() if name != "category_id"} for row in self.rows()]
 
     def _tables(self) -> dict[str, Any]:
@@ -127,12 +128,12 @@ class PanopticResult(Result):
         return made if self._intervals is None else {**made, "bootstrap": self._intervals.to_dict()}
 
     def to_panopticapi(self) -> dict[str, Any]:
-        """Return what panopticapi's `pq_compute` returns: ``All``, ``Things``, ``Stuff``, ``per_class``.
+        """Return the result as panopticapi's `pq_compute` does, with keys ``All``, ``Things``, ``Stuff``, ``per_class``.
 
         Raises
         ------
         OptionError
-            If things or stuff have no category that counts, where panopticapi divides by zero.
+            If no thing category or no stuff category has segments; panopticapi divides by zero in this case.
         """
         found: dict[str, Any] = {}
         for name, end in (("All", ""), ("Things", "_things"), ("Stuff", "_stuff")):

@@ -17,7 +17,7 @@ def _wrong_parts(parts: Any) -> str | None:
 @decisions.documented
 @dataclass(frozen=True)
 class Rules:
-    """The decisions between matched segments and panoptic quality. Frozen."""
+    """The decisions in computing panoptic quality from matched segments. Frozen."""
 
     name: str = field(default="panoptic", metadata=decision("What the rules are called."))
     parts: int = field(
@@ -43,7 +43,7 @@ class Rules:
         decisions.settle(self)
 
     def describe(self) -> str:
-        """Return the decisions in one line for display with a number."""
+        """Return the decisions as one line of text, for display next to a score."""
         return decisions.describe(self)
 
     def to_dict(self) -> dict[str, Any]:

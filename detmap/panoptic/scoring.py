@@ -21,7 +21,7 @@ def match(
     parts: int = 1,
     threads: int | None = None,
 ) -> PanopticTally:
-    """Match segments and return the tally, which can be merged with those of other images.
+    """Match segments and return the tally, which can be merged with tallies of other images.
 
     See `evaluate` for the parameters and errors.
     """
@@ -49,35 +49,35 @@ def evaluate(
     ground_truth, predictions : path, bytes, or mapping
         COCO's panoptic JSON, as a file, bytes or parsed.
     gt_maps, pred_maps : path, or mapping of image id to array, optional
-        Folders of PNG files (extra ``images``), by default those that are named like the JSON files without ``.json``. Or
-        the label maps: ids of segments, integers of shape (H, W), or colours, uint8 of shape (H, W, 3), whose ids are R +
-        256 G + 65536 B. 0 is VOID.
+        Folders of PNG files (needs the extra ``images``), by default the path of each JSON file without ``.json``. Or the
+        label maps as arrays: segment ids, integers of shape (H, W), or colours, uint8 of shape (H, W, 3), with the id
+        R + 256 G + 65536 B. The id 0 is VOID.
     parts : int
-        Number of parts into which the images are split; IoUs are summed in each, and then over parts. panopticapi uses
-        one per core of the machine. It only changes the last bits.
+        Number of parts into which the images are split: IoUs are summed within each part, then over the parts. panopticapi
+        uses one part per CPU core. The number of parts only changes the last bits of the metrics.
     threads : int, optional
         One per processor by default. Changes no result.
 
     Returns
     -------
     PanopticResult
-        ``PQ``, ``SQ``, ``RQ``, of things ``PQ_things``, …, of stuff ``PQ_stuff``, …, from 0 to 1; NaN where a group has no
-        category with segments.
+        ``PQ``, ``SQ`` and ``RQ`` from 0 to 1; ``PQ_things``, … for things only, ``PQ_stuff``, … for stuff only. NaN if no
+        category of the group has segments.
 
     Raises
     ------
     InputError
-        For files that cannot be scored, an image without predictions, label maps of two sizes, a predicted segment that
-        is only in the label map or only in the JSON, or whose category the ground truth lacks.
+        For files that cannot be scored, an image without predictions, label maps of different sizes, a predicted segment
+        that is only in the label map or only in the JSON, or a predicted category that the ground truth lacks.
     OptionError
-        Where a folder is missing, or for an invalid number of parts.
+        If a folder is missing, or for an invalid number of parts.
     MissingDependencyError
-        Where PNG files are to be read without Pillow.
+        If PNG files are to be read and Pillow is not installed.
 
     Notes
     -----
     Kirillov, A., K. He, R. Girshick, C. Rother and P. Dollár, Panoptic segmentation (2019). As in panopticapi, the area
-    of a segment of the ground truth is taken from the JSON, a pair matches with an IoU above 0.5, and a prediction with
-    more than half of its pixels on VOID and on the last crowd region of its category is left out.
+    of a ground-truth segment is taken from the JSON, segments match if their IoU is above 0.5, and an unmatched prediction
+    with more than half of its pixels on VOID or on the last crowd region of its category is left out.
     """
     return PanopticResult(match(ground_truth, predictions, gt_maps, pred_maps, parts=parts, threads=threads))

@@ -19,7 +19,7 @@ GROUPS = ("", "_things", "_stuff")
 #: Panoptic, segmentation and recognition quality.
 QUALITIES = ("PQ", "SQ", "RQ")
 
-#: The metrics over categories, in the order of a result.
+#: The metrics averaged over categories, in the order in which a result lists them.
 METRICS = tuple(f"{quality}{group}" for group in GROUPS for quality in QUALITIES)
 
 
@@ -32,10 +32,10 @@ class Sums(NamedTuple):
     fn: NDArray[np.float64]
 
     def qualities(self) -> NDArray[np.float64]:
-        """Return PQ, SQ and RQ of each category, shape (3, ..., K); NaN for one without any segment.
+        """Return PQ, SQ and RQ of each category, shape (3, ..., K); NaN for a category without segments.
 
-        Kirillov, A., K. He, R. Girshick, C. Rother and P. Dollár, Panoptic segmentation (2019). Computed in the order of
-        panopticapi's `PQStat.pq_average`, so that PQ is SQ times RQ up to rounding only.
+        Kirillov, A., K. He, R. Girshick, C. Rother and P. Dollár, Panoptic segmentation (2019). The operations are in the
+        order of panopticapi's `PQStat.pq_average`, so PQ equals SQ times RQ only up to rounding.
         """
         total = self.tp + 0.5 * self.fp + 0.5 * self.fn
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -43,9 +43,9 @@ class Sums(NamedTuple):
         return np.stack([np.where(total > 0, one, np.nan) for one in found])
 
     def means(self, things: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return the means of PQ, SQ and RQ over all categories, things and stuff, shape (..., 9), as `METRICS` names them.
+        """Return the means of PQ, SQ and RQ over all categories, things and stuff, shape (..., 9), ordered as `METRICS`.
 
-        Sums run over the categories in order, as in panopticapi. NaN if a group has no category that counts.
+        Categories are added in order, as in panopticapi. A mean is NaN if no category of its group has segments.
         """
         qualities = self.qualities()
         columns = []
@@ -68,22 +68,22 @@ class PanopticTally:
     classes : Classes
         The K categories.
     image_ids : ndarray of int64 or str, shape (i,)
-        The images, in the order of their sums.
+        The images, in the order in which their IoUs are summed.
     match_image, match_category : ndarray of int32, shape (m,)
         Image and category of each matched pair, by index; in the order in which IoUs are summed.
     match_iou : ndarray of float64, shape (m,)
-        Its IoU.
+        IoU of each matched pair.
     cell_image, cell_category : ndarray of int32, shape (c,)
-        The pairs of image and category with segments, by index, in ascending order.
+        Image and category, by index, of each cell: an image and a category with segments on it. In ascending order.
     cell_counts : ndarray of int64, shape (c, 4)
-        For each of these pairs: matched pairs, false segments, missed segments, and segments of the ground truth that
-        are not crowd.
+        Numbers of matched pairs, false segments, missed segments, and ground-truth segments other than crowd of each
+        cell.
     rules : Rules
-        How they are summed.
+        How IoUs are summed.
     notices : dict of str to int
-        What was unusual, counted.
+        Counts of unusual features of the input.
     clusters : ndarray of int64 or str, shape (i,), or None
-        The cluster of each image, where images depend on each other.
+        The cluster of each image; None if images are independent.
     """
 
     classes: Classes
@@ -107,15 +107,15 @@ class PanopticTally:
         return f"<PanopticTally: {len(self.image_ids):,} images, {self.match_iou.size:,} matched segments>"
 
     def counts(self) -> NDArray[np.int64]:
-        """Return for each category its numbers of matched, false, missed, and all segments of the ground truth; shape
-        (K, 4).
+        """Return the numbers of matched pairs, false segments, missed segments and ground-truth segments of each category,
+        shape (K, 4).
         """
         out = np.zeros((len(self.classes.ids), 4), np.int64)
         np.add.at(out, self.cell_category, self.cell_counts)
         return out
 
     def sums(self) -> Sums:
-        """Return the sums of all images: over the images of each part in order, then over the parts in order."""
+        """Return the sums over all images: first within each of `Rules.parts` in order, then over these parts in order."""
         number, images, parts = len(self.classes.ids), len(self.image_ids), min(self.rules.parts, len(self.image_ids))
         iou = np.zeros(number)
         if parts:
@@ -139,12 +139,12 @@ class PanopticTally:
         return Sums(iou, *(total(self.cell_category, self.cell_counts[:, at] * own) for at in range(3)))
 
     def merge(self, *others: PanopticTally) -> PanopticTally:
-        """Return the tally of all images: this one's first, then those of `others`.
+        """Return the tally of all images: those of this tally first, then those of `others`.
 
         Raises
         ------
         OptionError
-            For different categories or rules, or an image in two of them.
+            If the tallies have different categories or rules, if an image is in two of them, or if only some have clusters.
         """
         parts = (self, *others)
         for one in others:
@@ -185,7 +185,7 @@ class PanopticTally:
         return self
 
     def objects(self) -> NDArray[np.int64]:
-        """Return category, image and number of segments of the ground truth, a row for each pair that has some."""
+        """Return rows of category, image and number of ground-truth segments, for all numbers above 0."""
         held = self.cell_counts[:, 3] > 0
         return np.column_stack((self.cell_category, self.cell_image, self.cell_counts[:, 3]))[held].astype(np.int64)
 
@@ -198,7 +198,7 @@ class PanopticTally:
         rules: Rules,
         notices: dict[str, int],
     ) -> PanopticTally:
-        """Return the tally of the outcomes of all images."""
+        """Return the tally of all images, from the outcome of each in `found`."""
         number = max(len(classes.ids), 1)
         matches = np.repeat(np.arange(len(found)), [one.category.size for one in found])
         category = _joined([one.category for one in found], np.int32)
@@ -228,8 +228,8 @@ class PanopticTally:
 
 
 class ImageTally(NamedTuple):
-    """The outcome of one image: category and ``iou`` of the matched pairs, and the categories of ``false``, ``missed``
-    and all segments of the ground truth that are not crowd (``objects``), by index.
+    """The outcome of one image: ``category`` and ``iou`` of each matched pair, and the category of each ``false`` segment,
+    each ``missed`` segment and each ground-truth segment other than crowd (``objects``). Categories are indices.
     """
 
     category: NDArray[np.int32]

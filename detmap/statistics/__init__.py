@@ -1,10 +1,10 @@
-"""Uncertainty of scores: intervals, paired tests, corrections, groups. Tallies are reweighted; nothing is matched
-again.
+"""Uncertainty of scores: confidence intervals, paired tests, and corrections for multiple tests. Images of a tally are
+reweighted; nothing is matched again.
 
-* `bootstrap` resamples the images: the variation of a metric on other data sets of this size.
-* `permute` exchanges the detections of two models: the probability of their difference by chance.
+* `bootstrap` resamples the images, which estimates how a metric varies over data sets of this size.
+* `permute` exchanges the detections of two models, which tests whether the models differ by more than chance.
 * `compare` does both for two or more models, and corrects for the number of hypotheses.
-* `bootstrap_queries` and `compare_queries` are the same for rankings, query by query.
+* `bootstrap_queries` and `compare_queries` do the same for rankings, with one value per query.
 """
 
 from detmap.statistics.bootstrap import Bootstrap, HasTally, bootstrap

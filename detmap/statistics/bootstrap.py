@@ -1,4 +1,4 @@
-"""Confidence intervals of metrics from data sets drawn with replacement, and from data sets without some images."""
+"""Confidence intervals of metrics by bootstrap (images drawn with replacement) and jackknife (some images left out)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from detmap.statistics.resampled import AnyTally, Copies, Resampled, ResampledDe
 from detmap.statistics.segments import ResampledSegments
 from detmap.system import progress
 
-#: Explanation of the column of the bias.
+#: Explanation of the column ``bias`` in tables.
 BIAS = "bias: by how much the value is expected to exceed that of a data set without end, estimated; not taken off"
 
-#: Maximum number of groups of images that a jackknife leaves out in turn; up to this number, each image is a group.
+#: Maximum number of groups that the jackknife leaves out in turn. With at most this many images, each image is a group.
 GROUPS = 200
 
 
@@ -37,20 +37,20 @@ class HasTally(Protocol):
 
 
 def tally_of(scored: AnyTally | HasTally) -> AnyTally:
-    """Return a tally, or that of a result."""
+    """Return `scored` if it is a tally, else the tally of the result."""
     return scored if isinstance(scored, Tally | PanopticTally) else scored.tally
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Bootstrap:
-    """Metrics of resampled data sets, and of the data without some of its images.
+    """Metrics of bootstrap replicates, and of jackknife samples, which leave out some of the images.
 
     Attributes
     ----------
     metrics : tuple of str
-        The metrics of the first of the m columns.
+        The metrics over all categories, in the first of the m columns.
     by_category : tuple of str
-        Metrics of the other columns: a column per category for each.
+        The per-category metrics in the remaining columns: for each metric, one column per category.
     categories : tuple of (id, name)
         The K categories.
     columns : dict of str to int
@@ -58,28 +58,29 @@ class Bootstrap:
     estimate : ndarray of float64, shape (m,)
         The metrics of the data itself.
     replicates : ndarray of float64, shape (B, m)
-        Row *r* holds the metrics of replicate *r*; NaN where undefined, such as the AP of a category none of whose
-        images was drawn.
+        Row *r* holds the metrics of replicate *r*; NaN where undefined, such as the AP of a category without images in
+        the replicate.
     jackknife : ndarray of float64, shape (g, m)
-        Row *i* holds the metrics without image *i*, or without group *i* of them.
+        Row *i* holds the metrics without image *i*, or without group *i* of images.
     support : ndarray of int64, shape (m,)
-        Number of images (clusters, queries) with positives of each column.
+        For each column, the number of images (clusters, queries) with positives.
     near : ndarray of float64, shape (m, 2), optional
-        Minimum distances from 0 and from 1 for each column to have an interval; none by default.
+        For each column, the minimum distances of its value from 0 and from 1 for an interval; by default none.
     balance : ndarray of float64, shape (m,), optional
-        For clusters: the effective number of clusters of each column, see `detmap.statistics.clusters.balanced`.
+        The effective number of clusters of each column, if clusters are drawn; see
+        `detmap.statistics.clusters.balanced`.
     most : ndarray of float64, shape (m,), optional
-        The maximum value of each column, 100 for percent; by default 1.
+        The maximum value of each column: 100 for a percentage; by default 1.
     seed : int
         The seed of the draws.
     method : {"t", "bca", "percentile"}
         How intervals are computed, see `interval`.
     bounded : bool
-        Whether the columns lie between 0 and 1, as metrics do and differences do not.
+        Whether the columns lie between 0 and 1, as metrics do; False for differences.
     unlimited : ndarray of bool, shape (m,), optional
-        Which columns are exceptions to `bounded`, such as errors in metres; by default none.
+        Mask of columns that are not bounded even if `bounded` is True, such as errors in metres; by default none.
     limits : ndarray of float64, shape (m, 2), optional
-        The least and the largest possible value of each column, at which intervals are cut; by default they are not.
+        The minimum and maximum possible value of each column, to which intervals are clipped; by default no clipping.
     unit : {"images", "clusters", "queries"}
         The unit of the draws.
     """
@@ -104,7 +105,7 @@ class Bootstrap:
 
     @property
     def main(self) -> str:
-        """The first metric per category, ``AP`` or ``PQ``; "" if there is none."""
+        """The first per-category metric, ``AP`` or ``PQ``; "" if there are no per-category metrics."""
         return self.by_category[0] if self.by_category else ""
 
     def category_columns(self, metric: str) -> NDArray[np.int64]:
@@ -115,16 +116,17 @@ class Bootstrap:
     def interval(self, level: float = 0.95) -> NDArray[np.float64]:
         """Return the confidence intervals, shape (m, 2); NaN if the data are too few, see `reasons`.
 
-        They are intervals of the expected value on data sets of this size, sampled like this one, of which the value of
-        the data is an unbiased estimate. Replicates are biased, by the bias of a data set of this size relative to an
-        infinite one.
+        The intervals are for the expected value of the metric on data sets of this size, sampled like this one. The
+        estimate is unbiased for this expected value. The replicates are biased, by the bias of a data set of this size
+        relative to an infinite one.
 
-        * ``"t"``: the value plus and minus Student's t times the standard error, on a logit scale, so that an interval stays
-          between 0 and 1 and reaches further towards the middle. Differences of metrics are not transformed. An end
-          that, as an estimate, would have no interval is extended to 0 or 1.
-        * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, with replicates shifted to the value.
-        * ``"percentile"``: quantiles of the replicates. These intervals are off by the bias, and by twice the bias as
-          intervals of the value on an infinite data set.
+        * ``"t"``: the estimate plus and minus Student's t times the standard error, on a logit scale, so that an interval
+          stays between 0 and 1 and is longer on the side of 0.5. Differences of metrics are not transformed. An end so near
+          to 0 or 1 that an estimate of this value would have no interval is extended to 0 or 1.
+        * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, with replicates shifted so that their mean is the
+          estimate.
+        * ``"percentile"``: quantiles of the replicates. These intervals are shifted by the bias, and by twice the bias if
+          taken as intervals for the value on an infinite data set.
 
         Notes
         -----
@@ -186,9 +188,9 @@ class Bootstrap:
         return [self.reason(column) for column in range(self.estimate.size)]
 
     def bias(self) -> NDArray[np.float64]:
-        """Return the estimated bias of each metric relative to an infinite data set, shape (m,): the mean of the
-        replicates minus the estimate, because replicates relate to the data as the data to the population. AP of few
-        images is mostly too high, because the envelope lies above a noisy precision.
+        """Return the estimated bias of each metric relative to an infinite data set, shape (m,). It is the mean of the
+        replicates minus the estimate, because a replicate is drawn from the data as the data are from the population. AP
+        is mostly too high on few images, because the interpolated curve lies above the noisy precision.
         """
         defined = ~np.isnan(self.replicates)
         count = defined.sum(axis=0)
@@ -198,19 +200,19 @@ class Bootstrap:
     def standard_error(self) -> NDArray[np.float64]:
         """Return the standard error of each metric, shape (m,), from bootstrap and jackknife.
 
-        Its square is the mean of the bootstrap's variance and the larger one of bootstrap and jackknife; NaN with fewer than
-        two images. Intervals on a logit scale use the same formula with values on that scale.
+        With the variances ``b`` of the bootstrap and ``j`` of the jackknife, it is the square root of ``(b + max(b, j)) /
+        2``; NaN with fewer than two images. Intervals on a logit scale apply this formula to logits.
         """
         columns = zip(self.replicates.T, self.jackknife.T, self.support.tolist(), strict=True)
         return np.array([intervals.standard_error(*column) for column in columns])
 
     def __sub__(self, other: Bootstrap) -> Bootstrap:
-        """Return the bootstrap of the differences, where both sides have the same draws.
+        """Return the bootstrap of the differences between this model and `other`, which must have the same draws.
 
         Raises
         ------
         OptionError
-            If columns, draws or images differ.
+            If columns, draws or images of the two bootstraps differ.
         """
         same = (
             self.metrics == other.metrics
@@ -233,7 +235,7 @@ class Bootstrap:
         )
 
     def sentence(self, whose: str = "", level: float = 0.95) -> str:
-        """Return a sentence on what intervals of a level estimate, and how they are computed; `whose` names their owner."""
+        """Return a sentence that explains the intervals; `whose` is inserted after "low, high", such as " of a model"."""
         made = intervals.METHODS[self.method]
         made = made if self.bounded else made.replace(" on a logit scale", "")
         tell = f"none where too few {self.unit} could tell"
@@ -245,7 +247,7 @@ class Bootstrap:
         )
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Return the intervals as plain values: ``[low, high]`` by metric, and for every category in order."""
+        """Return the intervals as plain values: ``[low, high]`` by metric, and by metric for every category in order."""
         ends, bias, images = self.interval(level).tolist(), self.bias().tolist(), self.support.tolist()
         reasons = self.reasons()
         own = {name: self.category_columns(name).tolist() for name in self.by_category}
@@ -273,21 +275,21 @@ class Bootstrap:
 
 
 def check_draws(replicates: int, seed: int, level: float) -> None:
-    """Refuse options for which no interval can be computed, before anything takes long."""
+    """Raise `OptionError` for options with which no interval can be computed, before the long computation."""
     check_replicates(replicates)
     check_seed(seed)
     check_level(level)
 
 
 def check_level(level: float) -> None:
-    """Refuse a confidence level that is not between 0 and 1."""
+    """Raise `OptionError` for a confidence level that is not between 0 and 1."""
     if not 0 < level < 1:
         raise OptionError(f"a confidence level lies between 0 and 1, not {level!r}")
 
 
 def alpha_of(level: float) -> float:
-    """Return the level of tests for a confidence level, rounded up by decimal subtraction: 1 - 0.9 is less than 0.1 in
-    floating point, but a p-value of 0.1, also with rounding errors of a correction, is significant at 0.1.
+    """Return the significance level, 1 minus the confidence level, subtracted in decimal and rounded up. In floating
+    point, 1 - 0.9 is less than 0.1, but a p-value of 0.1 must be significant, even with rounding errors of a correction.
     """
     return float(1 - Decimal(repr(float(level)))) * (1 + 1e-12)
 
@@ -302,32 +304,33 @@ def bootstrap(
     threads: int | None = None,
 ) -> Bootstrap:
     """Draw the images with replacement and score every draw. An image that is drawn twice counts twice, with its
-    positives. Images in clusters, such as frames of a video, are not independent: then whole clusters are drawn.
+    positives. If images are in clusters of dependent images, such as frames of a video, whole clusters are drawn.
 
-    Every replicate has the bits of scoring a data set with those copies, with copies of an image adjacent in the order
-    of ties (or copies of a line, if ties are broken by position in the file). The same holds for the data without some
-    images. Nothing is matched again.
+    The metrics of every replicate are bit-identical to those of a data set that contains the copies of images, with the
+    copies of an image adjacent in the order of ties (or the copies of a line, if ties are broken by position in the
+    file). The same holds for the jackknife. Nothing is matched again.
 
     Parameters
     ----------
     scored : Tally, DetectionResult, PanopticTally or PanopticResult
         The outcome of matching, or a result.
     replicates : int
-        Number of draws, B: 200 or more.
+        The number of draws B, at least 200.
     seed : int
         The seed of the draws, 0 to 2**64 - 1. The same seed draws the same images for every model.
     method : {"t", "bca", "percentile"}
         How intervals are computed, see `Bootstrap.interval`.
     clusters : mapping of image id to cluster, or array_like of int or str, shape (i,), optional
-        The cluster of each image, by its id or in ascending order of the ids; by default that of the ground truth
-        (`GroundTruth.with_clusters`), if it has any.
+        The cluster of each image, by image id or in ascending order of the image ids; by default the clusters of the
+        ground truth (`GroundTruth.with_clusters`), if it has any.
     threads : int, optional
         One per processor by default. Changes no result.
 
     Returns
     -------
     Bootstrap
-        For every metric of a result, and each category's ``AP``, ``AP50`` and ``AP75``, or ``PQ``, ``SQ`` and ``RQ``.
+        The columns are all metrics of a result, then each category's ``AP``, ``AP50`` and ``AP75``, or ``PQ``, ``SQ`` and
+        ``RQ``.
 
     Raises
     ------
@@ -341,7 +344,7 @@ def bootstrap(
 def replicated(
     scored: AnyTally | HasTally, replicates: int, seed: int, *, method: Method = "t", threads: int | None = None
 ) -> Bootstrap:
-    """Return `bootstrap` with any number of replicates, even too few for an interval."""
+    """Return the result of `bootstrap` for any number of replicates, even too few for an interval."""
     check_seed(seed)
     check_choice("interval", method, intervals.METHODS)
     data = resampled(scored, threads)
@@ -368,14 +371,14 @@ def replicated(
 
 
 def resampled(scored: AnyTally | HasTally, threads: int | None = None) -> Resampled:
-    """Return a tally, or that of a result, prepared for scoring under many weights of its images."""
+    """Return the tally of `scored`, prepared for scoring under many weights of its images."""
     tally = tally_of(scored)
     return ResampledSegments(tally) if isinstance(tally, PanopticTally) else ResampledDetections(tally, threads)
 
 
 def samples(units: Units, replicates: int, seed: int) -> tuple[int, Copies]:
-    """Return the number of samples, and a function that returns twice the copies of each image in one. The first sample
-    is the data, then come the draws, then the data without each group of units.
+    """Return the number of samples, and a function from a sample's number to twice the copies of each image in it. Sample
+    0 is the data itself; the bootstrap draws follow, then the jackknife samples, each without one group of units.
     """
     size = units.number
     groups = min(size, GROUPS)

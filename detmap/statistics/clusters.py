@@ -20,22 +20,22 @@ class Units(NamedTuple):
 
     #: Number of units.
     number: int
-    #: The unit of each image, shape (i,), numbered in order of first images; None if every image is a unit.
+    #: The unit of each image, shape (i,), numbered in the order in which units first occur; None if every image is a unit.
     of: NDArray[np.int32] | None
     #: "images" or "clusters".
     name: str
 
     def over_images(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Expand values of units, along the last axis, to their images."""
+        """Return the value of each image's unit, shape (..., i), from values by unit, shape (..., number)."""
         return values if self.of is None else values[..., self.of]
 
     def totals(self, images: NDArray[np.integer], counts: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the sum over each unit, shape (number,), of counts that belong to `images`."""
+        """Return the sum of `counts` in each unit, shape (number,); ``counts[j]`` belongs to image ``images[j]``."""
         unit = images if self.of is None else self.of[images]
         return np.bincount(unit, np.asarray(counts, np.float64), self.number).astype(np.float64, copy=False)
 
     def any_of(self, images: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return whether any image of each unit has a flag, shape (..., number), from flags of shape (..., i)."""
+        """Return for each unit whether any of its images is flagged, shape (..., number); `images` are the flags."""
         if self.of is None:
             return images
         order = np.argsort(self.of, kind="stable")
@@ -49,12 +49,12 @@ def independent(unit: str) -> str:
 
 
 def balanced(objects: NDArray[Any]) -> float:
-    """Return the effective number of clusters: how many of equal size give as precise a standard error as clusters of
-    these sizes.
+    """Return the effective number of clusters: the number of clusters of equal size that would give as precise a
+    standard error. `objects` are the numbers of objects of the clusters.
 
-    It is the mean of the number of clusters with objects and of ``sum(objects) ** 2 / sum(objects ** 2)``. With only
-    the first term, simulated 95 % intervals for ten clusters of 5 to 40 images contained the AP in 91.9 % of 800 data
-    sets; with only the second, in 94.2 %.
+    It is the mean of two terms: the number of clusters with objects, and ``sum(objects) ** 2 / sum(objects ** 2)``. With
+    only the first term, simulated 95 % intervals for ten clusters of 5 to 40 images contained the AP in 91.9 % of 800
+    data sets; with only the second, in 94.2 %.
 
     Kish, L., Survey Sampling (1965); Carter, A., K. Schnepel and D. Steigerwald, Asymptotic behavior of a t-test robust to
     cluster heterogeneity, Review of Economics and Statistics 99 (2017), 698-709.
@@ -71,7 +71,7 @@ def units_of(tally: Tally | PanopticTally) -> Units:
 
 
 def units_among(clusters: NDArray[Any] | None, images: int) -> Units:
-    """Return the units of some images, by the cluster of each."""
+    """Return the units of `images` images, given the cluster of each image; without clusters each image is a unit."""
     if clusters is None:
         return Units(images, None, "images")
     codes = index_ids(clusters, source="tally", field="clusters").codes
@@ -82,8 +82,8 @@ def units_among(clusters: NDArray[Any] | None, images: int) -> Units:
 
 
 def clustered(tally: T, clusters: Clusters | None) -> T:
-    """Return a tally with clusters of images, by their ids or in the order of ``tally.image_ids``; None leaves it
-    unchanged.
+    """Return a tally with the given clusters of its images, by image id or in the order of ``tally.image_ids``. None
+    leaves the tally unchanged.
     """
     if clusters is None:
         return tally

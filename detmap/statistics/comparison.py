@@ -1,4 +1,4 @@
-"""Comparison of models: significance and size of their differences."""
+"""Comparison of models: significance and size of the differences of their metrics."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _counted(number: int, one: str, several: str = "") -> str:
 
 
 def _too_few_drawn(permutations: int, size: int, family: str, correction: Correction, alpha: float) -> list[str]:
-    """Return a sentence if there are too few permutations for any significant p-value of a family."""
+    """Return a sentence if there are too few permutations for any p-value of a family to be significant, else []."""
     if not size or enough_drawn(permutations, size, correction, alpha):
         return []
     return [
@@ -53,15 +53,15 @@ def _too_few_drawn(permutations: int, size: int, family: str, correction: Correc
     ]
 
 
-#: Singular names of units in sentences.
+#: The singular of each unit, with its article, for sentences.
 _OF_ONE = {"images": "an image", "clusters": "a cluster of images"}
 
 
 class Difference(NamedTuple):
-    """The difference of a metric between two models. ``difference`` is the value of `second` minus that of `first`;
-    ``low`` and ``high`` are its uncorrected confidence interval (NaN if there is none); ``p`` is the two-sided p-value
-    of the paired permutation test (NaN if there are too few images), and ``adjusted`` that after the correction over
-    its family; ``images`` is the number of images, or clusters, with positives. `category` is None for a metric of all
+    """The difference of a metric between two models. ``difference`` is the value of `second` minus the value of `first`.
+    ``low`` and ``high`` are its uncorrected confidence interval (NaN if there is none). ``p`` is the two-sided p-value of
+    the paired permutation test (NaN if there are too few images), and ``adjusted`` is this p-value corrected over its
+    family. ``images`` is the number of images, or clusters, with positives. `category` is None for a metric of all
     categories.
     """
 
@@ -78,8 +78,8 @@ class Difference(NamedTuple):
 
 
 class Family(NamedTuple):
-    """The hypotheses that are tested together: ``size`` of them, each with at least ``fewest`` images, or clusters.
-    ``untested`` names hypotheses with too few images in the ground truth.
+    """The hypotheses that are tested together. ``size`` is their number; ``fewest`` is the minimum number of images, or
+    clusters, with positives for a test; ``untested`` names the hypotheses with fewer.
     """
 
     size: int
@@ -89,24 +89,24 @@ class Family(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Two or more models on the same images.
+    """The comparison of two or more models on the same images.
 
     Attributes
     ----------
     bootstraps : mapping of str to Bootstrap
         The bootstrap of each model, all from the same draws.
     permutations : mapping of (str, str) to Permutations
-        The tests of each pair, the better model first.
+        The permutation tests of each pair of models, with the better model first in the pair.
     metric : str
-        The metric that the models are compared by.
+        The metric by which the models are compared.
     level : float
         The level of the intervals; ``1 - level`` is the level of the tests.
     correction : {"holm", "bh"}
         The correction for multiple tests in a family.
     notices : mapping of str to mapping of str to int
-        Counts of what was unusual in each model's input; `detmap.data.notices.NOTICES` has the sentences.
+        Counts of unusual features of each model's input, by code; `detmap.data.notices.NOTICES` explains the codes.
     iou_type : str
-        The kind of shape that was compared, or "panoptic".
+        The kind of shape that was matched, or "panoptic".
     """
 
     bootstraps: Mapping[str, Bootstrap]
@@ -128,12 +128,12 @@ class Comparison:
 
     @property
     def unit(self) -> str:
-        """The unit of draws and exchanges: "images", or "clusters" of them."""
+        """The unit of draws and exchanges: "images" or "clusters"."""
         return self._any.unit
 
     @property
     def _found(self) -> str:
-        """A noun for the output of models."""
+        """The noun for predictions in sentences."""
         return "segments" if self.iou_type == "panoptic" else "detections"
 
     @cached_property
@@ -142,14 +142,14 @@ class Comparison:
 
     @property
     def _by_test(self) -> bool:
-        """Whether intervals of differences come from the tests; other methods are for comparison."""
+        """Whether intervals of differences come from the permutation tests, as by default, rather than the bootstrap."""
         return self._any.method == "t"
 
     @cached_property
     def families(self) -> tuple[Family, Family]:
-        """The families of hypotheses: the pairs of models by the metric, and the pairs of models in every category.
+        """The two families of hypotheses: each pair of models by the metric, and each pair of models in each category.
 
-        They only depend on the ground truth, see `detmap.statistics.testable`.
+        They depend on the ground truth and not on the predictions, see `detmap.statistics.testable`.
         """
         one, pairs = self._any, len(self.permutations)
         column = one.columns[self.metric]
@@ -173,7 +173,7 @@ class Comparison:
             if categories:
                 own, tested = one.category_columns(one.main), test.category_columns(one.main)
                 rows = [(own[k], tested[k], one.main, name) for k, (_, name) in enumerate(one.categories)]
-            elif self.metric not in one.metrics:  # a category's metric, as VOC names them
+            elif self.metric not in one.metrics:  # a metric of one category, which VOC names after the category
                 rows = [(rows[0][0], test.columns[self.metric], self.metric, None)]
             for column, at, metric, category in rows:
                 images = int(one.support[column])
@@ -188,12 +188,12 @@ class Comparison:
 
     @cached_property
     def differences(self) -> list[Difference]:
-        """The difference of each pair of models, the better one first, corrected over the pairs."""
+        """The difference of each pair of models, the better model first; p-values are corrected over the pairs."""
         return self._differences(self.families[0], categories=False)
 
     @cached_property
     def categories(self) -> list[Difference]:
-        """The difference of each pair of models in each category, corrected over all tests."""
+        """The difference of each pair of models in each category; p-values are corrected over all pairs and categories."""
         return self._differences(self.families[1], categories=True)
 
     @property
@@ -202,9 +202,9 @@ class Comparison:
         return [one for one in self.categories if one.adjusted <= self.alpha]
 
     def disagrees(self, one: Difference) -> bool:
-        """Return whether interval and test of a difference disagree on whether it is 0. Then trust the test, which is
-        exact under its null hypothesis, while the interval is approximate. Intervals of the test itself agree with it;
-        those of the methods ``"bca"`` and ``"percentile"`` may not.
+        """Return whether interval and test of a difference disagree on whether the difference is 0. In this case trust
+        the test, which is exact under its null hypothesis; the interval is approximate. Intervals that come from the test
+        always agree with it; intervals by ``"bca"`` and ``"percentile"`` may not.
         """
         if math.isnan(one.p) or math.isnan(one.low):
             return False
@@ -224,7 +224,7 @@ class Comparison:
         return group_letters(models, apart)
 
     def could_tell(self, family: Family) -> bool:
-        """Return whether any p-value of a family could be significant.
+        """Return whether any p-value of a family can be significant.
 
         False if there are too few images or clusters, or too few permutations for the correction.
         """
@@ -234,7 +234,7 @@ class Comparison:
         return all(enough_drawn(many, family.size, self.correction, self.alpha) for many in drawn)
 
     def sentences(self) -> list[str]:
-        """Return sentences on what was tested and estimated, and what was not."""
+        """Return sentences that explain the tests and intervals, and say which are missing."""
         one, unit = self._any, self.unit
         if not self.permutations:
             return []
@@ -294,7 +294,7 @@ class Comparison:
         return f"<Comparison by {self.metric} ({self.iou_type}): {values}>"
 
     def __str__(self) -> str:
-        """Return the models, their differences, the changed categories, and explanations as text."""
+        """Return tables of the models, their differences and the changed categories as text, with explanations."""
         tables = [self.to_dict()["models"], *self._tables().values()]
         return "\n\n".join([repr(self), *filter(None, map(to_text, tables)), "\n".join(self.sentences())])
 
@@ -316,7 +316,7 @@ class Comparison:
         return tables
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values; element *i* of `models` belongs to the *i*-th model."""
+        """Return everything as plain values; `models` has an element for each model, in order."""
         column = self._any.columns[self.metric]
         interval = {name: one.interval(self.level)[column] for name, one in self.bootstraps.items()}
         names = ("metric", "categories")
@@ -359,15 +359,15 @@ class PairTests:
     Attributes
     ----------
     models : list of str
-        The models, the better ones first.
+        The names of the models, the best first.
     metric : str
-        The metric that they are compared by.
+        The metric by which the models are compared.
     p : dict of (str, str) to float
-        The p-value of each pair; NaN if not tested.
+        The p-value of each pair; NaN if the pair was not tested.
     permutations : int
         Number of permutations of each pair.
     fewest, images : int
-        Minimum number of images (or clusters) with positives for a significant difference, and their actual number.
+        Minimum number of images (or clusters) with positives for a significant difference, and the actual number.
     level, correction
         See `compare`.
     unit : {"images", "clusters"}
@@ -391,7 +391,7 @@ class PairTests:
 
     @property
     def could_tell(self) -> bool:
-        """Whether any p-value could be significant, by the number of images, or clusters, and of permutations.
+        """Whether any p-value can be significant with these numbers of images (or clusters) and of permutations.
 
         This is known before any permutation is drawn; if False, no pair is tested.
         """
@@ -411,7 +411,7 @@ class PairTests:
         return group_letters(self.models, apart)
 
     def sentences(self, *, counted: bool = True) -> list[str]:
-        """Return sentences on what was tested; with `counted` also the number of images."""
+        """Return sentences on the tests; with `counted` they state the number of images."""
         if not self.p:
             return []
         tested = sum(not math.isnan(p) for p in self.p.values())
@@ -465,8 +465,8 @@ def pair_tests(
     level: float,
     correction: Correction,
 ) -> PairTests:
-    """Return the tests of every pair of models with NaN in place of p-values, for the caller to fill in. `truth` is any
-    tally of the ground truth; `models` are sorted, the best first.
+    """Return the tests of every pair of models with p-values of NaN, which the caller replaces. `truth` is the tally of
+    any model on this ground truth; `models` are sorted, the best first.
     """
     check_level(level)
     check_choice("correction", correction, CORRECTIONS)
@@ -493,7 +493,7 @@ def compare_tallies(
     clusters: Clusters | None,
     threads: int | None,
 ) -> Comparison:
-    """Return `detmap.compare` of scored models."""
+    """Return the comparison of scored models; `detmap.compare` explains the parameters."""
     tallies = {name: clustered(tally_of(one), clusters) for name, one in models.items()}
     if len(tallies) < 2:
         raise OptionError("a comparison needs two models or more")

@@ -1,4 +1,4 @@
-"""Student's t distribution, as far as tests need it."""
+"""Student's t distribution: p-values and quantiles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 
 
 def t_test(mean: float, error: float, freedom: float) -> float:
-    """Return the two-sided p-value of ``mean / error`` under Student's t; 1 for 0 / 0."""
+    """Return the two-sided p-value of ``mean / error`` under Student's t distribution; 1 if both are 0."""
     if freedom < 1:
         return math.nan
     if error == 0:

@@ -1,4 +1,4 @@
-"""Random numbers: a stream for every seed, replicate and purpose. No two streams overlap."""
+"""Random numbers: one stream for every combination of seed, replicate and purpose. No two streams overlap."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from numpy.typing import NDArray
 
 from detmap.errors import OptionError, check_integer, is_integer
 
-#: Purposes of streams, which are independent for the same seed.
+#: Purposes of streams; the streams for different purposes are independent, even with the same seed.
 BOOTSTRAP, PERMUTATION, QUERIES = range(3)
 
-#: Minimum number of replicates for an interval, whose ends would otherwise depend on a handful of draws.
+#: Minimum number of replicates for an interval; with fewer, the ends of the interval depend on a handful of draws.
 FEWEST_REPLICATES = 200
 
-#: Default number of replicates where intervals are computed without a request.
+#: Default number of replicates.
 REPLICATES = 1000
 
 
 def stream(seed: int, replicate: int, use: int) -> np.random.Generator:
     """Return the stream of a seed, a replicate and a purpose.
 
-    Philox, a counter-based generator (J. Salmon, M. Moraes, R. Dror and D. Shaw, Parallel random numbers: as easy as 1, 2,
-    3, 2011). Seed and replicate are the two halves of its key, and the use is the highest word of the
-    counter, so that two streams are either equal or disjoint.
+    The generator is the counter-based Philox (J. Salmon, M. Moraes, R. Dror and D. Shaw, Parallel random numbers: as easy
+    as 1, 2, 3, 2011). Seed and replicate are the two halves of the key, and `use` is the highest word of the counter, so
+    that two streams are either equal or disjoint.
     """
     key, counter = np.array([seed, replicate], np.uint64), np.array([0, 0, 0, use], np.uint64)
     return np.random.Generator(np.random.Philox(counter=counter, key=key))
 
 
 class _Streams(threading.local):
-    """A generator per thread that is reset for each stream, several times faster than making new ones."""
+    """One generator per thread, reset for each stream: several times faster than making a new generator."""
 
     def __init__(self) -> None:
         self._generator = stream(0, 0, 0)
         self._start = self._generator.bit_generator.state
 
     def __call__(self, seed: int, replicate: int, use: int) -> np.random.Generator:
-        """Return what `stream` returns, valid until the next call in this thread."""
+        """Return the generator of `stream`; the next call in this thread resets it."""
         start = self._start["state"]
         start["key"][:] = seed, replicate
         start["counter"][3] = use
@@ -51,21 +51,21 @@ _stream = _Streams()
 
 
 def drawn(size: int, seed: int, replicate: int) -> NDArray[np.int32]:
-    """Return the number of draws of each of `size` images (or queries) in one bootstrap replicate, shape (size,).
+    """Return how often each of `size` images (or queries) is drawn in one bootstrap replicate, shape (size,).
 
-    It only depends on the arguments, so that replicate *r* draws the same for every model and on every machine.
+    The draws only depend on the arguments, so replicate *r* is the same for every model and on every machine.
     """
     draws = _stream(seed, replicate, BOOTSTRAP).integers(0, size, size) if size else ()
     return np.bincount(np.asarray(draws, np.int64), minlength=size).astype(np.int32)
 
 
 def exchanged(size: int, seed: int, replicate: int) -> NDArray[np.uint8]:
-    """Return 1 for each image that is exchanged in one permutation, with probability one half, else 0; shape (size,)."""
+    """Return for each image whether one permutation exchanges it, 1 or 0 with equal probability, shape (size,)."""
     words = _stream(seed, replicate, PERMUTATION).bit_generator.random_raw(-(-size // 64))
     return np.unpackbits(np.asarray(words, "<u8").view(np.uint8), count=size)
 
 
-#: Maximum number of images whose exchanges are kept for the next pair of models, so that these take at most 32 MB.
+#: Maximum number of images for which exchanges are cached for the next pair of models; the cache takes at most 32 MB.
 _KEPT = 8192
 
 
@@ -81,14 +81,14 @@ def _exchanges(size: int, seed: int, begin: int, end: int) -> NDArray[np.uint8]:
 
 
 def check_seed(seed: int) -> None:
-    """Refuse a seed out of range."""
+    """Raise `OptionError` for a seed that is out of range."""
     check_integer("seed", seed, 0)
     if seed >= 2**64:
         raise OptionError(f"seed must be an integer from 0 to 2**64 - 1, not {seed!r}")
 
 
 def check_replicates(replicates: int) -> None:
-    """Refuse a number of replicates that is too small for an interval."""
+    """Raise `OptionError` for a number of replicates that is too small for an interval."""
     if is_integer(replicates) and replicates < FEWEST_REPLICATES:
         many = "1 replicate is" if replicates == 1 else f"{replicates} replicates are"
         raise OptionError(f"{many} too few for an interval; draw at least {FEWEST_REPLICATES} (1000 are usual)")

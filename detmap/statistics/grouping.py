@@ -1,4 +1,4 @@
-"""Letters for groups of models: models that share one do not differ significantly."""
+"""Letters for groups of models: models that share a letter do not differ significantly."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Iterable, Sequence
 
 
 def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return letters for every model: two that are `apart` share none, any other two share at least one.
+    """Return letters for every model. Two models that are a pair of `apart` share no letter; any other two share one.
 
-    A letter stands for a maximal set of models none of which are apart; sets are added until every pair is covered.
-    (Finding the fewest sets takes exponential time; for models on a line, as these nearly are, this finds them.)
+    A letter stands for a maximal set of models without a pair in `apart`. Sets are added until they cover every other
+    pair. (Finding the smallest number of sets takes exponential time. This greedy method finds it if exactly the models
+    with distant values are apart, as is nearly the case.)
     """
     place = {name: i for i, name in enumerate(models)}
     size = len(models)
-    alike = [(1 << size) - 1] * size  # sets of models as bits
+    alike = [(1 << size) - 1] * size  # for each model, the set of models not apart from it, as bits
     for first, second in apart:
         alike[place[first]] &= ~(1 << place[second])
         alike[place[second]] &= ~(1 << place[first])
@@ -21,7 +22,7 @@ def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> di
     groups = []
     for i in range(size):
         while missing := (alike[i] & ~together[i]) >> i << i:
-            members = 1 << i | 1 << (missing.bit_length() - 1)  # as far along the line as possible
+            members = 1 << i | 1 << (missing.bit_length() - 1)  # start from the pair with the most distant ranks
             fits = alike[i] & alike[missing.bit_length() - 1]
             for k in range(size):
                 if fits >> k & 1:
@@ -35,7 +36,7 @@ def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> di
 
 
 def letter(index: int) -> str:
-    """Return a, b, …, z, aa, ab, … ."""
+    """Return the letters for an index: a, b, …, z, aa, ab, …"""
     text = ""
     index += 1
     while index:

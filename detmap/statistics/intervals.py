@@ -1,4 +1,4 @@
-"""Confidence intervals of one metric from its jackknife and bootstrap, and criteria for too few data."""
+"""Confidence intervals of one metric from its jackknife and bootstrap, and the criteria by which data are too few."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from detmap.statistics.distributions import t_quantile
 
 Method = Literal["t", "bca", "percentile"]
 
-#: Descriptions of the methods of intervals.
+#: Descriptions of the methods for intervals.
 METHODS = {
     "t": "Student's t on a logit scale with the standard error of bootstrap and jackknife",
     "bca": "BCa bootstrap",
@@ -22,28 +22,27 @@ METHODS = {
 
 #: Minimum number of units with positives for an interval, by kind of unit.
 FEWEST = {"images": 10, "queries": 10, "clusters": 5}
-#: Minimum effective number of units, so that no single one decides.
+#: Minimum effective number of units for an interval; below, a single unit determines the metric.
 FEWEST_EFFECTIVE = 1.2
 #: Minimum expected successes and failures, n·p and n·(1−p), for the effective sample size n.
 FEWEST_EVENTS = 2.0
-#: AP of a class is a mean over 101 recalls. Below two hundredths it depends on whether a hit happens to come first. At
-#: a single IoU threshold, within one and a half hundredths of 1, it depends on whether the last object is found; a mean
-#: over thresholds has no such steps. For a mean over K classes both are divided by K.
+#: Minimum distances of the AP of one class from 0 and from 1 for an interval. AP is a mean over 101 recalls. An AP below
+#: 0.02 depends on whether the first detection is a hit. At a single IoU threshold, an AP above 0.985 depends on whether
+#: the last object is found; means over thresholds have no such steps. For a mean over K classes, divide both by K.
 LEAST_AP, LAST_AP = 0.02, 0.015
-#: Maximum distance of the replicates' distribution from a normal one: beyond it the metric jumps.
+#: Maximum Kolmogorov-Smirnov distance of the replicates from a normal distribution; above, the metric moves in jumps.
 LARGEST_JUMP = 0.2
 
 _NORMAL = NormalDist()
 
-#: Quantiles at which the distribution of the replicates is compared with a normal one.
+#: Probabilities, and their normal quantiles, at which the replicates are compared with a normal distribution.
 _SHARES = np.arange(1, 40) / 40
 _AT = np.array([_NORMAL.inv_cdf(share) for share in _SHARES.tolist()])
 
 
 def nearest(thresholds: int, classes: int) -> tuple[float, float]:
-    """Return the minimum distances from 0 and from 1 at which a mean AP over IoU thresholds and classes has an interval.
-
-    A metric that is no AP has 0 thresholds.
+    """Return the minimum distances from 0 and from 1 at which an AP has an interval, for a mean over the given numbers of
+    IoU thresholds and classes. For other metrics than AP, pass 0 `thresholds`.
     """
     classes = max(classes, 1)
     return LEAST_AP / classes if thresholds else 0.0, LAST_AP / classes if thresholds == 1 else 0.0
@@ -52,10 +51,10 @@ def nearest(thresholds: int, classes: int) -> tuple[float, float]:
 def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float64], images: int) -> float:
     """Return a standard error from the variances that bootstrap and jackknife estimate; NaN with fewer than two images.
 
-    The bootstrap's variance is slightly too small for few images; the factor ``n / (n - 1)`` for n images with
-    positives makes it unbiased for a mean. The jackknife's is too large on average, and for a metric that changes in
-    steps it can be far too large, or miss the steps. The variance is therefore the mean of the bootstrap's and the
-    larger of both.
+    The bootstrap variance is slightly too small for few images; the factor ``n / (n - 1)`` for n images with positives
+    makes it unbiased for a mean. The jackknife variance is too large on average, and for a metric that changes in steps
+    it can be far too large, or miss the steps. The variance used is therefore the mean of the bootstrap variance and the
+    larger of the two variances.
 
     Efron, B., and C. Stein, The jackknife estimate of variance (1981).
     """
@@ -71,7 +70,7 @@ def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float6
 
 
 def trials(estimate: float, error: float) -> float:
-    """Return the number of independent trials for which a proportion has this standard error.
+    """Return the number of independent trials for which a proportion of `estimate` has the standard error `error`.
 
     This is the effective sample size of E. Korn and B. Graubard, Confidence intervals for proportions with small
     expected number of positive counts estimated from survey data (1998).
@@ -80,7 +79,7 @@ def trials(estimate: float, error: float) -> float:
 
 
 def _logits(values: NDArray[np.float64], count: float) -> NDArray[np.float64]:
-    """Return the logits of proportions of `count` trials, with at least half a success and half a failure."""
+    """Return the logits of proportions among `count` trials, clipped to at least half a success and half a failure."""
     # Haldane, J., The estimation and significance of the logarithm of a ratio of frequencies (1956).
     half = min(0.5 / count, 0.5)
     values = np.clip(values, half, 1 - half)
@@ -88,11 +87,10 @@ def _logits(values: NDArray[np.float64], count: float) -> NDArray[np.float64]:
 
 
 def jump(values: NDArray[np.float64]) -> float:
-    """Return the distance of the distribution of values from a normal one with their mean and standard deviation.
+    """Return the Kolmogorov-Smirnov distance of values from the normal distribution of the same mean and deviation.
 
-    It is the maximum difference of the cumulative distributions (Kolmogorov-Smirnov): about 0.05 for 200 normal values,
-    and at least nearly half of the share of equal values. It is evaluated at the quantiles 1/40, 2/40, ..., 39/40 of
-    the normal distribution.
+    This is the maximum difference of the cumulative distributions, evaluated at the normal quantiles of 1/40, 2/40, ...,
+    39/40. It is about 0.05 for 200 normal values. With a share s of equal values it is at least about s / 2.
     """
     values = np.sort(values[~np.isnan(values)])
     at = values.mean() + _AT * values.std()
@@ -101,8 +99,9 @@ def jump(values: NDArray[np.float64]) -> float:
 
 
 def effective(jackknife: NDArray[np.float64]) -> float:
-    """Return the effective number of images: ``sum(u ** 2) ** 2 / sum(u ** 4)`` of the images' influences *u*. It is
-    their number if all are equal up to sign, 1 if one image decides everything, and 0 without influences.
+    """Return the effective number of images, ``sum(u ** 2) ** 2 / sum(u ** 4)`` for the images' influences *u* on the
+    metric. It is the number of images if all influences are equal up to sign, 1 if only one image has an influence, and 0
+    if none has.
     """
     defined = jackknife[~np.isnan(jackknife)]
     away = defined - defined.mean() if defined.size else defined
@@ -162,10 +161,10 @@ def interval(
     near: tuple[float, float] = (0.0, 0.0),
     balance: float | None = None,
 ) -> tuple[float, float]:
-    """Return the interval of one metric from its estimate, its replicates and its jackknife. There are `images` images
-    with positives; for clusters, `balance` is their effective number. `near` are the minimum distances from 0 and from
-    1 for an estimate to have an interval. An end that would itself have no interval as an estimate is extended to 0 or
-    1, because metrics that seldom have intervals have them on unusual data, and their coverage would be too low.
+    """Return the interval of one metric from its estimate, its replicates and its jackknife. `images` is the number of
+    images with positives; for clusters, `balance` is their effective number. `near` are the minimum distances from 0 and
+    from 1 for an estimate to have an interval. An end nearer to 0 or 1 is extended to 0 or 1. Otherwise the coverage would
+    be too low, because a metric that seldom has an interval has one on unusual data.
     """
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "t":
@@ -179,7 +178,7 @@ def interval(
         margin = quantile * standard_error(_logits(replicates, count), _logits(jackknife, count), images)
         middle = math.log(estimate / (1 - estimate))
         low, high = _logistic(middle - margin), _logistic(middle + margin)
-        # An end that would have no interval itself is extended.
+        # Extend an end to 0 or 1 if an estimate of this value would have no interval.
         few = FEWEST_EVENTS / count
         return 0.0 if low < max(near[0], few) else low, 1.0 if 1 - high < max(near[1], few) else high
     values = replicates[~np.isnan(replicates)]
@@ -199,8 +198,8 @@ def interval(
 
 
 def freedom(images: int, groups: int, balance: float | None = None) -> float:
-    """Return the degrees of freedom of a jackknife error of `images` units in `groups` groups; clusters count by their
-    effective number, at least one.
+    """Return the degrees of freedom of a jackknife error with `images` units in `groups` groups. For clusters, `balance`
+    is their effective number; the result is then at least 1.
     """
     return min(images, groups) - 1 if balance is None else max(min(balance, groups) - 1, 1.0)
 
@@ -212,8 +211,8 @@ def _logistic(x: float) -> float:
 def bca_tails(
     estimate: float, values: NDArray[np.float64], jackknife: NDArray[np.float64], tails: tuple[float, float]
 ) -> list[float] | None:
-    """Return the quantiles at which a BCa interval ends, None if undefined; replicates equal to the estimate count by
-    half.
+    """Return the two probabilities at which quantiles of the replicates are the ends of a BCa interval; None if undefined.
+    Half of the replicates equal to the estimate are counted as below the estimate.
     """
     below = (np.mean(values < estimate) + np.mean(values <= estimate)) / 2
     if not 0 < below < 1:

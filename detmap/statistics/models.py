@@ -1,4 +1,4 @@
-"""Compare models given as results, tallies, tables, files, or COCO's JSON."""
+"""Compare models that are given as results, tallies, tables, files, or COCO's JSON."""
 
 from __future__ import annotations
 
@@ -75,31 +75,32 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
 ) -> Comparison:
     """Test which models differ significantly, and estimate their differences.
 
-    Differences are tested by exchanging the models' detections of images (see `detmap.statistics.permute`), and their
-    intervals belong to the test (`Permutations.interval`). Intervals of each model's own values come from resampling
-    the images (see `detmap.statistics.bootstrap`).
+    Differences are tested by exchanging the two models' detections on random images (see `detmap.statistics.permute`);
+    their intervals are derived from the test (`Permutations.interval`). Intervals of each model's own metrics come from
+    resampling the images (see `detmap.statistics.bootstrap`).
 
     Parameters
     ----------
-    models : mapping of str to Tally, DetectionResult, or those of `detmap.panoptic`; or ground truth
-        By name, two or more, scored under one protocol on the same images and categories. Or the ground truth, as for
-        `detmap.evaluate`: a table, a path, or COCO's dictionary.
+    models : mapping of str to Tally, DetectionResult, PanopticTally or PanopticResult; or ground truth
+        Two or more models by name, scored under one protocol on the same images and categories. Or the ground truth, as
+        for `detmap.evaluate`: a table, a path, or COCO's dictionary.
     detections : sequence, or mapping by name, of tables, paths, or COCO's lists of results, optional
-        With ground truth: two models or more. Unnamed files get the shortest distinct suffixes of their paths as names.
+        The predictions of two or more models, if `models` is the ground truth. Unnamed files are named by the shortest
+        distinct suffixes of their paths.
     protocol, iou_type, **decisions
-        With ground truth: as for `detmap.evaluate`.
+        As for `detmap.evaluate`, if `models` is the ground truth.
     replicates, seed, method, clusters, threads
-        See `bootstrap`; the permutations follow from the same seed. With ``"bca"`` or ``"percentile"`` the intervals of
-        differences also use that method, with the same draws for all models, instead of the test.
+        See `bootstrap`; permutations are drawn from the same seed. With ``"bca"`` or ``"percentile"``, intervals of
+        differences are computed by that method instead of the test, with the same draws for all models.
     permutations : int, optional
         The number of permutations; by default 5000, or more with many hypotheses.
     metric : str, optional
-        A metric of the result: ``AP`` (by default; ``mAP`` where the protocol says so), ``AR_100``, ``AP_small`` and so on.
+        A metric of the result, such as ``AR_100`` or ``AP_small``; by default its first, ``AP`` under most protocols.
     level : float
-        The level of the confidence intervals; tests are at ``1 - level``.
+        The level of the confidence intervals; the significance level of the tests is ``1 - level``.
     correction : {"holm", "bh"}
-        Holm's method keeps the probability of any false claim in a family at most ``1 - level``, Benjamini and
-        Hochberg's the expected share of false claims among the claims.
+        With Holm's method the probability of any false claim in a family is at most ``1 - level``. With Benjamini and
+        Hochberg's method the expected share of false claims among the claims is at most ``1 - level``.
 
     Returns
     -------
@@ -113,11 +114,11 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
         For fewer than two models, models of different images, categories or protocols, an unknown metric or correction, or
         fewer than 200 replicates.
     InputError
-        As `detmap.evaluate` does.
+        For unusable files or tables, as for `detmap.evaluate`.
 
     Examples
     --------
-    ``compare({"before": one, "after": other})`` of two results, or from files::
+    Call ``compare({"before": one, "after": other})`` with two results, or pass files::
 
         detmap.compare("instances_val.json", ["before.json", "after.json"])
     """
@@ -159,12 +160,12 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
     return compare_tallies(tallies, replicates, seed, **how)
 
 
-#: Ways to call the comparison, for messages.
+#: The two ways to call `compare`, for error messages.
 _CALLS = "compare(ground_truth, [detections, others]), or compare({'a': result, 'b': other})"
 
 
 def _are_scored(models: object) -> TypeGuard[Mapping[str, AnyTally | HasTally]]:
-    """Return whether models are results or tallies by name."""
+    """Return whether `models` is a mapping of names to results or tallies, rather than ground truth."""
     if not isinstance(models, Mapping) or hasattr(models, "tally"):
         return False
     return all(isinstance(one, Tally | PanopticTally) or hasattr(one, "tally") for one in models.values())

@@ -1,4 +1,4 @@
-"""Paired permutation tests of two models, which exchange their detections of images at random."""
+"""Paired permutation tests of two models, which exchange the models' detections on random images."""
 
 from __future__ import annotations
 
@@ -31,26 +31,27 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Permutations:
-    """Differences between two models after exchanging their detections of some images.
+    """Differences between the metrics of two models after exchanging their detections on some images.
 
     Attributes
     ----------
     metrics, by_category, categories
         The columns, as in `detmap.statistics.Bootstrap`.
     estimate : ndarray of float64, shape (m,)
-        Second model minus first, of the data itself.
+        The differences without any exchange, second model minus first.
     differences : ndarray of float64, shape (P, m)
         Row *r* holds the differences after permutation *r*.
     whole : dict of int to ndarray of float64
-        For columns that few images can change, while others are sampled: the differences of all of their permutations.
+        By column, the differences of all possible permutations, for columns where they are few enough to enumerate while
+        other columns are sampled.
     extreme, permutations : ndarray of int64, shape (m,)
-        Number of permutations that differ at least as much, in either direction, and their total number.
+        Number of permutations whose absolute difference is at least that of the data, and number of permutations.
     exact : ndarray of bool, shape (m,)
-        Whether these are all permutations rather than a sample.
+        Whether all possible permutations of the column were enumerated, rather than sampled.
     support : ndarray of int64, shape (m,)
-        Number of images, or clusters, with positives.
+        Number of images, or clusters, with positives of each column.
     images : int
-        The number of images, or of clusters, by `unit`.
+        The number of images, or of clusters if `unit` is "clusters".
     seed : int
         The seed of the draws.
     columns : dict of str to int
@@ -91,30 +92,31 @@ class Permutations:
     def p_values(self) -> NDArray[np.float64]:
         """Return the two-sided p-value of each column, shape (m,); NaN where the difference is undefined.
 
-        It is the share of all permutations that differ at least as much as the data; if sampled, (1 + extreme) / (1 +
-        permutations), because the data are a permutation too, so p is at least ``1 / (1 + permutations)``.
+        If all permutations are enumerated, p is ``extreme / permutations``. If they are sampled, it is ``(1 + extreme) /
+        (1 + permutations)``, because the data themselves are one permutation more; p is then never 0.
         """
         p = _share(self.extreme, self.permutations, ~self.exact)
         return np.where(np.isnan(self.estimate), np.nan, p)
 
     def interval(self, level: float = 0.95) -> NDArray[np.float64]:
-        """Return the intervals of the differences that belong to the test, shape (m, 2).
+        """Return the confidence intervals of the differences that follow from the test, shape (m, 2).
 
         They estimate the expected difference on data sets of this size, sampled like this one. An interval contains 0
         exactly if p is above ``1 - level``: its half-width is the largest difference that would not be significant. If
-        the models really differ, exchanging their detections inflates the spread; intervals that do not contain 0 are
-        corrected for this, see the notes.
+        the models differ, exchanging their detections inflates the spread of the differences; intervals that do not
+        contain 0 are corrected for this, see the notes.
 
-        NaN if fewer than 10 images, or 5 clusters, have positives, if no permutation could be significant (fewer than
-        six images or clusters on which the models differ, at the level 0.95), or if exchanging changes nothing.
+        An interval is NaN if fewer than 10 images, or 5 clusters, have positives; if no permutation could be significant
+        (at the level 0.95, if the models differ on fewer than six images or clusters); or if no exchange changes the
+        metric.
 
         Notes
         -----
-        For a sum over n images with contributions u, random signs give the variance ``sum(u ** 2)``, while that of the
-        sum is ``sum(u ** 2) - difference ** 2 / n``. The square of the half-width c is therefore multiplied by ``1 -
-        (difference ** 2 - c ** 2) / (n * v)``, with the variance v of the permutations. This is 1 if the difference is
-        just significant, so that interval and test agree. See P. Good, Permutation, Parametric and Bootstrap Tests of
-        Hypotheses (2005), on intervals from permutations.
+        For a sum of contributions u over n images, random signs give the variance ``sum(u ** 2)``, while the variance of
+        the sum is ``sum(u ** 2) - difference ** 2 / n``. The square of the half-width c is therefore multiplied by ``1 -
+        (difference ** 2 - c ** 2) / (n * v)``, where v is the variance over permutations. This factor is 1 if the
+        difference is just significant, so that interval and test agree. See P. Good, Permutation, Parametric and Bootstrap
+        Tests of Hypotheses (2005), on intervals from permutations.
         """
         check_level(level)
         out = np.full((self.estimate.size, 2), np.nan)
@@ -141,20 +143,20 @@ def permute(
     clusters: Clusters | None = None,
     threads: int | None = None,
 ) -> Permutations:
-    """Exchange the two models' detections of an image, for each image with probability one half, and score both sides.
+    """Exchange the detections of two models on each image with probability one half, and score both exchanged sets.
 
-    Images in clusters, such as frames of a video, are exchanged together.
+    The images of a cluster, such as the frames of a video, are exchanged together.
 
-    Every permutation has the bits of scoring the exchanged detections (if ties are broken by position in the file: by
-    the position in a detection's own file, and then the image). Nothing is matched again. If few images can change a
-    column, all of their permutations are enumerated.
+    The metrics of every permutation are bit-identical to scoring the exchanged detections. (If ties are broken by
+    position in the file, the position is that in a detection's own file, and remaining ties are broken by image.) Nothing
+    is matched again. If few images can change a column, all of its permutations are enumerated.
 
     Parameters
     ----------
     first, second : Tally, or PanopticTally
         Tallies of the same images, categories and protocol.
     permutations : int
-        Number of samples, P. If a column has at most that many permutations, all are enumerated.
+        The number of sampled permutations P. If a column has at most P possible permutations, all are enumerated.
     seed : int
         The seed of the draws, 0 to 2**64 - 1.
     metric : str, optional
@@ -224,17 +226,17 @@ def permute(
     )
 
 
-#: Number of permutations of a block: its draws are kept for the next pair of models.
+#: Number of permutations per block; the draws of a block are cached for the next pair of models.
 _BLOCK = 1024
 
 
 def p_value(
     first: AnyTally, second: AnyTally, permutations: int, seed: int, metric: str, threads: int | None = None
 ) -> float:
-    """Return ``permute(…).p_value(metric)``, to the last bit, several times faster for means of interpolated precision.
+    """Return ``permute(…).p_value(metric)``, bit-identical and several times faster for means of interpolated precision.
 
-    A p-value is a number of permutations that differ at least as much as the data. Where differences computed in another
-    order of summation are too near to that of the data to tell, they are computed again in the order of scoring.
+    Differences are first computed in a faster order of summation. A difference that is within the rounding error of the
+    data's difference is computed again as in `permute`, because p depends on whether it is at least as large.
     """
     check_integer("permutations", permutations, 1)
     check_seed(seed)
@@ -264,7 +266,7 @@ def p_value(
 
 
 def _paired(first: AnyTally, second: AnyTally, metric: str | None, categories: bool, threads: int | None) -> Paired:
-    """Return two tallies prepared for exchanges."""
+    """Return two tallies prepared for exchanges of their images."""
     if isinstance(first, PanopticTally):
         assert isinstance(second, PanopticTally)
         return PairedSegments(first, second, metric, categories)
@@ -310,27 +312,27 @@ def _objects(tally: AnyTally) -> NDArray[np.int64]:
 
 
 def _plan(changing: int, permutations: int) -> tuple[int, bool]:
-    """Return the number of permutations, and whether these are all."""
-    # The last image need not be exchanged: the other choice is the mirror image.
+    """Return the number of permutations, and whether they are all possible ones, if `changing` images differ."""
+    # One image need not be exchanged: exchanging all images only changes the sign of the difference.
     every = changing < MOST_CHANGING and 2 ** max(changing - 1, 0) <= permutations
     return (2 ** max(changing - 1, 0) if every else permutations), every
 
 
 def _chosen(number: int, changing: NDArray[np.int64], units: int) -> NDArray[np.uint8]:
-    """Return the images, or clusters, exchanged in one of all permutations, by its binary digits."""
+    """Return which units are exchanged in permutation `number`; its binary digits are the flags of the units `changing`."""
     swaps = np.zeros(units, np.uint8)
     swaps[changing[1:]] = (number >> np.arange(max(changing.size - 1, 0))) & 1
     return swaps
 
 
 def _share(extreme: Any, permutations: Any, drawn: Any) -> Any:
-    """Return p-values; if permutations are sampled, the data are one more."""
+    """Return p-values; if permutations are sampled (`drawn`), the data count as one more permutation."""
     return (extreme + drawn) / (permutations + drawn)
 
 
 def _reach(differences: NDArray[np.float64], exact: bool, alpha: float) -> float:
-    """Return the largest difference from 0 that is not significant; NaN if none could be significant, or there are no
-    permutations.
+    """Return the largest absolute difference that is not significant; NaN if no difference could be significant, or there
+    are no permutations.
     """
     least, total = int(exact), differences.size  # if all permutations are enumerated, the data are one of them
     allowed = int(alpha * (total + 1)) + 1
@@ -347,12 +349,12 @@ def _count(differences: NDArray[np.float64], estimate: NDArray[np.float64]) -> N
 
 
 def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bool_], int]:
-    """Decide which hypotheses are tested from the ground truth alone.
+    """Decide from the ground truth, without the predictions, which hypotheses are tested.
 
-    With n images there are 2**n permutations, which come in mirrored pairs, so that two-sided p-values are at least
-    2**(1 - n). A hypothesis is tested if its smallest possible p-value survives the first, strictest step of Holm's
-    correction over all tested ones. Any other hypothesis could only become significant after another one of
-    the family is rejected, and testing it would make the correction stricter for all.
+    With n images there are 2**n permutations, in pairs whose differences only differ in sign, so two-sided p-values are
+    at least 2**(1 - n). A hypothesis is tested if its smallest possible p-value is significant in the first, strictest
+    step of Holm's correction over all tested hypotheses. Any other hypothesis could only become significant after another
+    one of the family is rejected, and testing it would make the correction stricter for all.
 
     Parameters
     ----------
@@ -366,7 +368,7 @@ def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bo
     Returns
     -------
     tested : ndarray of bool, shape (n,)
-        Whether each is tested.
+        Whether each hypothesis is tested.
     fewest : int
         The smallest number of images with which a hypothesis is tested.
     """
@@ -379,5 +381,5 @@ def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bo
 
 
 def permutations_needed(hypotheses: int, alpha: float) -> int:
-    """Return a number of permutations with which the smallest possible p is at most half of what Holm's correction needs."""
+    """Return a number of permutations whose smallest p is at most half the level of the first step of Holm's correction."""
     return max(PERMUTATIONS, math.ceil(2 * hypotheses / alpha))

@@ -26,19 +26,19 @@ def bootstrap_queries(
     method: Method = "t",
     limits: Mapping[str, tuple[float, float]] | None = None,
 ) -> Bootstrap:
-    """Draw the queries with replacement and take the means.
+    """Draw the queries with replacement, and compute the mean of each metric over the drawn queries.
 
-    A mean has no bias. Its interval is that of the mean over the population of queries.
+    The mean has no bias. Its interval is for the mean over the population of queries.
 
     Parameters
     ----------
     values : mapping of str to array_like of float, shape (q,)
-        Metric to its values, one per query; queries with NaN are left out of the mean.
+        The values of each metric by its name, one value per query; queries with NaN are left out of the mean.
     replicates, seed, method
-        See `bootstrap`. Student's t is on the scale of the metric itself, as is usual for means.
+        See `bootstrap`. Intervals by Student's t are on the scale of the metric itself, as is usual for means.
     limits : mapping of str to (float, float), optional
-        Metric to the least and the largest value that a query can have. An interval that reaches beyond them is cut there:
-        no mean lies there, so it covers as often. By default intervals are not cut.
+        The minimum and maximum possible value of each metric for a query. Intervals are clipped to these limits, which
+        does not change their coverage, because no mean is beyond the limits. By default intervals are not clipped.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def bootstrap_queries(
     Raises
     ------
     OptionError
-        For columns of unequal lengths, a value of a query beyond the `limits`, or as `bootstrap` does.
+        For metrics with unequal numbers of values, a value beyond the `limits`, or invalid options of `bootstrap`.
     """
     check_replicates(replicates)
     check_seed(seed)
@@ -88,9 +88,9 @@ def bootstrap_queries(
 
 
 class QueryComparison(NamedTuple):
-    """Two systems by one metric: means, their ``difference`` (second minus first) with its interval, and tests.
+    """The ``difference`` of two systems in the mean of a metric (second minus first), with its interval and tests.
 
-    ``p`` and ``adjusted`` map a name of `TESTS` to the p-value, before and after the correction over all pairs.
+    ``p`` and ``adjusted`` map the name of a test in `TESTS` to its p-value before and after the correction over all pairs.
     """
 
     first: str
@@ -103,8 +103,8 @@ class QueryComparison(NamedTuple):
     adjusted: dict[str, float]
 
     def disagrees(self, alpha: float = 0.05) -> bool:
-        """Return whether interval and randomisation test disagree on whether the difference is 0. Then trust the test,
-        which is exact, while the interval is approximate.
+        """Return whether interval and randomisation test disagree on whether the difference is 0. In this case trust the
+        test, which is exact; the interval is approximate.
         """
         p = self.p.get("randomisation", math.nan)
         if math.isnan(p) or math.isnan(self.low):
@@ -127,11 +127,11 @@ def compare_queries(
     Parameters
     ----------
     systems : mapping of str to array_like of float, shape (q,)
-        System to the value of its metric at every query, all in the same order of queries.
+        The metric of each system by its name, one value per query, with the queries in the same order for all systems.
     tests : iterable of str
-        Names of `TESTS`; the randomisation test by default.
+        Names of tests in `TESTS`; by default the randomisation test.
     replicates, seed, method
-        See `bootstrap_queries`; the randomisation test draws from `seed` too.
+        See `bootstrap_queries`; the randomisation test is drawn from `seed` too.
     level : float
         Level of the intervals.
     correction : {"holm", "bh"}
@@ -145,13 +145,13 @@ def compare_queries(
     Raises
     ------
     OptionError
-        For fewer than two systems, systems of different numbers of queries, two without a query that has both values, or
-        an unknown test.
+        For fewer than two systems, systems with different numbers of queries, two systems without a query for which both
+        have a value, or an unknown test.
 
     Notes
     -----
-    The randomisation test draws as many permutations as the correction over all pairs needs (`permutations_needed`), and
-    100,000 at least. Few queries have fewer permutations, see `too_few_queries`.
+    The randomisation test draws as many permutations as the correction over all pairs needs (`permutations_needed`), but
+    at least 100,000. Few queries have fewer possible permutations, see `too_few_queries`.
     """
     names = list(tests)
     for name in names:
@@ -185,7 +185,7 @@ def compare_queries(
 
 def too_few_queries(queries: Iterable[int], correction: Correction = "holm", level: float = 0.95) -> str:
     """Return why no p-value of a randomisation or Wilcoxon test can be significant after the correction; "" if one can.
-    With n queries two-sided p-values are at least ``2 ** (1 - n)``; `queries` has the number for each pair of systems.
+    With n queries, two-sided p-values are at least ``2 ** (1 - n)``. `queries` are the numbers of queries of all pairs.
     """
     many, alpha = np.array(list(queries), np.float64), alpha_of(level)
 

@@ -1,4 +1,4 @@
-"""Differences of AP after exchanges up to rounding errors, with a bound on these."""
+"""Differences of AP after exchanges of images, computed fast, with a bound on the rounding errors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from detmap.statistics.reweighting import Reweighted
 
 @dataclass(frozen=True, eq=False)
 class QuickDifferences:
-    """The differences of `PairedDetections` in one metric, a mean of interpolated precision; `error` bounds how far they
-    are from the bits of scoring the exchanged detections.
+    """Differences between two models in one metric, a mean of interpolated precision, after exchanges of images. `error`
+    is the maximum difference from `PairedDetections.differences`, which adds in another order.
     """
 
     _data: Reweighted
@@ -26,7 +26,7 @@ class QuickDifferences:
 
     @classmethod
     def of(cls, data: Reweighted) -> QuickDifferences | None:
-        """Return the differences in the only metric of `data`; None if it is no mean over a curve's points at a grid."""
+        """Return the differences in the only metric of `data`; None if it is no mean of precision at a grid of recalls."""
         protocol = data.tally.protocol
         kind, _, _, _, group = dict(metric_table(protocol, ()))[data.metrics[0]]
         grid = readonly(protocol.recall_thresholds, np.float64)
@@ -45,7 +45,7 @@ class QuickDifferences:
                 reached = np.searchsorted(np.arange(found + 1) / found, grid)
                 own[: found + 2] = np.bincount(np.maximum(reached, 1), minlength=found + 2)
         held = positives.size if protocol.empty_classes == "zero" else int(np.count_nonzero(positives))
-        # Sums of n terms of at most 1 are off by n half units in the last place, times their sum, and four means are taken.
+        # The rounding error of a sum of n terms is at most n * eps / 2 times the sum. Four means, at most 1, are taken.
         terms = longest + positives.size * (last - first) + 100
         return cls(
             data,
@@ -56,7 +56,7 @@ class QuickDifferences:
         )
 
     def __call__(self, swaps: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Return second minus first for each row of exchanges of images, shape (n, i)."""
+        """Return the differences, second model minus first, shape (n,), for exchanges of images of shape (n, i)."""
         codes = np.empty((*swaps.shape, 2), np.int16)
         codes[..., 0] = 2 + swaps
         codes[..., 1] = 3 - swaps

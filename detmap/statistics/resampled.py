@@ -1,4 +1,4 @@
-"""Interface of tallies for bootstrap and permutation tests: columns, units, and scores under other weights.
+"""The interface of tallies for bootstrap and permutation tests: columns, units, and scores with reweighted images.
 `ResampledDetections` and `PairedDetections` implement it for detections, `detmap.statistics.segments` for panoptic
 segmentation.
 """
@@ -34,18 +34,18 @@ from detmap.statistics.reweighting import (
 
 AnyTally: TypeAlias = Tally | PanopticTally
 
-#: Returns twice the copies of each image, shape (images,), in a sample.
+#: A function from the number of a sample to twice the copies of each image in it, shape (images,).
 Copies: TypeAlias = Callable[[int], NDArray[np.int32]]
 
-#: Returns which units are exchanged, 0 or 1, shape (units,), in a permutation.
+#: A function from the number of a permutation to 1 for each exchanged unit and 0 for the others, shape (units,).
 Swaps: TypeAlias = Callable[[int], NDArray[np.uint8]]
 
-#: Maximum number of images whose permutations are enumerated.
+#: Permutations are only enumerated if fewer images than this can change the metric.
 MOST_CHANGING = 61
 
 
 class Columns(Protocol):
-    """The columns of scores: those of `metrics`, then for each name in `by_category` a column per category."""
+    """The columns of scores: one per metric of `metrics`, then for each metric of `by_category` one per category."""
 
     metrics: tuple[str, ...]
     by_category: tuple[str, ...]
@@ -54,20 +54,20 @@ class Columns(Protocol):
     columns: dict[str, int]
     #: The units of draws or exchanges.
     units: Units
-    #: Number of units with positives of each column, shape (m,).
+    #: For each column, the number of units with positives, shape (m,).
     support: NDArray[np.int64]
 
 
 class Resampled(Columns, Protocol):
     """A tally that is scored under many weights of its images."""
 
-    #: Minimum distances from 0 and from 1 for each column to have an interval, shape (m, 2); None for no minimum.
+    #: For each column, the minimum distances of its value from 0 and 1 for an interval, shape (m, 2); None for no minimum.
     near: NDArray[np.float64] | None
     #: The effective number of clusters of each column, shape (m,); None without clusters.
     balance: NDArray[np.float64] | None
-    #: The maximum value of each column, 100 for percent, shape (m,); None: 1 for all.
+    #: The maximum value of each column, 100 for percentages, shape (m,); None if it is 1 for all.
     most: NDArray[np.float64] | None
-    #: Which columns do not lie between 0 and 1, shape (m,); None if all do.
+    #: Mask of the columns that are not limited to [0, 1], shape (m,); None if all are.
     unlimited: NDArray[np.bool_] | None
 
     def score(self, count: int, copies: Copies, threads: int | None) -> NDArray[np.float64]:
@@ -75,15 +75,15 @@ class Resampled(Columns, Protocol):
 
 
 class Paired(Columns, Protocol):
-    """Two tallies of the same images, whose images can be exchanged."""
+    """Two tallies of the same images, between which images can be exchanged."""
 
-    #: Whether the tallies differ by category and unit, shape (K, units).
+    #: Whether the tallies differ in each category on each unit, shape (K, units).
     differs: NDArray[np.bool_]
 
     def differences(
         self, count: int, swaps: Swaps, threads: int | None, category: int | None = None
     ) -> NDArray[np.float64]:
-        """Return second minus first after many permutations, shape (count, m); of one category alone its first columns."""
+        """Return second minus first after each of `count` permutations, shape (count, m), or the columns of `category`."""
 
 
 class ResampledDetections:
@@ -118,7 +118,7 @@ class ResampledDetections:
 
 
 class PairedDetections:
-    """Two tallies of detections, see `Paired`; `metric` is tested, and with `categories` AP of each."""
+    """Two tallies of detections, see `Paired`, to test by `metric` and, with `categories`, by the AP of each category."""
 
     def __init__(self, first: Tally, second: Tally, metric: str | None, categories: bool, threads: int | None) -> None:
         protocol = first.protocol
@@ -126,7 +126,7 @@ class PairedDetections:
         self.categories = first.categories
         chosen = metric or metric_names(protocol)[0]
         find_column(protocol, self.categories, chosen)
-        # Otherwise it is a category's metric, as VOC names them.
+        # Otherwise it is a metric of one category, which VOC names after the category.
         self.metrics: tuple[str, ...] = (chosen,) if chosen in metric_names(protocol) else ()
         of_category = ("AP",) if categories else ()
         self.by_category: tuple[str, ...] = of_category if self.metrics else category_metrics(protocol)
@@ -156,12 +156,12 @@ class PairedDetections:
         return values[:, 1] - values[:, 0]
 
     def quick(self) -> QuickDifferences | None:
-        """Return the differences in `metrics`, computed faster with a known error; None where that is not possible."""
+        """Return `QuickDifferences` for the metric in `metrics`; None if the metric does not allow them."""
         return QuickDifferences.of(Reweighted(self._both, self.metrics, (), sides=2)) if self.metrics else None
 
 
 def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:
-    """Return both tallies as one, in which image *i* is image ``2 i`` of the first model and ``2 i + 1`` of the second.
+    """Return both tallies as one, in which image *i* of the first model is image ``2 i``, and of the second ``2 i + 1``.
 
     With this order, ties between images are broken as in each model's own tally.
     """
@@ -174,7 +174,7 @@ def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:
 
 
 def _only(tally: Tally, category: int) -> Tally:
-    """Return the detections and positives of one category."""
+    """Return the tally of one category."""
     begin, end = tally.class_starts[category : category + 2].tolist()
     some = tally.take(slice(begin, end), tally.positive_category == category)
     return replace(
@@ -186,9 +186,8 @@ def _only(tally: Tally, category: int) -> Tally:
 
 
 def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
-    """Return whether the two models' detections of a category on an image differ in score or outcome, shape (K,
-    images). If at least `enough` images of each category have different numbers of detections, only numbers are
-    compared.
+    """Return whether the two models' detections of a category on an image differ in score or outcome, shape (K, images).
+    If the numbers of detections differ on at least `enough` images of each category, only the numbers are compared.
     """
     images, categories = both.image_ids.size // 2, len(both.categories)
     cells = (both.category.astype(np.int64) * images + (both.image >> 1)) * 2 + (both.image & 1)
@@ -203,7 +202,7 @@ def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
         steps = (both.found[order], both.missed[order], both.alike[order].view(np.uint64))
         rows = np.column_stack((rows, *(column.astype(np.uint64) for column in steps)))
     out = out.reshape(-1)
-    alike = ~out[cell]  # with equal numbers on both sides, detections are in the same order, one side after the other
+    alike = ~out[cell]  # the detections of cells with equal numbers for both models; they correspond in order
     one, other = np.flatnonzero(alike & (side == 0)), np.flatnonzero(alike & (side == 1))
     unequal = (rows[one] != rows[other]).any(axis=1)
     if both.order.size:

@@ -1,4 +1,4 @@
-"""The intervals of a result: by metric, as columns of tables, and in sentences."""
+"""The confidence intervals of a result, by metric, as columns of tables, and as sentences."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from detmap.statistics import intervals
 from detmap.statistics.bootstrap import BIAS, Bootstrap, bootstrap, check_draws, check_level
 from detmap.statistics.intervals import Method
 
-#: Maximum number of reasons for missing intervals in sentences, and of metrics named for each.
+#: Maximum number of reasons for missing intervals in sentences, and of metrics named for each reason.
 _REASONS, _NAMES = 6, 8
 
 
 class Intervals(Mapping[str, tuple[float, float]]):
-    """Confidence intervals of the metrics of a result: ``(low, high)`` by name, NaN if there is none.
+    """Confidence intervals of the metrics of a result: ``(low, high)`` by name, NaN for a metric without interval.
 
     Parameters
     ----------
-    bootstrap : Bootstrap The bootstrap of the result.
+    bootstrap : Bootstrap
+        The bootstrap of the result.
     level : float
         The confidence level.
 
     Attributes
     ----------
     bootstrap : Bootstrap
-        As given: replicates, bias, and why a metric has no interval.
+        As given; it has the replicates, the bias, and the reasons why metrics have no interval.
     level : float
         As given.
 
@@ -62,11 +63,11 @@ class Intervals(Mapping[str, tuple[float, float]]):
         return f"<Intervals: {100 * self.level:.6g} % of {len(self)} metrics, {len(made.replicates):,} replicates>"
 
     def of_metrics(self, names: Iterable[str]) -> list[dict[str, Any]]:
-        """Return the columns low, high, bias and number of images for some metrics, a row per metric."""
+        """Return a row for each of the metrics `names`, with low, high, bias and number of images."""
         return self._rows([self.bootstrap.columns[name] for name in names])
 
     def of_categories(self) -> list[dict[str, Any]]:
-        """Return these columns for the AP, or PQ, of each category, in order."""
+        """Return a row for the AP, or PQ, of each category in order, with low, high, bias and number of images."""
         return self._rows(self.bootstrap.category_columns(self.bootstrap.main).tolist())
 
     def _rows(self, columns: list[int]) -> list[dict[str, Any]]:
@@ -83,14 +84,14 @@ class Intervals(Mapping[str, tuple[float, float]]):
         Parameters
         ----------
         categories : bool
-            Also mention categories without an interval of their AP or PQ.
+            Also mention categories whose AP or PQ has no interval.
         more : str
-            Where further reasons are listed.
+            Text that says where to find the reasons that are left out.
         """
         made, why = self.bootstrap, self.bootstrap.reasons()
         without = {name: why[at] for name, at in made.columns.items()}
         if categories:
-            # Under VOC's rules the AP of every category is among the metrics.
+            # Under VOC's rules the metrics include the AP of every category.
             told = set(made.columns.values())
             own = zip(made.categories, made.category_columns(made.main).tolist(), strict=True)
             without |= {f"{name} ({made.main})": why[at] for (_, name), at in own if at not in told}
@@ -102,7 +103,9 @@ class Intervals(Mapping[str, tuple[float, float]]):
 
 
 def without_interval(reasons: Mapping[str, str], more: str) -> list[str]:
-    """Return a sentence per reason why metrics have no interval; `reasons` are by metric, "" if there is an interval."""
+    """Return a sentence per reason why metrics have no interval. `reasons` maps each metric to its reason, or to "" if it
+    has an interval.
+    """
     by_reason: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(printable(name))
@@ -116,7 +119,7 @@ def without_interval(reasons: Mapping[str, str], more: str) -> list[str]:
 
 
 def check_asked(replicates: int, seed: int, method: Method, level: float) -> None:
-    """Refuse intervals that cannot be computed, before scoring."""
+    """Raise `OptionError`, before scoring, for options with which no interval can be computed."""
     check_draws(replicates, seed, level)
     check_choice("interval", method, intervals.METHODS)
 
@@ -129,5 +132,5 @@ def add_intervals(
     level: float,
     threads: int | None,
 ) -> None:
-    """Add intervals of its metrics to a result."""
+    """Compute the intervals of a result's metrics, and add them to the result."""
     result.add_intervals(Intervals(bootstrap(result, replicates, seed, method=method, threads=threads), level))

@@ -1,4 +1,4 @@
-"""Score a tally again under other weights of its images, without matching again."""
+"""Score a tally with other weights of its images, without matching again."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from detmap.statistics.clusters import Units, balanced, units_of
 from detmap.statistics.sampled_curves import sampled_scores
 from detmap.system import parallel, progress
 
-#: Number of precisions in a block of replicates, small enough to react to Ctrl-C, and of hits of classes processed
-#: together, small enough for a cache. Both are large enough that calls of kernels are negligible, and the former for
-#: all `resampling.LANES` of COCO's 80 classes.
+#: Maximum number of precision values in a block of replicates, and of hits in a group of classes. Blocks are small enough
+#: to react to Ctrl-C, and groups fit into a cache. Both are large enough to make the cost of calling kernels negligible;
+#: a block also holds `resampling.LANES` replicates of COCO's 80 classes.
 _BLOCK, _HITS = 2_600_000, 500_000
 
 
 def _of_category(protocol: Protocol) -> dict[str, tuple[str, float | None]]:
-    """Return the kind of each per-category metric, and its IoU threshold; None for all of the protocol."""
+    """Return the kind and IoU threshold of each per-category metric; None stands for all thresholds of the protocol."""
     if not protocol.per_class_metrics:
         return {"AP": ("AP", None), "AP50": ("AP", 0.5), "AP75": ("AP", 0.75)}
     errors = names_of(protocol)
@@ -64,8 +64,8 @@ def column_names(
 def threshold_counts(
     protocol: Protocol, metrics: Sequence[str], by_category: Sequence[str]
 ) -> tuple[list[int], list[int]]:
-    """Return the number of IoU thresholds that each of `metrics`, and of `by_category`, averages as AP; 0 for other
-    metrics.
+    """Return the number of IoU thresholds over which each AP of `metrics`, and of `by_category`, is averaged; 0 for
+    metrics other than AP.
     """
     rows = dict(metric_table(protocol, ()))
 
@@ -77,7 +77,7 @@ def threshold_counts(
 
 
 def _measured(kind: str, protocol: Protocol) -> bool:
-    """Return whether a kind of metric is an error of true positives."""
+    """Return whether a kind of metric is computed from errors of true positives."""
     return kind == "score" or kind in names_of(protocol)
 
 
@@ -91,7 +91,7 @@ def unlimited(
 
 
 def of_one_class(protocol: Protocol, metrics: Sequence[str]) -> list[bool]:
-    """Return for each metric whether it is that of a class of `Protocol.class_thresholds`, in percent."""
+    """Return for each metric whether it is a percentage, as the metrics of a class of `Protocol.class_thresholds` are."""
     rows = dict(metric_table(protocol, ()))
     return [rows[name][0] in OF_CLASS for name in metrics]
 
@@ -115,7 +115,7 @@ def find_column(protocol: Protocol, categories: tuple[tuple[Any, str], ...], met
 def support(
     tally: Tally, metrics: Sequence[str], by_category: Sequence[str], units: Units | None = None
 ) -> NDArray[np.int64]:
-    """Return the number of units with positives of each column, in its area range."""
+    """Return for each column the number of units with positives in the area range of the metric."""
     units = units_of(tally) if units is None else units
     rows, categories = dict(metric_table(tally.protocol, ())), len(tally.categories)
     held = tally.positive_counts > 0
@@ -143,7 +143,7 @@ def balance(
 
 
 def _of_group(tally: Tally, row: Row) -> NDArray[np.bool_]:
-    """Mask of the pairs with ground truth whose categories or images a metric averages over, shape (p,)."""
+    """Mask of the tally's pairs of category and image with positives that a metric averages over, shape (p,)."""
     group = row[-1]
     if row[0] in OF_IMAGES:
         return tally.of_crowd_group(str(group))[tally.positive_image]
@@ -159,8 +159,8 @@ def _of_group(tally: Tally, row: Row) -> NDArray[np.bool_]:
 class Reweighted:
     """A tally in ranking order, prepared for scoring under many weights of its images.
 
-    The columns of `metrics` come first, then for each name in `by_category` a column per category. A replicate has one
-    or two rows of output, `sides`, see `detmap.kernels.resampling`.
+    The columns are one per metric of `metrics`, then for each metric of `by_category` one per category. `sides` is the
+    number of models, and of output rows per replicate: 1, or 2 for exchanges; see `detmap.kernels.resampling`.
     """
 
     tally: Tally
@@ -212,14 +212,14 @@ class Reweighted:
 
     @property
     def columns(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return len(self.metrics) + len(self.by_category) * len(self.tally.categories)
 
     def score(
         self, count: int, codes: Callable[[int], NDArray[np.int32]], threads: int | None = None
     ) -> NDArray[np.float64]:
-        """Return the columns of many replicates, shape (count, sides, columns); ``codes(replicate)`` are the images'
-        ``2 * copies + side``, shape (i,).
+        """Return the columns of `count` replicates, shape (count, sides, columns). ``codes(replicate)`` is ``2 * copies +
+        side`` for each image, shape (i,).
         """
         out = np.empty((count, self.sides, self.columns))
         protocol = self.tally.protocol
@@ -238,7 +238,7 @@ class Reweighted:
             progress.advance(end - begin)
 
         parallel.run(work, [(begin, min(begin + size, count)) for begin in range(0, count, size)], threads)
-        if self.pools is not None:  # their columns are here those of all categories, or of a group
+        if self.pools is not None:  # each "category" of `pools` holds all categories, or a group of categories
             with progress.counting(("pooled classes", count)):
                 made = self.pools.score(count, codes, threads)
             out[:, :, list(self.pooled)] = made[:, :, list(self.pooled.values())]
@@ -248,10 +248,10 @@ class Reweighted:
         return out
 
     def _score_block(self, codes: NDArray[np.int32], recalls: int, room: _Room, out: NDArray[np.float64]) -> None:
-        """Compute the rows of a block of replicates."""
+        """Score a block of replicates, and write the columns to `out`."""
         protocol, classes = self.tally.protocol, len(self.tally.categories)
         thresholds, rows = len(protocol.iou_thresholds), len(codes) * self.sides
-        # Small counts, which fit into the fastest cache: an image is practically never drawn 256 times.
+        # Small integers fit into the fastest cache. An image is practically never drawn 256 times, the limit of `words`.
         given = readonly(codes, np.int16)
         words = self.words(given)
         positives = self.positives(given)
@@ -272,7 +272,7 @@ class Reweighted:
                     hits = replace(hits, items=items[begin:end].ravel())
                 own = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
                 values[begin:end] = own.reshape(values[begin:end].shape)
-        if protocol.empty_classes == "zero":  # a class without ground truth is then like one without hits
+        if protocol.empty_classes == "zero":  # a class without ground truth has AP 0, like a class without hits
             np.nan_to_num(values, copy=False)
             positives = np.maximum(positives, 1)
         resampling.average(
@@ -285,7 +285,7 @@ class Reweighted:
             self._fill_by_class(codes, values, out.reshape(-1, self.columns))
 
     def _fill_by_class(self, codes: NDArray[np.int32], values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-        """Compute the columns of means over classes, and of errors of true positives."""
+        """Compute the columns of APs that are means over classes, and of errors of true positives."""
         protocol, size = self.tally.protocol, len(self.tally.categories)
         table, names = dict(metric_table(protocol, ())), names_of(protocol)
         kinds = [(at, table[name]) for at, name in enumerate(self.metrics)]
@@ -328,7 +328,7 @@ class Reweighted:
 
     @staticmethod
     def words(codes: NDArray[np.int16]) -> NDArray[np.uint64]:
-        """Return the copies of each image on side 0 in each replicate, see `resampling.collect_hits`."""
+        """Return the copies of each image on side 0 in each replicate, packed as for `resampling.collect_hits`."""
         blocks, images = -(-len(codes) // resampling.LANES), codes.shape[1]
         copies = np.zeros((blocks * resampling.LANES, images), np.uint8)
         copies[: len(codes)] = np.where(codes & 1, 0, codes >> 1)
@@ -336,9 +336,9 @@ class Reweighted:
         return readonly(np.ascontiguousarray(bytes_of).view("<u8")[..., 0], np.uint64)
 
     def positives(self, codes: NDArray[np.int16]) -> NDArray[np.int64]:
-        """Return the numbers of positives, shape (K, rows, areas)."""
+        """Return the number of positives by class, output row and area range, shape (K, rows, areas)."""
         tally, areas, replicates = self.tally, len(self.areas), len(codes)
-        if self.sides == 2:  # two models with the same ground truth: equal on both sides of any permutation
+        if self.sides == 2:  # both models have the same ground truth, so every permutation has the same positives
             codes = readonly(codes[:1], np.int16)
         counted = np.zeros((len(codes), self.sides, len(tally.categories), areas), np.int64)
         counts = readonly(tally.positive_counts[:, self.areas], np.int32)
@@ -349,7 +349,7 @@ class Reweighted:
 
     @cached_property
     def _ranked(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-        """The category of each cell, and its number of detections that count for every bit."""
+        """Category and image of each pair with detections, and for every bit the number of detections that count."""
         tally, thresholds = self.tally, len(self.tally.protocol.iou_thresholds)
         cells, at = np.unique(tally.category.astype(np.int64) * tally.image_ids.size + tally.image, return_inverse=True)
         counts = np.zeros((cells.size, len(self.areas) * thresholds), np.int32)
@@ -360,8 +360,8 @@ class Reweighted:
         return readonly(category, np.int32), readonly(image, np.int32), readonly(counts, np.int32)
 
     def _counted_items(self, codes: NDArray[np.int16]) -> NDArray[np.int64]:
-        """Return the number of detections that count, shape (K, rows, areas * T), because some rules use those after
-        the last hit.
+        """Return the number of detections that count, shape (K, rows, areas * T). Some rules of interpolation need it,
+        because they use the detections after the last hit.
         """
         category, image, counts = self._ranked
         classes = len(self.tally.categories)
@@ -377,10 +377,10 @@ class Reweighted:
         near: NDArray[np.int64],
         room: _Room,
     ) -> Hits:
-        """Return the hits of the rankings of some classes, and count those within smaller caps in `near`."""
+        """Return the hits of the rankings of some classes, and write the numbers of hits within smaller caps to `near`."""
         begin, end = classes
         thresholds = len(self.tally.protocol.iou_thresholds)
-        most = np.repeat(positives[begin:end].ravel(), thresholds)  # no ranking has more hits than positives
+        most = np.repeat(positives[begin:end].ravel(), thresholds)  # a ranking has at most as many hits as positives
         starts = np.empty(most.size + 1, np.int64)
         ranks = room.integers(int(most.sum()) + resampling.SPARE)
         resampling.collect_hits(self.events, words, self.sides, begin, end, starts, ranks, near)
@@ -388,7 +388,7 @@ class Reweighted:
 
 
 def _crowds_of(rows: Sequence[Row]) -> list[str]:
-    """Return the groups of images that some metrics are about."""
+    """Return the distinct groups of images that metrics of `rows` are limited to."""
     return list(dict.fromkeys(str(row[-1]) for row in rows if row[0] in OF_IMAGES))
 
 
@@ -404,7 +404,7 @@ class _Crowd:
     def fill(
         self, out: NDArray[np.float64], count: int, codes: Callable[[int], NDArray[np.int32]], threads: int | None
     ) -> None:
-        """Write the group's columns of many replicates."""
+        """Write the columns of this group of images to `out`, for `count` replicates."""
         made = self.reweighted.score(count, lambda r: codes(r)[self.images], threads)
         mean, defined = made[:, :, 0], ~np.isnan(made[:, :, 1:])
         lacking = (~defined).sum(axis=2)
@@ -416,7 +416,7 @@ class _Crowd:
 
 
 def _groups(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Split classes with `sizes` hits into groups of consecutive classes."""
+    """Split the classes into ranges of consecutive classes, which end once they have `_HITS` hits; `sizes` are the hits."""
     groups, begin, total = [], 0, 0
     for k, size in enumerate(sizes.tolist()):
         total += size
@@ -427,7 +427,7 @@ def _groups(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
 
 
 class _Room:
-    """Reusable buffers."""
+    """Buffers that blocks of replicates reuse."""
 
     def __init__(self) -> None:
         self._floats, self._integers = np.empty(0), np.empty(0, np.int64)
@@ -444,7 +444,7 @@ class _Room:
 
 
 def _thresholds(protocol: Protocol, iou: float | None) -> tuple[int, int]:
-    """Return the range of thresholds of a metric; empty if it was not evaluated."""
+    """Return the range of thresholds of a metric; empty if the protocol does not evaluate the threshold `iou`."""
     if iou is None:
         return 0, len(protocol.iou_thresholds)
     found = protocol.find_threshold(iou)
@@ -452,7 +452,7 @@ def _thresholds(protocol: Protocol, iou: float | None) -> tuple[int, int]:
 
 
 def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
-    """Return the detections of a tally that count in some of the area ranges."""
+    """Return the detections of a tally that count in any of the area ranges, as runs and misses."""
     protocol, categories = tally.protocol, len(tally.categories)
     thresholds = len(protocol.iou_thresholds)
     counts = np.stack([~_bits(tally.ignored, a, thresholds, every=True) for a in areas])
@@ -473,9 +473,9 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
 
     starts_run = np.ones(kept.size, np.bool_)
     if protocol.ties not in BY_FILE:
-        # Detections of equal score on one image keep their order: copies of such a run follow each other as a whole.
+        # Detections of equal score on one image keep their order, so a copied image repeats the whole run of them.
         starts_run[1:] = (category[1:] != category[:-1]) | (image[1:] != image[:-1]) | (score[1:] != score[:-1])
-    if protocol.ties == HITS_FIRST:  # and so do those that are hits equally often
+    if protocol.ties == HITS_FIRST:  # a run also ends where `times_hit` changes
         times = tally.times_hit()[kept]
         starts_run[1:] |= times[1:] != times[:-1]
     run = np.cumsum(starts_run) - 1
@@ -486,14 +486,14 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
     run_at = np.flatnonzero(first)
     sizes = np.stack([np.bincount(run_of[counted[rows]], minlength=run_at.size) for counted in counts], axis=1)
 
-    # Only misses before some run of their category: nothing matters after the last hit of a class.
+    # Keep only misses that are followed by a run of their category: misses after the last hit do not change AP.
     stays = np.flatnonzero(~in_special)
     before = np.searchsorted(run_at, stays)  # the run that follows each miss
     follows = before < run_at.size
     stays, before = stays[follows], before[follows]
     own = category[stays] == category[run_at[before]]
     stays, before = stays[own], before[own]
-    order = np.lexsort((pattern[stays], before))  # sort those before a run by their pattern
+    order = np.lexsort((pattern[stays], before))  # sort the misses before each run by pattern
     stays, before = stays[order], before[order]
     starts = np.ones(stays.size, np.bool_)
     starts[1:] = (before[1:] != before[:-1]) | (pattern[stays][1:] != pattern[stays][:-1])
@@ -522,7 +522,7 @@ def _items(
     category: NDArray[np.int32],
 ) -> tuple[NDArray[Any], ...]:
     """Return the items of runs for every bit, see `resampling.Events`."""
-    # The detections of runs are the rows `rows` of the tally; `run_of` is the run of each, `category` that of each run.
+    # `rows` are the tally's rows of the detections in runs, `run_of` is the run of each, `category` the category of a run.
     thresholds, runs = len(tally.protocol.iou_thresholds), category.size
     hit, ignored = tally.hit[rows], tally.ignored[rows]
     beyond = np.minimum(np.searchsorted(np.array(tally.protocol.max_dets), tally.rank[rows], side="right"), caps)
@@ -532,7 +532,7 @@ def _items(
         counted = ~_bits(ignored, a, thresholds, every=True)
         for t in range(thresholds):
             found, skipped = (counted & tally.bit(words, a, t) for words in (hit, ignored))
-            # The places of a run's detections that are neither ignored nor outside of the area range.
+            # Mask of the detections that are neither ignored nor outside of the area range.
             stays = counted & ~skipped
             total = np.concatenate(([0], np.cumsum(stays)))
             means = np.flatnonzero(np.bincount(run_of[found | skipped], minlength=runs))
@@ -547,7 +547,7 @@ def _items(
     key, count, step, skip = (np.concatenate(column) for column in (keys, many, steps, skips))
     order = np.argsort(key, kind="stable")
     alone = (step == 1) & (skip == 0)
-    begins = np.cumsum(count) - count  # starts of each item's hits, before and after items are reordered
+    begins = np.cumsum(count) - count  # start of each item's hits before the items are reordered
     count = count[order]
     moved = np.repeat(begins[order] - (np.cumsum(count) - count), count) + np.arange(count.sum())
     bounds = np.searchsorted(key[order], np.arange(len(tally.categories) * len(areas) * thresholds + 1))
@@ -564,7 +564,7 @@ def _items(
 
 
 def _bits(words: NDArray[np.uint64], area: int, thresholds: int, *, every: bool) -> NDArray[np.bool_]:
-    """Return whether all bits, or any bit, of an area range are set in each row."""
+    """Return for each row whether all bits of an area range are set, or with ``every=False`` whether any bit is set."""
     mask = np.zeros(words.shape[1], np.uint64)
     for bit in range(area * thresholds, (area + 1) * thresholds):
         mask[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)

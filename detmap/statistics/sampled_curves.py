@@ -1,4 +1,4 @@
-"""Replicates of protocols that read precision at sampled scores, which depend on the drawn images."""
+"""Bootstrap and permutations under protocols that sample precision at scores chosen from the data."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def sampled_scores(
     out: NDArray[np.float64],
     threads: int | None,
 ) -> NDArray[np.float64]:
-    """Compute the replicates of `detmap.statistics.reweighting.Reweighted.score`, (count, sides, columns), into `out`
-    and return it. Raises `OptionError` for metrics of pooled categories and of groups of images.
+    """Compute the values of `detmap.statistics.reweighting.Reweighted.score` into `out`, shape (count, sides, columns),
+    and return `out`. Raises `OptionError` for metrics of pooled categories or of groups of images.
     """
     table = dict(metric_table(tally.protocol, ()))
     rows = [table[name] for name in metrics]
@@ -45,7 +45,7 @@ def sampled_scores(
 
 
 def _columns(tally: Tally, rows: Sequence[Row], by_category: Sequence[str], copies: NDArray[np.int64]) -> list[float]:
-    """Return the columns of one replicate, in which images count `copies` times."""
+    """Return the columns of one replicate, in which image *i* occurs ``copies[i]`` times."""
     protocol = tally.protocol
     made = Sampled.of(tally, copies, threads=1).averages(protocol.interpolation)
     held = copies[tally.image] > 0
@@ -66,7 +66,7 @@ def _columns(tally: Tally, rows: Sequence[Row], by_category: Sequence[str], copi
 
 
 def _thresholds(tally: Tally, iou: float | None) -> slice:
-    """Return the thresholds that a metric covers."""
+    """Return the range of IoU thresholds over which a metric is averaged: all for None, else the threshold `iou`."""
     if iou is None:
         return slice(None)
     found = tally.protocol.find_threshold(iou)
@@ -74,7 +74,7 @@ def _thresholds(tally: Tally, iou: float | None) -> slice:
 
 
 def _precisions(tally: Tally, made: Averages, area: int, iou: float | None) -> NDArray[np.float64]:
-    """Return the AP of classes, (T, K), NaN at thresholds that do not apply to a class."""
+    """Return the AP by threshold and class, shape (T, K); NaN at thresholds that do not apply to the class."""
     values = made.precision[:, area].T
     if iou is None:
         values = np.where(chosen_thresholds(tally.protocol, tally.categories), values, np.nan)
@@ -82,7 +82,7 @@ def _precisions(tally: Tally, made: Averages, area: int, iou: float | None) -> N
 
 
 def _recalls(tally: Tally, copies: NDArray[np.int64], area: int, cap: int) -> NDArray[np.float64]:
-    """Return the final recall, (T, K)."""
+    """Return the recall of all detections by threshold and class, shape (T, K)."""
     positives = positives_of(tally, copies)[:, area]
     weights = copies[tally.image] * (tally.rank < tally.protocol.max_dets[cap])
     found = [

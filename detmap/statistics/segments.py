@@ -1,4 +1,4 @@
-"""Panoptic quality under other weights of the images, and of two models whose images are exchanged."""
+"""Panoptic quality of reweighted images, and of two models after exchanges of images."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PairedSegments:
         self.differs = self.units.any_of(self._differing())
 
     def _differing(self) -> NDArray[np.bool_]:
-        """Return whether the two models differ in a category on an image, shape (K, images)."""
+        """Return whether the matches or counts of the two models differ in a category on an image, shape (K, images)."""
         images = len(self._first.image_ids)
         number = len(self.categories) * images
         out = np.zeros(number, np.bool_)
@@ -74,7 +74,7 @@ class PairedSegments:
             sides.append((counts, at[order], tally.match_iou[order]))
         (counts, at, iou), (others, other_at, other_iou) = sides
         out |= (counts != others).any(axis=1)
-        alike, other_alike = ~out[at], ~out[other_at]  # cells with equal numbers of matches on both sides
+        alike, other_alike = ~out[at], ~out[other_at]  # matches of cells in which both models have equal counts
         unequal = iou[alike] != other_iou[other_alike]
         out[at[alike][unequal]] = True
         return out.reshape(len(self.categories), images)
@@ -101,7 +101,7 @@ class PairedSegments:
 
 
 def _columns(sums: Sums, things: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the columns of many samples, shape (samples, m): of all categories, then PQ, SQ and RQ of each."""
+    """Return the columns of many samples, shape (samples, m): the means, then PQ, SQ and RQ of each category."""
     qualities = np.moveaxis(sums.qualities(), 0, 1).reshape(len(sums.tp), -1)
     return np.concatenate([sums.means(things), qualities], axis=1)
 
@@ -111,7 +111,7 @@ def _stacked(sums: list[Sums]) -> Sums:
 
 
 def _support(tally: PanopticTally, units: Units) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return the number of units with segments for each column, and the effective number of clusters."""
+    """Return for each column the number of units with segments, and the effective number of clusters (or None)."""
     things, number = tally.classes.things, len(tally.classes.ids)
     objects, image, category = tally.cell_counts[:, 3], tally.cell_image, tally.cell_category
 

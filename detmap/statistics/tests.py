@@ -1,4 +1,4 @@
-"""Paired tests of two systems by their values on the same queries, and corrections for multiple tests."""
+"""Paired tests of two systems by their metrics for the same queries, and corrections for multiple tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Test(NamedTuple):
 
 
 def paired(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
-    """Return the differences, second minus first, for queries with both values."""
+    """Return the differences, second minus first, for the queries where neither value is NaN."""
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if a.ndim != 1 or a.shape != b.shape:
         raise OptionError(
@@ -65,9 +65,9 @@ def wilcoxon(first: ArrayLike, second: ArrayLike) -> Test:
     Returns
     -------
     Test
-        ``statistic`` is the smaller of the two rank sums. p is exact for up to 50 differences without ties, else from
-        the normal distribution with a correction for ties but none for continuity; 1 if no difference is left, and NaN
-        without queries.
+        ``statistic`` is the smaller of the two rank sums. p is exact for up to 50 differences without ties; otherwise it
+        is from the normal approximation, corrected for ties but not for continuity. p is 1 if all differences are 0, and
+        NaN without queries.
     """
     d = paired(first, second)
     if not d.size:
@@ -82,7 +82,7 @@ def wilcoxon(first: ArrayLike, second: ArrayLike) -> Test:
     total = n * (n + 1) / 2
     statistic = min(up, total - up)
     if n <= 50 and counts.max() == 1:
-        ways = np.zeros(n * (n + 1) // 2 + 1)  # the number of the 2**n sets of ranks with each sum; exact below 2**53
+        ways = np.zeros(n * (n + 1) // 2 + 1)  # how many of the 2**n sets of ranks have each sum; exact below 2**53
         ways[0] = 1
         for rank in range(1, n + 1):
             ways[rank:] += ways[:-rank].copy()
@@ -99,23 +99,23 @@ PERMUTATIONS = 100_000
 
 
 def randomisation(first: ArrayLike, second: ArrayLike, permutations: int = PERMUTATIONS, seed: int = 0) -> Test:
-    """Return Fisher's randomisation test of the mean difference, which exchanges the two systems at random for every
-    query.
+    """Return Fisher's randomisation test of the mean difference, which exchanges the values of the two systems for random
+    queries.
 
     Parameters
     ----------
     first, second : array_like of float, shape (q,)
         A metric of both systems, query by query; queries with NaN are left out.
     permutations : int
-        Number of sampled assignments; if there are at most that many, all 2**q are enumerated.
+        Number of sampled permutations. If this is 2**q or more, all 2**q permutations are enumerated.
     seed : int
         The seed of the draws.
 
     Returns
     -------
     Test
-        ``statistic`` is the mean difference. A drawn p counts the data as one of the draws, (1 + b) / (1 + permutations),
-        and is never 0. NaN without queries.
+        ``statistic`` is the mean difference. If b of the sampled permutations are at least as extreme as the data, p is
+        ``(1 + b) / (1 + permutations)``, which is never 0. p is NaN without queries.
 
     Notes
     -----
@@ -153,8 +153,8 @@ TESTS = {"t": paired_t, "wilcoxon": wilcoxon, "randomisation": randomisation}
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """Return p-values adjusted by Holm's method.
 
-    Rejecting those up to alpha bounds the family-wise error rate, the probability that any true hypothesis is rejected,
-    by alpha, under any dependence of the tests.
+    If hypotheses with adjusted p-values of at most alpha are rejected, the family-wise error rate is at most alpha, under
+    any dependence of the tests. This is the probability that any true hypothesis is rejected.
 
     Parameters
     ----------
@@ -171,8 +171,9 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     """Return p-values adjusted by Benjamini and Hochberg's method.
 
-    Rejecting those up to alpha bounds the false discovery rate, the expected share of true hypotheses among those
-    rejected (0 if none is), by alpha, for independent or positively dependent tests.
+    If hypotheses with adjusted p-values of at most alpha are rejected, the false discovery rate is at most alpha, for
+    independent or positively dependent tests. This is the expected share of true hypotheses among the rejected ones (0
+    if none is rejected).
 
     Parameters
     ----------
@@ -187,7 +188,7 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
 
 
 def _adjusted(p_values: ArrayLike, rule: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Adjust p-values by a rule for ascending ones; NaN stays NaN."""
+    """Adjust p-values by `rule`, which takes them in ascending order; NaN stays NaN."""
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p, kind="stable")
     order = order[~np.isnan(p[order])]
@@ -221,5 +222,5 @@ def enough_drawn(permutations: int, hypotheses: int, correction: Correction, alp
 
 
 def adjust(p_values: ArrayLike, correction: Correction) -> NDArray[np.float64]:
-    """Return p-values after a correction of `CORRECTIONS`."""
+    """Return the p-values adjusted by a correction of `CORRECTIONS`."""
     return CORRECTIONS[correction][0](p_values)

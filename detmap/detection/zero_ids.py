@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
     from detmap.detection.tally import Tally
 
-#: Value of the decision `id_zero` under which matches with such objects are misses.
+#: Value of the decision `id_zero` under which matches with objects of id 0 are misses.
 MISSED = "missed"
 
 #: The opposite value of `id_zero`.
@@ -34,13 +34,13 @@ OTHER: dict[str, Literal["found", "missed"]] = {"found": "missed", "missed": "fo
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Otherwise(Frozen):
-    """Detections that have other bits under the other value of `id_zero`."""
+    """Detections whose `hit` or `ignored` bits differ under the other value of `id_zero`."""
 
     #: The protocol of the matching.
     protocol: Protocol
     #: Whether the effect is known; saved tallies do not hold it.
     known: bool = True
-    #: Identification of a detection: image id, category id, and rank among the detections of both; shape (n,).
+    #: Image id, category id, and rank within this image and category, which identify each detection; shape (n,).
     image: NDArray[Any]
     category: NDArray[Any]
     rank: NDArray[np.int32]
@@ -73,9 +73,9 @@ def unknown(tally: Tally) -> Tally:
 
 
 def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
-    """Return a mask of the categories affected by the other value of `id_zero`, and their tally under it.
+    """Return a mask of the categories that the other value of `id_zero` affects, and their tally under that value.
 
-    None without annotations of the id 0, or if their effect is unknown because the tally was saved.
+    None if there are no annotations of the id 0, or if their effect is unknown because the tally was saved.
     """
     known = tally.otherwise
     if known is None or not known.known or known.protocol != tally.protocol:
@@ -97,7 +97,7 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
         words = getattr(tally, name).copy()
         words[to[changed]] = getattr(known, name)[there][changed]
         columns[name] = readonly(words, np.uint64)
-    other = replace(tally, ranked=tally.protocol.ties != HITS_FIRST, **columns)  # other hits have other places then
+    other = replace(tally, ranked=tally.protocol.ties != HITS_FIRST, **columns)  # the ranking depends on hits
     return affected, other.of_categories(affected).in_ranking_order()
 
 
@@ -145,7 +145,7 @@ def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Wo
 
 
 def effect(metric: str, id_zero: str, here: float, there: float) -> dict[str, int]:
-    """Return the notice of a metric under the decision's value, and under its other value."""
+    """Return a notice with a metric under the protocol's value of `id_zero` (`here`) and under the other (`there`)."""
     found, missed = (there, here) if id_zero == MISSED else (here, there)
     digits = 4 if f"{found:.4f}" != f"{missed:.4f}" or found == missed else 17
     return {f"zero_id_effect:{metric} {found:.{digits}f} or {missed:.{digits}f}": 1}
@@ -171,7 +171,7 @@ def unmatched_words(
     outside: NDArray[np.bool_],
     words: matching.Words,
 ) -> matching.Words:
-    """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 as unmatched detections.
+    """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 turned into unmatched detections.
 
     In `cells` detections are numbered from 0, one cell after the other. By position, `zero` flags objects whose
     annotation has the id 0, and `outside`, shape (d, A), the ranges in which a detection is ignored if unmatched;

@@ -468,8 +468,7 @@ class DetectionResult(Result):
         return Counts(self.categories, true, counted - true, tally.positives[:, 0] - true)
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return a row per metric with its value and the thresholds, areas and caps that it covers, formatted for display.
-        """
+        """Return a row per metric with its value and the thresholds, areas and caps that it covers, for display."""
         protocol, rows = self.protocol, []
         shown: list[str] = []
         low, high = (f"{round(end(protocol.iou_thresholds), 9):g}" for end in (min, max))

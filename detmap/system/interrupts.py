@@ -31,7 +31,7 @@ def watch() -> None:
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
     reader, writer = os.pipe()
-    if os.name == "posix":  # not needed elsewhere
+    if os.name == "posix":  # Windows does not require it
         os.set_blocking(writer, False)
     threading.Thread(target=_wait, args=(reader,), name="detmap-interrupts", daemon=True).start()
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)

@@ -430,7 +430,7 @@ def _same_bits(iou_type: str | None) -> bool:
 def _rules_named(card: Mapping[str, Any]) -> str:
     """Return the name of the protocol or convention, followed by the kind of shape unless that is boxes."""
     name, kind = (card["decisions"].get(key) for key in ("name", "iou_type"))
-    return f"{name} {kind}" if kind not in (None, BOXES) else str(name)  # cards of boxes stay as they were
+    return f"{name} {kind}" if kind not in (None, BOXES) else str(name)  # keeps old cards of boxes valid
 
 
 def _rounded(value: Mapping[str, str]) -> str:

@@ -87,8 +87,8 @@ def plain_pairs(of: Callable[[Any], Any], given: Any) -> tuple[tuple[str, Any], 
 
 
 def parse_pairs(of: Callable[[str], Any], sign: str, form: str, text: str) -> tuple[tuple[str, Any], ...]:
-    """Return pairs from text such as ``car:0.7,cyclist:0.5``, with a `sign` in each; ``none`` gives no pairs. `of` reads
-    a value; `form` describes the text in the error.
+    """Return pairs from text such as ``car:0.7,cyclist:0.5``, where `sign` separates name and value; ``none`` gives no
+    pairs. `of` reads a value; `form` describes the text in the error.
     """
     if text == "none":
         return ()

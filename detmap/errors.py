@@ -128,7 +128,7 @@ def most_similar(word: str, known: Iterable[str]) -> str | None:
 
 
 def one_of(word: object, known: Iterable[str], meant: str = "") -> str:
-    """Return the end of a message that suggests `meant`, or else the most similar known word, and lists all of them."""
+    """Return the end of a message that suggests `meant`, or else the most similar known word, and lists all words."""
     names = list(known)
     near = f"; did you mean {meant!r}?" if meant in names else did_you_mean(str(word)[:100], names)
     return f"{near or ';'} one of: {', '.join(names)}" if names else near

@@ -47,7 +47,7 @@ def evaluate(
         The detections: a table, a file or folder of any format, or COCO's list of results. Detections of categories that
         the ground truth lacks are counted in a notice, but not scored.
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
-        The rules of evaluation; `decisions` replace single ones.
+        The rules of evaluation; `decisions` can replace individual rules.
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
         What is compared: boxes, masks, poses (by object keypoint similarity), or contours of masks. Both tables must hold
         such shapes. By default the kind that both tables were read or built for (`GroundTruth.kinds`); tables of

@@ -144,7 +144,7 @@ def register(thing: T) -> T:
     Parameters
     ----------
     thing : Kind, Format, Protocol, Convention or Part
-        A kind of shape whose overlap counts (`detmap.shapes.Kind`), a format of files (`detmap.formats.Format`), a
+        A kind of shape to compare (`detmap.shapes.Kind`), a format of files (`detmap.formats.Format`), a
         protocol of detections (`detmap.Protocol`), a convention of rankings (`detmap.retrieval.Convention`), or a part
         of a diagnosis (`detmap.diagnostics.Part`).
 

@@ -280,7 +280,7 @@ def to_text(rows: Sequence[Mapping[str, Any]]) -> str:
 _MARKUP = r"(?i)[\\|\[\]*`~$]|(?<!\w)_|_(?!\w)|[<>&@]|:(?=//)|(?<=www)\."
 
 
-#: Characters that end a cell of markup, or begin an escape in it.
+#: Characters that end a cell of a Markdown table, or begin an escape in a cell.
 _CELL = r"[\\|]"
 
 

@@ -146,7 +146,7 @@ def written(
         ``write(begin, end, ends, spans)`` writes a range of masks into two arrays, as
         `detmap.kernels.bitmaps.runs_of_bitmaps` does.
     spans : ndarray of int64, shape (n, 4)
-        Sizes of masks; the ranges of their ends are added.
+        Heights and widths of masks; the range of the ends of each mask is added.
     room : int
         Expected number of ends of a mask.
     cost : int

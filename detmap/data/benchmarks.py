@@ -107,7 +107,10 @@ def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:
 
 
 def converted(notices: Mapping[str, int]) -> dict[str, int]:
-    """Return the notices of a conversion, without advice on scoring; it keeps groups of objects or lists them as lost."""
+    """Return the notices of a conversion, without advice on scoring.
+
+    The notice on groups is left out, because the conversion keeps groups or lists them as lost.
+    """
     plain = {code: count for code, count in notices.items() if code not in ("group_boxes", LEVELS)}
     return {code.replace(_FOREIGN, "converted_fields:", 1): count for code, count in plain.items()}
 

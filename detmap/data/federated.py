@@ -70,13 +70,13 @@ class CategoryLists(Frozen):
         return among((self.images, self.categories), (images, categories), (self.listed.size, count))
 
     def spread(self, at: NDArray[Any], count: int) -> CategoryLists:
-        """Return the lists for `count` images: those of the present images move to the indices `at`, others are missing."""
+        """Return the lists among `count` images: image *i* becomes image ``at[i]``; all other images have no list."""
         listed = np.zeros(count, np.bool_)
         listed[at] = self.listed
         return CategoryLists(readonly(at[self.images], np.int32), self.categories, readonly(listed, np.bool_))
 
     def by_image(self, images: NDArray[Any], categories: NDArray[Any]) -> dict[Any, list[Any]]:
-        """Return the list of each image that has one, as ids of images and categories."""
+        """Return the category ids in the list of each image that has a list, by image id."""
         made: dict[Any, list[Any]] = {image: [] for image in images[self.listed].tolist()}
         ids = categories[self.categories].tolist()
         for image, category in zip(images[self.images].tolist(), ids, strict=True):
@@ -111,7 +111,7 @@ def _checked(lists: Lists, rows: Mapping[Any, int], source: str, field: str) -> 
             about: dict[str, Any] = {} if row is None else {"value": given}
             raise InputError(problem, source=source, record=f"image {image!r}", field=field, **about)
         kinds = {*map(type, own)}
-        if not kinds <= types:  # ids of known types need no check one by one
+        if not kinds <= types:  # ids of types seen before need no check
             for one in own:
                 whole = isinstance(one, float) and one.is_integer()  # columns of ids may have dtype float
                 if not (whole or is_id(one)):

@@ -42,9 +42,9 @@ _TOUCHING = float(np.finfo(np.float64).tiny)
 class Side:
     """The evaluated rows of one table, ordered by image and then category. A cell is one category on one image.
 
-    Images come first because files are written so, and memory is then read sequentially. `starts` are the first positions
-    of the cells; the other columns have one value per position: the row (`order`), its image, category, rank in the
-    cell, and score.
+    Images come first because files usually are ordered by image, so that memory is read sequentially. `starts` are the
+    first positions of the cells; the other columns have one value per position: the row (`order`), and the row's image,
+    category, rank in the cell, and score.
     """
 
     order: NDArray[np.int32]

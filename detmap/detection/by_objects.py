@@ -29,8 +29,8 @@ def match_all(
 ) -> kernels.Steps:
     """Match all cells and return the changes of hits and misses at each score.
 
-    `thresholds` are minimum overlaps. `words`, initially of unmatched detections, is updated in place. `taken` receives
-    the index, within its cell, of the object that each detection matches.
+    `thresholds` are minimum overlaps. `words`, which marks all detections as unmatched, is updated in place. `taken`
+    receives the index, within the cell, of the object that each detection matches.
     """
     bits = arranged.ranges.measure.size * thresholds.size
     out = _room(words, bits, arranged.angles[0], np.empty(0, np.int32) if taken is None else taken)

@@ -58,9 +58,9 @@ class Evaluator(Accumulator):
     Parameters
     ----------
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
-        The rules of evaluation; `decisions` replace single ones.
+        The rules of evaluation; `decisions` can replace individual rules.
     categories : sequence of int or str, or mapping of id to name, optional
-        The categories to score; by default those of all targets.
+        The categories to score; by default all categories of the targets.
     box_format : {"xyxy", "xywh", "cxcywh"}
         The format of predictions and targets: two corners, near corner and size, or centre and size.
     duplicates : {"error", "first"}
@@ -588,7 +588,7 @@ class Evaluator(Accumulator):
         fresh = self._fresh()
         wanted = fresh.protocol if saved._undecided else fresh._rules_for(saved.protocol)
         if saved._rules_for(wanted) != wanted:
-            Evaluator.from_bytes(state_of(state), wanted)  # raises if it is damaged
+            Evaluator.from_bytes(state_of(state), wanted)  # raises, because the protocols differ
         if saved._names != self._names:
             raise StateError("the saved state has other categories")
         if saved._frequencies != self._frequencies:

@@ -91,12 +91,12 @@ class Owned:
         return self._held[0]
 
     def take(self) -> Any:
-        """Return the detections and give up ownership; raise if they were taken before."""
+        """Return the detections and drop the reference to them; raise if they were taken before."""
         return self._held.pop()
 
 
 def owned(detections: Found | Owned) -> Owned:
-    """Return detections with an owner."""
+    """Wrap detections in `Owned`, unless they already are."""
     return detections if isinstance(detections, Owned) else Owned(detections)
 
 

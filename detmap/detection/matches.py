@@ -262,7 +262,7 @@ def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.i
 def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
     """Match at one threshold in area range `at`; return each detection's outcome and the position of its object.
 
-    `objects` must flag those outside of the area range as ignored.
+    ``objects.ignored`` must include the objects outside of the area range.
     """
     count = arranged.found.order.size
     protocol = arranged.protocol

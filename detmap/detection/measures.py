@@ -122,15 +122,15 @@ def _side(side: Measured, rows: slice, axis: int) -> NDArray[np.float64]:
 
 
 def _of_sides(of: str, side: Callable[[int], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the width, the height, or the longer of both; `side` gives them by axis."""
+    """Return the width, the height, or the longer of the two; ``side(axis)`` returns widths (0) or heights (1)."""
     if of == "length":
         return np.maximum(side(1), side(0))
     return side(("width", "height").index(of))
 
 
 def field_of(truth: GroundTruth, name: str) -> NDArray[np.float64]:
-    """Return a field of the objects, NaN where missing; raise `InputError`, listing the known fields, if no object has
-    it.
+    """Return a field of the objects, NaN where missing. Raises `InputError`, which lists the known fields, if no object
+    has the field.
     """
     if name in truth.fields:
         return truth.fields[name]

@@ -269,7 +269,7 @@ class Protocol:
 
     def __post_init__(self) -> None:
         decisions.settle(self)
-        if self.max_per_category is not None and not self.use_categories:  # merged tallies have no categories to cap
+        if self.max_per_category is not None and not self.use_categories:  # without categories there is nothing to cap
             raise OptionError(
                 "max_per_category is a cap on each category, and use_categories=False (--ignore-categories) makes them one: "
                 "leave out one of the two"
@@ -375,7 +375,7 @@ def skeleton(
     whole : sequence of float, optional
         The sigmas of all points; by default those of the parts.
     **decisions
-        Decisions of all these protocols, as `detmap.evaluate` takes them.
+        Decisions for all of the protocols, as `detmap.evaluate` takes them.
 
     Returns
     -------
@@ -447,7 +447,7 @@ OPEN_IMAGES = replace(
 DOTA = replace(VOC2007, name="dota", strict=True, inclusive_pixels=False, iou_type=ROTATED)
 DOTA_AREA = replace(DOTA, name="dota-area", recall_thresholds=COCO.recall_thresholds, interpolation="all-point")
 
-#: The detection task, with the development kit's configuration detection_cvpr_2019.
+#: nuScenes' detection task, with the configuration detection_cvpr_2019 of its development kit.
 NUSCENES = Protocol(
     name="nuscenes",
     iou_thresholds=(0.5, 1.0, 2.0, 4.0),

@@ -1,6 +1,6 @@
 """Area ranges and levels of difficulty: the objects that a metric covers, and the unmatched detections that count. Both
 are decisions, declared here, and share an axis of a tally: first the area ranges, then the levels. Objects outside of a
-range are ignored there, and so are unmatched detections whose own size is outside.
+range are ignored in that range, and so are unmatched detections whose own size is outside.
 """
 
 from __future__ import annotations

@@ -260,7 +260,7 @@ class DetectionResult(Result):
         return mean_of_defined(values if category is None else values[..., chosen])
 
     def _few_positives(self) -> dict[str, int]:
-        """Return notices on metrics with fewer objects than sampled scores, and on classes that no category has."""
+        """Return notices on metrics with fewer objects than sampled scores, and on classes without a category."""
         if self.protocol.interpolation not in SAMPLED:
             return {}
         names = [name.casefold() for _, name in self.categories]

@@ -106,7 +106,7 @@ _MOST_PRECISIONS = 2**30
 class Tally(Frozen):
     """The outcome of every detection, and the numbers of positives. Frozen.
 
-    Laws, where ``==`` means equal bits in every derived array, and `e` is `empty`:
+    Laws, where ``==`` means equal bits in every derived array, and ``e`` is a tally without images (`empty`):
 
     * ``e.merge(a) == a == a.merge(e)`` and ``a.merge(b).merge(c) == a.merge(b.merge(c))``;
     * ``a.merge(b) == b.merge(a)``;
@@ -334,7 +334,7 @@ class Tally(Frozen):
         return made.in_ranking_order(threads, grouped=True)
 
     def among(self, categories: tuple[tuple[Any, str], ...]) -> Tally:
-        """Return the tally over a larger list of categories that includes its own."""
+        """Return the tally over a larger list of categories, which must include the tally's own."""
         if self.categories == categories:
             return self
         place = {pair: k for k, pair in enumerate(categories)}

@@ -105,7 +105,7 @@ def has_rule(protocol: Protocol, names: Iterable[str], rule: str) -> NDArray[np.
 
 
 def running_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return cumulative means without NaN: 0 before the first number, 1 if there is none."""
+    """Return cumulative means that skip NaN: 0 before the first number; all 1 if there are no numbers."""
     known = ~np.isnan(values)
     if not known.any():
         return np.ones(values.size)
@@ -173,6 +173,6 @@ def mean_errors(errors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def detection_score(mean_ap: float, means: NDArray[np.float64]) -> float:
-    """Return nuScenes' detection score: the weighted mean of the mean AP and of 1 minus each error, at least 0."""
+    """Return nuScenes' detection score: the weighted mean of the mean AP and of ``max(0, 1 - error)`` for each error."""
     scores = [max(0.0, 1.0 - error) for error in means.tolist()]
     return float(AP_WEIGHT * mean_ap + np.sum(scores)) / float(AP_WEIGHT + len(scores))

@@ -1,4 +1,4 @@
-"""Reading of an update of the evaluator: image ids, and the content of each image, are checked and copied."""
+"""Read an update of the evaluator: check and copy image ids and the content of each image."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Objects whose annotation has the id 0: found like any other, or missed as by pycocotools.
 
-pycocotools writes the id of the object that a detection takes into ``dtMatches``, where 0 means that it took none. So a
-detection that takes the object of id 0 counts as unmatched: as a false positive, or as ignored if its own area is
-outside of the area range. The object stays taken, and counts as a positive.
+pycocotools writes the id of the object that a detection matches into ``dtMatches``, where 0 means no match. So a detection
+that matches the object of id 0 counts as unmatched: as a false positive, or as ignored if its own area is outside of the
+area range. No other detection can match the object, which counts as a positive.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Otherwise(Frozen):
 
     #: The protocol of the matching.
     protocol: Protocol
-    #: Whether the effect is known; saved tallies do not hold it.
+    #: Whether the effect is known; saved tallies do not store the effect.
     known: bool = True
     #: Image id, category id, and rank within this image and category, which identify each detection; shape (n,).
     image: NDArray[Any]
@@ -62,7 +62,7 @@ def joined(parts: Sequence[Tally]) -> Otherwise | None:
 
 
 def unknown(tally: Tally) -> Tally:
-    """Mark the effect as unknown: saved tallies do not hold it."""
+    """Mark the effect of annotations with the id 0 as unknown, because saved tallies do not store it."""
     if not tally.notices.get("zero_id"):
         return tally
     nothing: dict[str, Any] = {
@@ -102,8 +102,8 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
 
 
 def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:
-    """Apply the decision to the matched words in place, and return the words under its other value. Only cells with an
-    object of id 0 are matched again, for each threshold and area range, to find the detections that take it.
+    """Apply `id_zero` to the matched words in place, and return the words under its other value. Only cells with an object
+    of id 0 are matched again, for each threshold and area range, to find the detections that match the object.
     """
     if arranged.zero is None:
         return None

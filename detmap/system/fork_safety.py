@@ -1,5 +1,5 @@
 """Keep locks from being held across a fork, because a lock held at the fork is never released in the forked process. A
-fork waits until no other thread compiles or loads a kernel, or imports a module needed for that.
+fork waits until no other thread compiles or loads a kernel, or imports a module needed to do so.
 """
 
 from __future__ import annotations

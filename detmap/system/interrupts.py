@@ -26,7 +26,7 @@ _ending: list[bool] = []
 def watch() -> None:
     """End this process on SIGINT from now on, with exit code 130 and one line on stderr.
 
-    Nothing is done if the process was started with SIGINT ignored (in the background), or has another handler for it.
+    Nothing is done if the process was started with SIGINT ignored (in the background), or has another SIGINT handler.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return

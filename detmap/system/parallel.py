@@ -33,7 +33,7 @@ def cores() -> int:
 
 
 def thread_count(threads: int | None) -> int:
-    """Return the number of threads to use: `threads`, or one per processor; within a worker at most its share."""
+    """Return the number of threads to use: `threads`, or one per processor; within a worker at most the worker's share."""
     if threads is not None and (not is_integer(threads) or threads < 1):
         raise OptionError(f"threads must be a positive integer or None, not {threads!r}")
     limit: int | None = getattr(_inside, "limit", None)

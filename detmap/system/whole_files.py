@@ -38,7 +38,7 @@ def _machine() -> str:
 
 def _runs(process: int) -> bool | None:
     """Return whether a process of this machine is running; None if unknown."""
-    if sys.platform == "win32":  # there a signal of 0 is Ctrl-C
+    if sys.platform == "win32":  # on Windows, signal 0 is Ctrl-C
         return None
     try:
         os.kill(process, 0)

@@ -138,14 +138,14 @@ def wrong_thresholds(name: str, values: tuple[float, ...]) -> str | None:
 
 
 def wrong_caps(caps: tuple[Any, ...]) -> str | None:
-    """Return what is wrong with caps, None if they are valid."""
+    """Return what is wrong with caps, or None."""
     if not caps or not all(type(cap) is int and 1 <= cap <= UNLIMITED for cap in caps):
         return f"max_dets must be positive integers up to {UNLIMITED}, not {list(caps)!r}"
     return "max_dets must ascend without repeats" if list(caps) != sorted(set(caps)) else None
 
 
 def wrong_epsilon(value: Any) -> str | None:
-    """Return what is wrong with an epsilon, None if it is valid."""
+    """Return what is wrong with an epsilon, or None."""
     return None if math.isfinite(value) else f"epsilon must be a finite number, not {value!r}"
 
 
@@ -175,14 +175,14 @@ def plain_sigmas(given: Any) -> Any:
 
 
 def parse_sigmas(found: Any) -> Any:
-    """Return sigmas from the parsed content of a JSON file; raise `ValueError` for other types."""
+    """Return sigmas from the parsed content of a JSON file."""
     if not isinstance(found, list | dict):
         raise ValueError("must be a list of numbers, or an object of them by category")
     return found
 
 
 def wrong_dilation(value: Any) -> str | None:
-    """Return what is wrong with a dilation, None if it is valid."""
+    """Return what is wrong with a dilation, or None."""
     good = isinstance(value, float) and 0 < value < math.inf
     return None if good else f"dilation must be a positive number, not {value!r}"
 

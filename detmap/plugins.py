@@ -129,7 +129,7 @@ class Registry(dict[str, T]):
         return self._modules[name].partition(".")[0] == _OWN
 
     def find(self, name: str) -> T:
-        """Return the object called `name`; for an unknown name raise `OptionError`, which lists the known names."""
+        """Return the object called `name`; for an unknown name raise `OptionError` with known names."""
         if isinstance(name, str) and name not in self:
             load_installed()
         if not isinstance(name, str) or name not in self:

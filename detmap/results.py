@@ -35,7 +35,7 @@ class Intervals(Protocol):
         """Return the columns of intervals to show beside the values of some metrics, a row per metric."""
 
     def of_categories(self) -> list[dict[str, Any]]:
-        """Return the columns of intervals to show beside the AP of each category, a row per category."""
+        """Return the columns of intervals to show beside the AP of each category."""
 
     def sentences(self, *, categories: bool = False, more: str = ...) -> list[str]:
         """Return sentences on the intervals."""
@@ -83,7 +83,7 @@ class Result(Mapping[str, float]):
         return found
 
     def _meant(self, name: str) -> str | None:
-        """Return the canonical name of a metric for another spelling; None if it is unknown."""
+        """Return the canonical name for another spelling of a metric, or None."""
         return None
 
     def __iter__(self) -> Iterator[str]:

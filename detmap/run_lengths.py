@@ -120,7 +120,7 @@ def strings_of_runs(runs: Runs) -> list[bytes]:
 
 
 def measure(runs: Runs, threads: int | None = 1) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return areas, boxes (x, y, width, height), and flags of regular masks: only their first run may be empty."""
+    """Return areas, boxes (x, y, width, height) and flags of masks whose ends ascend strictly."""
     count = len(runs.spans)
     areas, boxes, regular = np.empty(count, np.uint32), np.empty((count, 4)), np.empty(count, np.bool_)
 
@@ -231,7 +231,7 @@ def lengths_of_runs(runs: Runs, first: int, stop: int) -> NDArray[np.int64]:
 
 
 def joined(parts: Iterable[tuple[Runs, list[int]]], count: int) -> Runs:
-    """Join parts of a column of masks; each part is given with the row numbers of its masks."""
+    """Join parts of a column of masks; each part has the row numbers of its masks."""
     ends, spans, used = [np.empty(0, np.uint32)], np.empty((count, 4), np.int64), 0
     for runs, rows in parts:
         spans[rows] = runs.spans + np.array([used, used, 0, 0])

@@ -107,10 +107,7 @@ def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:
 
 
 def converted(notices: Mapping[str, int]) -> dict[str, int]:
-    """Return the notices of a conversion, without advice on scoring.
-
-    The notice on groups is left out, because the conversion keeps groups or lists them as lost.
-    """
+    """Return notices of a conversion, without advice on scoring and without groups, which it keeps or lists as lost."""
     plain = {code: count for code, count in notices.items() if code not in ("group_boxes", LEVELS)}
     return {code.replace(_FOREIGN, "converted_fields:", 1): count for code, count in plain.items()}
 
@@ -120,7 +117,7 @@ def _of_benchmark(code: str, one: Benchmark) -> bool:
 
 
 def noted(fields: Iterable[str], section: str) -> dict[str, int]:
-    """Return a notice for each of the `fields` of a list of COCO's JSON (`section`) that belongs to a benchmark."""
+    """Return a notice for each of the `fields` of a JSON list (`section`) that belongs to a benchmark."""
     known = fields_of(section)
     return {_code(field, known[field]): 1 for field in fields if field in known}
 

@@ -59,7 +59,7 @@ class CategoryLists(Frozen):
     def of_pairs(
         cls, images: NDArray[Any], categories: NDArray[Any], count: int, listed: NDArray[np.bool_]
     ) -> CategoryLists:
-        """Return lists with the given pairs, which may be in any order; `count` is the number of categories."""
+        """Return lists with the given pairs, in any order, among `count` categories."""
         cells = np.sort(images.astype(np.int64) * max(count, 1) + categories)
         cells = cells[np.diff(cells, prepend=-1) > 0]  # numpy's `unique` hashes, which takes ten times as long
         image, category = np.divmod(cells, max(count, 1))

@@ -277,7 +277,7 @@ _MOST_PIXELS = 10_000_000
 
 
 def _names(ids: Any, names: Any, source: str) -> dict[Any, str]:
-    """Return the name of each id; raise `InputError` if an id has two names."""
+    """Return the name of each image or category."""
     out: dict[Any, str] = {}
     pairs = dict.fromkeys(zip(ids.to_pylist(), names.to_pylist(), strict=True))
     for key, name in pairs:

@@ -186,7 +186,7 @@ def zeros(ids: Sequence[Any]) -> NDArray[np.bool_]:
 
 
 def index_among(ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: str, field: str, plural: str) -> Ids:
-    """Index `ids` among the `listed` ids, or among themselves if `listed` is None."""
+    """Index `ids` among the `listed` ids, or else among themselves."""
     own = index_ids(ids, source=source, field=field)
     if listed is None:
         return own

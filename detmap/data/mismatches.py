@@ -79,7 +79,7 @@ def _in_pixels(table: GroundTruth | Detections) -> bool:
 
 
 def _remedy(value: object, kind: str) -> str:
-    """Return advice on how to make a table from a value of another type."""
+    """Return advice on building a table from another type."""
     if hasattr(value, "getAnnIds"):
         return "give the dictionary of a pycocotools.COCO: coco.dataset, and of results coco.dataset['annotations']"
     if hasattr(value, "__arrow_c_stream__") or (hasattr(value, "columns") and hasattr(value, "dtypes")):

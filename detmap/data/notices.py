@@ -211,7 +211,7 @@ _NAMES = 20
 
 
 def added(notices: Mapping[str, int] | None, more: Mapping[str, int]) -> dict[str, int]:
-    """Return the notices of two sources, with their counts added."""
+    """Add up the counts of the notices of two sources."""
     counted = dict(notices or {})
     for code, count in more.items():
         counted[code] = counted.get(code, 0) + count

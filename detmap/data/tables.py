@@ -233,7 +233,7 @@ def _first(bad: NDArray[np.bool_]) -> int:
 
 
 def _of(rows: NDArray[np.bool_] | None, *given: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return the `rows` of columns; all rows if `rows` is None."""
+    """Return the `rows` of columns; None selects all rows."""
     return list(given) if rows is None else [readonly(column[rows], column.dtype) for column in given]
 
 

@@ -361,7 +361,7 @@ class Arrangement:
         )
 
     def deviations(self, found: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the errors of p matched pairs, given as positions of detections and of objects, shape (p, errors)."""
+        """Return the errors of p matched pairs, given by their positions, shape (p, errors)."""
         assert self.kind.deviations is not None
         rows, others = self._bounds[0].order[found], self._bounds[1].order[truth]
         half = has_rule(self.protocol, (name for _, name in self.categories), HALF_TURNS)
@@ -382,10 +382,7 @@ class Arrangement:
         return readonly(areas, np.float64)
 
     def unmatched_measures(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Return the measures that decide whether unmatched detections are ignored, shape (n, measures).
-
-        A measure of -inf is outside of every range.
-        """
+        """Return the measures that decide whether unmatched detections are ignored, (n, M); -inf is outside of any range."""
         areas = self.detection_areas(begin, end)
         measures = self._measuring.of_detections(areas, self._measured, begin, end)
         if self._lenient is not None:

@@ -1,4 +1,4 @@
-"""Evaluation of detections under a protocol: match tables to get a tally, from which the result is computed."""
+"""Evaluation of detections under a protocol: tables are matched to a tally, which gives the result."""
 
 from __future__ import annotations
 

@@ -282,7 +282,7 @@ class Evaluator(Accumulator):
         return replace(self.protocol, **{name: getattr(like, name) for name in names})
 
     def _decide(self, protocol: Protocol) -> None:
-        """Set the protocol, if the kind of shape is still undecided."""
+        """Set the protocol if the kind is still undecided."""
         if self._undecided:
             self.protocol, self._undecided = protocol, False
             self._tally = Tally.empty(protocol, self._categories())

@@ -104,9 +104,7 @@ _FIELDS = {
 
 
 def fields_read(protocol: Protocol) -> list[str]:
-    """Return the benchmarks' own fields that need no notice: those that a protocol reads, and, if it reads LVIS's lists,
-    `frequency`, which only adds metrics.
-    """
+    """Return the benchmarks' fields that need no notice: those that the protocol reads, and frequency with LVIS's lists."""
     read = [field for name, (default, own) in _FIELDS.items() if getattr(protocol, name) != default for field in own]
     read += find(protocol.iou_type).lists
     return list(dict.fromkeys([*read, *(["frequency"] if {*LISTS} & {*read} else [])]))

@@ -96,7 +96,7 @@ class Owned:
 
 
 def owned(detections: Found | Owned) -> Owned:
-    """Wrap detections in `Owned`, unless they already are."""
+    """Return detections wrapped in `Owned`."""
     return detections if isinstance(detections, Owned) else Owned(detections)
 
 

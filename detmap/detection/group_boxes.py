@@ -57,7 +57,7 @@ FIELDS = ("IsGroupOf", "isgroupof", "is_group_of", "IsDepiction", "IsInside")
 
 
 def groups_of(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.bool_] | None:
-    """Return a mask of the objects that stand for groups; None if there are none or the protocol ignores the flag."""
+    """Return a mask of the objects that count as groups rather than single objects; None if there are none."""
     return None if protocol.group_of == "object" else ground_truth.group_of
 
 

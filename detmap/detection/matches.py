@@ -260,9 +260,8 @@ def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.i
 
 
 def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
-    """Match at one threshold in area range `at`; return each detection's outcome and the position of its object.
-
-    ``objects.ignored`` must include the objects outside of the area range.
+    """Match at one threshold in range `at`; return the outcome and matched position of each detection. `objects` outside
+    of the range must be ignored.
     """
     count = arranged.found.order.size
     protocol = arranged.protocol

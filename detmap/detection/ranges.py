@@ -59,7 +59,7 @@ class Condition(NamedTuple):
         return self.of in MEASURES
 
     def holds(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return a mask of the values that meet the condition; False for NaN."""
+        """Return where the condition holds; False for unknown values."""
         return np.asarray(_OPERATORS[self.operator](values, self.value) & ~np.isnan(values))
 
     def __str__(self) -> str:
@@ -132,7 +132,7 @@ def plain_area_ranges(given: Any) -> tuple[tuple[Any, ...], ...]:
 
 
 def wrong_area_ranges(ranges: tuple[tuple[Any, ...], ...]) -> str | None:
-    """Return what is wrong with area ranges; None if they are valid."""
+    """Return what is wrong with area ranges, or None."""
     if not ranges:
         return "at least one area range is needed; the first one must hold all objects"
     for name, low, high, *_ in ranges:
@@ -237,7 +237,7 @@ def plain_levels(given: Any) -> tuple[tuple[str, str], ...]:
 
 
 def wrong_levels(levels: tuple[tuple[str, str], ...]) -> str | None:
-    """Return what is wrong with levels; None if they are valid."""
+    """Return what is wrong with levels, or None."""
     for name, text in levels:
         if not name or name.isdigit():
             return f"a level cannot be called {name!r}: caps give metrics such names"

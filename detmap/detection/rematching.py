@@ -144,7 +144,7 @@ def chosen_thresholds(protocol: Protocol, categories: Sequence[tuple[Any, str]])
 
 
 class Repeated(NamedTuple):
-    """Rows of objects; objects of a neighbouring class occur again in the category that ignores them (`neighbour`)."""
+    """Objects; those of neighbouring classes are repeated in the category that ignores them."""
 
     rows: NDArray[np.int64]
     category: NDArray[np.int32]

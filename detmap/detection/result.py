@@ -167,7 +167,7 @@ class DetectionResult(Result):
 
     @cached_property
     def _errors(self) -> dict[str, NDArray[np.float64]]:
-        """The errors of true positives of each class, shape (K,), by name of the error."""
+        """The errors of true positives of each class, by name of the error."""
         names = names_of(self.protocol)
         return dict(zip(names, class_errors(self.tally).T, strict=True)) if names else {}
 
@@ -468,7 +468,7 @@ class DetectionResult(Result):
         return Counts(self.categories, true, counted - true, tally.positives[:, 0] - true)
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return a row per metric with its value and the thresholds, areas and caps that it covers, for display."""
+        """Return a row per metric, for display: its value, and the thresholds, area and cap that it covers."""
         protocol, rows = self.protocol, []
         shown: list[str] = []
         low, high = (f"{round(end(protocol.iou_thresholds), 9):g}" for end in (min, max))
@@ -510,7 +510,7 @@ class DetectionResult(Result):
         return rows if self._intervals is None else widened(rows, self._intervals.of_metrics(shown), "value")
 
     def _cap_in_words(self) -> str:
-        """Describe the cap per image over all categories, and the cap per category over all images."""
+        """Describe the caps per image over all categories, and per category over all images."""
         image, category = self.protocol.max_per_image, self.protocol.max_per_category
         caps = [*([f"{category} of all images"] if category else []), *([f"{image} per image"] if image else [])]
         return ", ".join(caps) or "all"

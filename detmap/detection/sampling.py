@@ -82,7 +82,7 @@ class Sampled:
 
 
 def positives_of(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of objects, shape (K, A), with each image counted `copies` times."""
+    """Return the weighted number of objects, shape (K, A)."""
     weights = tally.positive_counts * copies[tally.positive_image][:, None]
     columns = [np.bincount(tally.positive_category, one, len(tally.categories)) for one in weights.T]
     made: NDArray[np.int64] = np.stack(columns, axis=1).astype(np.int64)
@@ -90,10 +90,7 @@ def positives_of(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _steps(tally: Tally) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Return the changes of hits, misses and similarity at each detection.
-
-    If matching does not depend on the score, a detection's change is its own outcome.
-    """
+    """Return the changes of hits, misses and similarity at each detection: its own outcome if matching is not repeated."""
     if rematched(tally.protocol):
         return tally.found, tally.missed, tally.alike
     bits = len(tally.protocol.range_names) * len(tally.protocol.iou_thresholds)

@@ -1,4 +1,4 @@
-"""The header of a saved tally, as a struct whose types msgspec checks."""
+"""The header of a saved tally, whose types msgspec checks."""
 
 from __future__ import annotations
 

@@ -254,7 +254,7 @@ def _read_boxes(
     invalid_boxes: InvalidBoxes,
     shapes: Any = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-    """Return boxes, and a mask of the boxes to keep; the mask is None to keep all."""
+    """Return boxes, and a mask of the boxes to keep, None for all."""
     if shapes is not None and "boxes" not in record:
         return _around(shapes, box_format), None
     boxes = _own(_field(record, "boxes", source, i), source, "boxes", i)
@@ -397,7 +397,7 @@ def notices_of(
 
 
 def _own(value: Any, source: str, name: str, i: int, read: Callable[..., Any] = numbers) -> Any:
-    """Return a checked copy of a column, because the caller may reuse the array before the image is matched."""
+    """Return a checked copy, because the caller may reuse the array before the image is matched."""
     quick = plain(value, _DTYPES[read])
     if quick is not None:
         return quick

@@ -62,7 +62,7 @@ def joined(parts: Sequence[Tally]) -> Otherwise | None:
 
 
 def unknown(tally: Tally) -> Tally:
-    """Mark the effect of annotations with the id 0 as unknown, because saved tallies do not store it."""
+    """Mark the effect of id 0 as unknown, because saved tallies do not store it."""
     if not tally.notices.get("zero_id"):
         return tally
     nothing: dict[str, Any] = {

@@ -108,7 +108,7 @@ class Accumulator(ABC):
     @classmethod
     @abstractmethod
     def from_bytes(cls, data: bytes) -> Any:
-        """Return the accumulator that `to_bytes` saved."""
+        """Return a saved accumulator."""
 
     def reset(self) -> None:
         """Forget all data seen so far."""
@@ -116,7 +116,7 @@ class Accumulator(ABC):
             self._forget()
 
     def _fresh(self) -> Self:
-        """Return an accumulator with the same settings that has seen no data."""
+        """Return an empty accumulator with the same settings."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__, _lock=threading.RLock())
         made._forget()

@@ -96,7 +96,7 @@ def write_together(files: Mapping[Path, bytes]) -> None:
 
 
 def _beside(path: Path) -> Path:
-    """Reserve the name of a temporary file next to `path`, which `write_together` deletes at the end."""
+    """Reserve a temporary name next to `path`; `write_together` deletes that file at the end."""
     _unfinished.append(path.with_name(f".detmap-{_machine()}-{os.getpid()}-{os.urandom(8).hex()}.tmp"))
     return _unfinished[-1]
 

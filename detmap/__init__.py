@@ -122,7 +122,7 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
 ]
 
 
-#: Submodules that are reached as attributes without an import of their own: ``detmap.masks.Masks``.
+#: Submodules that ``import detmap`` makes available as attributes: ``detmap.masks.Masks``.
 _PARTS = (
     "batch",
     "cards",
@@ -149,7 +149,7 @@ _PARTS = (
 )
 
 
-#: Names under which users of other libraries look for something, and the module that holds it.
+#: Names that users of other libraries look for, and what to use in detmap.
 _ELSEWHERE = {
     "COCO": "from detmap.pycocotools.coco import COCO",
     "COCOeval": "from detmap.pycocotools.cocoeval import COCOeval",
@@ -162,7 +162,7 @@ _ELSEWHERE = {
 
 
 def _hint(name: str) -> str:
-    """Return the suffix of an error message that suggests similar names, "" if there are none."""
+    """Return the suffix of an error message that suggests a replacement of a name, "" if there is none."""
     if name.startswith(("read_", "load_")):
         return "; detmap.read(path) reads every format"
     return f"; there is {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""

@@ -16,7 +16,7 @@ def _share_freed_memory() -> None:
     if sys.platform == "linux" and "MALLOC_ARENA_MAX" not in os.environ:
         import ctypes
 
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have no mallopt
         if mallopt is not None:
             mallopt(_ARENA_MAX, 1)
 
@@ -40,8 +40,8 @@ def run() -> int:
     except KeyboardInterrupt:
         interrupts.end()
     # Importing numba creates a hundred thousand objects that never become garbage, and the default thresholds make the
-    # collector scan them repeatedly, also at exit: a fifth of the time for half a million detections. detmap itself
-    # creates no long-lived reference cycles.
+    # collector scan them repeatedly, also at exit, which takes a fifth of the time for half a million detections. detmap
+    # itself creates no long-lived reference cycles.
     gc.set_threshold(300_000)
     if not hasattr(detmap, "_HOMES"):  # another package's detmap/__init__.py has replaced that of this package
         problem = (

@@ -1,8 +1,8 @@
-"""Evaluation cards: a file that says what was evaluated, how, and with which numbers, so that others can check it.
+"""Evaluation cards: files that record the inputs, decisions and numbers of an evaluation, so that others can check it.
 
 A card holds hashes of the inputs, every decision, versions, counts, notices, and all numbers as decimal and hexadecimal
-floats. It is no signature: a card with a changed number and matching digests is only detected by verification against
-the inputs.
+floats. A card is not a signature: a changed number with a recomputed digest is only detected by verification against the
+inputs.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from detmap.results import Result, to_markdown
 from detmap.shapes import find
 from detmap.shapes.kinds import BOXES
 
-#: Version of the card format; earlier ones can be read.
+#: Version of the card format; earlier versions can be read.
 FORM = 1
 
 #: Members derived from the rest of a card, and recomputed when a card is checked.
 _MADE = ("markdown", "bibtex", "digest")
 
-#: Relative tolerance for poses: OKS goes through numpy's exp, which differs in the last bit between processors.
+#: Absolute tolerance for metrics of poses, because numpy's exp in OKS differs in the last bit between processors.
 _POSES = 1e-9
 
 
@@ -109,10 +109,9 @@ def table_digest(table: Any) -> str:
 
 
 def beside_digest(source: Any, opened: Iterable[str]) -> str:
-    """Return the hash (SHA-256) of the files that were opened besides the file or folder itself; empty if there were
-    none.
+    """Return the hash (SHA-256) of the opened files that are outside of the input file or folder; "" if there are none.
 
-    It covers their contents and their paths relative to their common folder.
+    The hash covers the contents of these files and their paths relative to their common folder.
     """
     if isinstance(source, bytes):
         return ""
@@ -151,8 +150,8 @@ def file_digest(source: Any) -> str:
 def input_of(role: str, path: str, source: Any, table: Any = None, opened: Iterable[str] = ()) -> dict[str, str]:
     """Return the card's entry for an input.
 
-    `source` is its path, or the bytes of a stream that can be read only once; `opened` are the files that were read for
-    it.
+    `source` is the path of the input, or the bytes of a stream that can be read only once; `opened` are the files that
+    were read for the input.
     """
     made = {"role": role, "name": "standard input" if path == "-" else os.path.basename(str(path).rstrip("/")) or "/"}
     made["sha256"] = file_digest(source)
@@ -170,9 +169,9 @@ def make(
 ) -> dict[str, Any]:
     """Return the card of the result of a command.
 
-    Of each input it has ``role``, ``name`` and ``sha256``; of tables ``content``, the hash of what was read; and where
-    files beside it were read, as YOLO's labels beside their ``data.yaml``, ``beside``, the hash of these. `options` are
-    the further options of the command, `counts` the numbers of detections, objects, images, ….
+    The entry of an input has ``role``, ``name`` and ``sha256``; for a table also ``content``, the hash of the data read;
+    and if other files were read, as YOLO's labels beside their ``data.yaml``, ``beside``, the hash of those files.
+    `options` are the other options of the command; `counts` are the numbers of detections, objects, images and so on.
     """
     if not isinstance(result, Numbers):
         rules = _rules(result)
@@ -195,14 +194,14 @@ def make(
 
 
 def finished(card: dict[str, Any]) -> dict[str, Any]:
-    """Return a card with its derived members: the digest, and the lines for papers."""
+    """Return a card with its derived members: the digest, and the texts in Markdown and BibTeX."""
     card = {name: value for name, value in card.items() if name not in _MADE}
     digest = hashlib.sha256(_canonical(card)).hexdigest()
     return {**card, "digest": digest, "markdown": _markdown(card, digest), "bibtex": _bibtex(card, digest)}
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a number can depend on; for numba the one that compiled the kernels."""
+    """Return the versions that a number can depend on; numba's is the version that compiled the kernels."""
     found = {"detmap": detmap.__version__, "python": platform.python_version()}
     return {**found, "numpy": np.__version__, "numba": _ahead.numba_version()}
 
@@ -213,7 +212,7 @@ def to_json(card: Mapping[str, Any]) -> bytes:
 
 
 def read(path: Any) -> dict[str, Any]:
-    """Return the card in a file; raises `InputError` where there is none that this version can read."""
+    """Return the card in a file; raises `InputError` if the file holds no card that this version can read."""
     from detmap.reading.sources import held
     from detmap.reading.strict_json import parsed
 
@@ -247,9 +246,9 @@ def read(path: Any) -> dict[str, Any]:
 
 
 def compare(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Difference]:
-    """Return every difference between a card and another of the same evaluation, made now.
+    """Return every difference between a card and a new card of the same evaluation, `again`.
 
-    Names of inputs and versions may differ: they alone change no conclusion.
+    Names of inputs and versions of packages are not compared, because by themselves they change no conclusion.
     """
     found = other_inputs(card["inputs"], again["inputs"])
     known = {**_defaults(again), **card["decisions"]}
@@ -287,7 +286,7 @@ def incomparable(card: Mapping[str, Any], rules: Any, truth: Mapping[str, str]) 
 
 
 def other_versions(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Difference]:
-    """Return the versions in which a card and one made now differ."""
+    """Return the versions in which a card and a new card, `again`, differ."""
     return _unequal("versions", card["versions"], again["versions"])
 
 
@@ -327,7 +326,7 @@ def _canonical(card: Mapping[str, Any]) -> bytes:
 
 
 def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
-    """Return decisions that were added after a card was made, with their defaults."""
+    """Return the decisions that older cards may lack, with their defaults."""
     from detmap.decisions import FIRST
     from detmap.detection.protocols import Protocol
     from detmap.retrieval.conventions import Convention
@@ -337,7 +336,7 @@ def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
     return {one.name: _plain(default_of(one)) for one in fields(of) if declared[one.name].since != FIRST}
 
 
-#: Members of an input that are compared, and their suffix in messages after its role.
+#: Members of an input that are compared, and the suffix that names each in messages, after the role of the input.
 _COMPARED = {"sha256": "", "beside": " (files beside it)", "content": " (what was read of it)"}
 
 #: Known members of an input.
@@ -350,7 +349,7 @@ _LATER, _LATER_ROLES = ("beside",), ("manifest", "gallery")
 def other_inputs(
     mine: Sequence[Mapping[str, str]], theirs: Sequence[Mapping[str, str]], keys: Iterable[str] = tuple(_COMPARED)
 ) -> list[Difference]:
-    """Return the inputs that differ from those of a card in the members `keys`; `mine` are the card's."""
+    """Return the inputs that differ from those of a card in the members `keys`; `mine` are the card's inputs."""
     found = []
     roles = dict.fromkeys(str(one.get("role")) for one in (*mine, *theirs))
     for role in roles:
@@ -429,9 +428,9 @@ def _same_bits(iou_type: str | None) -> bool:
 
 
 def _rules_named(card: Mapping[str, Any]) -> str:
-    """Return the name of the protocol or convention, and of the kind of shape where that is not boxes."""
+    """Return the name of the protocol or convention, followed by the kind of shape unless that is boxes."""
     name, kind = (card["decisions"].get(key) for key in ("name", "iou_type"))
-    return f"{name} {kind}" if kind not in (None, BOXES) else str(name)  # cards of boxes stay as they were
+    return f"{name} {kind}" if kind not in (None, BOXES) else str(name)  # keeps old cards of boxes valid
 
 
 def _rounded(value: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from detmap.errors import OptionError, shorten
 #: Value of a cap that limits nothing.
 UNLIMITED = 2**31 - 1
 
-#: COCO's area range of all objects; larger ones are ignored.
+#: COCO's area range of all objects; larger objects are ignored.
 WHOLE = ("all", 0.0, 1e10)
 
 #: Area range of protocols without area ranges: no box with coordinates up to 1e150 has a larger area.
@@ -24,7 +24,7 @@ def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
     """Return thresholds from ``"start:stop:step"``, ``"a,b,c"``, a number, or numbers. Raises `OptionError` for
     anything else.
 
-    A range includes its stop and is laid out by `numpy.linspace`, as pycocotools' is, so that ``"0.5:0.95:0.05"`` has
+    A range includes its stop and is computed by `numpy.linspace`, as in pycocotools, so that ``"0.5:0.95:0.05"`` has
     exactly the thresholds of COCO.
     """
     if not isinstance(spec, str):
@@ -87,8 +87,8 @@ def plain_pairs(of: Callable[[Any], Any], given: Any) -> tuple[tuple[str, Any], 
 
 
 def parse_pairs(of: Callable[[str], Any], sign: str, form: str, text: str) -> tuple[tuple[str, Any], ...]:
-    """Return pairs from text such as ``car:0.7,cyclist:0.5``, with a `sign` in each; ``none`` gives no pairs. `of` reads
-    a value; `form` describes the text in the error.
+    """Return pairs from text such as ``car:0.7,cyclist:0.5``, where `sign` separates name and value; ``none`` gives no
+    pairs. `of` reads a value; `form` describes the text in the error.
     """
     if text == "none":
         return ()
@@ -138,19 +138,19 @@ def wrong_thresholds(name: str, values: tuple[float, ...]) -> str | None:
 
 
 def wrong_caps(caps: tuple[Any, ...]) -> str | None:
-    """Return what is wrong with caps."""
+    """Return what is wrong with caps, or None."""
     if not caps or not all(type(cap) is int and 1 <= cap <= UNLIMITED for cap in caps):
         return f"max_dets must be positive integers up to {UNLIMITED}, not {list(caps)!r}"
     return "max_dets must ascend without repeats" if list(caps) != sorted(set(caps)) else None
 
 
 def wrong_epsilon(value: Any) -> str | None:
-    """Return what is wrong with an epsilon."""
+    """Return what is wrong with an epsilon, or None."""
     return None if math.isfinite(value) else f"epsilon must be a finite number, not {value!r}"
 
 
 def plain_sigmas(given: Any) -> Any:
-    """Return sigmas as tuples; raises `OptionError` where they are not positive numbers."""
+    """Return sigmas as tuples; raises `OptionError` if they are not positive numbers."""
     if given is None:
         return None
     pairs = isinstance(given, Mapping) or (
@@ -175,20 +175,20 @@ def plain_sigmas(given: Any) -> Any:
 
 
 def parse_sigmas(found: Any) -> Any:
-    """Return sigmas from what a file of JSON holds."""
+    """Return sigmas from the parsed content of a JSON file."""
     if not isinstance(found, list | dict):
         raise ValueError("must be a list of numbers, or an object of them by category")
     return found
 
 
 def wrong_dilation(value: Any) -> str | None:
-    """Return what is wrong with a dilation."""
+    """Return what is wrong with a dilation, or None."""
     good = isinstance(value, float) and 0 < value < math.inf
     return None if good else f"dilation must be a positive number, not {value!r}"
 
 
 def say_thresholds(values: tuple[float, ...]) -> str:
-    """Describe thresholds, as a range if they are one."""
+    """Describe thresholds, as a range if they are evenly spaced."""
     steps = np.diff(values)
     if len(values) > 2 and np.allclose(steps, steps[0], rtol=0, atol=1e-6):
         even = np.allclose(steps, steps[0], rtol=0, atol=1e-9)

@@ -1,8 +1,8 @@
 """Convert user input to columns of numbers, flags or ids.
 
 Accepted are lists, arrays, pandas and pyarrow columns, tensors on any device, and whatever else numpy can read. A masked
-array is accepted where no element is masked. numpy would also cast strings, dates, complex numbers, missing values and
-masked elements to numbers; here each of them is an error that names its record.
+array is accepted if no element is masked. numpy would also cast strings, dates, complex numbers, missing values and masked
+elements to numbers; here each such value is an error that names its record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KINDS = {
 
 
 class _Place:
-    """The origin of a column for messages; its rows are records, unless it belongs to a single record."""
+    """The origin of a column, for messages. Each row of the column is a record, unless `record` is given for all rows."""
 
     def __init__(self, source: str | None, field: str | None, record: int | str | None) -> None:
         self.source, self.field, self.record = source, field, record
@@ -88,7 +88,7 @@ def _handed(values: Any) -> NDArray[Any]:
             values = values.float()
     elif hasattr(values, "__cuda_array_interface__") and hasattr(
         values, "get"
-    ):  # CuPy's arrays convert on request alone
+    ):  # CuPy's arrays convert only on request
         values = values.get()
     elif not hasattr(values, "__array__") and hasattr(values, "__dlpack__"):
         return np.from_dlpack(values)
@@ -99,8 +99,9 @@ def plain(values: Any, dtype: type[np.float64 | np.int64 | np.bool_]) -> NDArray
     """Return a new array of exactly this `dtype` from a list of Python's own values or from an array; None from
     anything else.
 
-    The result needs no further check; for None, `numbers`, `flags` and `identifiers` give the reason. It is meant for small
-    columns, where the checks would take longer than the copy.
+    An array that is returned needs no further check. If None is returned, `numbers`, `flags` or `identifiers` convert the
+    values or give the reason. The function is meant for small columns, for which the checks would take longer than the
+    copy.
     """
     if type(values) is np.ndarray:
         return values.copy() if values.dtype.type is dtype and values.dtype.isnative else None
@@ -129,13 +130,13 @@ def numbers(
     values : array_like
         Integers or floats. For dtype object every element must be a real number.
     source, field : str, optional
-        What messages call the file or argument, and the column.
+        Names of the file or argument, and of the column, in messages.
     record : int or str, optional
-        The record that the whole column belongs to, for messages. Without it every row is a record.
+        The record that the whole column belongs to, for messages. By default every row is a record.
     dtype : dtype
         A float type.
     booleans : bool
-        Take booleans as 0 and 1; otherwise they are an error.
+        Take booleans as 0 and 1; by default booleans are an error.
 
     Returns
     -------
@@ -145,7 +146,7 @@ def numbers(
     Raises
     ------
     InputError
-        For anything else: names the record and the value, where it is a single one.
+        For anything else. The error names the record and the value, if a single value is at fault.
     """
     place = _Place(source, field, record)
     given = _numpy(values, place, "expected numbers in a regular array")
@@ -158,7 +159,7 @@ def numbers(
         _check_exact(given, place)
     try:
         return given.astype(dtype, copy=False)
-    except (TypeError, ValueError, OverflowError):  # a value without conversion, or of a type that does not convert
+    except (TypeError, ValueError, OverflowError):  # an empty array of a type that does not convert
         return np.empty(given.shape, dtype)
 
 
@@ -182,7 +183,7 @@ def flags(
     Raises
     ------
     InputError
-        For any other number, NaN, missing values, and anything that is not a number; names the record.
+        For any other number, NaN, missing values, and anything that is not a number. The error names the record.
     """
     place = _Place(source, field, record)
     given = _numpy(values, place, "expected flags in a regular array")
@@ -212,8 +213,8 @@ def identifiers(
     Parameters
     ----------
     values : array_like of int, str, bytes or float, of one dimension
-        All of one type. Floats must be integers below 2**53, as pandas makes them where a value is missing elsewhere;
-        bytes are UTF-8. Columns of dtype object, categories, and pandas' own types are read by their values.
+        All of one type. Floats must be integers below 2**53, to which pandas converts integers if a column had missing
+        values; bytes are UTF-8. Columns of dtype object, categories, and pandas' own types are read by their values.
     source, field, record
         As in `numbers`.
 
@@ -225,7 +226,7 @@ def identifiers(
     Raises
     ------
     InputError
-        For ids of mixed types, missing ones, and any others; names the record.
+        For ids of mixed types, missing ids, and any other type. The error names the record.
     """
     place = _Place(source, field, record)
     plain = isinstance(values, list | tuple)
@@ -262,7 +263,7 @@ _NEVER_MIXED = (str, bytes, bool, np.bool_, type(None))
 _ZERO_OR_ONE = "write False and True, or 0 and 1"
 _NO_IDS = "ids must be a flat sequence, all integers or all strings"
 _ONE_TYPE = "write all of them as integers, or all as strings"
-_PADDING = 32  # maximum ratio of a table of strings to the text in it, beyond `limits.IDS`
+_PADDING = 32  # maximum size of an array of strings above `limits.IDS`, relative to the text in it
 _NEEDED = "leave out the record or give it an id"
 
 
@@ -312,7 +313,7 @@ def _objects(
     for i, value in enumerate(given.ravel().tolist()):
         number = convert(value)
         if number is None:
-            if not given.ndim:  # numpy makes None, sets and dicts arrays without dimensions
+            if not given.ndim:  # numpy turns None, sets and dicts into arrays without dimensions
                 raise place.error(f"expected a column, not {type(value).__name__}")
             what = "is missing" if _missing(value) else problem
             raise place.error_at(i // row, what, value, "leave out the record or repair it")

@@ -37,15 +37,15 @@ class Flag:
     Attributes
     ----------
     name : str
-        ``--iou-thresholds``.
+        The name with dashes, such as ``--iou-thresholds``.
     help : str
-        For ``--help``; by default the decision's sentence.
+        Text for ``--help``; by default the decision's sentence.
     metavar : str
         Placeholder of the value; by default the allowed values.
     read : callable, or None
         ``read(text)`` returns the value. It raises a ValueError whose text says what the value must be.
     value : object
-        The value of a flag that takes none.
+        The value of the decision if the flag is given, for a flag that takes no value.
     is_file : bool
         Whether the value is the path of a JSON file, whose content `read` takes.
     repeated : bool
@@ -67,18 +67,18 @@ class Declared:
 
     #: A sentence or more that describes the decision.
     says: str
-    #: The allowed values; for a tuple, of its items. Empty: `wrong` checks values.
+    #: The allowed values; for a tuple, the allowed items. If empty, only `wrong` checks values.
     allowed: Collection[Any] = ()
-    #: ``plain(value)`` returns the normalised value; raises TypeError or ValueError for an invalid one.
+    #: ``plain(value)`` returns the normalised value; raises TypeError or ValueError for an invalid value.
     plain: Callable[[Any], Any] | None = None
     #: ``wrong(value)`` returns a sentence on what is wrong with a value, None if it is valid.
     wrong: Callable[[Any], str | None] | None = None
-    #: ``words(value)`` formats a value for people; by default as Python does.
+    #: ``words(value)`` formats a value for display; by default as `str` does.
     words: Callable[[Any], str] = str
     #: The command-line flag; None if there is none.
     flag: Flag | None = None
-    #: The version that introduced it. Later decisions with default values are left out of files, so that these stay the
-    #: same.
+    #: The version that introduced the field. Fields of later versions are left out of files if they have their default
+    #: values, so that such files stay the same.
     since: str = FIRST
 
 
@@ -86,16 +86,16 @@ class Declared:
 class Decision(Declared):
     """A decision of a protocol or convention."""
 
-    #: What it affects, see `Affects`.
+    #: What the decision affects, see `Affects`.
     affects: tuple[Affects, ...]
-    #: ``phrase(whole)`` returns the phrase that `describe` uses for the protocol or convention `whole`; None: no
-    #: phrase.
+    #: ``phrase(whole)`` returns the phrase that `describe` uses for the protocol or convention `whole`; None if there is
+    #: no phrase.
     phrase: Callable[[Any], str] | None = None
-    #: Whether `describe` always mentions it; otherwise only if it differs from the default.
+    #: Whether `describe` always mentions the decision; otherwise only if the value differs from the default.
     always: bool = False
     #: Name of a group of decisions that make sense only together, and count as one in comparisons of protocols.
     group: str = ""
-    #: Whether it concerns what is read (which records, how exact) rather than how records are scored.
+    #: Whether the decision is about input (which records, and their precision) rather than how records are scored.
     reads: bool = False
 
 
@@ -118,7 +118,7 @@ def decisions_of(of: type) -> Mapping[str, Decision]:
 
 
 def default_of(field: Field[Any]) -> Any:
-    """Return the default of a field; `dataclasses.MISSING` where it has none."""
+    """Return the default of a field; `dataclasses.MISSING` if it has none."""
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
@@ -170,7 +170,7 @@ def settle(whole: Any) -> None:
 
 
 def written(whole: Any) -> dict[str, Any]:
-    """Return all decisions by name, without later ones that have their defaults."""
+    """Return all decisions by name, without decisions of later versions that have their default values."""
     declared = decisions_of(type(whole))
     return {
         field.name: getattr(whole, field.name)
@@ -180,8 +180,8 @@ def written(whole: Any) -> dict[str, Any]:
 
 
 def describe(whole: Any) -> str:
-    """Return the decisions in one line for display with a number: those always mentioned, then those that differ from
-    the default.
+    """Return the decisions in one line, for display beside a metric: first those always mentioned, then those that differ
+    from the default.
     """
     declared = decisions_of(type(whole))
     always: list[str] = []
@@ -224,12 +224,12 @@ def differing(one: Any, other: Any) -> list[str]:
 
 
 def apart(one: Any, other: Any) -> str:
-    """Describe how the decisions of `one` differ from those of `other`, the better known one."""
+    """Describe the decisions of `one` that differ from those of `other`, a better known protocol or convention."""
     declared = decisions_of(type(one))
     found = []
     for name in differing(one, other):
         made = declared[name]
-        # otherwise they differ by rounding alone
+        # equal words mean that the values differ only by rounding
         if made.words(getattr(one, name)) != made.words(getattr(other, name)):
             found.append(f"{name} {made.words(getattr(one, name))}" if made.phrase is None else made.phrase(one))
     return ", ".join(found) or "nothing"

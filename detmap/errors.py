@@ -43,7 +43,7 @@ def shorten(value: object, width: int = 60) -> str:
 
 
 class DetmapError(Exception):
-    """Base of everything that detmap raises on purpose; its text is one line."""
+    """Base class of all errors that detmap raises on purpose; the message is one line."""
 
 
 class InputError(DetmapError, ValueError):
@@ -62,7 +62,7 @@ class InputError(DetmapError, ValueError):
     value : object, optional
         The offending value; shown shortened and escaped.
     remedy : str, optional
-        What the reader can do about it.
+        What the reader can do about the problem.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class InputError(DetmapError, ValueError):
 
 @contextmanager
 def relocated(place: Callable[[int], tuple[str, int | str | None]]) -> Iterator[None]:
-    """Within this context, errors that name the number of a record name its place, a source and a record, instead."""
+    """Within this context, replace the number of a record in errors by the record's place: a source and a record."""
     try:
         yield
     except InputError as error:
@@ -121,14 +121,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def most_similar(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that is spelled most like a word; None where none is similar."""
+    """Return the known word that is spelled most like `word`; None if no known word is similar."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(word, list(known), 1)), None)
 
 
 def one_of(word: object, known: Iterable[str], meant: str = "") -> str:
-    """Return the end of a sentence that names what is `meant`, or written most like a word, and all that there is."""
+    """Return the end of a message that suggests `meant`, or else the most similar known word, and lists all words."""
     names = list(known)
     near = f"; did you mean {meant!r}?" if meant in names else did_you_mean(str(word)[:100], names)
     return f"{near or ';'} one of: {', '.join(names)}" if names else near
@@ -153,7 +153,7 @@ class UnknownMetricError(OptionError, KeyError):
 
 
 def check_allowed(name: str, value: object, allowed: Collection[Any]) -> None:
-    """Refuse a value that is not one of those `allowed`."""
+    """Refuse a value that is not among the `allowed` values."""
     if not (isinstance(value, str | int | None) and value in allowed):
         near = did_you_mean(str(value)[:100], [str(one) for one in allowed])
         raise OptionError(f"{name} must be one of {', '.join(map(str, allowed))}, not {shorten(value)}{near}")
@@ -187,7 +187,7 @@ class StateError(DetmapError, ValueError):
 
 
 class MissingDependencyError(DetmapError, ImportError):
-    """An optional package that is needed here is not installed.
+    """An optional package that a feature needs is not installed.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class MissingDependencyError(DetmapError, ImportError):
     extra : str
         The extra of detmap that installs it.
     purpose : str
-        What needs it.
+        The feature that needs the package.
     """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:

@@ -44,55 +44,55 @@ def evaluate(
     ground_truth : GroundTruth, path, or mapping
         The objects: a table, a file or folder of any format, or COCO's dictionary as ``json.load`` gives it.
     detections : Detections, path, or sequence of mappings
-        The detections: a table, a file or folder of any format, or COCO's list of results. Those of categories that the
-        ground truth lacks are counted in a notice, but not scored.
+        The detections: a table, a file or folder of any format, or COCO's list of results. Detections of categories that
+        the ground truth lacks are counted in a notice, but not scored.
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
-        The decisions, unless the following replace them.
+        The rules of evaluation; `decisions` can replace individual rules.
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
         What is compared: boxes, masks, poses (by object keypoint similarity), or contours of masks. Both tables must hold
         such shapes. By default the kind that both tables were read or built for (`GroundTruth.kinds`); tables of
-        different kinds, or a `Protocol` for another one, are an error.
+        different kinds, or a `Protocol` for another kind, are an error.
     image_ids, category_ids : sequence, optional
-        Score these only; by default all that the ground truth has.
+        The images and categories to score; by default all of the ground truth.
     labels : sequence, optional
         Another name of `category_ids`: give one of the two.
     bootstrap : int, optional
-        Number of bootstrap resamples of the images for confidence intervals: at least 200, usually 1000. They become
-        the result's ``intervals``, and are part of its tables and documents. By default there are none.
+        Number of bootstrap resamples of the images for confidence intervals: at least 200, usually 1000. The result has
+        the intervals in ``intervals`` and in its tables and documents. By default no intervals are computed.
     seed, level, method
         Options of the intervals: seed of the draws, confidence level, and ``"t"``, ``"bca"`` or ``"percentile"``; see
         `detmap.statistics.bootstrap`.
     threads : int, optional
         One per processor by default. The result does not depend on it.
     **decisions
-        Any other decision of `Protocol`, by its name: ``min_score=0.25``. These are also taken in other forms:
+        Any other decision of `Protocol`, by its name: ``min_score=0.25``. The following are also accepted in other forms:
 
-        * ``iou_thresholds``, ``recall_thresholds``: numbers, ``"a,b,c"`` or ``"start:stop:step"`` with its stop;
-        * ``area_ranges``: a mapping of name to minimum and maximum area, both included; the first one must hold all
+        * ``iou_thresholds``, ``recall_thresholds``: numbers, ``"a,b,c"``, or ``"start:stop:step"``, stop included;
+        * ``area_ranges``: a mapping of name to minimum and maximum area, both included; the first range must hold all
           objects, and its metrics carry no suffix;
-        * ``max_dets``: a number or several, the caps on the detections of one category in one image; None is no cap;
-        * ``sigmas``: of poses, a list of numbers, or a mapping of category id or name to such.
+        * ``max_dets``: one or several numbers, the caps on the detections of one category in one image; None is no cap;
+        * ``sigmas``: for poses, a list of numbers, or a mapping of category id or name to such lists.
 
-        None keeps the protocol's decision, except where None is a value itself, as in ``min_score=None``.
+        None keeps the protocol's decision, unless None is a valid value of the decision, as in ``min_score=None``.
 
     Returns
     -------
     DetectionResult
-        The metrics by name, and everything behind them.
+        The metrics by name, and the arrays behind them.
 
     Raises
     ------
     InputError
-        For swapped arguments, detections on unknown images, or selected ids that are not there.
+        For swapped arguments, detections on unknown images, or selected ids that the ground truth lacks.
     OptionError
         For contradictory or invalid decisions, and for intervals that cannot be computed.
 
     Notes
     -----
-    Under ``coco`` every bit equals pycocotools 2.0.11's, with NaN where it writes -1, except for three accidents that
-    only a drop-in should reproduce: in pycocotools a match with ground truth of id 0 counts as a miss (here with
-    ``id_zero="missed"``), the last of several annotations with one id is scored once for each of them, and two boxes
-    whose areas underflow (sides below 1e-160 pixels) match.
+    Under ``coco`` results equal those of pycocotools 2.0.11 to the bit, with NaN where pycocotools writes -1. Three
+    accidents of pycocotools, which only a drop-in should reproduce, are exceptions: a match with ground truth of id 0
+    counts as a miss (here with ``id_zero="missed"``), the last of several annotations with one id is scored once for each
+    of them, and two boxes whose areas underflow (sides below 1e-160 pixels) match.
     """
     if bootstrap is None and (seed, level, method) != (0, 0.95, "t"):
         raise OptionError("seed, level and method are those of intervals: they need bootstrap=N")
@@ -128,23 +128,23 @@ def evaluate_parts(
     threads: int | None = None,
     **decisions: Unpack[Decisions],
 ) -> dict[str, DetectionResult]:
-    """Score poses by each part of a skeleton and as a whole; files are read once.
+    """Score poses by each part of a skeleton and by the whole skeleton; files are read once.
 
     Parameters
     ----------
     ground_truth, detections
         As for `evaluate`.
     protocol : str
-        The name of the protocol for the whole, as "wholebody".
+        The name of the protocol for the whole skeleton, as "wholebody".
     threads : int, optional
-        One per processor by default. Changes no result.
+        One per processor by default. The result does not depend on it.
     **decisions
-        Decisions of all these protocols.
+        Decisions for the protocols of all parts and of the whole.
 
     Returns
     -------
     dict of str to DetectionResult
-        By the names of the parts, in the order of their points; then the whole, by the name of the protocol.
+        The result of each part by its name, in the order of the points; then that of the whole, by the protocol's name.
 
     Raises
     ------

@@ -44,7 +44,7 @@ LINEAR = {"101-linear": False, "101-linear-tail": True}
 #: sampled at COCO's recalls above 0.1, with precision below 0.1 cut off.
 CLIPPED: Final = "101-clipped"
 
-#: Index of the first recall that counts, and the precision that is cut off.
+#: nuScenes' interpolation: index of the first recall that counts, and the precision below which values are cut off.
 CLIP, _LEAST = 11, 0.1
 
 #: The interpolations that depend on items after the last hit.
@@ -57,11 +57,11 @@ _NO_COUNTS = readonly((), np.int64)
 
 Linear = Literal["101-linear", "101-linear-tail", "all-point-pairwise", "11-point-matlab", "101-clipped"]
 
-#: Means of the precision at up to 41 hits, as in KITTI: without the first one, or of every fourth one.
+#: Means of the precision at up to 41 hits, as in KITTI: of all but the first hit, or of every fourth hit.
 Sampled = Literal["sampled-40", "sampled-11"]
 SAMPLED = {"sampled-40": slice(1, None), "sampled-11": slice(0, None, 4)}
 
-#: Number of hits at which these interpolations read precision.
+#: Maximum number of hits at which the interpolations in `SAMPLED` read precision.
 SAMPLES = 41
 
 TieRule = Literal["index", "reversed", "docid", "docid-ascending", "collapsed", "expected", "best", "worst"]
@@ -80,7 +80,7 @@ TIE_RULES = {
 
 
 def up_to(starts: NDArray[np.int64], ranks: NDArray[np.int64], depth: ArrayLike) -> NDArray[np.bool_]:
-    """Return which of the `ranks` of many rankings are at most `depth` (one number, or one per ranking)."""
+    """Return a mask of the `ranks` of many rankings that are at most `depth` (one number, or one per ranking)."""
     return np.asarray(ranks <= np.repeat(np.broadcast_to(np.asarray(depth), starts.size - 1), np.diff(starts)))
 
 
@@ -91,9 +91,9 @@ def counted(starts: NDArray[np.int64], flags: NDArray[np.bool_]) -> NDArray[np.i
 
 
 def bends(hits: NDArray[np.int64], items: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the 0-based places at which a ranking's curve over recall can bend, with the number of hits up to each:
-    its `hits`, the items before them, and the last item. Recall is constant in between, so these places determine the
-    curve.
+    """Return the 0-based places at which a ranking's curve over recall can bend, and the number of hits up to each place.
+    The places are the `hits`, the items before them, and the last item: recall is constant in between, so they determine
+    the curve.
     """
     count = np.arange(1, hits.size + 1)
     places = np.append(np.stack([hits - 1, hits], axis=1).ravel(), items - 1)
@@ -105,8 +105,8 @@ def bends(hits: NDArray[np.int64], items: int) -> tuple[NDArray[np.int64], NDArr
 class Hits(Frozen):
     """Ranks of the hits of many rankings, and the numbers of positives.
 
-    A ranking is a query of a retrieval system, or a class of a detector at one IoU threshold, area range and cap;
-    metrics do not depend on which.
+    A ranking is a query of a retrieval system, or a class of a detector at one IoU threshold, area range and cap; metrics
+    are the same for both.
 
     Attributes
     ----------
@@ -123,10 +123,10 @@ class Hits(Frozen):
     first_scores : ndarray of float64, shape (q,) or (0,)
         The score of the first item of each ranking (0 for an empty one), if known.
     grades : ndarray of int64, shape (h,) or (0,)
-        The relevance grade of each hit, where relevance is graded.
+        The relevance grade of each hit, if relevance is graded.
     ahead, tied : ndarray of int64, shape (h,) or (0,)
-        Numbers of items that score strictly better than the hit, and that tie with it (itself included), if known: its
-        tied group takes the ranks ``ahead + 1 .. ahead + tied`` in some order.
+        Number of items with a strictly higher score than the hit, and number of items with an equal score (the hit
+        included), if known. These tied items take the ranks ``ahead + 1 .. ahead + tied`` in some order.
     """
 
     starts: NDArray[np.int64]
@@ -180,7 +180,7 @@ class Hits(Frozen):
         Raises
         ------
         InputError
-            Where ranks are not ascending positive integers, or there are more hits than positives or items.
+            If ranks are not ascending positive integers, or there are more hits than positives or items.
 
         Examples
         --------
@@ -238,7 +238,7 @@ class Hits(Frozen):
         return out
 
     def select(self, mask: NDArray[np.bool_], positives: ArrayLike) -> Hits:
-        """Return the hits where `mask` is true, with another number of `positives`."""
+        """Return the hits for which `mask` is true, with another number of `positives`."""
         total = np.concatenate(([0], np.cumsum(mask)))
         columns = {
             name: getattr(self, name)[mask] if getattr(self, name).size else getattr(self, name)
@@ -257,9 +257,9 @@ class Hits(Frozen):
         Parameters
         ----------
         rule : str
-            ``reversed`` turns the order of each tied group around; ``best`` and ``worst`` put its hits first and last
-            (higher grades first under ``best``, last under ``worst``); ``collapsed`` gives every hit the rank of the
-            group's last item. The others keep the ranks.
+            ``reversed`` reverses the order of each tied group; ``best`` and ``worst`` put the hits of a group first and
+            last (higher grades first under ``best``, last under ``worst``); ``collapsed`` gives every hit the rank of the
+            group's last item. The other rules keep the ranks.
 
         Raises
         ------
@@ -293,27 +293,27 @@ class Hits(Frozen):
         ----------
         interpolation : {"step", "all-point", "all-point-pairwise", "trapezoid", "trapezoid-hits", "11-point", \
 "11-point-matlab", "101-point", "101-linear", "101-linear-tail", "101-clipped", "sampled-40", "sampled-11"}
-            ``step`` is the mean over the positives of the precision at each hit (trec_eval's map, scikit-learn);
-            ``all-point`` the area under the envelope (VOC from 2010), its terms added from first to last, or with
-            ``all-point-pairwise`` as numpy adds, which differs in the last bit (TensorFlow's Object Detection API);
-            ``trapezoid`` Oxford's and Market-1501's rule, the mean of the precision at a hit and at the rank before it;
-            ``trapezoid-hits`` takes the hit before instead, a known mistake, to reproduce numbers published with it;
-            ``11-point`` and ``101-point`` the mean of the envelope at fixed recalls (VOC2007, COCO);
-            ``11-point-matlab`` at the values of MATLAB's 0:0.1:1 (THUMOS14's first kit). ``101-linear`` and
-            ``101-linear-tail`` are Ultralytics' rules: the trapezoid over 101 recalls of straight lines between the
-            points of the envelope, which drops to 0 at the last point, or falls to (1, 0) in a straight line.
-            ``sampled-40`` and ``sampled-11`` are KITTI's: the envelope of precision at the hits nearest to recalls 0,
-            1/40, 2/40 and so on, at most 41 of them, averaged over 40 without the first, or over every fourth; fewer
-            than 41 positives cannot fill them. `epsilon` is not added. ``101-clipped`` is nuScenes' rule: straight
-            lines between the precisions at the items themselves, read at recalls 0.11 to 1, of which 0.1 is subtracted
-            and the rest divided by 0.9.
+            ``step`` is the mean over the positives of the precision at each hit (trec_eval's map, scikit-learn).
+            ``all-point`` is the area under the envelope (VOC from 2010), with terms added from first to last;
+            ``all-point-pairwise`` adds them as numpy does, which differs in the last bit (TensorFlow's Object Detection
+            API). ``trapezoid`` is Oxford's and Market-1501's rule, which averages the precision at a hit and at the rank
+            before it; ``trapezoid-hits`` uses the hit before instead, a known mistake, to reproduce published numbers.
+            ``11-point`` and ``101-point`` are the mean of the envelope at fixed recalls (VOC2007, COCO);
+            ``11-point-matlab`` uses the values of MATLAB's 0:0.1:1 (THUMOS14's first kit). ``101-linear`` and
+            ``101-linear-tail`` are Ultralytics' rules: trapezoids over 101 recalls, read from straight lines between the
+            points of the envelope. After the last point the curve drops to 0, or falls to (1, 0) in a straight line.
+            ``sampled-40`` and ``sampled-11`` are KITTI's rules: the envelope of precision is read at the hits nearest to
+            recalls 0, 1/40, 2/40 and so on, at most 41 hits, and averaged over 40 of them without the first, or over
+            every fourth; fewer than 41 positives cannot fill all places. `epsilon` is not added. ``101-clipped`` is
+            nuScenes' rule: straight lines between the precisions at the items themselves are read at recalls 0.11 to 1;
+            0.1 is subtracted from the precision, and the rest divided by 0.9.
         epsilon : float
             Added to the rank in the denominator of precision; COCO's is ``numpy.spacing(1)``.
 
         Returns
         -------
         ndarray of float64, shape (q,)
-            NaN for a ranking without positives; 0 for one without hits.
+            NaN for a ranking without positives; 0 for a ranking without hits.
         """
         if interpolation in RULES:
             out = np.empty(len(self))
@@ -391,7 +391,7 @@ class Hits(Frozen):
         -------
         precision, scores : ndarray of float64, shape (q, r)
             ``precision[i, j]`` is the maximum precision of ranking *i* at recall ``grid[j]`` or more, and ``scores[i,
-            j]`` the score at which that recall is first reached; 0 if it is not reached, NaN without positives.
+            j]`` is the score at which that recall is first reached; both are 0 if it is not reached, NaN without positives.
             `scores` has shape (0, r) if the hits have no scores.
         """
         recalls = readonly(grid, np.float64)
@@ -410,7 +410,7 @@ class Hits(Frozen):
         scores: NDArray[np.float64],
         threads: int | None = 1,
     ) -> None:
-        """Write the outcome of `interpolate` into the caller's arrays."""
+        """Write the arrays that `interpolate` returns into `precision` and `scores`."""
         rankings = self._rankings()
         parallel.run(
             lambda begin, end: curves.interpolate(rankings, grid, epsilon, begin, end, precision, scores),
@@ -419,7 +419,7 @@ class Hits(Frozen):
         )
 
     def _rankings(self) -> curves.Rankings:
-        """Return the columns for kernels."""
+        """Return the columns that kernels read."""
         return curves.Rankings(self.starts, self.ranks, self.positives, self.scores, self.first_scores)
 
 
@@ -429,7 +429,7 @@ def blocks(hits: Hits, threads: int | None) -> list[tuple[int, int]]:
 
 
 def sampled_mean(values: NDArray[np.float64], interpolation: str) -> NDArray[np.float64]:
-    """Return the mean of 40, or 11, of 41 values along the last axis, summed from first to last."""
+    """Return the mean of 40 or 11 of the 41 values along the last axis, summed from first to last."""
     chosen = values[..., SAMPLED[interpolation]]
     total = np.zeros(chosen.shape[:-1])
     for place in range(chosen.shape[-1]):
@@ -491,7 +491,7 @@ def average_precision(
     scores : array_like of float, shape (n,), optional
         Higher ranks first; equal scores keep their order.
     positives : int, optional
-        Number of relevant items, including those not retrieved; those in `relevance` by default.
+        Number of relevant items, including those not retrieved; by default the number of those in `relevance`.
     interpolation, epsilon
         See `Hits.average_precision`.
 
@@ -560,7 +560,7 @@ class Curve:
         positives: int,
         epsilon: float = 0.0,
     ) -> Curve:
-        """Build the curve of a ranking whose *i*-th item is a hit where ``flags[i]``."""
+        """Build the curve of a ranking whose *i*-th item is a hit if ``flags[i]``."""
         hits = np.cumsum(flags, dtype=np.float64)
         precision = hits / (np.arange(1, flags.size + 1) + epsilon)
         recall = hits / positives if positives else np.full(flags.size, np.nan)
@@ -568,9 +568,9 @@ class Curve:
         return cls(precision, recall, scores, interpolated)
 
     def best_f1(self, positives: int) -> dict[str, float]:
-        """Return the score at which F1 is best, when every item of that score or more is kept.
+        """Return the minimum score with the best F1, if items of at least that score are kept.
 
-        Equal scores are kept together; of equally good scores the highest is returned.
+        Items of equal score are kept or left out together; if several scores have the best F1, the highest is returned.
 
         Parameters
         ----------

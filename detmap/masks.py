@@ -154,7 +154,7 @@ class Masks(Frozen):
     """Binary masks of objects, each a region of its image, stored as run lengths.
 
     Made by `from_rle`, `from_polygons` and `from_bitmaps`, which validate their input: the runs of every mask add up to
-    its image. Immutable.
+    the number of pixels of its image. Immutable.
 
     Examples
     --------
@@ -190,8 +190,8 @@ class Masks(Frozen):
         Raises
         ------
         InputError
-            Where a record lacks a field, a size is not of positive integers or has 2**32 pixels or more, a string is cut
-            off or has a foreign character, or runs do not add up to the image.
+            If a record lacks a field, a size is not of positive integers or has 2**32 pixels or more, a string is cut off
+            or has a foreign character, or runs do not add up to the number of pixels of the image.
         """
         records = list(records)
         for i, record in enumerate(records):
@@ -234,8 +234,8 @@ class Masks(Frozen):
         Raises
         ------
         InputError
-            Where a mask has no polygon, a polygon fewer than 6 numbers or an odd number of them, a coordinate is NaN or so
-            far away that pycocotools would run out of memory.
+            If a mask has no polygon, if a polygon has fewer than 6 numbers or an odd number of numbers, or if a coordinate
+            is NaN or so far away that pycocotools would run out of memory.
         """
         masks = [list(mask) for mask in polygons]
         sizes = _sizes(size, len(masks), source)
@@ -307,8 +307,8 @@ class Masks(Frozen):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the columns: ``ends`` (uint32) and ``spans`` (int64, shape (n, 4)).
 
-        Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``, each given by the number of the pixel after it, column
-        by column, background first; ``spans[i, 2:]`` is its size.
+        Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``. A run is given by the index of the pixel after it, counted
+        column by column; the first run is background. ``spans[i, 2:]`` are height and width.
         """
         return {"ends": self._runs.ends, "spans": self._runs.spans}
 
@@ -368,10 +368,10 @@ class Masks(Frozen):
     def to_polygons(self) -> list[list[list[int]]]:
         """Return the outlines of each mask along the edges of its pixels: polygons x, y, x, y and so on, clockwise.
 
-        Every region of a mask that is connected by pixels' sides is one polygon; regions that touch at corners alone are
-        several. COCO's polygons cannot have holes: the outline of a hole is joined to the one around it by a vertical
-        line that is walked there and back. So `from_polygons`, and pycocotools, reproduce every mask exactly, including
-        holes; but a program that moves vertices may show the line.
+        Every region of a mask that is connected by pixels' sides is one polygon; regions that touch only at corners are
+        separate polygons. COCO's polygons cannot have holes, so the outline of a hole is joined to the outline around it
+        by a vertical line that is traversed in both directions. `from_polygons`, and pycocotools, therefore reproduce
+        every mask exactly, including holes; but in a program that moves vertices the line may become visible.
 
         Returns
         -------
@@ -394,7 +394,7 @@ class Masks(Frozen):
         return polygons
 
     def _regular(self) -> Runs:
-        """Return the runs of masks, with no empty run except the first."""
+        """Return the runs of all masks; only the first run of a mask may be empty."""
         runs, regular = self._runs, self._measures()[2]
         if regular.all():
             return runs
@@ -403,12 +403,12 @@ class Masks(Frozen):
         return joined([(Runs(runs.ends, runs.spans[good]), good), (plain, rows)], len(self))
 
     def merge(self, intersect: bool = False) -> Masks:
-        """Return the union, or intersection, of all masks as a column of one.
+        """Return the union, or intersection, of all masks as a column with one mask.
 
         Raises
         ------
         InputError
-            Without masks, or for masks of different sizes.
+            If there are no masks, or masks of different sizes.
         """
         sizes = self.sizes
         if not len(self):
@@ -421,13 +421,13 @@ class Masks(Frozen):
         return Masks(self._regular().merged(freeze(np.array([0, len(self)])), bool(intersect)))
 
     def boundary(self, dilation: float = 0.02, *, threads: int | None = None) -> Masks:
-        """Return the boundary of each mask for Boundary IoU: its pixels within a distance d of the contour, that is
-        within d pixels, along x and along y, of background or of the outside of the image.
+        """Return the boundary of each mask for Boundary IoU: the pixels of the mask that are within d pixels, along x and
+        along y, of the background or of the outside of the image.
 
         Parameters
         ----------
         dilation : float
-            d is this share of the image's diagonal, rounded, at least 1.
+            The distance d as a share of the image's diagonal; d is rounded, and at least 1.
         threads : int, optional
             Maximum number of threads; one per processor by default.
 
@@ -438,7 +438,7 @@ class Masks(Frozen):
         Raises
         ------
         OptionError
-            Where `dilation` is not a positive number.
+            If `dilation` is not a positive number.
         """
         if not isinstance(dilation, int | float | np.number) or not 0 < dilation < np.inf:
             raise OptionError(f"dilation must be a positive number, not {dilation!r}")
@@ -460,7 +460,7 @@ def iou(a: Masks, b: Masks, crowd: ArrayLike | None = None, *, threads: int | No
     Parameters
     ----------
     a, b : Masks
-        All of one size. `a` are the detections where `crowd` is given.
+        Masks of one size. If `crowd` is given, `a` are the detections.
     crowd : array_like of bool, shape (len(b),), optional
         Where true, the intersection is divided by the area of the mask of `a` instead of the union.
     threads : int, optional
@@ -473,7 +473,7 @@ def iou(a: Masks, b: Masks, crowd: ArrayLike | None = None, *, threads: int | No
     Raises
     ------
     InputError
-        Where sizes differ, or `crowd` has another length than `b`.
+        If sizes differ, or `crowd` has another length than `b`.
     """
     for side, other in ((a, a), (b, a)):
         wrong = np.flatnonzero((side.sizes != other.sizes[:1]).any(axis=1)) if len(other) else np.empty(0, int)

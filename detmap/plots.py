@@ -39,7 +39,7 @@ class Line:
     interpolated: NDArray[np.float64] | None = None
     #: Further text in the legend, such as "AP 0.4".
     numbers: str = ""
-    #: Whether it is drawn thick and in front of the others, like a mean.
+    #: Whether the line is drawn thick and in front of the others, like a mean.
     front: bool = False
 
 
@@ -74,7 +74,7 @@ def _named(label: str, numbers: str) -> str:
 
 
 def _style(place: int, colours: Sequence[str] = COLOURS) -> dict[str, Any]:
-    """Return the style of the line at a place; unnamed lines are grey and behind the others."""
+    """Return the style of the line with index `place`; lines without a name are grey and behind the others."""
     if place >= NAMED:
         return {"color": "0.75", "linestyle": "-", "zorder": 1}
     return {
@@ -85,7 +85,7 @@ def _style(place: int, colours: Sequence[str] = COLOURS) -> dict[str, Any]:
 
 
 def _legend(figure: Any, axes: Any, more: int = 0, panels: int = 1) -> None:
-    """Add a legend beside the axes and enlarge the page for it; `more` lines have no name."""
+    """Add a legend beside the axes and enlarge the page for it; `more` is the number of lines without a name."""
     if more > 0:
         axes.plot([], [], **_style(NAMED), linewidth=1.6, label=f"{more:,} more")
     handles, labels = axes.get_legend_handles_labels()
@@ -139,11 +139,10 @@ def _save(figure: Any, path: str | os.PathLike[str] | None) -> Any:
 def precision_recall(
     lines: Sequence[Line], *, path: str | os.PathLike[str] | None = None, title: str = "Precision and recall"
 ) -> Any:
-    """Draw precision against recall: the raw curve thin, the interpolated one as steps, the area of a single one
-    shaded; beyond 14 lines are grey and without a name.
+    """Draw precision against recall: raw curves thin, interpolated curves as steps; the area of a single curve is shaded.
 
-    With a path the picture is written there, as .svg, .pdf or .png. Raises `OptionError` for no lines, or another kind of
-    file.
+    Lines after the first 14 are grey and without a name. With a path the picture is written there, as .svg, .pdf or .png.
+    Raises `OptionError` if there are no lines, or for another kind of file.
     """
     if not lines:
         raise OptionError("there is no curve to draw")
@@ -183,7 +182,7 @@ def cmc(
     title: str = "Cumulative match characteristic",
     numbers: Sequence[str] = (),
 ) -> Any:
-    """Draw CMC curves up to a rank, with numbers in the legend; else like `precision_recall`."""
+    """Draw CMC curves up to the rank `ranks`, with `numbers` in the legend; other options as in `precision_recall`."""
     if not curves:
         raise OptionError("there is no curve to draw")
     figure, (axes,) = _figure(title)
@@ -219,8 +218,8 @@ def cmc_and_precision(
 ) -> Any:
     """Draw CMC on the left, and precision against recall of the same rankings on the right.
 
-    The legend shows the numbers of `lines`. If one of both is empty the other is drawn alone. Parameters, returns and
-    errors are as in `precision_recall` and `cmc`.
+    The legend shows the numbers of `lines`. If `curves` or `lines` is empty, the other plot is drawn alone. Parameters,
+    returns and errors are as in `precision_recall` and `cmc`.
     """
     if not curves:
         return precision_recall(lines, path=path)

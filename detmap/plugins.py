@@ -65,8 +65,8 @@ class _Later(NamedTuple):
 
 
 class Registry(dict[str, T]):
-    """Things of one type, which have a ``name``, by their names, in the order in which they came; messages call such a
-    thing `what`. `also` are other words for them, by which they are not found, and which the error explains.
+    """Objects of one type by their ``name``, in the order of registration; messages call such an object `what`. `also`
+    maps words that are not names of objects to the name that the error suggests.
     """
 
     def __init__(self, of: type[T], what: str, also: Mapping[str, str] | None = None) -> None:
@@ -95,15 +95,15 @@ class Registry(dict[str, T]):
         return thing
 
     def add_later(self, name: str, module: str, attribute: str = "") -> None:
-        """Register a built-in name whose module is imported on demand: the object is the module's attribute, or,
-        without one, what the module registers.
+        """Register a built-in name whose module is imported on demand. The object is the module's `attribute`; if that is
+        empty, the object that the module registers under the name.
         """
         if name not in self:
             self._modules[name] = module
             self[name] = _Later(module, attribute)  # type: ignore[assignment]
 
     def __getitem__(self, name: str) -> T:
-        """Return the object of a name, importing its module if needed."""
+        """Return the object called `name`, importing its module if needed."""
         thing = super().__getitem__(name)
         if isinstance(thing, _Later):
             module = importlib.import_module(thing.module)
@@ -129,7 +129,7 @@ class Registry(dict[str, T]):
         return self._modules[name].partition(".")[0] == _OWN
 
     def find(self, name: str) -> T:
-        """Return the object of a name; raise `OptionError` with the known names."""
+        """Return the object called `name`; for an unknown name raise `OptionError` with known names."""
         if isinstance(name, str) and name not in self:
             load_installed()
         if not isinstance(name, str) or name not in self:
@@ -144,7 +144,7 @@ def register(thing: T) -> T:
     Parameters
     ----------
     thing : Kind, Format, Protocol, Convention or Part
-        A kind of shape whose overlap counts (`detmap.shapes.Kind`), a format of files (`detmap.formats.Format`), a
+        A kind of shape to compare (`detmap.shapes.Kind`), a format of files (`detmap.formats.Format`), a
         protocol of detections (`detmap.Protocol`), a convention of rankings (`detmap.retrieval.Convention`), or a part
         of a diagnosis (`detmap.diagnostics.Part`).
 
@@ -155,7 +155,7 @@ def register(thing: T) -> T:
 
     Notes
     -----
-    Workers of an executor import the module that calls this before their first task, so it must be importable there under
+    Workers of an executor import the calling module before their first task, so that module must be importable there under
     the same name.
     """
     module = str(sys._getframe(1).f_globals.get("__name__", "__main__"))
@@ -214,7 +214,7 @@ def sources() -> list[str]:
 
 
 def load_installed() -> bool:
-    """Import the installed plug-ins, once per process; return whether it happened now."""
+    """Import the installed plug-ins, once per process; return whether this call imported them."""
     thread = threading.get_ident()
     if _installed or thread in _loading:  # a plug-in may look up names itself
         return False
@@ -237,7 +237,7 @@ def _entry_points() -> Sequence[Any]:
 
 def _may_be_installed() -> bool:
     """Return whether some distribution's metadata mentions the group, or cannot be searched."""
-    # `importlib.metadata` takes 40 ms to import and parse the metadata of 100 distributions; this takes 2 ms.
+    # `importlib.metadata` takes 40 ms to import and parse the metadata of 100 distributions; this search takes 2 ms.
     finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
     if finders != [importlib.machinery.PathFinder]:
         return True

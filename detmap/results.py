@@ -20,7 +20,7 @@ from detmap.data.notices import describe
 from detmap.errors import MissingDependencyError, OptionError, UnknownMetricError, shorten
 from detmap.system.whole_files import write
 
-#: Types of values that JSON has; of floats those that are finite.
+#: Types whose values JSON can represent; `_PLAIN` adds float, of which JSON can only represent finite values.
 _SURE = frozenset((int, str, bool, type(None)))
 _PLAIN = frozenset((*_SURE, float))
 
@@ -32,10 +32,10 @@ class Intervals(Protocol):
         """Return the ends of the interval of a metric."""
 
     def of_metrics(self, names: Iterable[str]) -> list[dict[str, Any]]:
-        """Return the columns of intervals beside the values of some metrics, a row per metric."""
+        """Return the columns of intervals to show beside the values of some metrics, a row per metric."""
 
     def of_categories(self) -> list[dict[str, Any]]:
-        """Return the columns of intervals beside the AP of each category."""
+        """Return the columns of intervals to show beside the AP of each category."""
 
     def sentences(self, *, categories: bool = False, more: str = ...) -> list[str]:
         """Return sentences on the intervals."""
@@ -58,7 +58,7 @@ class Result(Mapping[str, float]):
 
     @property
     def notices(self) -> Mapping[str, int]:
-        """Counts of what was unusual in the input; `detmap.data.notices.NOTICES` has the sentences."""
+        """The number of occurrences of each kind of unusual input, by code; see `detmap.data.notices.NOTICES`."""
         return self._notices
 
     def add_notices(self, more: Mapping[str, int]) -> None:
@@ -75,7 +75,7 @@ class Result(Mapping[str, float]):
         Raises
         ------
         UnknownMetricError
-            Lists the metrics; it is a KeyError too.
+            If there is no such metric; the error lists the metrics, and is a KeyError too.
         """
         found = name if name in self._metrics else self._meant(name) if isinstance(name, str) else None
         if found is None:
@@ -83,7 +83,7 @@ class Result(Mapping[str, float]):
         return found
 
     def _meant(self, name: str) -> str | None:
-        """Return the metric that an unknown name means, or None."""
+        """Return the canonical name for another spelling of a metric, or None."""
         return None
 
     def __iter__(self) -> Iterator[str]:
@@ -92,7 +92,7 @@ class Result(Mapping[str, float]):
     def __len__(self) -> int:
         return len(self._metrics)
 
-    __eq__ = object.__eq__  # results compare by identity, because NaN would make equal ones unequal
+    __eq__ = object.__eq__  # results compare by identity, because NaN would make equal results unequal
     __hash__ = object.__hash__
 
     def rows(self) -> list[dict[str, Any]]:
@@ -145,7 +145,7 @@ class Result(Mapping[str, float]):
         Raises
         ------
         OptionError
-            For another suffix, or where the file cannot be written.
+            For another suffix, or if the file cannot be written.
         """
         writers: dict[str, Callable[[], str]] = {
             ".json": self.to_json,
@@ -185,7 +185,7 @@ class Result(Mapping[str, float]):
 
 
 def widened(rows: Sequence[Mapping[str, Any]], more: Sequence[Mapping[str, Any]], after: str) -> list[dict[str, Any]]:
-    """Return rows with further columns inserted after the one that they belong to."""
+    """Return rows with the columns of `more` inserted after the column `after`."""
     wide: list[dict[str, Any]] = []
     for row, columns in zip(rows, more, strict=True):
         wide.append({})
@@ -219,7 +219,7 @@ def without_nan(value: Any) -> Any:
     kind = type(value)  # the usual types first: testing for a mapping is slow
     if kind in _PLAIN:
         return None if kind is float and not math.isfinite(value) else value
-    if kind is list and _SURE.issuperset(map(type, value)):  # as nearly all lists are that are not of floats
+    if kind is list and _SURE.issuperset(map(type, value)):  # true of nearly all lists without floats
         return value.copy()
     if kind is dict or isinstance(value, Mapping):
         return {
@@ -240,12 +240,12 @@ def without_nan(value: Any) -> Any:
 
 
 def p_value(p: float) -> float | str:
-    """Return a p-value for a table; one that four digits would round to 0 is shown as "<"."""
+    """Return a p-value for a table; a value that four decimals would round to 0 becomes "<0.0001"."""
     return "<0.0001" if p < 0.0001 else p
 
 
 def signed(value: float) -> str:
-    """Return a difference with its sign and four decimals; one that these would round to 0 has one digit."""
+    """Return a difference with its sign and four decimals; a value that would round to 0 has one significant digit."""
     return f"{value:+.0e}" if 0 < abs(value) < 5e-5 else f"{value + 0.0:+.4f}"
 
 
@@ -280,7 +280,7 @@ def to_text(rows: Sequence[Mapping[str, Any]]) -> str:
 _MARKUP = r"(?i)[\\|\[\]*`~$]|(?<!\w)_|_(?!\w)|[<>&@]|:(?=//)|(?<=www)\."
 
 
-#: Characters that end a cell of markup, or begin an escape in it.
+#: Characters that end a cell of a Markdown table, or begin an escape in a cell.
 _CELL = r"[\\|]"
 
 
@@ -344,7 +344,7 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _csv_line(cells: Sequence[Any]) -> str:
-    """Return a line of CSV; a carriage return within a cell is only quoted where it may end a line."""
+    """Return a line of CSV. It is first written with CR LF, because `csv` quotes a CR in a cell only if lines end in it."""
     import csv
 
     out = io.StringIO(newline="")

@@ -1,5 +1,5 @@
 """Masks as runs, valid or not: conversion from strings, bitmaps and polygons and to strings, measures, and unions.
-`detmap.masks` validates them for users; the drop-in for pycocotools uses them unchecked.
+`detmap.masks` validates masks for users; the drop-in for pycocotools uses masks unchecked.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ A = TypeVar("A", bound=NDArray[Any])
 #: Lengths and sums are 32 bits.
 WORD = 2**32 - 1
 
-#: Maximum number of crossings of polygons with columns' centres, which need 8 bytes each, and number that each polygon
-#: may add.
+#: Maximum number of crossings of polygons with the centres of columns, of 8 bytes each, and the number by which each
+#: polygon raises that maximum.
 _MAX_CROSSINGS, _MORE_CROSSINGS = 2**26, 2**10
 
-#: Maximum number of ends allocated at once, unless a single mask needs more.
+#: Maximum number of ends of runs allocated at once, unless a single mask needs more.
 _MOST_ROOM = 1 << 24
 
-#: Minimum number of bytes of runs for a second thread.
+#: Minimum number of bytes of runs for which several threads are used.
 _SMALL = 1 << 16
 
 
@@ -62,9 +62,9 @@ class Runs(NamedTuple):
         return cls(freeze(ends.astype(np.uint32)), freeze(spans))
 
     def merged(self, groups: NDArray[np.int64], both: bool, threads: int | None = 1) -> Runs:
-        """Return the union (or intersection: `both`) of each group of masks, ``groups[g]:groups[g + 1]``, none empty.
+        """Return the union, or with `both` the intersection, of each group of masks ``groups[g]:groups[g + 1]``.
 
-        A merged mask whose second span is -1 could not be made, because the runs have different sums.
+        No group may be empty. If the runs of a group's masks have different sums, ``spans[g, 1]`` of the result is -1.
         """
         counts = self.spans[:, 1] - self.spans[:, 0]
         room = np.add.reduceat(counts, groups[:-1]) + 1
@@ -92,8 +92,8 @@ def over(task: Callable[[int, int], T], count: int, cost: int, threads: int | No
 def runs_of_text(
     text: bytes, sizes: Any, count: int, starts: NDArray[np.int64] | None = None, threads: int | None = 1
 ) -> tuple[Runs, int]:
-    """Return the masks of the NUL-terminated strings in `text`, and the first truncated one, or -1. With the `starts`
-    of the strings they are read on several threads.
+    """Return the masks of the NUL-terminated strings in `text`, and the index of the first truncated string, or -1. If the
+    `starts` of the strings are given, several threads read them.
     """
     characters = np.frombuffer(text, np.uint8)
     ends = np.empty(characters.size, np.uint32)
@@ -120,7 +120,7 @@ def strings_of_runs(runs: Runs) -> list[bytes]:
 
 
 def measure(runs: Runs, threads: int | None = 1) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return areas, boxes (x, y, width, height) and which masks are regular."""
+    """Return areas, boxes (x, y, width, height) and flags of masks whose ends ascend strictly."""
     count = len(runs.spans)
     areas, boxes, regular = np.empty(count, np.uint32), np.empty((count, 4)), np.empty(count, np.bool_)
 
@@ -138,14 +138,15 @@ def written(
     cost: int,
     threads: int | None,
 ) -> Runs:
-    """Return the masks written by a kernel, at least one, in as many calls as it takes.
+    """Return the masks, at least one, that a kernel writes in as many calls as needed.
 
     Parameters
     ----------
     write : callable
-        Takes the masks `begin` and `end`, room for ends, and `spans`, as `detmap.kernels.bitmaps.runs_of_bitmaps` does.
+        ``write(begin, end, ends, spans)`` writes a range of masks into two arrays, as
+        `detmap.kernels.bitmaps.runs_of_bitmaps` does.
     spans : ndarray of int64, shape (n, 4)
-        Sizes of masks; the ranges of their ends are added.
+        Heights and widths of masks; the range of the ends of each mask is added.
     room : int
         Expected number of ends of a mask.
     cost : int
@@ -174,7 +175,7 @@ def written(
 
 
 def runs_of_bitmaps(pixels: NDArray[np.uint8], threads: int | None = 1) -> Runs:
-    """Return the masks of bitmaps, read-only, shape (n, height, width), none of them without pixels; not 0 is foreground."""
+    """Return the masks of read-only bitmaps, shape (n, height, width), not empty; non-zero values are foreground."""
     count, height, width = pixels.shape
     spans = np.empty((count, 4), np.int64)
     spans[:, 2:] = height, width
@@ -190,9 +191,9 @@ def runs_of_polygons(
     starts: NDArray[np.int64] | None = None,
     before: NDArray[np.uint32] | None = None,
 ) -> tuple[Runs, int, str]:
-    """Return the mask of each polygon; or the first that cannot be drawn, and the reason. `points` (x, y) are the
-    vertices of all polygons, `vertices` the number of each, `sizes` their images' heights and widths. Polygons are
-    contiguous, or begin at `starts`. The ends of all masks are appended to those of `before`.
+    """Return the mask of each polygon; or the index of the first polygon that cannot be drawn, and the reason. `points`
+    (x, y) are the vertices of all polygons, `vertices` the number of vertices of each polygon, and `sizes` the heights and
+    widths of the images. Polygons are contiguous, or begin at `starts`. The ends of all masks are appended to `before`.
     """
     number = np.asarray(vertices, np.int64)
     count = len(number)
@@ -230,7 +231,7 @@ def lengths_of_runs(runs: Runs, first: int, stop: int) -> NDArray[np.int64]:
 
 
 def joined(parts: Iterable[tuple[Runs, list[int]]], count: int) -> Runs:
-    """Return masks in order, from parts with their row numbers."""
+    """Join parts of a column of masks; each part has the row numbers of its masks."""
     ends, spans, used = [np.empty(0, np.uint32)], np.empty((count, 4), np.int64), 0
     for runs, rows in parts:
         spans[rows] = runs.spans + np.array([used, used, 0, 0])

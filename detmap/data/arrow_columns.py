@@ -86,7 +86,7 @@ def _of_views(views: Any) -> Any:
 
 
 def _is(kind: Any, name: str) -> bool:
-    """Return whether a type is one that only later versions of pyarrow have."""
+    """Return whether `kind` is the type called `name`, which older versions of pyarrow may lack."""
     known = getattr(pyarrow().types, f"is_{name}", None)
     return known is not None and bool(known(kind))
 
@@ -99,8 +99,8 @@ def array_of(column: Any, field: str, source: str) -> Any:
 
 
 def listed(column: Any, field: str, source: str) -> NDArray[Any]:
-    """Return a column of numbers or strings as an array; a column of lists of one length as a table with that many
-    columns.
+    """Return a column of numbers or strings as an array, or a column of lists of equal length as a two-dimensional array
+    with a row per list.
     """
     pa = pyarrow()
     with taken(field, source):

@@ -1,6 +1,6 @@
 """Fields by which ground truth of other benchmarks is recognised.
 
-COCO's rules read none of these fields: the number that they give on such files is not the benchmark's.
+COCO's rules read none of these fields, so COCO's AP on such files is not the benchmark's own metric.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ class Benchmark(NamedTuple):
     """A benchmark whose ground truth has fields of its own."""
 
     name: str
-    #: The fields of its records, by list of COCO's JSON: images, annotations, categories. Table columns use the fields
-    #: of annotations.
+    #: The benchmark's own fields, by list of COCO's JSON: images, annotations, categories. In tables with columns, the
+    #: fields of annotations are looked for.
     fields: Mapping[str, tuple[str, ...]]
     #: The protocol that reads these fields; "" if there is none.
     protocol: str = ""
@@ -73,7 +73,7 @@ _TRUE = ("1", "1.0", "true")
 #: Spellings of an unset or unknown flag in text, in lower case.
 _NOT_TRUE = ("0", "0.0", "false", "-1", "-1.0", "")
 
-#: Problem with a flag that is neither.
+#: Problem with a cell that is no spelling of a flag.
 NO_FLAG = "must be 1 or true, 0 or false, or -1 where it is not known"
 
 
@@ -83,14 +83,14 @@ def fields_of(section: str) -> dict[str, str]:
 
 
 def protocol_for(notices: Mapping[str, int]) -> str | None:
-    """Return the protocol that reads most of the noted fields, the first in case of a tie; None if none reads any."""
+    """Return the protocol that reads most of the noted fields, the first in case of a tie; None if no protocol reads any."""
     counts = {one.protocol: sum(_of_benchmark(code, one) for code in notices) for one in BENCHMARKS if one.protocol}
     best = max(counts, key=lambda name: counts[name])
     return best if counts[best] else None
 
 
 def advice(names: Iterable[str]) -> str:
-    """Return how to score by fields that are named with their benchmarks: "; LVIS's rules: --protocol lvis"."""
+    """Return advice on scoring by the benchmarks of the named fields, such as "; LVIS's rules: --protocol lvis"."""
     codes = [_FOREIGN + name for name in names]
     known = [one for one in BENCHMARKS if any(_of_benchmark(code, one) for code in codes)]
     return "".join(f"; {one.remedy or _protocol_of(one)}" for one in known)
@@ -101,13 +101,13 @@ def _protocol_of(one: Benchmark) -> str:
 
 
 def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:
-    """Return the notices without those on fields that the protocol reads."""
+    """Return the notices without those on `fields`, which the protocol reads."""
     read = tuple(f"{_FOREIGN}{field} (" for field in fields)
     return {code: count for code, count in notices.items() if not (read and code.startswith(read))}
 
 
 def converted(notices: Mapping[str, int]) -> dict[str, int]:
-    """Return notices without their advice on scoring: a conversion keeps groups, or lists them as lost."""
+    """Return notices of a conversion, without advice on scoring and without groups, which it keeps or lists as lost."""
     plain = {code: count for code, count in notices.items() if code not in ("group_boxes", LEVELS)}
     return {code.replace(_FOREIGN, "converted_fields:", 1): count for code, count in plain.items()}
 
@@ -117,7 +117,7 @@ def _of_benchmark(code: str, one: Benchmark) -> bool:
 
 
 def noted(fields: Iterable[str], section: str) -> dict[str, int]:
-    """Return a notice for each of these fields of a list that belongs to a benchmark."""
+    """Return a notice for each of the `fields` of a JSON list (`section`) that belongs to a benchmark."""
     known = fields_of(section)
     return {_code(field, known[field]): 1 for field in fields if field in known}
 
@@ -133,7 +133,7 @@ def noted_in(document: Mapping[str, Any]) -> dict[str, int]:
 
 
 def has_field(record: Mapping[str, Any], field: str) -> bool:
-    """Return whether a record has a field with a value of the benchmark."""
+    """Return whether a record has a field with a value that the benchmark uses."""
     value = record.get(field)
     return field in record and (field not in VALUES or (isinstance(value, str) and value in VALUES[field]))
 

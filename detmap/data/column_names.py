@@ -30,7 +30,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 _KNOWN = {alias: name for name, others in COLUMNS.items() for alias in (name.replace("_", ""), *others)}
 
-#: The columns of a box by their role: its format, and names. Left and top combine with right and bottom too.
+#: The sets of columns that define a box, by box format. Left and top can be combined with right and bottom, and the near
+#: corner with a size.
 BOXES = {
     "xyxy": (("x1", "y1", "x2", "y2"), ("x", "y", "x2", "y2")),
     "xywh": (("x", "y", "width", "height"), ("x1", "y1", "width", "height")),

@@ -25,8 +25,8 @@ def crowd_index_of(value: Any, source: str, record: str) -> float:
 def crowd_index_column(
     given: Mapping[Any, float] | None, images: NDArray[Any], source: str
 ) -> NDArray[np.float64] | None:
-    """Return the crowd index of each of the `images`, shape (i,), NaN if unknown; None if all are. Raises `InputError`
-    for an image that is not among them, and for a value that is no finite number.
+    """Return the crowd index of each of the `images`, shape (i,), NaN if unknown; None if all are unknown. Raises
+    `InputError` for an image that is not in `images`, and for a value that is not a finite number.
     """
     if given is None:
         return None

@@ -1,7 +1,7 @@
 """Federated data sets such as LVIS: the categories that annotators looked for on each image.
 
-Not every category was looked for on every image. Ground truth lists for an image the categories that were looked for and
-are not there (``neg_category_ids``), and those of which some objects may not be annotated
+Not every category was looked for on every image. For each image, ground truth may list the categories that were looked for
+and are absent (``neg_category_ids``), and the categories of which some objects may not be annotated
 (``not_exhaustive_category_ids``).
 """
 
@@ -37,7 +37,7 @@ class CategoryLists(Frozen):
     #: image and category; shape (p,).
     images: NDArray[np.int32]
     categories: NDArray[np.int32]
-    #: Which images have a list, which may be empty; shape (i,).
+    #: Mask of the images that have a list, even if it is empty; shape (i,).
     listed: NDArray[np.bool_]
 
     @classmethod
@@ -59,24 +59,24 @@ class CategoryLists(Frozen):
     def of_pairs(
         cls, images: NDArray[Any], categories: NDArray[Any], count: int, listed: NDArray[np.bool_]
     ) -> CategoryLists:
-        """Return lists with these pairs, in any order, for `count` categories."""
+        """Return lists with the given pairs, in any order, among `count` categories."""
         cells = np.sort(images.astype(np.int64) * max(count, 1) + categories)
         cells = cells[np.diff(cells, prepend=-1) > 0]  # numpy's `unique` hashes, which takes ten times as long
         image, category = np.divmod(cells, max(count, 1))
         return cls(readonly(image, np.int32), readonly(category, np.int32), readonly(listed, np.bool_))
 
     def holds(self, images: NDArray[Any], categories: NDArray[Any], count: int) -> NDArray[np.bool_]:
-        """Return whether pairs of image and category are listed, for `count` categories."""
+        """Return a mask of the pairs of image and category that are listed; `count` is the number of categories."""
         return among((self.images, self.categories), (images, categories), (self.listed.size, count))
 
     def spread(self, at: NDArray[Any], count: int) -> CategoryLists:
-        """Return the lists for `count` images, with the present ones at the indices `at`; the others have none."""
+        """Return the lists among `count` images: image *i* becomes image ``at[i]``; all other images have no list."""
         listed = np.zeros(count, np.bool_)
         listed[at] = self.listed
         return CategoryLists(readonly(at[self.images], np.int32), self.categories, readonly(listed, np.bool_))
 
     def by_image(self, images: NDArray[Any], categories: NDArray[Any]) -> dict[Any, list[Any]]:
-        """Return the list of each image that has one, as ids of images and categories."""
+        """Return the category ids in the list of each image that has a list, by image id."""
         made: dict[Any, list[Any]] = {image: [] for image in images[self.listed].tolist()}
         ids = categories[self.categories].tolist()
         for image, category in zip(images[self.images].tolist(), ids, strict=True):
@@ -85,8 +85,8 @@ class CategoryLists(Frozen):
 
 
 def _flat(lists: Lists, rows: Mapping[Any, int]) -> tuple[list[int], list[int], list[Any]] | None:
-    """Return the row and the number of ids of each image, and all ids; None unless they are plain lists of one type, as
-    in files.
+    """Return the row and the number of ids of each image, and all ids; None unless the ids are plain lists of one type,
+    as in files.
     """
     own = list(lists.values())
     if not {*map(type, own)} <= {list, tuple}:
@@ -98,7 +98,7 @@ def _flat(lists: Lists, rows: Mapping[Any, int]) -> tuple[list[int], list[int], 
 
 
 def _checked(lists: Lists, rows: Mapping[Any, int], source: str, field: str) -> tuple[list[int], list[int], list[Any]]:
-    """Do as `_flat` for ids of any kind; raise `InputError` for an invalid id or an unknown image."""
+    """Return what `_flat` returns, for ids of any kind; raise `InputError` for an invalid id or an unknown image."""
     codes: list[int] = []
     sizes: list[int] = []
     ids: list[Any] = []
@@ -111,9 +111,9 @@ def _checked(lists: Lists, rows: Mapping[Any, int], source: str, field: str) -> 
             about: dict[str, Any] = {} if row is None else {"value": given}
             raise InputError(problem, source=source, record=f"image {image!r}", field=field, **about)
         kinds = {*map(type, own)}
-        if not kinds <= types:  # ids of known types need no check one by one
+        if not kinds <= types:  # ids of types seen before need no check
             for one in own:
-                whole = isinstance(one, float) and one.is_integer()  # as columns of ids may have them
+                whole = isinstance(one, float) and one.is_integer()  # columns of ids may have dtype float
                 if not (whole or is_id(one)):
                     problem, record = "must hold ids, integers or strings", f"image {image!r}"
                     raise InputError(problem, source=source, record=record, field=field, value=one)
@@ -144,7 +144,7 @@ def among(
 
 
 def frequency_column(frequencies: Mapping[Any, str] | None, categories: NDArray[Any], source: str) -> Any:
-    """Return the frequency of each category, "" if unknown; None if all are."""
+    """Return the frequency of each category, "" if unknown; None if all are unknown."""
     if frequencies is None:
         return None
     for category, value in frequencies.items():

@@ -1,4 +1,4 @@
-"""Convert tables from and to data frames and Arrow; through pyarrow, which takes anything with Arrow's PyCapsule
+"""Convert tables from and to data frames and Arrow by means of pyarrow, which reads any object with Arrow's PyCapsule
 interface."""
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from detmap.shapes.kinds import BOXES as BOX_KIND
 LISTS = {BOX_FIELD: "xywh", "box": "xywh", "boxes": "xywh", "bbox_xyxy": "xyxy", "boxes_xyxy": "xyxy"}
 
 
-#: Metadata of Arrow schemas and attribute of data frames: number of rows whose masks or other shapes were left out.
+#: Key for the number of rows whose masks or other shapes were left out, in metadata of Arrow schemas and in ``attrs`` of
+#: data frames.
 _SHAPES_LEFT_OUT = "detmap.shapes_left_out"
 
 
@@ -68,7 +69,7 @@ def columns_of(
     have: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Return the arguments of ``from_arrays`` from a `pyarrow.Table`; `have` are the titles that messages list, by
-    default its own. Raises `InputError` for a missing column or invalid values.
+    default the table's. Raises `InputError` for a missing column or invalid values.
     """
     titles = list(table.column_names if have is None else have)
     found = _by_role(table, columns, source, titles)
@@ -114,7 +115,7 @@ def columns_of(
 
 
 def image_names(table: Any, columns: Mapping[str, str] | None, source: str) -> dict[Any, str]:
-    """Return the file names of images by id, if there are both columns; else empty."""
+    """Return the file names of images by id; empty unless the table has columns for both."""
     found = _by_role(table, columns, source, table.column_names)
     if not {"image_id", "image"} <= set(found):
         return {}
@@ -126,7 +127,7 @@ _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
 
 
 def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
-    """Return which rows of ground truth are objects; the others only name an image."""
+    """Return a mask of the rows of ground truth that are objects; other rows only name an image."""
     empty = np.asarray(array_of(found[category].is_null(), category, source), np.bool_)
     for name, column in found.items():
         if name in _OF_IMAGES or name == category:
@@ -143,7 +144,7 @@ _FIELD = "field:"
 
 
 def _fields(table: Any, columns: Mapping[str, str] | None) -> dict[str, Any]:
-    """Return the numeric and boolean columns without a role: levels of difficulty may use them."""
+    """Return the numeric and boolean columns without a role, which levels of difficulty may use."""
     types = pyarrow().types
     given = {*LISTS, *(columns or {}).values()}
     return {
@@ -276,7 +277,7 @@ _MOST_PIXELS = 10_000_000
 
 
 def _names(ids: Any, names: Any, source: str) -> dict[Any, str]:
-    """Return the name of each category."""
+    """Return the name of each image or category."""
     out: dict[Any, str] = {}
     pairs = dict.fromkeys(zip(ids.to_pylist(), names.to_pylist(), strict=True))
     for key, name in pairs:
@@ -316,30 +317,30 @@ class Framed:
         Parameters
         ----------
         data : data frame, pyarrow.Table or RecordBatch, mapping of columns, or anything with ``__arrow_c_stream__``
-            Columns ``image_id`` (or ``image``), ``category_id`` (or ``category``), of integers or strings; of detections
-            ``score``; and boxes, as four columns (x, y, width, height; x1, y1, x2, y2; cx, cy, width, height), or as lists
-            of four numbers, ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Ground truth may have area, crowd, difficult,
-            image_width and image_height; a row without a category lists an image without objects. Other usual names are
-            known, as in CSV (`detmap.data.column_names.COLUMNS`).
+            Columns ``image_id`` (or ``image``), ``category_id`` (or ``category``), of integers or strings; ``score`` for
+            detections; and boxes, as four columns (x, y, width, height; x1, y1, x2, y2; cx, cy, width, height), or as
+            lists of four numbers, ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Ground truth may have area, crowd,
+            difficult, image_width and image_height; a row without a category lists an image without objects. Other common
+            column names are recognised, as in CSV (`detmap.data.column_names.COLUMNS`).
         columns : mapping of str to str, optional
-            Titles of columns by role, if they have other names.
+            Titles of columns by role, if the titles are not recognised.
         box_format : {"xywh", "xyxy", "cxcywh"}, optional
             The format of boxes, overriding what the names of their columns say.
         source : str, optional
-            What messages call the data.
+            Name of the data in messages.
         **more
             Further arguments of `from_arrays`, such as `categories` or `invalid_boxes`; they override the data.
 
         Raises
         ------
         InputError
-            Where a column is missing, or as for `from_arrays`.
+            If a column is missing, and as for `from_arrays`.
         MissingDependencyError
             Without pyarrow.
 
         Notes
         -----
-        Scores and lists of a fixed size are not copied where they are float64 in one chunk without nulls.
+        Scores and lists of a fixed size are not copied if they are float64 in one chunk without nulls.
         """
         scored = hasattr(cls, "on_images_of")
         name = source or ("detections" if scored else "ground truth")
@@ -364,11 +365,13 @@ class Framed:
     def to_arrow(self) -> Any:
         """Return a `pyarrow.Table` with a row per object or detection, boxes only, which `from_arrow` reads.
 
-        Masks and other shapes are left out. The schema's metadata counts such rows, and `from_arrow` gives a notice.
+        Masks and other shapes are left out. The schema's metadata counts the rows with such shapes, and `from_arrow` gives
+        a notice.
 
-        Columns are image_id and category_id where these are integers, else image and category, as dictionaries; score, or
-        area, crowd, difficult, and names and sizes of images; and ``bbox`` (x, y, width, height) or ``bbox_xyxy``. An
-        image without objects has a row with only its own columns. Categories without objects are left out.
+        Columns are image_id and category_id if the ids are integers, else image and category, dictionary-encoded; score of
+        detections; area, crowd, difficult, and names and sizes of images of ground truth; and ``bbox`` (x, y, width,
+        height) or ``bbox_xyxy``. For an image without objects there is a row with only the columns of images. Categories
+        without objects are left out.
 
         Raises
         ------
@@ -378,9 +381,9 @@ class Framed:
         return _to_arrow(self)
 
     def to_frame(self) -> Any:
-        """Return a `pandas.DataFrame` of the columns of `to_arrow`, lists of boxes as four columns.
+        """Return a `pandas.DataFrame` with the columns of `to_arrow`, but four columns for a box.
 
-        Its ``attrs`` count the rows whose masks and other shapes are left out; `from_frame` gives a notice.
+        The frame's ``attrs`` count the rows whose masks and other shapes are left out; `from_frame` gives a notice.
 
         Raises
         ------

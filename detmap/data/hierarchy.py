@@ -27,13 +27,13 @@ _MOST = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy(Frozen):
-    """Which labels lie above and below each label.
+    """The labels above and below each label of a hierarchy.
 
     Attributes
     ----------
     above, below : mapping of str to tuple of str
-        The labels above a label, nearest first, and those below it. A label that several paths lead to can occur more
-        than once, as in TensorFlow's program: an object is then repeated as often. The root is no label.
+        The labels above a label, nearest first, and the labels below it. A label on several paths can occur more than
+        once, as in TensorFlow's program; an object is then repeated once per occurrence. The root is not a label.
     """
 
     above: Mapping[str, tuple[str, ...]]
@@ -90,13 +90,13 @@ def _flattened(
 def expanded(table: T, hierarchy: Hierarchy) -> T:
     """Return a table in which each row is followed by copies for every label above its own.
 
-    In ground truth, labels verified to be on an image are likewise repeated for labels above, and labels verified to be
-    absent for every label below. Labels that the hierarchy lacks are unchanged, with a notice.
+    In ground truth, labels verified as present on an image are likewise repeated for every label above, and labels
+    verified as absent for every label below. Labels that the hierarchy lacks are unchanged, with a notice.
 
     Raises
     ------
     InputError
-        Where categories are numbers.
+        If category ids are numbers.
     """
     categories = table.categories
     if categories.ids.dtype.kind == "i" and categories.ids.size:
@@ -135,8 +135,8 @@ def expanded(table: T, hierarchy: Hierarchy) -> T:
 
 
 def _listed(names: Sequence[str], above: Mapping[str, Sequence[str]]) -> tuple[list[str], list[list[int]]]:
-    """Return all labels that occur or lie above such labels, ascending, and for each given label its own index and
-    those above.
+    """Return the given labels and all labels above them, ascending; and for each given label, its own index and the
+    indices of the labels above.
     """
     own = [[name, *above.get(name, ())] for name in names]
     every = sorted({label for labels in own for label in labels})
@@ -147,7 +147,7 @@ def _listed(names: Sequence[str], above: Mapping[str, Sequence[str]]) -> tuple[l
 def _lists(
     lists: CategoryLists | None, to: Sequence[int], more: Sequence[Iterable[int]], count: int
 ) -> CategoryLists | None:
-    """Return lists of categories with remapped indices, each extended by `more` of each category."""
+    """Remap lists of categories by `to`, and extend each list by the categories in `more` of each listed category."""
     if lists is None:
         return None
     every = [[own, *others] for own, others in zip(to, more, strict=True)]
@@ -159,8 +159,8 @@ def _lists(
 def with_image_labels(
     table: GroundTruth, images: Ids, labels: Ids, present: NDArray[np.bool_], source: str
 ) -> GroundTruth:
-    """Return ground truth with verified labels of images, present or absent; their images are added to its own. Raises
-    `InputError` if ids are numbers on one side, or images have sizes or names and others are added.
+    """Return ground truth with verified labels of images, present or absent, and with the images and categories of these
+    labels. Raises `InputError` if ids are numbers in the table and strings in the labels, or the reverse.
     """
     for what, own, others in (("image", table.images, images), ("category", table.categories, labels)):
         if own.ids.size and others.ids.size and own.ids.dtype.kind != others.ids.dtype.kind:

@@ -19,7 +19,7 @@ from detmap.shapes.kinds import Surroundings
 
 T = TypeVar("T", bound="Ids")
 
-#: The cluster of each image: a mapping of image ids, or in the order of the images.
+#: The cluster of each image: a mapping from image ids, or one value per image in the order of the images.
 Clusters: TypeAlias = Mapping[Any, Any] | ArrayLike
 
 
@@ -55,16 +55,16 @@ class Ids(Frozen):
 class Images(Ids):
     """Images, and each record's index among them; `ids` include images without objects."""
 
-    #: Height and width of each image in pixels, 0 if unknown, shape (i, 2); None if all are.
+    #: Height and width of each image in pixels, 0 if unknown, shape (i, 2); None if all are unknown.
     sizes: NDArray[np.int64] | None = None
-    #: File name of each image, "" if unknown; None if all are.
+    #: File name of each image, "" if unknown; None if all are unknown.
     names: tuple[str, ...] | None = None
-    #: The place of each image in the list as given, as in a file; None if there was no list, or it ascends.
+    #: The position of each image in the given list or file; None if there was no list, or the list is ascending.
     order: NDArray[np.int64] | None = None
     #: The cluster of each image: images that depend on each other, such as frames of a video, share one. Intervals and
     #: tests draw and exchange whole clusters. None: images are independent.
     clusters: NDArray[Any] | None = None
-    #: CrowdPose's ``crowdIndex`` of each image, NaN if unknown; None if all are.
+    #: CrowdPose's ``crowdIndex`` of each image, NaN if unknown; None if all are unknown.
     crowd_index: NDArray[np.float64] | None = None
     #: The pose of the recording car and its surroundings per image; None if unknown.
     surroundings: Surroundings | None = None
@@ -80,8 +80,8 @@ class Images(Ids):
         return None if self.sizes is None else self.sizes[:, 1]
 
     def among(self, ids: NDArray[Any]) -> Images:
-        """Return the same images among a larger set of ascending ids; attributes of the others are unknown. If there
-        are clusters, each of the others is a cluster of its own.
+        """Return the same images among a larger set of ascending ids. Attributes of added images are unknown; if there
+        are clusters, each added image is a cluster of its own.
         """
         at = locate(self.ids, ids)
 
@@ -117,15 +117,15 @@ class Categories(Ids):
 
     names: tuple[str, ...]
     #: Frequency of each category in LVIS's training data: r (rare), c (common) or f (frequent), "" if unknown; None if
-    #: all are.
+    #: all are unknown.
     frequencies: tuple[str, ...] | None = None
     #: The limbs of each category's poses, COCO's ``skeleton``: pairs of points counted from 0, () if unknown; None if all
-    #: are. Pictures show them.
+    #: are unknown. Pictures show the limbs.
     limbs: tuple[tuple[tuple[int, int], ...], ...] | None = None
 
 
 def categories_given(category_ids: Any, labels: Any) -> Any:
-    """Return the categories, given as `category_ids` or its synonym `labels`; None if neither was."""
+    """Return the categories, given as `category_ids` or its synonym `labels`; None if neither is given."""
     if category_ids is not None and labels is not None:
         raise OptionError("category_ids and labels are two names for the same: give one of them")
     return labels if category_ids is None else category_ids
@@ -133,7 +133,7 @@ def categories_given(category_ids: Any, labels: Any) -> Any:
 
 def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
     """Return the distinct ids, ascending, and each record's index. Raises `InputError` unless the ids are all integers
-    or all strings. Given `Ids` must be distinct and in use, in any order.
+    or all strings. If `Ids` are given, their ids must be distinct and all in use, but may be in any order.
     """
     if isinstance(ids, Ids):
         given = ids.ids
@@ -169,13 +169,13 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
     return Ids(readonly(distinct, distinct.dtype), readonly(index.reshape(-1), np.int32))
 
 
-#: Matches every string that `float` parses as 0, and few others, whose exceptions are slow. Non-ASCII digits may be
-#: zeros; a large negative exponent makes any digits 0.
+#: Matches every string that `float` parses as 0, and few other strings, because exceptions of `float` are slow. Non-ASCII
+#: digits may be zeros; a large negative exponent makes any digits 0.
 _ZERO = r"\s*[+-]?(?:(?:[0.]|[^\x00-\x7f])[\d._]*(?:[eE][+-]?[\d_]+)?|[\d._]+[eE]-[\d_]+)\s*"
 
 
 def zeros(ids: Sequence[Any]) -> NDArray[np.bool_]:
-    """Return which ids pycocotools converts to 0: it writes them, strings included, into an array of float64."""
+    """Return a mask of the ids that pycocotools converts to 0 when it writes ids, even strings, into a float64 array."""
     may_be = re.compile(_ZERO).fullmatch
     rows = [row for row, one in enumerate(ids) if (may_be(one) if isinstance(one, str) else one == 0)]
     made = np.zeros(len(ids), np.bool_)
@@ -186,7 +186,7 @@ def zeros(ids: Sequence[Any]) -> NDArray[np.bool_]:
 
 
 def index_among(ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: str, field: str, plural: str) -> Ids:
-    """Index `ids` among `listed`, or among themselves."""
+    """Index `ids` among the `listed` ids, or else among themselves."""
     own = index_ids(ids, source=source, field=field)
     if listed is None:
         return own
@@ -206,7 +206,7 @@ def index_among(ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: st
 
 
 def used(table: Ids, rows: NDArray[Any]) -> Ids:
-    """Return the ids that some of the records use, dropping unused ones."""
+    """Return the ids of the records `rows`, without ids that none of these records uses."""
     codes = table.codes[rows]
     seen = np.zeros(table.ids.size, np.bool_)
     seen[codes] = True
@@ -218,7 +218,7 @@ def used(table: Ids, rows: NDArray[Any]) -> Ids:
 
 
 def coded(strings: Sequence[str], source: str | None = None, field: str = "id") -> Ids:
-    """Return the distinct strings and each one's code; an array of all strings would be as wide as the widest."""
+    """Return the distinct strings and each one's code; in an array of all strings each would be as wide as the longest."""
     places: dict[str, int] = {}
     codes = [places.setdefault(value, len(places)) for value in strings]
     return Ids(columns.texts(list(places), source=source, field=field), np.array(codes, np.int32))
@@ -239,7 +239,7 @@ def check_chosen(ids: Any, what: str) -> None:
 
 
 def select(ids: Sequence[Any] | ArrayLike, known: NDArray[Any], what: str) -> NDArray[np.bool_]:
-    """Return which of `known` are selected by `ids`; raise `InputError` for an unknown id."""
+    """Return a mask of the `known` ids that `ids` selects; raise `InputError` for an unknown id."""
     if isinstance(ids, str | bytes):
         raise InputError("is a single string", source="evaluate", field=what, remedy=f"for one write [{ids!r}]")
     if not isinstance(ids, np.ndarray | Ids | Iterable):
@@ -299,7 +299,7 @@ def _listed_images(images: Any, source: str) -> NDArray[Any]:
 
 
 def order_of_images(images: Any, known: NDArray[Any], source: str) -> NDArray[np.int64] | None:
-    """Return the index of each of the `known` images in the given list; None if it ascends."""
+    """Return the index of each of the `known` images in the given list; None if the list is ascending."""
     if images is None:
         return None
     values = _listed_images(images, source)

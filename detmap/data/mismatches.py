@@ -55,14 +55,13 @@ def notices_of_classes(missing: dict[Any, str], detections: Detections) -> dict[
     return {f"{code}:{name}": 1 for name in missing.values()}
 
 
-#: Minimum number of objects for this notice; fewer may be tiny boxes in pixels.
+#: Minimum number of objects for the notice ``shares_of_images``; fewer objects may be tiny boxes in pixels.
 _FEWEST_SHARES = 3
 
 
 def notices_of_units(ground_truth: GroundTruth, detections: Detections) -> dict[str, int]:
-    """Return a notice if the boxes of one side, or of both, seem to be shares of their images. Most data only needs the
-    look at a flag: the other side's boxes are compared only if one side's lie within 0 to 1, and most of them must be
-    larger than that.
+    """Return a notice if the boxes of one table, or of both, seem to be shares of their images. If only one table's boxes
+    lie within 0 to 1, the median area of the other table's boxes must be above 1; otherwise no box is looked at.
     """
     if not (len(detections) and len(ground_truth)):
         return {}
@@ -80,7 +79,7 @@ def _in_pixels(table: GroundTruth | Detections) -> bool:
 
 
 def _remedy(value: object, kind: str) -> str:
-    """Return how to make a table from another type."""
+    """Return advice on building a table from another type."""
     if hasattr(value, "getAnnIds"):
         return "give the dictionary of a pycocotools.COCO: coco.dataset, and of results coco.dataset['annotations']"
     if hasattr(value, "__arrow_c_stream__") or (hasattr(value, "columns") and hasattr(value, "dtypes")):

@@ -1,4 +1,4 @@
-"""Notices: unusual input that was accepted, counted, with a sentence for each."""
+"""Notices: counts of unusual input that was accepted, and a sentence for each kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHARES = "as shares of an image do"
 _SCALE = "multiply x and width by the image's width, y and height by its height"
 
 #: Codes of unusual but accepted input, with the sentence for `n` records. A code may be followed by a colon and a name,
-#: as in ``missing_classes:dog``; these are the `names` of the sentence.
+#: as in ``missing_classes:dog``; the sentence lists all such names of a code as `names`.
 NOTICES = {
     "missing_iscrowd": "{n} annotations without iscrowd: taken as 0",
     "duplicate_annotation_ids": "{n} annotations repeat an id: each counts as an object of its own",
@@ -131,7 +131,7 @@ NOTICES = {
 
 
 def describe(notices: Mapping[str, int]) -> list[str]:
-    """Return the sentences of `notices`, in the order of the table."""
+    """Return the sentences for `notices`, in the order of `NOTICES`."""
     counts: dict[str, int] = {}
     named: dict[str, list[str]] = {}
     for key, count in notices.items():
@@ -151,10 +151,10 @@ def describe(notices: Mapping[str, int]) -> list[str]:
     return sentences
 
 
-#: Notices that count the images which a file or folder of detections does not have.
+#: Notices that count the images that are missing in a file or folder of detections.
 ABSENT = ("missing_samples", "images_without_file")
 
-#: The nouns and verbs of the sentences, of many and of one.
+#: Nouns and verbs of the sentences, in the plural, with their singular.
 _OF_ONE = {
     "annotations": "annotation",
     "boxes": "box",
@@ -211,7 +211,7 @@ _NAMES = 20
 
 
 def added(notices: Mapping[str, int] | None, more: Mapping[str, int]) -> dict[str, int]:
-    """Return the merged notices of two sources."""
+    """Add up the counts of the notices of two sources."""
     counted = dict(notices or {})
     for code, count in more.items():
         counted[code] = counted.get(code, 0) + count

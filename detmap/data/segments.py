@@ -14,7 +14,7 @@ from detmap.errors import InputError, shorten
 
 
 class Classes(NamedTuple):
-    """The K categories in the order of the file: ``ids``, ``names``, and whether each is a ``thing`` or stuff."""
+    """The K categories in the order of the file: ``ids``, ``names``, and whether each is a thing (``things``) or stuff."""
 
     ids: tuple[Any, ...]
     names: tuple[str, ...]
@@ -23,7 +23,7 @@ class Classes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SegmentedImages:
-    """The segments of some images. Those of image *i* are the rows ``starts[i]:starts[i + 1]``, in the order of the file.
+    """The segments of some images. Image *i* has the rows ``starts[i]:starts[i + 1]``, in the order of the file.
 
     Attributes
     ----------
@@ -38,17 +38,17 @@ class SegmentedImages:
     category_ids : tuple
         The category id of each segment.
     areas : ndarray of float64, shape (s,)
-        Areas in pixels as the file says them; NaN where it says none.
+        Areas in pixels as given in the file; NaN if not given.
     crowd : ndarray of bool, shape (s,)
-        Whether each is a crowd region.
+        Whether each segment is a crowd region.
     label_map : callable
         ``label_map(i)`` returns the `LabelMap` of image *i*, and its name for messages.
     classes : Classes or None
-        The categories; None where the file has none, as predictions.
+        The categories; None if the file lists none, as for predictions.
     notices : dict of str to int
-        What was unusual, counted.
+        The number of occurrences of each kind of unusual input, by code.
     clusters : ndarray of int64 or str, shape (i,), or None
-        The cluster of each image, where images depend on each other.
+        The cluster of each image; None if images are independent.
     """
 
     source: str

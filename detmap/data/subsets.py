@@ -16,15 +16,16 @@ from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, did_you_mean, shorten
 from detmap.kernels import readonly
 
-#: What is chosen: ids, or names.
+#: Ids or names of the images or categories of a subset.
 Chosen = Sequence[Any]
 
 
 def subset(ground_truth: GroundTruth, images: Chosen | None = None, categories: Chosen | None = None) -> GroundTruth:
-    """Return ground truth of some images and categories; it keeps the whole, for which detections are read.
+    """Return ground truth of some images and categories. The result refers to the whole table, because detections are read
+    for the whole.
 
     Images are named by their ids or by the names of their files, with or without folder and ending, and categories by
-    their ids or names. Raises `InputError` for what the ground truth does not have.
+    their ids or names. Raises `InputError` for an image or category that the ground truth does not have.
     """
     names = ground_truth.images.names or ()
     image_names = [{name, os.path.basename(name), os.path.splitext(os.path.basename(name))[0]} - {""} for name in names]
@@ -71,7 +72,7 @@ def within(detections: Detections, ground_truth: GroundTruth) -> Detections:
 def _mask(
     truth: GroundTruth, what: str, ids: NDArray[Any], names: Sequence[Iterable[str]], chosen: Chosen | None
 ) -> NDArray[np.bool_]:
-    """Mask of the ids that are selected, by themselves or by names."""
+    """Return a mask of the `ids` that are chosen by id or by name."""
     if chosen is None:
         return np.ones(ids.size, np.bool_)
     mask = np.zeros(ids.size, np.bool_)

@@ -65,7 +65,7 @@ def _numbers(values: Any, count: int, source: str, name: str, tail: tuple[int, .
 
 
 def _optional(values: Any, count: int, source: str, name: str) -> NDArray[np.float64]:
-    """Return a column of numbers or flags, NaN if `values` is None."""
+    """Return a column of numbers or flags, with NaN for each value that is None."""
     if isinstance(values, list | tuple) or getattr(getattr(values, "dtype", None), "kind", "") == "O":
         values = [np.nan if value is None else value for value in values]
     made = columns.numbers(values, source=source, field=name, booleans=True)
@@ -88,7 +88,7 @@ def _boxes(
     box_format: BoxFormat,
     invalid_boxes: InvalidBoxes,
 ) -> Checked:
-    """Check boxes; if there are none, return those around the first of the other `shapes`."""
+    """Check boxes; if none are given, use the boxes around the first of the other `shapes`."""
     for name, column in (shapes or {}).items():
         kind = find(name)
         if name == BOXES or kind.stored or not isinstance(column, kind.column):
@@ -102,7 +102,7 @@ def _boxes(
 
 
 def _columns(shapes: Mapping[str, Column] | None, source: str, **values: Any) -> dict[str, Column]:
-    """Return the `shapes` of a table, and the columns given by other arguments, by `Kind.argument`."""
+    """Return `shapes` together with the columns that are given by arguments called as in `Kind.argument`."""
     columns = dict(shapes or {})
     if all(value is None for value in values.values()):
         return columns
@@ -126,7 +126,7 @@ def _categories(category_ids: Any, labels: Any, source: str) -> Any:
 
 
 def _kinds(kinds: Sequence[str] | None, boxes: Any, shapes: Mapping[str, Column], source: str) -> tuple[str, ...]:
-    """Return the kinds that a table is for: those requested, which it must hold, or all that were given."""
+    """Return the kinds of shape to score: the requested `kinds`, which the table must have, or all given ones."""
     if kinds is None:
         return (*(() if boxes is None and shapes else (BOXES,)), *shapes)
     named = () if isinstance(kinds, str) else tuple(dict.fromkeys(find(kind).name for kind in kinds))
@@ -178,17 +178,17 @@ class _Shaped(Framed):
         return boxes.sizes
 
     def __getitem__(self, rows: Any) -> Any:
-        """Return a row as a mapping of plain values, or, for a slice, indices or flags, a table of these rows, as
+        """Return one row as a mapping of plain values. For a slice, indices or flags return a table of these rows, as
         `take` does.
 
-        A table of one row is ``table[[0]]``. The names of a row's values are those of the columns of `to_arrow`.
+        A table of one row is ``table[[0]]``. The names of a row's values are the names of the columns of `to_arrow`.
 
         Raises
         ------
         IndexError
-            For a row that is not there.
+            For a row that does not exist.
         InputError
-            For the name of a column: columns are attributes.
+            For the name of a column, because columns are attributes.
         """
         if isinstance(rows, slice):
             return self.take(np.arange(len(self))[rows])
@@ -209,12 +209,12 @@ class _Shaped(Framed):
         return table_fragment(cast("GroundTruth | Detections", self))
 
     def shape(self, kind: str) -> Column:
-        """Return the column of a kind.
+        """Return the column of a kind of shape.
 
         Raises
         ------
         InputError
-            Where the table has none.
+            If the table has no such column.
         """
         known = find(kind)
         if known.column_name not in self.shapes:
@@ -233,68 +233,69 @@ def _first(bad: NDArray[np.bool_]) -> int:
 
 
 def _of(rows: NDArray[np.bool_] | None, *given: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return some rows of columns; all for None."""
+    """Return the `rows` of columns; None selects all rows."""
     return list(given) if rows is None else [readonly(column[rows], column.dtype) for column in given]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroundTruth(_Shaped, Frozen):
-    """The objects to be found: one row per object, in the order in which they were given.
+    """The objects to be found: one row per object, in the given order.
 
     Build one with `from_arrays`, `detmap.read_coco` or `detmap.read_voc`. Arrays are read-only.
 
     Attributes
     ----------
     images : Images
-        The images, those without objects included: ``images.ids``, and ``images.sizes`` where they are known. Object *k* is
-        on the image ``images.ids[images.codes[k]]``.
+        All images, with or without objects: ``images.ids``, and ``images.sizes`` if the sizes are known. Object *k* is on
+        the image ``images.ids[images.codes[k]]``.
     categories : Categories
-        The categories, those without objects included: ``categories.ids`` and ``categories.names``. Object *k* is of the
-        category ``categories.ids[categories.codes[k]]``.
+        All categories, with or without objects: ``categories.ids`` and ``categories.names``. Object *k* is of the category
+        ``categories.ids[categories.codes[k]]``.
     shapes : mapping of str to Column
         A column for each kind of shape, by its `iou_type`; "bbox" is always there.
     kinds : tuple of str
-        The kinds of shape that it was read or given for, which `detmap.evaluate` scores unless another one is asked for.
+        The kinds of shape that the table was made for, which `detmap.evaluate` scores unless another kind is requested.
     boxes : ndarray of float64, shape (n, 4)
-        In pixels: x, y, width, height where `box_sizes`, else x1, y1, x2, y2. An alias of what ``shapes["bbox"]`` holds.
+        Boxes in pixels: x, y, width, height if `box_sizes`, else x1, y1, x2, y2. An alias of the array in
+        ``shapes["bbox"]``.
     box_sizes : bool
-        What columns 2 and 3 of `boxes` are, likewise.
+        Whether columns 2 and 3 of `boxes` are width and height.
     areas : ndarray of float64, shape (n,)
-        Square pixels; decides the area range. The area of the mask if the data says so.
+        Areas in square pixels, which decide the area range; those of masks if the data gives these.
     crowd, difficult : ndarray of bool, shape (n,)
         COCO's ``iscrowd`` and VOC's ``difficult``.
     zero_ids : ndarray of bool, shape (n,), or None
-        Whether the annotation of an object has the id 0, which `Protocol.id_zero` asks for. None: no object has; always
-        so for data not read from COCO's JSON, where objects have no ids.
+        Whether the annotation of an object has the id 0, see `Protocol.id_zero`. None if no annotation has; always None
+        for files other than COCO's JSON, whose objects have no ids.
     group_of : ndarray of bool, shape (n,), or None
-        Whether a box stands for a group of objects, Open Images' ``IsGroupOf``; `Protocol.group_of` asks for it. None:
-        no box does.
+        Whether a box stands for a group of objects, Open Images' ``IsGroupOf``; see `Protocol.group_of`. None if no box
+        does.
     negatives, not_exhaustive : CategoryLists, or None
-        LVIS's ``neg_category_ids``, the categories that are known not to be on an image, and its
-        ``not_exhaustive_category_ids``, those of which objects may not be annotated there; `Protocol.judged` and
-        `Protocol.not_exhaustive` ask for them. None: no image has such a list.
+        LVIS's ``neg_category_ids``, the categories that are known to be absent from an image, and its
+        ``not_exhaustive_category_ids``, the categories of which some objects may not be annotated; see `Protocol.judged`
+        and `Protocol.not_exhaustive`. None if no image has such a list.
     part_flags : mapping of str to ndarray of bool, shape (n,)
-        Whether a part of each object's shape is valid, by name, as COCO-WholeBody's ``foot_valid``; `Protocol.valid_flag`
-        asks for one.
+        Whether a part of each object's shape is valid, by name, as COCO-WholeBody's ``foot_valid``; see
+        `Protocol.valid_flag`.
     present : CategoryLists, or None
-        The categories that are known to be on an image, with or without boxes: Open Images' verified labels of confidence 1.
-        `Protocol.judged` asks for them. None: no image has such a list.
+        The categories that are known to be on an image, with or without boxes: Open Images' verified labels of confidence
+        1. See `Protocol.judged`. None if no image has such a list.
     fields : mapping of str to ndarray of float64, shape (n,)
         Other fields of the objects by name, such as occlusion, which `Protocol.levels` read; NaN where an object has no
         value.
     within_unit : bool
         Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
     notices : mapping of str to int
-        What was unusual, counted; see `detmap.data.notices.NOTICES`.
+        The number of occurrences of each kind of unusual input, by code; see `detmap.data.notices.NOTICES`.
     source : str
-        Where it came from, for messages.
+        Name of the file or of the data, for messages.
     whole : GroundTruth, or None
-        For a subset of images and categories, the table that it was taken from: detections are read for the whole, and
-        those on other images or of other categories are left out. None: it is the whole.
+        For a subset of images and categories, the table from which the subset was taken: detections are read for the whole
+        table, and those outside of the subset are left out. None if the table is not a subset.
     category_names : tuple of str
-        An alias of ``categories.names`` until 0.2, as ``categories.values`` is one of ``categories.ids``.
+        An alias of ``categories.names`` until 0.2; likewise ``categories.values`` is an alias of ``categories.ids``.
     image_sizes : ndarray of int64, shape (i, 2), or None
-        An alias of ``images.sizes`` until 0.2, as ``images.values`` is one of ``images.ids``.
+        An alias of ``images.sizes`` until 0.2; likewise ``images.values`` is an alias of ``images.ids``.
     """
 
     images: Images
@@ -371,7 +372,7 @@ class GroundTruth(_Shaped, Frozen):
         labels : array_like of int or str, shape (n,), optional
             Another name of `category_ids`: give one of the two.
         boxes : array_like of float, shape (n, 4)
-            In pixels. May be left out if there are other shapes, whose enclosing boxes are then used.
+            Boxes in pixels. May be left out if there are other shapes, whose enclosing boxes are then used.
         masks : array_like of bool or uint8, shape (n, height, width), or Masks, or list of mappings, optional
             Bitmaps (arrays or tensors), a `detmap.masks.Masks`, or run-length codes; for ``iou_type`` "segm" and "boundary".
         keypoints : array_like of float, shape (n, k, 3), optional
@@ -390,11 +391,11 @@ class GroundTruth(_Shaped, Frozen):
             The `iou_type` of the shapes to be scored; by default all that are given. With several, `detmap.evaluate`
             needs an ``iou_type``.
         box_format : {"xywh", "xyxy", "cxcywh"}
-            Near corner and size, two corners, or centre and size. Sizes are widths and heights under every protocol: where
-            pixels are inclusive, as VOC's are, the far corner is ``x + width - 1``, and a box of corners is
+            Near corner and size, two corners, or centre and size. Sizes are widths and heights under every protocol: if
+            pixels are inclusive, as in VOC, the far corner is ``x + width - 1``, and a box given by corners is
             ``x2 - x1 + 1`` wide.
         areas : array_like of float, shape (n,), optional
-            Width times height by default; where `boxes` are left out, the areas of the shapes.
+            Width times height by default; if `boxes` are left out, the areas of the shapes.
         crowd, difficult : array_like of bool, shape (n,), optional
             False by default; numbers must be 0 or 1.
         zero_ids : array_like of bool, shape (n,), optional
@@ -402,18 +403,19 @@ class GroundTruth(_Shaped, Frozen):
         group_of : array_like of bool, shape (n,), optional
             Whether a box stands for a group of objects; none does by default.
         images, categories : array_like of int or str, optional
-            All ids; by default those of the objects. Images without objects matter: detections there are false
+            All ids; by default those of the objects. Images without objects matter, because detections on them are false
             positives.
         category_names : mapping, optional
             Category id to name; the id itself by default.
         invalid_boxes : {"error", "miss", "drop"}
-            What becomes of boxes of negative width or height. ``miss`` keeps them as objects that nothing overlaps, of area
-            0 unless `areas` says otherwise. ``drop`` leaves them out, and those that are not finite. Both are counted.
+            How boxes of negative width or height are treated. ``miss`` keeps them as objects that nothing overlaps, of area
+            0 unless `areas` says otherwise. ``drop`` leaves out these boxes and those that are not finite. Notices count
+            such boxes.
         image_sizes : array_like of int, shape (i, 2), optional
-            Height and width of each of `images`, in their order; 0 where they are not known. Polygons of results need them.
+            Height and width of each of `images`, in their order; 0 if unknown. Polygons of results require the sizes.
         neg_category_ids, not_exhaustive_category_ids : mapping of image id to sequence of category ids, optional
-            Of federated data such as LVIS: categories that are known not to be on an image, and those of which objects may
-            not be annotated there. Categories that are not among `categories` are left out.
+            For federated data such as LVIS: categories that are known to be absent from an image, and categories of which
+            some objects may not be annotated. Categories that are not among `categories` are left out.
         pos_category_ids : mapping of image id to sequence of category ids, optional
             Categories that are known to be on an image, with or without boxes, as Open Images' verified labels say.
         frequencies : mapping of category id to {"r", "c", "f"}, optional
@@ -429,7 +431,7 @@ class GroundTruth(_Shaped, Frozen):
         Raises
         ------
         InputError
-            For ids of mixed types or missing ones, boxes that are not finite or have a negative size, values that are
+            For missing ids or ids of mixed types, boxes that are not finite or have a negative size, values that are
             masked, missing or of another type, columns of unequal lengths, or an object on an image or of a category that
             is not listed.
         """
@@ -511,7 +513,7 @@ class GroundTruth(_Shaped, Frozen):
         Parameters
         ----------
         rows : array_like of int or bool
-            Indices, or which to take, shape (n,).
+            Indices, or a boolean mask of shape (n,).
         """
         chosen = np.asarray(rows)
         return replace(
@@ -534,13 +536,13 @@ class GroundTruth(_Shaped, Frozen):
         Parameters
         ----------
         clusters : mapping of image id to cluster, or array_like of int or str, shape (i,), or None
-            The cluster of each image, by its id or in the order of ``images.ids``: such as the video that it is a frame of.
-            None: images are independent.
+            The cluster of each image, such as the video of a frame, by image id or in the order of ``images.ids``. None:
+            images are independent.
 
         Raises
         ------
         InputError
-            Where an image has no cluster, or clusters are neither all integers nor all strings.
+            If an image has no cluster, or clusters are neither all integers nor all strings.
         """
         column = None if clusters is None else cluster_column(clusters, self.images.ids, "clusters")
         return replace(self, images=replace(self.images, clusters=column))
@@ -576,41 +578,43 @@ class GroundTruth(_Shaped, Frozen):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Detections(_Shaped, Frozen):
-    """The output of a detector: one row per detection, in the order in which they were given.
+    """The output of a detector: one row per detection, in the given order.
 
     Build one with `from_arrays`, `detmap.read_coco_results` or `detmap.read_voc_results`. Arrays are read-only.
 
     Attributes
     ----------
     images, categories : Ids
-        The images and categories that occur: ``images.ids``. Detection *k* is on the image
-        ``images.ids[images.codes[k]]``, and likewise of a category. ``values`` is an alias of ``ids`` until 0.2.
+        The images and categories of the detections. Detection *k* is on the image ``images.ids[images.codes[k]]`` and of
+        the category ``categories.ids[categories.codes[k]]``. ``values`` is an alias of ``ids`` until 0.2.
     shapes : mapping of str to Column
         A column for each kind of shape, by its `iou_type`; "bbox" is always there.
     kinds : tuple of str
-        The kinds of shape that it was read or given for, which `detmap.evaluate` scores unless another one is asked for.
+        The kinds of shape that the table was made for, which `detmap.evaluate` scores unless another kind is requested.
     boxes : ndarray of float64, shape (n, 4)
-        In pixels: x, y, width, height where `box_sizes`, else x1, y1, x2, y2. An alias of what ``shapes["bbox"]`` holds.
+        Boxes in pixels: x, y, width, height if `box_sizes`, else x1, y1, x2, y2. An alias of the array in
+        ``shapes["bbox"]``.
     box_sizes : bool
-        What columns 2 and 3 of `boxes` are, likewise.
+        Whether columns 2 and 3 of `boxes` are width and height.
     scores : ndarray of float64, shape (n,)
-        Higher is surer; any scale.
+        Confidence on any scale; higher is more confident.
     within_unit : bool
         Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
     classes : tuple of str, or None
         The classes that have a file, if results come as a file per class.
     missing_classes : {"zero", "error", "skip"}
-        What happens to scored classes without a file: no detections, hence AP 0, and a notice; an error; or they are
-        left out.
+        How scored classes without a file are treated: as classes without detections, with AP 0 and a notice; as an error;
+        or left out.
     notices : mapping of str to int
-        What was unusual, counted; see `detmap.data.notices.NOTICES`.
+        The number of occurrences of each kind of unusual input, by code; see `detmap.data.notices.NOTICES`.
     source : str
-        Where it came from, for messages.
+        Name of the file or of the data, for messages.
     more_scores : mapping of str to ndarray of float64, shape (n,)
-        Other scores of each detection by name, such as that of a part of its shape; NaN where it has none.
-        `Protocol.score_field` asks for one.
+        Other scores of each detection by name, such as the score of a part of its shape; NaN if a detection has none. See
+        `Protocol.score_field`.
     areas : ndarray of float64, shape (n,), or None
-        With shapes other than boxes, the areas for area ranges, NaN for the area of the shape; else None.
+        With shapes other than boxes, the areas that area ranges use; NaN stands for the area of the shape. None if there
+        are only boxes.
     """
 
     images: Ids
@@ -658,24 +662,24 @@ class Detections(_Shaped, Frozen):
         labels, boxes, masks, keypoints, rotated, segments, tracks, shapes, kinds
             See `GroundTruth.from_arrays`.
         scores : array_like of float, shape (n,)
-            Higher is surer.
+            Confidence; higher is more confident.
         more_scores : mapping of str to array_like of float, shape (n,), optional
             Other scores by name, as ``{"foot_score": [...]}``, for `Protocol.score_field`; NaN where a detection has none.
         areas : array_like of float, shape (n,), optional
-            For shapes other than boxes, the areas for area ranges; NaN for the area of the shape. By default the areas
-            of the `boxes` if these are given too, as in pycocotools, else those of the shapes.
+            For shapes other than boxes, the areas that area ranges use; NaN stands for the area of the shape. By default
+            the areas of the `boxes` if boxes are given too, as in pycocotools, else the areas of the shapes.
         box_format : {"xywh", "xyxy", "cxcywh"}
             Near corner and size, two corners, or centre and size; see `GroundTruth.from_arrays`.
         invalid_boxes : {"error", "miss", "drop"}
-            What becomes of boxes of negative width or height. ``miss`` keeps them as detections that overlap nothing, as
-            pycocotools and VOC's development kit do. (By COCO's rule a box of which one side is negative has a negative
-            area, which no area range holds: there it is ignored.) ``drop`` leaves them out, and those that are not finite.
-            Both are counted.
+            How boxes of negative width or height are treated. ``miss`` keeps them as detections that overlap nothing, as
+            pycocotools and VOC's development kit do. (Under COCO's rule a box with one negative side has a negative area,
+            which is outside of every area range, so the box is ignored.) ``drop`` leaves out these boxes and those that
+            are not finite. Notices count such boxes.
 
         Raises
         ------
         InputError
-            For ids of mixed types or missing ones, boxes that are not finite or have a negative size, a NaN score, values
+            For missing ids or ids of mixed types, boxes that are not finite or have a negative size, a NaN score, values
             that are masked, missing or of another type, or columns of unequal lengths.
         """
         images = index_ids(image_ids, source=source, field="image_id")
@@ -731,7 +735,7 @@ class Detections(_Shaped, Frozen):
         Parameters
         ----------
         ground_truth : GroundTruth
-            The ground truth whose images count.
+            The ground truth that lists the images.
         unknown : {"error", "ignore"}
             What to do with detections on other images; ``ignore`` drops and counts them.
 
@@ -751,7 +755,7 @@ class Detections(_Shaped, Frozen):
             return self
         kept = known[self.images.codes]
         own, theirs = self.images.ids, ground_truth.images.ids
-        # also if unknown images are dropped: ids of another type would drop all detections
+        # raised even if unknown images are dropped, because ids of another type would drop all detections
         if theirs.size and own.dtype.kind != theirs.dtype.kind:
             raise InputError(
                 f"image ids such as {shorten(own[0].item())} never match the ground truth's, such as "
@@ -783,7 +787,7 @@ class Detections(_Shaped, Frozen):
         Parameters
         ----------
         rows : array_like of int or bool
-            Indices, or which to take, shape (n,).
+            Indices, or a boolean mask of shape (n,).
         """
         chosen = np.asarray(rows)
         return replace(

@@ -40,10 +40,11 @@ _TOUCHING = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class Side:
-    """One side's rows, image by image and there category by category: their positions, cut into cells.
+    """The evaluated rows of one table, ordered by image and then category. A cell is one category on one image.
 
-    Images come first because files are written so, and memory is then read sequentially. For each position: the row
-    (`order`), its image, category, rank within the cell, and score; for each cell: its start.
+    Images come first because files usually are ordered by image, so that memory is read sequentially. `starts` are the
+    first positions of the cells; the other columns have one value per position: the row (`order`), and the row's image,
+    category, rank in the cell, and score.
     """
 
     order: NDArray[np.int32]
@@ -65,10 +66,10 @@ class Side:
         cap: int = UNLIMITED,
         reverse: bool = False,
     ) -> Side:
-        """Arrange rows; those with a category or image of -1 are left out.
+        """Arrange rows; rows with a category or image of -1 are left out.
 
-        `merged` treats all categories as one. With `scores` a cell's rows are sorted by descending score and cut at the
-        `cap`; with `reverse` ties are in reverse order.
+        `merged` treats all categories as one. With `scores` a cell's rows are sorted by descending score, and only the
+        first `cap` are kept; with `reverse`, rows of equal score are in reverse order.
         """
         kept = (category >= 0) & (image >= 0)
         count = int(np.count_nonzero(kept))
@@ -76,7 +77,7 @@ class Side:
             *[(count, np.int32)] * 3, (count if scores is not None else 0, np.float64)
         )
         order, cells, starts = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(images + 1, np.int64)
-        # An empty list stands for all rows, unless none is kept, when the keys are empty too.
+        # For the kernel, empty `rows` mean all rows; if no row is kept, the keys are empty too.
         rows = readonly(() if count == kept.size and not reverse else np.flatnonzero(kept), np.int32)
         if reverse:
             rows = readonly(rows[::-1], np.int32)
@@ -116,13 +117,13 @@ class Side:
 class Arrangement:
     """Both tables' rows in order of image, category and, for detections, descending score.
 
-    A position is a row's index in that order; columns "by position" follow it. Rows that are not evaluated have no
-    position: those of other images and categories, and detections beyond the largest cap.
+    A position is a row's index in that order; columns "by position" follow it. Rows of images or categories that are not
+    evaluated have no position, nor have detections beyond the largest cap.
     """
 
-    #: The protocol whose decisions it follows.
+    #: The protocol under which the tables are matched.
     protocol: Protocol
-    #: The kind of shape whose overlap counts.
+    #: The kind of shape that is compared.
     kind: Kind
     #: The evaluated images, ascending; shape (i,).
     image_ids: NDArray[Any]
@@ -131,26 +132,26 @@ class Arrangement:
     #: Detections and ground truth by position.
     found: Side
     truth: Side
-    #: The cells with both detections and objects; most hold only detections.
+    #: The cells with both detections and objects; all other cells, usually most of them, are left out.
     cells: overlap.Cells
     #: The area ranges and levels.
     ranges: matching.Ranges
     #: The properties of objects that matching needs, by position.
     objects: matching.Objects
-    #: Whether an object's annotation has the id 0, by position, shape (objects,); None if none has.
+    #: Whether an object's annotation has the id 0, by position, shape (objects,); None if no annotation has.
     zero: NDArray[np.bool_] | None
-    #: The cluster of each image; None: images are independent; shape (i,).
+    #: The cluster of each image, shape (i,); None if images are independent.
     clusters: NDArray[Any] | None
     #: The crowd index of each image, if the protocol groups images by it; None if unknown.
     crowd_index: NDArray[np.float64] | None
     #: The frequency of each category, if known and if the protocol groups categories by it.
     frequencies: dict[Any, str]
-    #: Notices: unusual input, counted.
+    #: The number of occurrences of each kind of unusual input, by notice code.
     notices: dict[str, int]
-    #: Detections of other categories that take part in the `cells`, at positions after all others; see
-    #: `Protocol.absorbing`.
+    #: For each of the `cells`, the detections of other categories that may take an object of the cell; see
+    #: `Protocol.absorbing`. Their positions follow those of all other detections.
     others: overlap.Cells
-    #: Row in the table, and score, of each detection by position, including those of `others`.
+    #: Row in the table, and score, of each detection by position, including the detections of `others`.
     order: NDArray[np.int32]
     scores: NDArray[np.float64]
     #: Angles of detections and of objects by position, in radians, for the similarity of orientation; empty if unknown.
@@ -200,7 +201,7 @@ class Arrangement:
         }
         if protocol.group_of != "object":
             notices.pop("group_boxes", None)
-        if len(protocol.area_ranges) == 1 and not protocol.inclusive_pixels:  # overlaps of normalised boxes are right
+        if len(protocol.area_ranges) == 1 and not protocol.inclusive_pixels:  # normalised boxes have the same overlaps
             notices.pop("shares_of_images", None)
         if "crowd" not in (*protocol.ignore, *protocol.left_out):
             notices.pop("missing_iscrowd", None)
@@ -221,7 +222,7 @@ class Arrangement:
         lenient = judgement.lenient
         if protocol.max_per_category is None:
             out_of_found, unscored = either(out_of_found, unscored), None
-        else:  # they stay, ignored and unmatched, because caps count them, also in merged tallies
+        else:  # unscored detections stay, ignored and unmatched, because caps count them, also in merged tallies
             lenient = either(lenient, unscored)
         if image_ids is not None:
             det_image = image_of[det_image]
@@ -269,7 +270,7 @@ class Arrangement:
         if by_kind is not None:  # areas of annotations are not used
             notices.pop("missing_area", None)
         if isinstance(shapes[1], Boxes) and (protocol.object_areas == "shape" or protocol.inclusive_pixels):
-            # An object's area that equals its box's is computed as the protocol counts pixels, like areas of
+            # If an object's area is that of its box, compute it with the protocol's convention for pixels, as for
             # detections.
             of_box = protocol.object_areas == "shape" or areas == given.areas()
             areas = np.where(of_box, shapes[1].areas(pixel), areas)
@@ -346,7 +347,7 @@ class Arrangement:
             _measuring=measuring,
             _measured=sides[1],
             _lenient=None if lenient is None else lenient[order],
-            # With inclusive pixels, boxes less than a pixel apart touch, and so do boxes without width.
+            # Inclusive pixels are used here, so that boxes less than a pixel apart, or without width, touch.
             _reach=None
             if reach is None
             else (_nowhere(reach[0].placed(order, 1.0), unscored), reach[1].placed(truth.order, 1.0)),
@@ -360,7 +361,7 @@ class Arrangement:
         )
 
     def deviations(self, found: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the errors of matched pairs of positions, shape (p, errors)."""
+        """Return the errors of p matched pairs, given by their positions, shape (p, errors)."""
         assert self.kind.deviations is not None
         rows, others = self._bounds[0].order[found], self._bounds[1].order[truth]
         half = has_rule(self.protocol, (name for _, name in self.categories), HALF_TURNS)
@@ -375,13 +376,13 @@ class Arrangement:
             unknown = np.isnan(areas)
             if unknown.any():
                 areas = np.where(unknown, self._shape_areas(begin, end), areas)
-        # VOC's rule has no areas: a box of negative size counts like any other miss
+        # VOC's rule has no area ranges, so an unmatched box of negative size is a miss like any other
         if self.protocol.matching == "best":
             areas = np.maximum(areas, 0.0)
         return readonly(areas, np.float64)
 
     def unmatched_measures(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Return the measures that decide whether unmatched detections are ignored, (n, M); -inf is in no range."""
+        """Return the measures that decide whether unmatched detections are ignored, (n, M); -inf is outside of any range."""
         areas = self.detection_areas(begin, end)
         measures = self._measuring.of_detections(areas, self._measured, begin, end)
         if self._lenient is not None:
@@ -389,7 +390,7 @@ class Arrangement:
         return readonly(measures, np.float64)
 
     def unmatched_outside(self, at: int) -> NDArray[np.bool_]:
-        """Mask, by position, of the detections that are ignored in a range if unmatched."""
+        """Return a mask, by position, of the detections that are ignored in area range `at` if unmatched."""
         return outside_of(self.unmatched_measures(0, self.found.order.size), self.ranges)[:, at]
 
     def _shape_areas(self, begin: int, end: int) -> NDArray[np.float64]:
@@ -403,10 +404,10 @@ class Arrangement:
     ) -> overlap.Candidates:
         """Return the candidate pairs of cells ``[begin, end)`` that overlap by at least `lowest`, with their overlaps.
 
-        The `cells` may be the arrangement's, or any other runs of positions. The rest is skipped once `stop` is set.
+        The `cells` may be the arrangement's or any other ranges of positions. Once `stop` is set, further cells are skipped.
         """
         kind, bounds = self.kind, self._bounds
-        if self.protocol.matching == "by-object":  # it needs to know which ignored objects a detection touches
+        if self.protocol.matching == "by-object":  # needs all ignored objects that a detection touches
             lowest = min(lowest, _TOUCHING)
         least = {"threshold": lowest, "touch": min(lowest, _TOUCHING), "all": -np.inf}[kind.propose]
         if self._reach is not None and lowest >= self._least:
@@ -419,7 +420,7 @@ class Arrangement:
     def _refine(
         self, refine: Any, cells: overlap.Cells, found: overlap.Candidates, lowest: float, begin: int, end: int
     ) -> None:
-        """Replace the overlaps of bounds by those of the shapes in place."""
+        """Replace the overlaps of bounding boxes by the overlaps of the shapes, in place."""
         count = int(found.last.max(initial=0))
         rows = pairs.Rows(
             np.empty(count, np.int64), np.empty(count, np.int64), self._bounds[0].order, self._bounds[1].order
@@ -452,11 +453,11 @@ def _frequencies(ground_truth: GroundTruth, protocol: Protocol, wanted: NDArray[
 
 
 def least_overlaps(protocol: Protocol, iou_thresholds: Sequence[float]) -> NDArray[np.float64]:
-    """Return the minimum overlap for a match at each threshold; negated for distances."""
+    """Return the minimum overlap for a match at each threshold; for distances, the negated maximum distance."""
     given = np.array(iou_thresholds)
     if find(protocol.iou_type).falls:
         given = -given
-    # pycocotools matches from the lower of the threshold and 1 - 1e-10; x > t is x >= the next float after t.
+    # pycocotools uses min(threshold, 1 - 1e-10); x > t is the same as x >= the next float after t.
     bounds = np.minimum(given, 1 - 1e-10) if protocol.matching == "best-free" else given
     return readonly(np.nextafter(given, np.inf) if protocol.strict else bounds, np.float64)
 
@@ -468,9 +469,7 @@ def rule_at(protocol: Protocol, iou: float) -> pairs.Rule:
 
 
 def least_near(protocol: Protocol, iou: float, floor: float) -> float:
-    """Return the minimum overlap at which an object is near a detection: the floor; for distances the negated threshold
-    divided by the floor.
-    """
+    """Return the minimum overlap at which an object is near a detection: `floor`, or for distances ``-iou / floor``."""
     return -iou / floor if find(protocol.iou_type).falls else floor
 
 
@@ -484,7 +483,7 @@ def over_cells(task: Callable[[int, int], None], cells: overlap.Cells, threads: 
 
 
 def _joined(found: Side, truth: Side) -> overlap.Cells:
-    """Return the cells with rows on both sides."""
+    """Return the cells with both detections and objects."""
     left = np.empty(min(found.starts.size, truth.starts.size), np.int64)
     right = np.empty_like(left)
     count = sorting.join(*found.cells(), *truth.cells(), left, right)
@@ -537,7 +536,7 @@ def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> No
 
 
 def _selection(ids: NDArray[Any], wanted: Any, what: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the selected ids, and for each id its index among them (-1 if left out)."""
+    """Return the selected ids, and for each of the `ids` its index among the selected ones (-1 if left out)."""
     if wanted is None:
         return ids, np.arange(ids.size, dtype=np.int32)
     mask = select(wanted, ids, what)

@@ -1,7 +1,7 @@
 """Objects with a box but without a shape of the scored kind, such as Open Images' boxes without a mask.
 
-The rules are those of TensorFlow's Object Detection API: such objects are to be found, but a detection that matches one, by
-the box around its own shape, is neither right nor wrong.
+The rules are those of TensorFlow's Object Detection API: an object with only a box counts as a positive, but a detection
+whose bounding box matches that box is ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ANYWHERE = (-1e12, -1e12, 2e12, 2e12)
 
 @dataclass(frozen=True, eq=False)
 class BoxedObjects:
-    """Rows of the ground truth that are only boxed, and the corners by which they are compared, normalised if needed."""
+    """Mask of the objects that have only a box, and corners of the boxes, as shares of the image if `shares`."""
 
     rows: NDArray[np.bool_]
     corners: NDArray[np.float64]
@@ -46,7 +46,7 @@ class BoxedObjects:
         return cls(rows, corners, shares is not None or ground_truth.within_unit) if rows.any() else None
 
     def proposed(self, bounds: overlap.Boxes) -> overlap.Boxes:
-        """Return the bounds that propose pairs: those of boxed objects overlap every detection."""
+        """Return `bounds` with the boxes of boxed objects enlarged so that they overlap every detection."""
         coordinates, areas = bounds.coordinates.copy(), bounds.areas.copy()
         far = np.array(_ANYWHERE)
         coordinates[self.rows] = far if bounds.sizes else np.append(far[:2], far[:2] + far[2:])
@@ -86,9 +86,7 @@ def roles_of(group: NDArray[np.bool_] | None, boxed: BoxedObjects | None) -> NDA
 
 
 def notices_of(boxed: BoxedObjects | None, notices: dict[str, Any], rows: NDArray[np.int32]) -> dict[str, Any]:
-    """Return notices in which boxed objects among the evaluated `rows` are counted as such rather than as objects
-    without a shape.
-    """
+    """Replace the notice on absent masks by one with the number of boxed objects among the evaluated `rows`."""
     if boxed is None:
         return notices
     left = {code: count for code, count in notices.items() if code != "absent_masks"}

@@ -1,4 +1,7 @@
-"""Matching of cells by objects, anew at each score, under KITTI's rules: see `detmap.kernels.rematching`."""
+"""KITTI's matching, in which objects choose detections and matching is repeated at each score.
+
+See `detmap.kernels.rematching`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from detmap.kernels import matching, pairs
 from detmap.kernels import rematching as kernels
 from detmap.system import parallel
 
-#: Sentinel for a missing angle: one detection with it makes the similarity of orientation undefined.
+#: Sentinel for a missing angle; a single detection without an angle makes the similarity of orientation undefined.
 NO_ANGLE = -10.0
 
 
@@ -24,8 +27,10 @@ def match_all(
     threads: int | None,
     taken: NDArray[np.int32] | None = None,
 ) -> kernels.Steps:
-    """Match all cells and return what changes with every score; `thresholds` are minimum overlaps; `words` is updated
-    in place from all misses; `taken` receives the object, counted within its cell, that each detection matches.
+    """Match all cells and return the changes of hits and misses at each score.
+
+    `thresholds` are minimum overlaps. `words`, which marks all detections as unmatched, is updated in place. `taken`
+    receives the index, within the cell, of the object that each detection matches.
     """
     bits = arranged.ranges.measure.size * thresholds.size
     out = _room(words, bits, arranged.angles[0], np.empty(0, np.int32) if taken is None else taken)
@@ -46,7 +51,7 @@ def match_all(
 
 
 def _room(words: matching.Words, bits: int, angles: NDArray[np.float64], taken: NDArray[np.int32]) -> kernels.Steps:
-    """Return the output arrays of matching for detections that overlap nothing; some are ignored in `words`."""
+    """Return output arrays in which no detection overlaps an object; `words` tells which detections are ignored."""
     count = len(words.hit)
     missed = np.empty((count, bits), np.int32)
     for bit in range(bits):
@@ -56,7 +61,7 @@ def _room(words: matching.Words, bits: int, angles: NDArray[np.float64], taken: 
 
 
 def taken(arranged: Arrangement, objects: matching.Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
-    """Match by objects at one threshold, and return outcomes and positions of the first pass."""
+    """Match by objects at one threshold; return each detection's outcome in the first pass and its object's position."""
     thresholds = least_overlaps(arranged.protocol, [iou])
     ranges, size = arranged.ranges, arranged.order.size
     one = replace(

@@ -1,4 +1,4 @@
-"""Detections against ground truth under a protocol: tables to tally to result."""
+"""Evaluation of detections under a protocol: tables are matched to a tally, which gives the result."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def scored(
     detections = owned(detections)
     given = protocol, iou_type, image_ids, category_ids, threads, caller
     tally = tally_of(ground_truth, detections, *given, **decisions)
-    tally = tally.in_ranking_order(threads, grouped=True)  # and the tally as it was, for the curves
+    tally = tally.in_ranking_order(threads, grouped=True)  # rebinding frees the unsorted tally
     return DetectionResult(tally, threads=threads)
 
 
@@ -61,7 +61,7 @@ def match(
     threads: int | None = None,
     **decisions: Unpack[Decisions],
 ) -> Tally:
-    """Match detections with ground truth and return the tally, which can be merged with those of other images.
+    """Match detections with ground truth and return the tally, which can be merged with tallies of other images.
 
     The parameters are those of `detmap.evaluate`. ``DetectionResult(tally)`` computes the metrics.
     """
@@ -81,7 +81,7 @@ def tally_of(
     caller: Callable[..., Any] | None = None,
     **decisions: Any,
 ) -> Tally:
-    """Return the tally of what is given, image by image; tables that were read for it, or handed over, are gone after it."""
+    """Return the tally of the input, image by image; tables that are read here or handed over are freed after matching."""
     truth, found = tables_of(ground_truth, detections, protocol, iou_type, decisions.get("levels"), once=True)
     protocol = asked_protocol(protocol, truth)
     kind = scored_kind(protocol, iou_type, truth, found)
@@ -97,7 +97,7 @@ def _match(
     category_ids: Any,
     threads: int | None,
 ) -> Tally:
-    """Return the tally with its detections image by image; a separate function, so that its locals are freed."""
+    """Return the tally, image by image. This is a separate function so that its local variables are freed."""
     arranged = Arrangement.of(ground_truth, detections, protocol, image_ids, category_ids, threads)
     words, steps, otherwise = _match_cells(arranged, threads)
     found, truth = arranged.found, arranged.truth
@@ -139,7 +139,7 @@ def _match(
 
 
 def _errors(arranged: Arrangement, threads: int | None) -> NDArray[np.float64]:
-    """Return the errors of every matched detection by position, NaN for others, if the protocol measures errors."""
+    """Return the errors of every matched detection by position, NaN for other detections; shape (n, errors)."""
     protocol = arranged.protocol
     assert protocol.error_threshold is not None
     outside = arranged.objects.ignored | outside_of(arranged.objects.measures, arranged.ranges)[:, 0]
@@ -154,13 +154,13 @@ def _errors(arranged: Arrangement, threads: int | None) -> NDArray[np.float64]:
 def _match_cells(
     arranged: Arrangement, threads: int | None
 ) -> tuple[matching.Words, dict[str, NDArray[Any]], zero_ids.Otherwise | None]:
-    """Return the hit and ignored words of every detection by position, the columns that change with the score, and the
-    words under the other value of `id_zero`.
+    """Return the hit and ignored words of every detection by position, the columns of matching repeated at each score
+    (empty for other rules), and the words under the other value of `id_zero`.
     """
     protocol, cells = arranged.protocol, arranged.cells
     count, words = arranged.found.order.size, word_count(protocol)
     thresholds = least_overlaps(protocol, protocol.iou_thresholds)
-    extended = arranged.order.size  # including those of other categories, which are no rows of the tally
+    extended = arranged.order.size  # includes detections of other categories, which are not in the tally
     hit, ignored = allocate(*[((extended, words), np.uint64)] * 2)
     levels, out = (
         matching.Levels(thresholds, arranged.ranges, protocol.matching == "best"),
@@ -192,7 +192,7 @@ def _match_cells(
 
 
 def _choose(arranged: Arrangement, out: matching.Words, threads: int | None) -> None:
-    """Set the bits of detections that objects choose, for each threshold and area range or level in turn."""
+    """Match under a rule by which objects choose detections, and set the bits of each threshold and area range."""
     protocol, objects = arranged.protocol, arranged.objects
     outside = outside_of(objects.measures, arranged.ranges)
     for area in range(len(protocol.range_names)):

@@ -48,7 +48,7 @@ from detmap.system.saved_states import Accumulator, seal, state_of, unseal
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-#: Number of images, or boxes, that are collected before they are matched.
+#: Numbers of collected images and of their boxes; the images are matched when either number is reached.
 _IMAGES, _BOXES = 512, 100_000
 
 
@@ -58,21 +58,21 @@ class Evaluator(Accumulator):
     Parameters
     ----------
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
-        The decisions, unless the following replace them.
+        The rules of evaluation; `decisions` can replace individual rules.
     categories : sequence of int or str, or mapping of id to name, optional
-        The categories to score; by default those of all targets.
+        The categories to score; by default all categories of the targets.
     box_format : {"xyxy", "xywh", "cxcywh"}
         The format of predictions and targets: two corners, near corner and size, or centre and size.
     duplicates : {"error", "first"}
         Whether an image that is seen twice is an error, or only its first update counts. Samplers that pad the last batch
         need ``"first"``.
     invalid_boxes : {"error", "miss", "drop"}
-        What becomes of boxes of negative width or height, see `Detections.from_arrays` and `GroundTruth.from_arrays`.
+        How boxes of negative width or height are treated, see `Detections.from_arrays` and `GroundTruth.from_arrays`.
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
-        See `detmap.evaluate`. With "segm" or "boundary" updates have ``masks``, with "keypoints" ``keypoints``, with
-        "rotated" or "probiou" ``rotated``. By default boxes are scored where predictions and targets have them. Images with
-        masks or keypoints as well are counted in the notices. Where all images have masks alone, or keypoints alone, these
-        are scored. Images with boxes and images without are not mixed.
+        See `detmap.evaluate`. "segm" and "boundary" require ``masks`` in every update, "keypoints" requires
+        ``keypoints``, "rotated" and "probiou" require ``rotated``. By default boxes are scored if predictions and targets
+        have them; a notice counts images that also have masks or keypoints. If all images have only masks, masks are
+        scored; if all have only keypoints, keypoints are. Images with and without boxes cannot be mixed.
     frequencies : mapping of category id to {"r", "c", "f"}, optional
         Whether a category is rare, common or frequent, for the metrics APr, APc and APf of LVIS.
     threads : int, optional
@@ -82,13 +82,13 @@ class Evaluator(Accumulator):
 
     Notes
     -----
-    With image ids neither the order nor the number of updates and merges matters: every bit of the result is that of one
-    `detmap.evaluate` of everything. Without them images are numbered as they come, and a merge numbers the images of the
-    other evaluator after those of this one. Equal scores rank by image id, then as given within the image; protocols
-    that break ties by file order take the images in that order too.
+    With image ids, neither the order nor the number of updates and merges matters: the result equals, bit for bit, that
+    of one call of `detmap.evaluate` on all images. Without image ids, images are numbered in the order of the updates, and
+    a merge numbers the images of the other evaluator after those of this one. Detections of equal score are ranked by
+    image id, and within an image in the given order; protocols that break ties by file order also take the images by id.
 
-    Threads may share an evaluator: one of them at a time reads or changes what it has seen, and `compute` scores what
-    had been seen when it was called.
+    Threads may share an evaluator: its state is protected by a lock, and `compute` scores the images seen when it was
+    called.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class Evaluator(Accumulator):
         self._names = read_categories(categories)
         self._frequencies = dict(frequencies or {})
         frequency_column(self._frequencies, np.empty(0, np.int64), "evaluator")  # raises for invalid frequencies
-        # held while collected images are read, too
+        # also held where the state is only read, because this may match the collected images first
         self._lock = threading.RLock()
         self.reset()
 
@@ -171,7 +171,7 @@ class Evaluator(Accumulator):
         targets: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         image_ids: Any = None,
     ) -> None:
-        """Take in a batch of images, or one image.
+        """Add a batch of images, or one image.
 
         Parameters
         ----------
@@ -180,19 +180,19 @@ class Evaluator(Accumulator):
             ``category_ids`` is another name of ``labels``.
             Where masks are scored, also ``masks``: bool or uint8 of shape (n, height, width), a `detmap.masks.Masks`, or a
             list of run-length codes. Where poses are scored, also ``keypoints`` (n, k, 3): x, y and visibility. Where
-            rotated boxes are scored, also ``rotated`` (n, 5), (n, 8) or (n, 4, 2), as for `Detections.from_arrays`. With any
-            of them ``boxes`` may be left out.
+            rotated boxes are scored, also ``rotated`` (n, 5), (n, 8) or (n, 4, 2), as for `Detections.from_arrays`. With
+            masks, keypoints or rotated boxes, ``boxes`` may be left out.
         targets : mapping or sequence of mappings
-            For each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks``, ``keypoints`` or ``rotated`` likewise.
-            Optional are ``iscrowd``, ``difficult`` and ``group_of`` (m,), False by default, and ``area`` (m,), by default
-            the area of the box, or of the shape where there are no boxes; and LVIS's ``neg_category_ids`` and
-            ``not_exhaustive_category_ids``, and ``pos_category_ids``, which with the first are Open Images' verified
-            labels: lists of labels; and CrowdPose's ``crowdIndex``, a number. Levels of difficulty ask for the fields that
-            they name (m,), and ranges in percent for ``image_size``, height and width. KITTI's similarity of orientation is
-            known where all predictions and targets have ``alpha`` (n,) and (m,), in radians.
+            For each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks``, ``keypoints`` or ``rotated`` as in
+            predictions. Optional fields of objects, (m,): ``iscrowd``, ``difficult`` and ``group_of``, False by default;
+            ``area``, by default the area of the box, or of the shape if there are no boxes. Optional lists of labels:
+            LVIS's ``neg_category_ids`` and ``not_exhaustive_category_ids``; Open Images' verified labels,
+            ``neg_category_ids`` and ``pos_category_ids``. CrowdPose's ``crowdIndex`` is a number. Levels of difficulty
+            require the fields that they name, (m,); ranges in percent require ``image_size``, height and width. KITTI's
+            similarity of orientation requires ``alpha``, in radians, in all predictions (n,) and targets (m,).
         image_ids : int, str, or sequence or tensor of them, optional
-            The id of each image; by default the ``image_id`` of its target, as torchvision's data sets have it. There are
-            ids with every update, or with none.
+            The id of each image; by default the ``image_id`` of its target, as torchvision's data sets have it. Ids must
+            be given with every update, or with none.
 
         Raises
         ------
@@ -265,14 +265,14 @@ class Evaluator(Accumulator):
             self._match()
 
     def _protocol_of(self, given: Mapping[int, list[str]]) -> Protocol:
-        """Return the protocol for images with the given kinds of shape and their counts in the update."""
+        """Return the protocol for images of an update; `given` has the kinds of shape of each image."""
         if not given:
             return self.protocol
         kind = kind_of_images(given, None if self._undecided else find(self.protocol.iou_type).column_name)
         return self._rules(iou_type=kind) if self._undecided and self._rules is not None else self.protocol
 
     def _rules_for(self, like: Protocol) -> Protocol:
-        """Return this evaluator's protocol, for the kind of `like` if none is fixed yet."""
+        """Return this evaluator's protocol; if its kind of shape is undecided, use the kind of `like`."""
         if not self._undecided:
             return self.protocol
         if self._rules is not None:
@@ -282,13 +282,13 @@ class Evaluator(Accumulator):
         return replace(self.protocol, **{name: getattr(like, name) for name in names})
 
     def _decide(self, protocol: Protocol) -> None:
-        """Fix the protocol if none is fixed yet."""
+        """Set the protocol if the kind is still undecided."""
         if self._undecided:
             self.protocol, self._undecided = protocol, False
             self._tally = Tally.empty(protocol, self._categories())
 
     def _check_kind(self, batch: Mapping[Any, Image]) -> None:
-        """Refuse ids or labels that change between integers and strings."""
+        """Refuse a mixture of integers and strings in image ids or in labels."""
         ids = set(map(type, batch))
         for seen in self._seen:
             ids.add(type(seen))
@@ -376,7 +376,7 @@ class Evaluator(Accumulator):
             scores=joined.scores,
             box_format=self.box_format,
             invalid_boxes=invalid,
-            # The given scores are those to rank by, whatever the protocol calls them.
+            # Detections are ranked by the given scores even if the protocol names another score field.
             more_scores={self.protocol.score_field: joined.scores},
             notices={"dropped_boxes": joined.dropped, "unscored_shapes": joined.unscored},
             source="predictions",
@@ -386,7 +386,7 @@ class Evaluator(Accumulator):
         if notices:
             noted = {identity: self._noted_of(image) for identity, image in self._waiting.items()}
             self._noted.update((identity, counts) for identity, counts in noted.items() if counts)
-        if tally.order.size:  # convert the index among all into the index within the image
+        if tally.order.size:  # convert indices among all detections to indices within the image
             first = np.cumsum([0, *counts])[np.argsort(given, kind="stable")]
             tally = replace(tally, order=tally.order - first[tally.image])
         self._parts.append(replace(tally, notices=notices).by_image_and_order())
@@ -403,9 +403,10 @@ class Evaluator(Accumulator):
     # ------------------------------------------------------------------------------------------------------- output
 
     def compute(self) -> DetectionResult:
-        """Return the result of everything seen so far; more may follow.
+        """Return the result of all images seen so far; further updates may follow.
 
-        Without ``categories`` the categories of all targets are scored; predictions of others are counted in the notices.
+        Without ``categories`` the categories of all targets are scored, and a notice counts predictions of other
+        categories.
         """
         with self._lock:
             whole = tally = self._merged()
@@ -433,13 +434,13 @@ class Evaluator(Accumulator):
         return self._tally
 
     def merge(self, other: Evaluator) -> Self:
-        """Merge what another evaluator has seen, which stays unchanged, into this one, and return this one.
+        """Merge the images seen by another evaluator into this one, and return this one; the other stays unchanged.
 
         Raises
         ------
         StateError
-            Where protocol or categories differ, one has image ids and the other has not, or an image was seen by both and
-            duplicates are errors.
+            If protocols or categories differ, if only one of the evaluators has image ids, or if both have seen an image
+            and duplicates are errors.
         """
         if not isinstance(other, Evaluator):
             raise StateError(f"only an Evaluator can be merged, not {type(other).__name__}")
@@ -498,7 +499,7 @@ class Evaluator(Accumulator):
     # -------------------------------------------------------------------------------------------------------- state
 
     def to_bytes(self) -> bytes:
-        """Return everything seen in a form that `from_bytes` reads on any machine."""
+        """Serialise the evaluator; `from_bytes` reads the result on any machine."""
         with self._lock:
             tally, numbered, noted = self._merged(), self._numbered, sorted(self._noted.items())
         header = {
@@ -523,12 +524,12 @@ class Evaluator(Accumulator):
         data : bytes
             May come from an untrusted source, see `Tally.from_bytes`.
         protocol : Protocol, optional
-            The only one that is accepted.
+            The only protocol that is accepted; by default any.
 
         Raises
         ------
         StateError
-            Where it is damaged, cut short, of another version, or of another protocol.
+            If the data is damaged, cut short, of another version, or of another protocol.
         """
         content, payload = unseal("evaluator", data)
         try:
@@ -538,7 +539,7 @@ class Evaluator(Accumulator):
         tally = Tally.from_bytes(bytes(payload), protocol)
         categories = None if header.categories is None else dict(header.categories)
         try:
-            made = object.__new__(cls)  # of a subclass too, whose own arguments are not saved
+            made = object.__new__(cls)  # `cls` may be a subclass, whose own arguments are not saved
             Evaluator.__init__(
                 made,
                 tally.protocol,
@@ -576,18 +577,18 @@ class Evaluator(Accumulator):
         self._label_kind = next(iter(kinds), None)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Replace everything seen by what `state_dict` returned.
+        """Replace the evaluator's state by one that `state_dict` returned.
 
         Raises
         ------
         StateError
-            Where it is damaged, or of another protocol or other categories.
+            If the state is damaged, or of another protocol or other categories.
         """
         saved = Evaluator.from_bytes(state_of(state))
         fresh = self._fresh()
         wanted = fresh.protocol if saved._undecided else fresh._rules_for(saved.protocol)
         if saved._rules_for(wanted) != wanted:
-            Evaluator.from_bytes(state_of(state), wanted)  # raises if it is damaged
+            Evaluator.from_bytes(state_of(state), wanted)  # raises, because the protocols differ
         if saved._names != self._names:
             raise StateError("the saved state has other categories")
         if saved._frequencies != self._frequencies:
@@ -600,7 +601,7 @@ class Evaluator(Accumulator):
 
     def __reduce__(self) -> Any:
         data = self.to_bytes()
-        own = vars(Evaluator()).keys() - {"threads", "_rules"}  # attributes saved by `to_bytes`, and state
+        own = vars(Evaluator()).keys() - {"threads", "_rules"}  # attributes that `from_bytes` restores
         return _revived, (type(self), data, {name: value for name, value in vars(self).items() if name not in own})
 
 
@@ -612,7 +613,7 @@ def _revived(kind: type[Evaluator], data: bytes, rest: dict[str, Any]) -> Evalua
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
-    """Content of a saved evaluator besides its tally."""
+    """Header of a saved evaluator; its tally is saved separately."""
 
     box_format: Literal["xyxy", "xywh", "cxcywh"]
     duplicates: Literal["error", "first"]

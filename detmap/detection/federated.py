@@ -1,7 +1,8 @@
 """Decisions of federated data sets such as LVIS, where not every category was looked for on every image.
 
 Each decision is declared here; `detmap.detection.protocols.Protocol` has a field for each, and `Arrangement` calls the
-functions that implement them. The rules are lvis-api's, see `detmap.data.federated` for what the ground truth says.
+functions that implement the decisions. The rules are lvis-api's; for the lists of the ground truth see
+`detmap.data.federated`.
 """
 
 from __future__ import annotations
@@ -89,10 +90,10 @@ POOLED = _decision(
     flag=Flag(name="--pooled", value=True, help="report AP_pooled too: the AP of one ranking of all categories"),
 )
 
-#: The fields of images with lists of categories.
+#: The fields of an image that list categories.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
 
-#: The JSON fields that each decision reads if it is not the default.
+#: By decision: its default, and the JSON fields that are read under any other value.
 _FIELDS = {
     "judged": ("all", ("neg_category_ids", "pos_category_ids")),
     "not_exhaustive": ("wrong", ("not_exhaustive_category_ids",)),
@@ -103,14 +104,14 @@ _FIELDS = {
 
 
 def fields_read(protocol: Protocol) -> list[str]:
-    """Return the foreign fields that a protocol reads, or can ignore: frequency only adds metrics."""
+    """Return the benchmarks' fields that need no notice: those that the protocol reads, and frequency with LVIS's lists."""
     read = [field for name, (default, own) in _FIELDS.items() if getattr(protocol, name) != default for field in own]
     read += find(protocol.iou_type).lists
     return list(dict.fromkeys([*read, *(["frequency"] if {*LISTS} & {*read} else [])]))
 
 
 def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArray[np.bool_]) -> dict[str, int]:
-    """Return notices on the selected images, and their objects, that lack fields which the protocol reads."""
+    """Return the numbers of selected images, and of their objects, that lack a field which the protocol reads."""
     lists = dict(
         zip(LISTS, ((ground_truth.negatives, ground_truth.present), (ground_truth.not_exhaustive,)), strict=True)
     )
@@ -143,7 +144,7 @@ def areas_of(table: Detections | GroundTruth, kind: str, own: bool) -> NDArray[n
 
 
 def without_area(table: Detections | GroundTruth, protocol: Protocol) -> NDArray[np.bool_] | None:
-    """Mask of the rows of a table that the decision leaves out, shape (n,); None if it leaves out none."""
+    """Return a mask of the rows that the decision `without_area` drops, shape (n,); None if no row is dropped."""
     if protocol.without_area == "scored":
         return None
     if protocol.without_area == "undetected":
@@ -159,18 +160,18 @@ def without_area(table: Detections | GroundTruth, protocol: Protocol) -> NDArray
 
 
 def either(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-    """Return the union of two optional columns of flags; None if it is empty."""
+    """Return the union of two optional columns of flags; None if both are None."""
     if one is None or other is None:
         return one if other is None else other
     return one | other
 
 
 class Judgement:
-    """Detections of categories that were not looked for on their image (`unjudged`), or not exhaustively annotated
-    there (`lenient`: ignored if unmatched); flags of shape (n,), None if none is set.
+    """Flags of detections whose category was not looked for on the image (`unjudged`), or was not exhaustively annotated
+    there (`lenient`: ignored if unmatched). Shape (n,); None if no flag is set.
 
-    Image and category of each detection are indices among those of the ground truth, -1 for a category that it lacks.
-    Objects that are `left_out` are no evidence that their category was looked for.
+    `images` and `categories` are indices into those of the ground truth; -1 stands for a category that it lacks. Objects
+    that are `left_out` are no evidence that their category was looked for.
     """
 
     unjudged: NDArray[np.bool_] | None = None

@@ -1,4 +1,4 @@
-"""Convert arguments of users to tables: tables, paths, or COCO's JSON as returned by ``json.load``."""
+"""Convert arguments to tables; an argument is a table, a path, or COCO's JSON as returned by ``json.load``."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _WRAPPED = ("annotations", "predictions")
 
 
 def by_name(detections: Found | Models) -> dict[str, Found]:
-    """Return detections by the names of their models. Raises `OptionError` where a file is given twice.
+    """Return detections by model name. Raises `OptionError` if a file is given twice.
 
-    Models in a sequence are named after their files, as in `detmap batch`, or else "model 1" and so on; a single one
-    "detections".
+    Models in a sequence are named after their files, as in `detmap batch`. A model without a file is called "model 1" and
+    so on, or "detections" if it is the only one.
     """
     if _is_one(detections):
         listed: list[Any] = [detections]
@@ -61,7 +61,7 @@ def _is_one(detections: object) -> bool:
     if isinstance(detections, list | tuple):
         if not detections:
             return True
-        first = detections[0]  # a record or a model: a record is a mapping too
+        first = detections[0]  # a record or a model, both of which may be mappings
         return isinstance(first, Mapping) and not hasattr(first, "tally") and not _is_one(first)
     return True
 
@@ -78,8 +78,8 @@ _UNNAMED = "detections"
 
 
 class Owned:
-    """Owner of detections until they are taken once; their memory can then be freed after matching, unless the caller
-    keeps a name for them.
+    """Holder of detections that gives them away once, so that their memory is freed after matching unless the caller
+    keeps a reference.
     """
 
     def __init__(self, held: Found) -> None:
@@ -91,12 +91,12 @@ class Owned:
         return self._held[0]
 
     def take(self) -> Any:
-        """Return the detections and give up ownership; raise if they were taken before."""
+        """Return the detections and drop the reference to them; raise if they were taken before."""
         return self._held.pop()
 
 
 def owned(detections: Found | Owned) -> Owned:
-    """Return detections with an owner."""
+    """Return detections wrapped in `Owned`."""
     return detections if isinstance(detections, Owned) else Owned(detections)
 
 
@@ -109,9 +109,10 @@ def tables_of(
     *,
     once: bool = False,
 ) -> tuple[GroundTruth, Detections]:
-    """Return tables of ground truth and detections, reading files and dictionaries for the scored kind of shape with
-    the fields of `levels` (the protocol's by default); raise `InputError` for other types and swapped arguments. See
-    `Input.detections` for `once`.
+    """Return tables of ground truth and detections. Raises `InputError` for other types and for swapped arguments.
+
+    Files and dictionaries are read with the scored kind of shape and the fields of `levels`, by default the protocol's.
+    For `once` see `Input.detections`.
     """
     detections = detections.take() if isinstance(detections, Owned) else detections
     if isinstance(ground_truth, GroundTruth) and isinstance(detections, Detections):
@@ -138,7 +139,7 @@ def tables_of(
 
 
 def _asked(given: Truth) -> str:
-    """Return the protocol for the fields of unread ground truth; COCO's if it cannot be read twice."""
+    """Return the protocol that the fields of unread ground truth suggest; COCO's if the data cannot be read twice."""
     if not isinstance(given, str | os.PathLike | Mapping):
         return COCO.name
     from detmap.formats.files import asked_protocol

@@ -1,8 +1,8 @@
 """Decisions on boxes that stand for groups of objects, as in Open Images, and on the order of equal scores.
 
 The rules are those of TensorFlow's Object Detection API. A detection that matches no single object is assigned to the
-group with the largest share of its area, if that share reaches the threshold. A group is found once, by its best
-detection; its other detections count neither as hits nor as misses.
+group that covers the largest share of the detection's area, if that share reaches the threshold. A group is found once,
+by its best detection; other detections assigned to the group count neither as hits nor as misses.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ WITHOUT_SHAPE = _decision(
     group="federated",
 )
 
-#: Columns of Open Images' CSV, and fields of other files, that the decision reads or that do not concern scoring.
+#: Columns of Open Images' CSV, and fields of other files, that `group_of` reads or that do not affect scores.
 FIELDS = ("IsGroupOf", "isgroupof", "is_group_of", "IsDepiction", "IsInside")
 
 
 def groups_of(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.bool_] | None:
-    """Return which objects are groups rather than single objects; None if none is."""
+    """Return a mask of the objects that count as groups rather than single objects; None if there are none."""
     return None if protocol.group_of == "object" else ground_truth.group_of
 
 
 def settle(words: matching.Words, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Turn the bits by which `matching.match` marks found groups into hits, and return which detections found one. A
-    group whose best detection has a score of 0 or less is not found: TensorFlow's program starts its maximum at 0.
+    """Turn found groups, for which `matching.match` sets both bits, into hits; return a mask of the detections that found
+    a group. A group whose best score is 0 or less is not found, because TensorFlow's program starts its maximum at 0.
     """
     found = words.hit & words.ignored
     rows = found.any(axis=1)

@@ -1,4 +1,4 @@
-"""The outcome of each detection at one IoU threshold, the input of diagnoses."""
+"""The outcome of each detection at one IoU threshold, on which diagnoses are based."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ __all__ = ["HIT", "IGNORED", "MISS", "Matches", "match_pairs"]
 class Matches(Frozen):
     """The outcome of every detection at one IoU threshold and in one area range: one row per detection.
 
-    Rows are sorted by image, category and descending score. Detections that are not evaluated have no row: those beyond
-    the largest cap, and those of images and categories that are not selected or that the ground truth does not have.
-    Without such an object an index is -1 and an overlap NaN.
+    Rows are sorted by image, category and descending score. Detections beyond the largest cap have no row, nor have
+    detections on images or of categories that are not selected or not in the ground truth. Where a detection has no
+    matched or nearest object, the object's index is -1 and the overlap NaN.
 
-    Laws: `outcome` equals the bits of the `detmap.Tally` of the same protocol at that threshold and area range; in each
-    category there are as many objects in `missed` as false negatives.
+    `outcome` agrees with the bits of the `detmap.Tally` of the same protocol at that threshold and area range. In each
+    category the number of objects in `missed` is the number of false negatives.
 
     Attributes
     ----------
@@ -55,32 +55,33 @@ class Matches(Frozen):
     image_ids : ndarray, shape (i,)
         The evaluated images, ascending.
     categories : tuple of (id, name)
-        The evaluated categories, ascending by id; the one pair ``(None, "all")`` where categories are not used.
+        The evaluated categories, ascending by id; the single pair ``(None, "all")`` if categories are not used.
     detection : ndarray of int32, shape (n,)
         The row in the table of detections.
     image, category : ndarray of int32, shape (n,)
         Indices into `image_ids` and `categories`.
     score : ndarray of float64, shape (n,)
-        As given.
+        The scores, as given.
     outcome : ndarray of uint8, shape (n,)
-        ``MISS`` (0): a false positive. ``HIT`` (1): a true positive. ``IGNORED`` (2): does not count, since it matches an
-        object that is ignored or outside of the area range, or matches nothing and is itself outside of the area range.
+        ``MISS`` (0): a false positive. ``HIT`` (1): a true positive. ``IGNORED`` (2): not counted, because the detection
+        matches an object that is ignored or outside of the area range, or is itself unmatched and outside of the area
+        range.
     ground_truth : ndarray of int32, shape (n,)
         The row of the matched object in the table of ground truth, also if ignored.
     overlap : ndarray of float64, shape (n,)
         The overlap with the matched object; distances are negated, here and below.
     same, same_overlap : ndarray, shape (n,), or None
-        The object of its own category with the largest overlap, matched or not, and that overlap. Only objects that
-        count (neither ignored nor outside of the area range) and overlaps of at least the floor are considered. None
+        The object of the detection's category with the largest overlap, matched or not, and that overlap. Only objects
+        that count (neither ignored nor outside of the area range) and overlaps of at least the floor are considered. None
         without ``across_categories``.
     other, other_overlap, other_category : ndarray, shape (n,), or None
         Likewise for all other evaluated categories; `other_category` is an index into `categories`.
     in_group : ndarray of bool, shape (n,), or None
-        Whether the matched object stands for a group. None: no object does.
+        Whether the matched object stands for a group; None if no ground-truth object has a special role.
     missed : ndarray of int32, shape (m,)
         Rows of the table of ground truth that count and are unmatched, ascending.
     notices : mapping of str to int
-        What was unusual, counted.
+        The number of occurrences of each kind of unusual input, by code.
     """
 
     protocol: Protocol
@@ -157,7 +158,7 @@ def match_pairs(
     ground_truth, detections
         Tables, paths, or COCO's JSON, as for `detmap.evaluate`.
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
-        Decides everything except the IoU threshold.
+        The rules of matching, except the IoU threshold.
     iou : float
         The threshold; it need not be one of the protocol's.
     area : str
@@ -170,7 +171,7 @@ def match_pairs(
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
         What is compared, as for `detmap.evaluate`.
     image_ids, category_ids : sequence, optional
-        Match these only; by default all that the ground truth has.
+        The images and categories to match; by default all of the ground truth.
     labels : sequence, optional
         Another name of `category_ids`: give one of the two.
     threads : int, optional
@@ -186,7 +187,7 @@ def match_pairs(
     Raises
     ------
     InputError
-        For swapped arguments, detections on unknown images, or selected ids that are not there.
+        For swapped arguments, detections on unknown images, or selected ids that the ground truth lacks.
     OptionError
         For decisions that cannot be carried out.
     """
@@ -259,7 +260,9 @@ def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.i
 
 
 def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
-    """Match at one threshold in one range, and return outcomes and positions; `objects` outside of it are ignored."""
+    """Match at one threshold in range `at`; return the outcome and matched position of each detection. `objects` outside
+    of the range must be ignored.
+    """
     count = arranged.found.order.size
     protocol = arranged.protocol
     if rematched(protocol):
@@ -285,7 +288,7 @@ def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threa
 
 
 def images_of(arranged: Arrangement) -> overlap.Cells:
-    """Return the images with both detections and objects as cells of all categories."""
+    """Return one cell, of all categories together, for each image with both detections and objects."""
     found, truth = arranged.found, arranged.truth
     images = np.arange(arranged.image_ids.size + 1, dtype=np.int32)
     left, right = (np.searchsorted(side.image, images) for side in (found, truth))
@@ -294,7 +297,7 @@ def images_of(arranged: Arrangement) -> overlap.Cells:
 
 
 def _nearest(arranged: Arrangement, objects: Objects, floor: float, threads: int | None) -> pairs.Nearest:
-    """Return positions of, and overlaps with, the best objects of each detection's own category and of all others."""
+    """Return, for each detection, the object with the largest overlap in its own category and in all other categories."""
     found, truth = arranged.found, arranged.truth
     cells = images_of(arranged)
     search = pairs.Search(found.category, truth.category, floor, arranged.protocol.matching == "best")

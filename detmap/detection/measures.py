@@ -1,4 +1,4 @@
-"""Measures of objects and detections that area ranges and levels compare with limits."""
+"""Measures of objects and detections, such as areas, that area ranges and levels compare with limits."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The measured table: rows by position, with access to sizes."""
+    """A table to measure: its boxes, and the row and image of each position."""
 
     #: The boxes of the table's rows.
     boxes: Boxes
     #: The row and the image of each position, shape (n,).
     order: NDArray[np.int32]
     image: NDArray[np.int32]
-    #: Added to differences of corners for inclusive pixels.
+    #: Added to differences of corners: 1 with inclusive pixels, else 0.
     pixel: float
 
 
 class Measures:
-    """The measures of a protocol's ranges: the area, and for each range not in square pixels whether a row is in it.
-    `ranges` are the limits of the measures.
+    """The measures of a protocol's ranges: the area, and for each range not in square pixels a flag whether a row is in
+    the range. `ranges` holds the limits of each range and the index of its measure.
     """
 
     def __init__(self, protocol: Protocol, sizes: NDArray[np.int64] | None, images: NDArray[Any], source: str) -> None:
@@ -61,8 +61,8 @@ class Measures:
     def of_objects(
         self, truth: GroundTruth, areas: NDArray[np.float64], side: Measured
     ) -> tuple[NDArray[np.float64], dict[str, int]]:
-        """Return the measures of objects by position, shape (n, M), and how many lack a field; raise `InputError` for a
-        field that the ground truth lacks.
+        """Return the measures of objects by position, shape (n, M), and a notice with the number of objects that lack a
+        field. Raises `InputError` if no object has the field.
         """
         out = np.empty((areas.size, 1 + len(self._conditions)))
         out[:, 0] = areas
@@ -94,7 +94,7 @@ class Measures:
         return out
 
     def _sized(self, one: Condition, areas: NDArray[np.float64], side: Measured, rows: slice) -> NDArray[np.float64]:
-        """Return the values that a condition compares: sizes in pixels, or in percent of the image's."""
+        """Return the values that a condition compares: sizes in pixels, or in percent of the image's size."""
         values = areas
         if one.of != "area":
             values = np.maximum(_of_sides(one.of, lambda axis: _side(side, rows, axis)), 0.0)
@@ -106,7 +106,7 @@ class Measures:
 
 
 def outside_of(measures: NDArray[np.float64], ranges: matching.Ranges) -> NDArray[np.bool_]:
-    """Return for each row of measures the ranges that it is outside of, shape (n, A)."""
+    """Return a mask of the ranges that each row of measures lies outside of, shape (n, A)."""
     values = measures[:, ranges.measure]
     return np.asarray((values < ranges.limits[:, 0]) | (values > ranges.limits[:, 1]))
 
@@ -122,15 +122,15 @@ def _side(side: Measured, rows: slice, axis: int) -> NDArray[np.float64]:
 
 
 def _of_sides(of: str, side: Callable[[int], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the width, the height, or the longer of both; `side` gives them by axis."""
+    """Return the width, the height, or the longer of the two; ``side(axis)`` returns widths (0) or heights (1)."""
     if of == "length":
         return np.maximum(side(1), side(0))
     return side(("width", "height").index(of))
 
 
 def field_of(truth: GroundTruth, name: str) -> NDArray[np.float64]:
-    """Return a field of the objects, NaN where missing; raise `InputError`, listing the known fields, if no object has
-    it.
+    """Return a field of the objects, NaN where missing. Raises `InputError`, which lists the known fields, if no object
+    has the field.
     """
     if name in truth.fields:
         return truth.fields[name]

@@ -10,10 +10,10 @@ from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.detection.true_positives import names_of
 from detmap.shapes import find
 
-#: Kind (AP, AR, or pooled: the AP of one ranking of several categories), IoU threshold, area range, cap, and category
-#: (a number) or group of categories (its letter) that a metric is the mean over; None is all. Further kinds: "group"
-#: and "published" (CrowdPose's number), AP of a group of images, whose name replaces the category; an error of true
-#: positives, by its name; and "score", nuScenes' detection score.
+#: A metric: its kind, IoU threshold, indices of area range and cap, and category (an index) or group of categories (its
+#: letter); None is the mean over all. Kinds are "AP", "AR", and "pooled" (AP of one ranking of several categories);
+#: "group" and "published" (CrowdPose's number), AP of a group of images, whose name replaces the category; the names of
+#: errors of true positives; and "score", nuScenes' detection score.
 Row = tuple[str, float | None, int, int, int | str | None]
 
 
@@ -26,7 +26,7 @@ OF_CLASS = ("percent", "orientation")
 
 
 def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> list[tuple[str, Row]]:
-    """Return the metrics of a protocol with distinct names, each with what it is the mean over."""
+    """Return the metrics of a protocol: a distinct name and a `Row` for each."""
     last = len(protocol.max_dets) - 1
     areas = [(f"_{name}" if a else "", a) for a, name in enumerate(protocol.range_names)]
     pooled: list[tuple[str, Row]] = []
@@ -131,8 +131,9 @@ def _root(area: float) -> str:
 
 
 def distinct_names(categories: tuple[tuple[Any, str], ...]) -> list[str]:
-    """Return a distinct name for every category. Unique names are kept. To a shared name ``_`` and the id are added,
-    repeatedly while the result is taken: of ``a`` (1), ``a`` (2) and ``a_1`` (3) the first becomes ``a_1_1``.
+    """Return a distinct name for every category. Unique names are kept. A name that several categories share gets the
+    suffix ``_`` and the id, repeatedly until it is unique: of ``a`` (id 1), ``a`` (2) and ``a_1`` (3) the first becomes
+    ``a_1_1``.
     """
     count = Counter(name for _, name in categories)
     taken = {name for name, times in count.items() if times == 1}
@@ -156,7 +157,7 @@ _SPELLING = (
 
 
 def find_metric(name: str, protocol: Protocol, table: list[tuple[str, Row]]) -> str | None:
-    """Return the metric of `table` that another tool's name means; None unless it is unambiguous.
+    """Return the name in `table` of the metric that another tool's name stands for; None if it is unknown or ambiguous.
 
     A number is an IoU threshold of AP (``AP@0.5``, ``map_50``), or a cap of AR (``AR@100``).
     """

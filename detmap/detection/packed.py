@@ -67,7 +67,7 @@ def _byte_count(protocol: Protocol) -> int:
 
 
 def _pieces(count: int) -> list[tuple[int, int]]:
-    """Return the start and size of integers that `count` bytes consist of, the largest first."""
+    """Divide `count` bytes into integers of 4, 2 and 1 bytes, the largest first; return the start and size of each."""
     ends = [count - count % size for size in (4, 2, 1)]
     return [
         (at, size)
@@ -77,7 +77,7 @@ def _pieces(count: int) -> list[tuple[int, int]]:
 
 
 def _pieces_of(rows: NDArray[np.uint8]) -> list[tuple[int, int, NDArray[Any]]]:
-    """Return the pieces of contiguous rows of bytes, with word and shift of each: copied faster than the bytes of a row."""
+    """Return word, shift and view of each integer in rows of bytes; integers are copied faster than single bytes."""
     count, width = rows.shape
     return [
         (at // 8, 8 * (at % 8), np.ndarray(count, f"<u{size}", rows.data if count else None, at if count else 0, width))
@@ -145,7 +145,7 @@ class ShardedTally:
         return self.frame.every_notice(len(self))
 
     def in_ranking_order(self, threads: int | None = None) -> Tally | ShardedTally:
-        """Return the unpacked tally if it is small or its categories cannot be scored separately; otherwise itself."""
+        """Return the unpacked tally if it is small or its categories cannot be scored separately, otherwise `self`."""
         if len(self) <= TOGETHER or self.frame.protocol.interpolation in SAMPLED:
             return self.whole(threads)
         return self

@@ -50,7 +50,7 @@ def candidates(
 
 
 def _joined(parts: list[overlap.Candidates]) -> overlap.Candidates:
-    """Concatenate candidates of consecutive runs of detections."""
+    """Concatenate candidates of consecutive ranges of detections."""
     before = np.cumsum([0, *(part.iou.size for part in parts)]).tolist()
     firsts = [part.first + offset for part, offset in zip(parts, before, strict=False)]
     lasts = [part.last + offset for part, offset in zip(parts, before, strict=False)]

@@ -21,7 +21,7 @@ from detmap.system import parallel
 #: Approximate number of blocks of rankings: few, because each costs a call, but enough for all threads.
 _BLOCKS = 16
 
-#: Minimum cost of a block, as `Rankings.blocks` counts it: a smaller one takes less time than its call.
+#: Minimum cost of a block, in the units of `Rankings.blocks`: a smaller block takes less time than the call for it.
 _LEAST = 16_384.0
 
 
@@ -47,7 +47,7 @@ class Rankings:
         return len(self.caps) * len(self.tally.protocol.iou_thresholds)
 
     def _capacity(self, begin: int, end: int) -> NDArray[np.int64]:
-        """Return the maximum number of hits of each ranking: those within the largest cap."""
+        """Return the maximum number of hits of each ranking: its hits within the largest cap."""
         thresholds = len(self.tally.protocol.iou_thresholds)
         ranking = np.arange(begin, end)
         return np.asarray(
@@ -55,7 +55,9 @@ class Rankings:
         )
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Cut the rankings into blocks whose hits take no more memory than the tally or the number of rankings."""
+        """Cut the rankings into blocks. To limit memory, a large block costs at most the number of detections or rankings,
+        whichever is larger.
+        """
         capacity = self._capacity(0, len(self))
         looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
         costs = capacity + looked_at / self._per_area() + 4
@@ -80,8 +82,8 @@ class Rankings:
 
 @dataclass(frozen=True, eq=False)
 class Curves(Frozen):
-    """The curves of `detmap.DetectionResult` within some of the caps; `scores` are empty unless requested; `alike` is
-    None unless precision is read at up to 41 scores, see `detmap.detection.sampling.Averages`.
+    """The curves of `detmap.DetectionResult` for some of the caps. `scores` is empty unless requested. `alike` is None
+    unless the protocol reads precision at up to 41 scores, see `detmap.detection.sampling.Averages`.
     """
 
     precision: NDArray[np.float64]
@@ -114,7 +116,7 @@ class Curves(Frozen):
 
     @classmethod
     def joined(cls, parts: Sequence[Curves]) -> Curves:
-        """Return the curves of categories that were made in parts, which follow each other."""
+        """Concatenate the curves of consecutive ranges of categories."""
         if len(parts) == 1:
             return parts[0]
         scored = bool(parts[0].scores.size)
@@ -133,7 +135,7 @@ class Curves(Frozen):
 
     @classmethod
     def _sampled(cls, tally: Tally, caps: tuple[int, ...], scored: bool, threads: int | None) -> Curves:
-        """Compute the curves from precision at up to 41 scores, which the cap does not change."""
+        """Compute the curves from precision at up to 41 scores, which does not depend on the cap."""
         protocol = tally.protocol
         shape = (len(tally.categories), len(protocol.range_names), len(caps), len(protocol.iou_thresholds))
         made = Sampled.of(tally, threads=threads)
@@ -160,7 +162,7 @@ class Curves(Frozen):
         shape: tuple[int, ...],
         scored: bool,
     ) -> Curves:
-        """Return arrays of that shape (category, area, cap, threshold) with pycocotools' order of axes."""
+        """Transpose arrays of shape `shape` (category, area, cap, threshold) to pycocotools' order of axes."""
         recalls = precision.shape[1]
         for array in (precision, scores, ap):
             array.setflags(write=False)
@@ -179,16 +181,16 @@ def averaged(curves: Curves, protocol: Protocol) -> NDArray[np.float64]:
 
 
 def with_empty(values: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
-    """Return AP or recall with the protocol's value for classes without ground truth, which are NaN."""
+    """Return AP or recall; replace NaN, of classes without ground truth, by 0 if the protocol says so."""
     return values if protocol.empty_classes == "undefined" else np.where(np.isnan(values), 0.0, values)
 
 
 def mean_of_defined(values: NDArray[np.float64]) -> float:
     """Return the mean of values that are not NaN; NaN if there are none."""
-    if values.ndim > 1 and values.size:  # the values of a category, the last axis, are mostly all NaN or all numbers
+    if values.ndim > 1 and values.size:  # mostly, a category (last axis) has only NaN or only numbers
         undefined = np.isnan(values[(0,) * (values.ndim - 1)])
         if np.isnan(values[..., undefined]).all():
-            values = values[..., ~undefined].ravel()  # in the same order, so that numpy sums it as before
+            values = values[..., ~undefined].ravel()  # ordered like the masked values below: equal sums
     missing = np.isnan(values)
     defined = values[~missing] if missing.any() else values.ravel()
     return float(np.mean(defined)) if defined.size else float("nan")
@@ -209,9 +211,9 @@ def published_mean(values: NDArray[np.float64]) -> float:
 
 
 def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, int]:
-    """Return the notice that gives AP with annotations of the id 0 found and missed; none where there is none.
+    """Return a notice with AP when annotations of the id 0 are found and when they are missed; empty if there are none.
 
-    `tally` is in ranking order.
+    `tally` must be in ranking order.
     """
     changed = changed_by_zero_ids(tally, threads)
     if changed is None:
@@ -220,8 +222,8 @@ def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, in
 
 
 class Changed(NamedTuple):
-    """Which categories change with the value of `id_zero`, shape (K,), and what their AP is the mean of under the other one,
-    over the whole area range: by threshold, recall and category.
+    """A mask of the categories that change with `id_zero`, shape (K,), and the values that their AP averages under the
+    other value of `id_zero`, in the first area range: by threshold, recall and category.
     """
 
     categories: NDArray[np.bool_]
@@ -229,7 +231,7 @@ class Changed(NamedTuple):
 
 
 def changed_by_zero_ids(tally: Tally, threads: int | None = None) -> Changed | None:
-    """Return what annotations of the id 0 change; None where there are none, or where it is not known."""
+    """Return the changes due to annotations of the id 0; None if there are none, or if the changes are unknown."""
     under = zero_ids.under_other(tally)
     if under is None:
         return None
@@ -239,9 +241,9 @@ def changed_by_zero_ids(tally: Tally, threads: int | None = None) -> Changed | N
 
 
 def notice_of_zero_ids(tally: Tally, curves: Curves, changed: Sequence[Changed | None]) -> dict[str, int]:
-    """Return the notice that gives AP with annotations of the id 0 found and missed; none where it is not known.
+    """Return a notice with AP when annotations of the id 0 are found and when they are missed; empty if unknown.
 
-    `curves` are those of all categories within the largest cap; `changed` is of parts of them that follow each other.
+    `curves` are of all categories within the largest cap; the items of `changed` are of consecutive ranges of categories.
     """
     parts = [part for part in changed if part is not None]
     if not parts:

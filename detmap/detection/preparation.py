@@ -25,10 +25,10 @@ T = TypeVar("T", GroundTruth, Detections)
 
 
 def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> tuple[GroundTruth, Detections]:
-    """Return both tables with their numbers rounded and moved by the protocol, and the same rows. Raises `OptionError`
-    if boxes are to be changed but other shapes are compared.
+    """Return both tables with numbers rounded and moved as the protocol says; no row is removed. Raises `OptionError` if
+    boxes are to be changed but other shapes are compared.
 
-    Boxes are first rounded to decimals, like a program's files, and then to single precision, like its memory.
+    Boxes are first rounded to decimals, as in a program's files, and then to single precision, as in its memory.
     """
     if find(protocol.iou_type).column_name != BOXES and (protocol.box_decimals is not None or protocol.box_offset):
         raise OptionError(f"box_decimals and box_offset change boxes, and {protocol.iou_type} compares other shapes")
@@ -51,7 +51,7 @@ def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protoc
 
 
 def _parted(table: T, protocol: Protocol) -> T:
-    """Return a table with the part of its shapes that the protocol compares, counting labelled points if it says so."""
+    """Return a table with only the part of its shapes that the protocol compares; count labelled points if needed."""
     kind = find(protocol.iou_type)
     if kind.part is None or (protocol.points is None and protocol.labelled == "field"):
         return table
@@ -61,7 +61,7 @@ def _parted(table: T, protocol: Protocol) -> T:
 
 
 def _scored_by(detections: Detections, field: str) -> Detections:
-    """Return detections ranked by another field of scores where they have it."""
+    """Return detections with scores taken from another score field, where that field is given."""
     own = detections.more_scores.get(field, np.full(len(detections), np.nan))
     missing = np.isnan(own)
     notices = added(detections.notices, {"missing_part_scores": int(missing.sum())})
@@ -70,7 +70,7 @@ def _scored_by(detections: Detections, field: str) -> Detections:
 
 
 def prepared_scores(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
-    """Return scores as the protocol takes them; the same array if it changes nothing."""
+    """Return scores rounded as the protocol says; the same array if it rounds nothing."""
     if protocol.score_decimals is not None:
         scores = readonly(rounded(scores, protocol.score_decimals), np.float64)
     if protocol.numbers == "float32":
@@ -81,8 +81,8 @@ def prepared_scores(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[
 def left_out(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol
 ) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
-    """Return which objects and which detections, all on images of the ground truth, are not scored, shapes (g,) and
-    (n,); None if all are.
+    """Return masks of the objects and of the detections that are not scored, shapes (g,) and (n,); None if all are
+    scored. All detections must be on images of the ground truth.
     """
     if not (
         protocol.left_out
@@ -126,7 +126,7 @@ def left_out(
 
 
 def _by_kind(table: GroundTruth | Detections, ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.bool_]:
-    """Mask of the rows that the kind of shape leaves out because of their location, shape (n,)."""
+    """Return a mask of the rows that the kind of shape leaves out because of their location, shape (n,)."""
     kind = find(protocol.iou_type)
     assert kind.left_out is not None
     names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
@@ -139,7 +139,7 @@ def _by_kind(table: GroundTruth | Detections, ground_truth: GroundTruth, protoco
 def beyond_cap(
     cap: int, groups: NDArray[np.int32], scores: NDArray[np.float64], counted: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Mask of the counted detections beyond the `cap` best of their group, shape (n,); of ties the earlier ones stay."""
+    """Return a mask of the `counted` detections beyond the `cap` best of their group, shape (n,); ties keep row order."""
     out = np.zeros(groups.size, np.bool_)
     sizes = np.bincount(groups[counted], minlength=int(groups.max(initial=-1)) + 1)
     crowded = counted & (sizes > cap)[groups] if sizes.max(initial=0) > cap else out
@@ -153,8 +153,8 @@ def beyond_cap(
 
 
 def rounded(values: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:
-    """Return values correctly rounded to some decimals, as Python does. numpy multiplies and divides, and so rounds
-    twice, which matters only for values about half way.
+    """Return values correctly rounded to some decimals, as Python does. numpy scales before rounding, which differs only
+    for values about half way between two decimals, so only these are rounded again.
     """
     out = np.round(values, decimals)
     if not decimals:  # integers are exact
@@ -184,7 +184,7 @@ def corners_of(boxes: Boxes) -> NDArray[np.float64]:
 
 
 def _with_corners(table: T, corners: NDArray[np.float64]) -> T:
-    """Return a table with boxes of these corners, in the form of its own boxes."""
+    """Return a table with boxes of these corners, stored as corners or as sizes like its present boxes."""
     sizes = boxes_of(table).sizes
     if sizes:
         corners = np.concatenate((corners[:, :2], corners[:, 2:] - corners[:, :2]), axis=1)

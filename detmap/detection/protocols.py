@@ -269,7 +269,7 @@ class Protocol:
 
     def __post_init__(self) -> None:
         decisions.settle(self)
-        if self.max_per_category is not None and not self.use_categories:  # merged tallies have no categories to cap
+        if self.max_per_category is not None and not self.use_categories:  # without categories there is nothing to cap
             raise OptionError(
                 "max_per_category is a cap on each category, and use_categories=False (--ignore-categories) makes them one: "
                 "leave out one of the two"
@@ -282,12 +282,12 @@ class Protocol:
             )
 
     def describe(self) -> str:
-        """Return the decisions in one line for display with a number."""
+        """Describe the decisions in one line, for display beside a metric."""
         return decisions.describe(self)
 
     @property
     def title(self) -> str:
-        """The protocol's name and kind of shape for display with a number: "coco segm"."""
+        """The protocol's name and kind of shape, for display beside a metric: "coco segm"."""
         return f"{self.name} {self.iou_type}"
 
     @property
@@ -311,7 +311,7 @@ class Protocol:
         return out
 
     def decisions(self) -> dict[str, Any]:
-        """Return every decision by name; those added by later versions only where they are not the default."""
+        """Return every decision by name. Decisions that later versions added are left out if they have the default value."""
         return decisions.written(self)
 
 
@@ -355,7 +355,7 @@ LVIS = replace(
     groups=("r", "c", "f"),
 )
 
-#: Of Dave et al., "Evaluating Large-Vocabulary Object Detectors: The Devil is in the Details" (2021).
+#: The protocol of Dave et al., "Evaluating Large-Vocabulary Object Detectors: The Devil is in the Details" (2021).
 LVIS_FIXED = replace(LVIS, name="lvis-fixed", max_per_image=None, max_per_category=10_000)
 
 _POSES = replace(COCO, iou_type=KEYPOINTS, area_ranges=tuple(COCO.area_ranges[at] for at in (0, 2, 3)), max_dets=(20,))
@@ -369,23 +369,23 @@ def skeleton(
     Parameters
     ----------
     name : str
-        The name of the protocol for the whole; that for a part is ``"NAME-PART"``.
+        The name of the protocol for the whole skeleton; the protocol for a part is called ``"NAME-PART"``.
     parts : mapping of str to sequence of float
-        The sigmas of the points of each part, parts in the order in which their points stand in a pose.
+        The sigmas of the points of each part, in the order of the points in a pose.
     whole : sequence of float, optional
         The sigmas of all points; by default those of the parts.
     **decisions
-        Decisions of all these protocols, as `detmap.evaluate` takes them.
+        Decisions for all of the protocols, as `detmap.evaluate` takes them.
 
     Returns
     -------
     list of Protocol
-        One per part, then the whole. None is registered.
+        One protocol per part, then that for the whole skeleton. They are not registered.
 
     Raises
     ------
     OptionError
-        For sigmas or decisions that cannot be.
+        For invalid sigmas or decisions.
     """
     if not isinstance(parts, Mapping) or not parts:
         raise OptionError(f"parts must be a mapping of names to sigmas, not {shorten(parts)}")
@@ -410,8 +410,8 @@ CROWDPOSE = replace(
     crowd_means="published",
 )
 
-#: COCO-WholeBody's parts, each ranked by a score of its own. Its scripts give sigmas of parts in tenths, and those of
-#: the whole directly, which differs in the last bits.
+#: COCO-WholeBody's parts, each ranked by a score of its own. The benchmark's scripts give the sigmas of parts in tenths
+#: and the sigmas of the whole body directly, so the two differ in the last bits.
 WHOLE_BODY = [
     replace(
         one,
@@ -427,7 +427,7 @@ WHOLE_BODY = [
     )
 ]
 
-#: The challenge of 2019 as TensorFlow's Object Detection API evaluates it; it leaves out scores of -10 and below.
+#: Open Images' challenge of 2019 as evaluated by TensorFlow's Object Detection API, which drops scores of -10 and below.
 OPEN_IMAGES = replace(
     VOC2012,
     name="openimages",
@@ -447,7 +447,7 @@ OPEN_IMAGES = replace(
 DOTA = replace(VOC2007, name="dota", strict=True, inclusive_pixels=False, iou_type=ROTATED)
 DOTA_AREA = replace(DOTA, name="dota-area", recall_thresholds=COCO.recall_thresholds, interpolation="all-point")
 
-#: The detection task, with the development kit's configuration detection_cvpr_2019.
+#: nuScenes' detection task, with the configuration detection_cvpr_2019 of its development kit.
 NUSCENES = Protocol(
     name="nuscenes",
     iou_thresholds=(0.5, 1.0, 2.0, 4.0),
@@ -476,7 +476,7 @@ NUSCENES = Protocol(
     ),
 )
 
-#: ActivityNet's evaluation with a stable sort; its own sort orders equal scores depending on the processor.
+#: ActivityNet's evaluation with a stable sort. In ActivityNet's code the order of equal scores depends on the processor.
 ACTIVITYNET = replace(
     VOC2012,
     name="activitynet",
@@ -493,7 +493,7 @@ ACTIVITYNET = replace(
     threshold_metrics=True,
 )
 
-#: The evaluation kit of THUMOS14 as updated in 2015, which published numbers refer to, and the one before.
+#: The evaluation kit of THUMOS14 as updated in 2015, to which published numbers refer, and the earlier kit.
 THUMOS14 = replace(
     ACTIVITYNET,
     name="thumos14",
@@ -536,7 +536,7 @@ KITTIS = [Protocol(**decided) for decided in rematching.KITTI]
 
 _VOC2010 = replace(VOC2012, far_corner="x+w", ignore=())
 
-#: Other tools with a description; each row only lists decisions that differ.
+#: Protocols of other tools, by a description of the tool; only decisions that differ from a default or base are listed.
 _TOOLS = {
     "Ultralytics 8.4 of 2026, model.val() on boxes": Protocol(
         name="ultralytics",
@@ -587,10 +587,10 @@ _TOOLS = {
     ),
 }
 
-#: The users of a named protocol that is not a benchmark's name.
+#: Descriptions of the tools after which protocols are named, by protocol name.
 USERS = {one.name: tool for tool, one in _TOOLS.items()}
 
-#: Selects the protocol by the fields of the ground truth, or `coco` without such fields.
+#: The name that selects a benchmark's protocol if the ground truth has that benchmark's fields, and `coco` otherwise.
 AUTO = "auto"
 
 #: Every named protocol.
@@ -668,7 +668,7 @@ AnyProtocol = ProtocolName | PluginName | Protocol
 class Decisions(TypedDict, total=False):
     """Keywords that replace decisions of a protocol.
 
-    `iou_type` is a keyword of its own. `Protocol` says what each means; `resolve` what None does.
+    `iou_type` is a separate keyword. See `Protocol` for the meaning of each decision, and `resolve` for that of None.
     """
 
     iou_thresholds: str | float | Iterable[float] | None
@@ -747,31 +747,31 @@ def resolve(
 ) -> Protocol:
     """Return a preset, or a protocol, with some decisions replaced.
 
-    None leaves a decision as it is, except where None is a value that it can have, as of `min_score`: no cut.
+    None leaves a decision unchanged, unless None is a valid value of the decision: for `min_score` it means no cut.
 
     Parameters
     ----------
     protocol : str or Protocol
         A name of `PRESETS`, or the protocol itself.
     area_ranges : mapping of str to (float, float), optional
-        Name to least and largest area in square pixels; the first one must hold all objects. Others may be shares of the
-        image's area, as ``(0, "1%")``, or of another measure, as ``("height", 0, 32)``.
+        Minimum and maximum area in square pixels, by name; the first range must hold all objects. Other ranges may be
+        shares of the image's area, as ``(0, "1%")``, or limit another measure, as ``("height", 0, 32)``.
     max_dets : int or iterable of int or None, optional
-        Caps in any order; None among them is no cap.
+        Caps in any order; None stands for no cap.
     use_categories : bool, optional
         False treats all categories as one.
     iou_type : str, optional
-        The kind of shape. Of a preset it also replaces what COCO decides otherwise for that kind: poses have no area range
-        "small", and a cap of 20. A preset that decides a kind other than boxes implies it, and takes no other.
+        The kind of shape. In a preset it also sets the other decisions that COCO makes for that kind: poses have no area
+        range "small", and a cap of 20. A preset for a kind other than boxes accepts no other kind.
     caller : callable, optional
-        The function called with these keywords; errors suggest its parameters for unknown ones.
+        The function called with these keywords; errors suggest its parameters in place of unknown keywords.
     **others
         Any other decision of `Protocol`; thresholds as `parse_thresholds` takes them.
 
     Raises
     ------
     OptionError
-        For an unknown name or a value that cannot be.
+        For an unknown name or an invalid value.
     """
     if not isinstance(protocol, str | Protocol):
         raise OptionError(f"protocol must be a name or a Protocol, not {type(protocol).__name__}")
@@ -815,7 +815,7 @@ def resolve(
     return replace(protocol, **changes) if changes else protocol
 
 
-#: Names of decisions and selections in pycocotools and torchmetrics, with their names here.
+#: Names of options in pycocotools and torchmetrics, with the corresponding names in detmap.
 FOREIGN = {
     "iouThrs": "iou_thresholds",
     "recThrs": "recall_thresholds",
@@ -833,8 +833,8 @@ FOREIGN = {
 
 
 def preset(name: str) -> Protocol:
-    """Return the protocol of a name; raise `OptionError` with the known names, or with the keyword `iou_type` if it
-    names a kind of shape.
+    """Return the protocol called `name`. Raises `OptionError` for other names, suggesting the keyword `iou_type` if the
+    name is that of a kind of shape.
     """
     if name not in PRESETS and name in KINDS:
         raise OptionError(f"{name!r} is a kind of shape, not a protocol: iou_type={name!r}")
@@ -842,8 +842,8 @@ def preset(name: str) -> Protocol:
 
 
 def parts_of(name: str) -> dict[str, Protocol]:
-    """Return the protocols of a skeleton's parts by part name, and that of the whole by its own name. Raises
-    `OptionError` if `skeleton` made no protocols of that name.
+    """Return the protocols of a skeleton's parts by part name, and the protocol of the whole skeleton by its own name.
+    Raises `OptionError` if `skeleton` made no protocols of that name.
     """
     whole, before = preset(name), f"{name}-"
     parts = {
@@ -856,7 +856,7 @@ def parts_of(name: str) -> dict[str, Protocol]:
 
 
 def _parameters_of(function: Callable[..., Any] | None) -> list[str]:
-    """Return the names of a function's keyword parameters; none for None."""
+    """Return the names of a function's keyword parameters; an empty list if `function` is None."""
     if function is None:
         return []
     return [one.name for one in inspect.signature(function).parameters.values() if one.kind is not one.VAR_KEYWORD]

@@ -1,6 +1,6 @@
 """Area ranges and levels of difficulty: the objects that a metric covers, and the unmatched detections that count. Both
 are decisions, declared here, and share an axis of a tally: first the area ranges, then the levels. Objects outside of a
-range are ignored there, and so are unmatched detections whose own size is outside.
+range are ignored in that range, and so are unmatched detections whose own size is outside.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from detmap.errors import OptionError, shorten
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
 
-#: What ranges and levels can measure besides fields of the ground truth. The length is that of the box's longer side.
+#: Measures of boxes that ranges and levels can limit. The length is that of the box's longer side.
 MEASURES = ("area", "height", "width", "length")
 
-#: Other names of columns that every table of ground truth has.
+#: Names of fields in levels that stand for columns of every table of ground truth, and these columns.
 FLAGS = {"iscrowd": "crowd", "crowd": "crowd", "difficult": "difficult", "ignore": "difficult"}
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -42,8 +42,8 @@ _WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 
 
 class Condition(NamedTuple):
-    """A condition: measure or field, operator, number; whether the number is a percentage of the image's measure;
-    whether it applies to objects, and to detections (`MEASURES` only).
+    """A condition: measure or field (`of`), operator, and number. Flags tell whether the number is a percentage of the
+    image's measure, and whether the condition applies to objects and to detections (`MEASURES` only).
     """
 
     of: str
@@ -55,11 +55,11 @@ class Condition(NamedTuple):
 
     @property
     def measures(self) -> bool:
-        """Whether it concerns a size rather than a field."""
+        """Whether the condition is about a size rather than a field."""
         return self.of in MEASURES
 
     def holds(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return where it holds; False for unknown values."""
+        """Return where the condition holds; False for unknown values."""
         return np.asarray(_OPERATORS[self.operator](values, self.value) & ~np.isnan(values))
 
     def __str__(self) -> str:
@@ -76,8 +76,8 @@ def _number(value: float) -> str:
 
 
 def parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    """Return area ranges from text like ``"NAME:LO:HI"``, after the range of all areas, so that AP still covers all
-    objects.
+    """Return area ranges from texts like ``"NAME:LO:HI"``. The range of all areas is put first, so that AP still covers
+    all objects.
     """
     ranges: dict[str, tuple[Any, ...]] = {}
     for text in given:
@@ -132,7 +132,7 @@ def plain_area_ranges(given: Any) -> tuple[tuple[Any, ...], ...]:
 
 
 def wrong_area_ranges(ranges: tuple[tuple[Any, ...], ...]) -> str | None:
-    """Return what is wrong with area ranges."""
+    """Return what is wrong with area ranges, or None."""
     if not ranges:
         return "at least one area range is needed; the first one must hold all objects"
     for name, low, high, *_ in ranges:
@@ -237,7 +237,7 @@ def plain_levels(given: Any) -> tuple[tuple[str, str], ...]:
 
 
 def wrong_levels(levels: tuple[tuple[str, str], ...]) -> str | None:
-    """Return what is wrong with levels."""
+    """Return what is wrong with levels, or None."""
     for name, text in levels:
         if not name or name.isdigit():
             return f"a level cannot be called {name!r}: caps give metrics such names"
@@ -287,7 +287,7 @@ def names_of(protocol: Protocol) -> tuple[str, ...]:
 
 
 def fields_of(levels: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the annotation fields that levels read, without those of every table."""
+    """Return the annotation fields that levels read, without the columns that every table has."""
     named = (one.of for name, text in levels for one in conditions_of(text, name) if not one.measures)
     return tuple(dict.fromkeys(field for field in named if field not in FLAGS))
 

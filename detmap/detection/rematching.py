@@ -1,7 +1,7 @@
-"""KITTI's rules: objects choose their detections, once to find scores, and again at each of these; each class has its
-own thresholds, neighbouring classes and minimum height of detections.
+"""KITTI's rules: objects choose their detections once to find the scores at which precision is read, and again at each of
+these scores; each class has its own thresholds and neighbouring classes.
 
-The source is the benchmark's program, the devkit of KITTI's object detection, with 40 points since October 2019.
+The source is the benchmark's program, the devkit of KITTI's object detection, with 40 recall points since October 2019.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _decision = partial(decision, since="0.2")
 
-#: The value of `Protocol.matching`.
+#: The value of `Protocol.matching` for KITTI's rules.
 BY_OBJECTS = "by-object-twice"
 
 
@@ -120,7 +120,7 @@ def _protocols() -> list[dict[str, Any]]:
             made.append({**shared, **own, "name": name, "iou_type": kind, "interpolation": rule})
         if suffix:
             # The Python ports in OpenPCDet, MMDetection3D and others ignore don't-care regions for boxes in space, and
-            # also print numbers at lower thresholds, which are not KITTI's. On the image they agree with the program.
+            # also print AP at lower thresholds, which are not KITTI's. For boxes in the image they agree with KITTI.
             copied = {**shared, "iou_type": kind, "interpolation": "sampled-40", "left_out": ("crowd",)}
             made.append({**copied, **own, "name": f"openpcdet{suffix}"})
             made.append({**copied, **loose, "name": f"openpcdet{suffix}-loose"})
@@ -131,7 +131,7 @@ KITTI = _protocols()
 
 
 def chosen_thresholds(protocol: Protocol, categories: Sequence[tuple[Any, str]]) -> NDArray[np.bool_]:
-    """Return the IoU thresholds at which the AP of each category counts, shape (T, K), see `Protocol.class_thresholds`."""
+    """Return a mask of the IoU thresholds in each category's AP, shape (T, K); see `Protocol.class_thresholds`."""
     thresholds, of = protocol.iou_thresholds, {name.casefold(): value for name, value in protocol.class_thresholds}
     named = any(name.casefold() in of for _, name in categories)
     evaluated = set(thresholds) & set(of.values()) if named else ()
@@ -144,7 +144,7 @@ def chosen_thresholds(protocol: Protocol, categories: Sequence[tuple[Any, str]])
 
 
 class Repeated(NamedTuple):
-    """Objects, some repeated in the category whose neighbours they are."""
+    """Objects; those of neighbouring classes are repeated in the category that ignores them."""
 
     rows: NDArray[np.int64]
     category: NDArray[np.int32]
@@ -155,8 +155,8 @@ class Repeated(NamedTuple):
 def with_neighbours(
     truth: GroundTruth, protocol: Protocol, category: NDArray[np.int32], image: NDArray[np.int32]
 ) -> Repeated | None:
-    """Return objects with categories and images, neighbours repeated, in table order; None if none are. `category` and
-    `image` are per row of the table, -1 if not scored.
+    """Repeat objects of neighbouring classes in the categories that ignore them, in table order; None if there are none.
+    `category` and `image` have one value per row of the table, -1 if the row is not scored.
     """
     names = [name.casefold() for name in truth.categories.names]
     parts = []
@@ -186,8 +186,8 @@ def absorbers(
     image: NDArray[np.int32],
     category: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], overlap.Cells]:
-    """Return rows of detections that take part in cells of other categories, and the range of each cell's among them;
-    `small`, `image` and `category` are per row of the table.
+    """Return rows of `small` detections that take part in cells of other categories on their image, and each cell's range
+    in these rows. `small`, `image` and `category` have one value per row of the table.
     """
     rows = np.flatnonzero(small & (image >= 0))
     rows = rows[np.argsort(image[rows], kind="stable")]
@@ -203,7 +203,7 @@ def absorbers(
 
 
 def angles_of(table: GroundTruth | Detections, kind: str) -> NDArray[np.float64] | None:
-    """Return the angles of the rows of a table whose agreement is the similarity of orientation; None where unknown."""
+    """Return the angle of each row that the similarity of orientation compares; None if angles are unknown."""
     for column in table.shapes.values():
         angles = getattr(column, "angles", None)
         if angles is not None:

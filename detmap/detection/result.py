@@ -61,7 +61,7 @@ class ClassCounts(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[ClassCounts]) -> ClassCounts:
-        """Return the counts of categories that follow each other."""
+        """Concatenate the counts of consecutive ranges of categories."""
         detections, hits, ignored, best = zip(*parts, strict=True)
         columns = np.concatenate(detections), np.concatenate(hits), np.concatenate(ignored)
         return cls(*columns, list(chain.from_iterable(best)))
@@ -75,18 +75,18 @@ class DetectionResult(Result):
     Parameters
     ----------
     tally : Tally
-        What matching found. In place of one, a `detmap.detection.packed.ShardedTally`.
+        The outcome of matching; it may also be a `detmap.detection.packed.ShardedTally`.
     threads : int, optional
         One per processor by default.
 
     Attributes
     ----------
     tally : Tally
-        In ranking order. Of many shards it is made when it is first read.
+        The tally in ranking order. For a sharded tally it is assembled when it is first read.
     precision : ndarray of float64, shape (T, R, K, A, M)
-        The largest precision at that recall or more; 0 where it is not reached, NaN without ground truth.
+        The largest precision at a recall of at least the threshold; 0 if it is not reached, NaN without ground truth.
     scores : ndarray of float64, shape (T, R, K, A, M)
-        The score at which that recall is first reached.
+        The score at which the recall threshold is first reached.
     recall : ndarray of float64, shape (T, K, A, M)
         The final recall.
     average_precision : ndarray of float64, shape (T, K, A, M)
@@ -103,12 +103,12 @@ class DetectionResult(Result):
     def __init__(self, tally: Tally | ShardedTally, *, threads: int | None = None) -> None:
         self._source = source = tally.in_ranking_order(threads)
         self._threads = threads
-        # What is known of the tally without its detections, which of many shards are unpacked some categories at a time.
+        # A sharded tally's frame has no detections, because they are unpacked only a few categories at a time.
         self._frame = source if isinstance(source, Tally) else source.frame
         largest, recall, counted, changed = [], [], [], []
         for part in source.parts(threads):
             recall.append(recalls(part))
-            # Metrics ask for recall within every cap, and for all else within the largest one.
+            # Metrics need recall within every cap, and everything else within the largest cap.
             largest.append(Curves.of(part, self.protocol.max_dets[-1:], False, threads))
             changed.append(changed_by_zero_ids(part, threads))
             if part is not source:
@@ -130,7 +130,7 @@ class DetectionResult(Result):
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol that it was scored under."""
+        """The protocol of the evaluation."""
         return self._frame.protocol
 
     @property
@@ -139,7 +139,7 @@ class DetectionResult(Result):
         return self._intervals
 
     def add_intervals(self, intervals: Intervals) -> None:
-        """Add the intervals, which an entry point computes after the metrics."""
+        """Add confidence intervals, which are computed after the metrics."""
         self._intervals = intervals
 
     @property
@@ -167,23 +167,23 @@ class DetectionResult(Result):
 
     @cached_property
     def _errors(self) -> dict[str, NDArray[np.float64]]:
-        """The errors of true positives by name, of each class."""
+        """The errors of true positives of each class, by name of the error."""
         names = names_of(self.protocol)
         return dict(zip(names, class_errors(self.tally).T, strict=True)) if names else {}
 
     @property
     def _every(self) -> Curves:
-        """The curves within every cap, without scores; with a single cap they already exist."""
+        """The curves within every cap. With a single cap, these are the curves of the metrics, which have no scores."""
         return self._largest if len(self.protocol.max_dets) == 1 else self._scored
 
     @property
     def precision(self) -> NDArray[np.float64]:
-        """The largest precision at that recall or more, shape (T, R, K, A, M); NaN without ground truth."""
+        """The largest precision at a recall of at least the threshold, shape (T, R, K, A, M); NaN without ground truth."""
         return self._every.precision
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """The score at which that recall is first reached, shape (T, R, K, A, M); NaN without ground truth."""
+        """The score at which the recall threshold is first reached, shape (T, R, K, A, M); NaN without ground truth."""
         return self._scored.scores
 
     @property
@@ -197,17 +197,17 @@ class DetectionResult(Result):
         Parameters
         ----------
         iou : float, optional
-            One of the IoU thresholds; 0.5 by default, or the first where that was not evaluated.
+            One of the IoU thresholds; by default 0.5, or the first threshold if 0.5 was not evaluated.
 
         Returns
         -------
         ndarray of float64, shape (R,)
-            Over the classes with ground truth; NaN where none has any.
+            The mean over classes with ground truth; NaN if there are none.
 
         Raises
         ------
         OptionError
-            Where that threshold was not evaluated.
+            If that threshold was not evaluated.
         """
         precision = self.class_precision(iou)
         precision = precision[:, ~np.isnan(precision).any(axis=0)]
@@ -229,13 +229,13 @@ class DetectionResult(Result):
         Raises
         ------
         OptionError
-            Where that threshold was not evaluated.
+            If that threshold was not evaluated.
         """
         return self._largest.precision[self._threshold(iou), :, :, 0, 0]
 
     def _mean(self, kind: str, iou: float | None, area: int, cap: int, category: int | str | None) -> float:
-        """Return the mean over thresholds and categories (or a group of them) with ground truth, NaN without any. One
-        mean over the whole selection, as in pycocotools: a mean of means differs in the last bit.
+        """Return the mean over thresholds and over categories with ground truth, or a group of these; NaN without any. As
+        in pycocotools it is one mean over all values, because a mean of means differs in the last bit.
         """
         if kind == "pooled":
             pool = 0 if category is None else 1 + self.protocol.groups.index(str(category))
@@ -260,7 +260,7 @@ class DetectionResult(Result):
         return mean_of_defined(values if category is None else values[..., chosen])
 
     def _few_positives(self) -> dict[str, int]:
-        """Return notices of metrics with fewer objects than scores at which precision is to be read, or of no category."""
+        """Return notices on metrics with fewer objects than sampled scores, and on classes without a category."""
         if self.protocol.interpolation not in SAMPLED:
             return {}
         names = [name.casefold() for _, name in self.categories]
@@ -295,7 +295,7 @@ class DetectionResult(Result):
         return values
 
     def _by_category(self, iou: float | None) -> NDArray[np.float64]:
-        """Return `_mean` of the AP of every category at once, for the whole area range and the largest cap."""
+        """Return the AP of every category as `_mean` computes it, for the first area range and the largest cap."""
         values = self._values("AP", iou, 0, len(self.protocol.max_dets) - 1)
         if not values.size:  # the threshold was not evaluated
             return np.full(len(self.categories), np.nan)
@@ -311,7 +311,7 @@ class DetectionResult(Result):
         return self.protocol.find_threshold(iou)
 
     def _threshold(self, iou: float | None) -> int:
-        """Return the index of a threshold; None means 0.5, or the first if that was not evaluated."""
+        """Return the index of a threshold; None means 0.5, or the first threshold if 0.5 was not evaluated."""
         if iou is None:
             return self._find_threshold(0.5) or 0
         found = self._find_threshold(iou)
@@ -334,11 +334,11 @@ class DetectionResult(Result):
     def per_category(self) -> list[dict[str, Any]]:
         """A record per category.
 
-        ``category_id``, ``category``, ``AP``, ``AP50``, ``AP75`` (whole area range, largest cap), ``positives``,
-        ``detections`` (within the cap), lists over the IoU thresholds ``true_positives``, ``false_positives``,
-        ``false_negatives``, and ``best_f1``: the ``score`` at which F1 is best when everything from that score up is kept,
-        with its ``f1``, ``precision`` and ``recall``, at IoU 0.5 (or the first threshold); NaN without ground truth. Where
-        the protocol measures errors of true positives, these by their names.
+        ``category_id``, ``category``, ``AP``, ``AP50``, ``AP75`` (whole area range, largest cap), ``positives``, and
+        ``detections`` (within the cap). ``true_positives``, ``false_positives`` and ``false_negatives`` are lists over the
+        IoU thresholds. ``best_f1`` has the minimum ``score`` at which F1 is largest, and ``f1``, ``precision`` and
+        ``recall`` there, at IoU 0.5 (or the first threshold); NaN without ground truth. If the protocol measures errors
+        of true positives, each error is a field too.
         """
         positives, counted = self._frame.positives[:, 0], self._counted
         columns: dict[str, Sequence[Any]] = {
@@ -378,19 +378,19 @@ class DetectionResult(Result):
         )
 
     def curve(self, category: Any, iou: float | None = None) -> Curve:
-        """Return precision and recall after every detection of a category that counts.
+        """Return precision and recall after every detection of a category; ignored detections are left out.
 
         Parameters
         ----------
         category : int or str
-            Its id or name.
+            Id or name of the category.
         iou : float, optional
-            One of the thresholds; by default 0.5, or the first where that was not evaluated.
+            One of the IoU thresholds; by default 0.5, or the first threshold if 0.5 was not evaluated.
 
         Raises
         ------
         OptionError
-            Where category or threshold were not evaluated.
+            If the category or the threshold was not evaluated.
         """
         return self._curve(self._category(category), self._threshold(iou))
 
@@ -401,19 +401,19 @@ class DetectionResult(Result):
         categories: Sequence[Any] | None = None,
         iou: float | None = None,
     ) -> Any:
-        """Draw precision against recall, interpolated, of some categories (all with ground truth by default).
+        """Draw interpolated precision against recall for some categories, by default all with ground truth.
 
-        Their mean is drawn on top. The categories with the most objects are named, with their AP; of four or fewer the
-        raw curves are drawn too.
+        The mean over these categories is drawn on top. The categories with the most objects are labelled with their name
+        and AP. For up to four categories the raw curves are drawn too.
 
         Parameters
         ----------
         path : path, optional
             Write the picture there, as .svg, .pdf or .png.
         categories : sequence of int or str, optional
-            Their ids or names.
+            Ids or names of the categories.
         iou : float, optional
-            One of the thresholds; by default 0.5, or the first where that was not evaluated.
+            One of the IoU thresholds; by default 0.5, or the first threshold if 0.5 was not evaluated.
 
         Returns
         -------
@@ -445,20 +445,20 @@ class DetectionResult(Result):
         )
 
     def counts(self, iou: float | None = None, score: float = -np.inf) -> Counts:
-        """Return TP, FP and FN of every category, counting only detections of at least that score.
+        """Return TP, FP and FN of every category, counting only detections of at least `score`.
 
         Parameters
         ----------
         iou : float, optional
-            One of the thresholds; by default 0.5, or the first where that was not evaluated.
+            One of the IoU thresholds; by default 0.5, or the first threshold if 0.5 was not evaluated.
         score : float
-            Detections of lower scores are left out. Under the rules of VOC and COCO a match depends on higher scores only,
-            so nothing has to be matched again.
+            Detections of lower scores are left out. Under the rules of VOC and COCO a match depends only on detections of
+            higher scores, so nothing has to be matched again.
 
         Raises
         ------
         OptionError
-            Where the threshold was not evaluated.
+            If the threshold was not evaluated.
         """
         tally, t = self.tally, self._threshold(iou)
         kept = tally.scores >= score
@@ -468,7 +468,7 @@ class DetectionResult(Result):
         return Counts(self.categories, true, counted - true, tally.positives[:, 0] - true)
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return a row per metric with what it is a mean over, formatted for display."""
+        """Return a row per metric, for display: its value, and the thresholds, area and cap that it covers."""
         protocol, rows = self.protocol, []
         shown: list[str] = []
         low, high = (f"{round(end(protocol.iou_thresholds), 9):g}" for end in (min, max))
@@ -510,7 +510,7 @@ class DetectionResult(Result):
         return rows if self._intervals is None else widened(rows, self._intervals.of_metrics(shown), "value")
 
     def _cap_in_words(self) -> str:
-        """Describe the caps on all categories, or on all images, together."""
+        """Describe the caps per image over all categories, and per category over all images."""
         image, category = self.protocol.max_per_image, self.protocol.max_per_category
         caps = [*([f"{category} of all images"] if category else []), *([f"{image} per image"] if image else [])]
         return ", ".join(caps) or "all"
@@ -578,7 +578,7 @@ class DetectionResult(Result):
         return flat
 
     def to_dict(self) -> dict[str, Any]:
-        """Return protocol, metrics, per_category and notices as plain values; with intervals ``bootstrap`` too."""
+        """Return protocol, metrics, per_category and notices as plain values, and ``bootstrap`` if there are intervals."""
         intervals = {} if self._intervals is None else {"bootstrap": self._intervals.to_dict()}
         return {
             # iou_type also if it is the default

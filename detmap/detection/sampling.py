@@ -27,8 +27,8 @@ class Averages(NamedTuple):
 def of_class(
     values: NDArray[np.float64], name: str, protocol: Protocol, categories: Sequence[tuple[Any, str]], detected: Any
 ) -> float:
-    """Return the mean of `values` (K, T) over a class's thresholds in percent; NaN if the class is not evaluated, has
-    no ground truth, or is not `detected` (K,), where KITTI's program prints nothing.
+    """Return the mean of `values` (K, T) over the thresholds of a class, in percent. NaN if the class is not evaluated,
+    has no ground truth, or has no detections (`detected`, (K,)), for which KITTI's program prints nothing.
     """
     places = [k for k, (_, own) in enumerate(categories) if own.casefold() == name.casefold()]
     if len(places) != 1 or not detected[places[0]]:
@@ -51,7 +51,7 @@ class Sampled:
 
     @classmethod
     def of(cls, tally: Tally, copies: NDArray[np.int64] | None = None, threads: int | None = None) -> Sampled:
-        """Compute them from a tally in ranking order; `copies` is the weight of each image, by default 1."""
+        """Sample precision, scores and similarity of a tally in ranking order; `copies` are image weights, by default 1."""
         protocol = tally.protocol
         ranges, thresholds = len(protocol.range_names), len(protocol.iou_thresholds)
         shape = (len(tally.categories), ranges, thresholds, SAMPLES)
@@ -82,7 +82,7 @@ class Sampled:
 
 
 def positives_of(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of objects, shape (K, A)."""
+    """Return the weighted number of objects, shape (K, A)."""
     weights = tally.positive_counts * copies[tally.positive_image][:, None]
     columns = [np.bincount(tally.positive_category, one, len(tally.categories)) for one in weights.T]
     made: NDArray[np.int64] = np.stack(columns, axis=1).astype(np.int64)
@@ -90,7 +90,7 @@ def positives_of(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _steps(tally: Tally) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Return what changes with every detection; if matching does not depend on the score, this is the outcome itself."""
+    """Return the changes of hits, misses and similarity at each detection: its own outcome if matching is not repeated."""
     if rematched(tally.protocol):
         return tally.found, tally.missed, tally.alike
     bits = len(tally.protocol.range_names) * len(tally.protocol.iou_thresholds)

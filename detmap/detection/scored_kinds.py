@@ -1,4 +1,4 @@
-"""The default protocol and kind of shape, derived from what the tables were read for."""
+"""The default protocol and kind of shape, derived from the fields and shapes of the tables."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def readable(presets: Mapping[str, Protocol], ground_truth: GroundTruth) -> dict
 
 
 def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | Detections) -> str | None:
-    """Return the kind of shape to score: the requested one, or the one that all tables are for. Raises `InputError` if
-    the tables are for different or several kinds, or the protocol is for another one.
+    """Return the kind of shape to score: the requested one, or the one that all tables were read for. Raises `InputError`
+    if the tables were read for different or several kinds, or if the protocol compares another kind.
 
-    A named protocol leaves the kind to the tables. One that compares something other than boxes, or a `Protocol`, must agree
-    with them.
+    A named protocol for boxes takes the kind from the tables. Any other named protocol, and any `Protocol` object, must
+    compare a kind that the tables were read for.
     """
     if iou_type is not None or not isinstance(protocol, str | Protocol):
         return iou_type
@@ -50,7 +50,7 @@ def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | D
     if isinstance(protocol, Protocol) or decided.iou_type != COCO.iou_type:
         column = find(decided.iou_type).column_name
         for table in tables:
-            # A missing column raises where it is looked up.
+            # For a table without the column an error is raised later, when the column is looked up.
             if column in table.shapes and column not in (find(kind).column_name for kind in table.kinds):
                 said = f"the protocol {decided.name!r} for {decided.iou_type!r}"
                 raise InputError(

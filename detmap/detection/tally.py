@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """The specification of a column of a tally; all handling of columns follows it, so a new column is a row of
-    `COLUMNS`.
+    """The specification of a column of a tally. All handling of columns follows it, so a new column only requires a row
+    in `COLUMNS`.
     """
 
     #: The attribute of `Tally`.
@@ -39,9 +39,9 @@ class Column(NamedTuple):
     per: Literal["detection", "pair"]
     #: The attribute of `Tally` that the values index; "" if they are not indices.
     index_of: Literal["", "categories", "image_ids"] = ""
-    #: The meaning of its second axis: words of bits, area ranges and levels, bits, or errors of true positives.
+    #: The meaning of the column's second axis: words of bits, area ranges and levels, bits, or errors of true positives.
     width: Literal["", "words", "areas", "bits", "errors"] = ""
-    #: ``where(protocol)`` returns whether the column is used; otherwise it is empty. None: always.
+    #: ``where(protocol)`` returns whether the column is used; an unused column is empty. None: always used.
     where: Callable[[Protocol], bool] | None = None
 
     def shape(self, protocol: Protocol, rows: int) -> tuple[int, ...]:
@@ -73,8 +73,8 @@ def rematched(protocol: Protocol) -> bool:
     return protocol.matching == BY_OBJECTS
 
 
-#: The columns of a tally, in the order in which they are saved. Those of detections are moved by
-#: `detmap.kernels.sorting.Rows` when the tally is sorted.
+#: The columns of a tally, in the order in which they are saved. A column of detections must also be moved when the tally
+#: is sorted, see `detmap.kernels.sorting.Rows`.
 COLUMNS = (
     Column("category", "<i4", "detection", index_of="categories"),
     Column("image", "<i4", "detection", index_of="image_ids"),
@@ -95,7 +95,7 @@ COLUMNS = (
 #: Names of the columns used if detections are matched anew at each score.
 STEPS = ("found", "missed", "alike")
 
-#: Number of counts of hits held at a time while a saved tally is checked.
+#: Maximum number of hit counts in memory at a time while a saved tally is checked.
 _COUNTED = 2**20
 
 #: Maximum number of precisions that scoring a saved tally may allocate: 8 GB.
@@ -106,41 +106,43 @@ _MOST_PRECISIONS = 2**30
 class Tally(Frozen):
     """The outcome of every detection, and the numbers of positives. Frozen.
 
-    Laws, where ``==`` means equal bits in every derived array, and `e` is `empty`:
+    Laws, where ``==`` means equal bits in every derived array, and ``e`` is a tally without images (`empty`):
 
     * ``e.merge(a) == a == a.merge(e)`` and ``a.merge(b).merge(c) == a.merge(b.merge(c))``;
     * ``a.merge(b) == b.merge(a)``;
     * however the images are split, the merged tallies of the parts equal the tally of the whole.
 
-    They hold because ties are broken by stored columns (image and rank within it, or first position in the file or hits),
-    never by the order of merging. Under ``ties="file"`` or ``"file-reversed"`` the third law requires parts of
-    one file or table.
+    The laws hold because ties are broken by stored columns, never by the order of merging: by image and rank, under some
+    protocols after the position in the file or the number of hits. Under ``ties="file"`` or ``"file-reversed"`` the third
+    law requires parts of one file or table.
 
     Attributes
     ----------
     protocol : Protocol
         The protocol used for matching.
     categories : tuple of (id, name)
-        The K evaluated categories, ascending by id; the one pair ``(None, "all")`` where categories are not used.
+        The K evaluated categories, ascending by id; the single pair ``(None, "all")`` if categories are not used.
     image_ids : ndarray, shape (i,)
         The evaluated images, ascending.
     category, image, rank : ndarray of int32, shape (n,)
         For each detection within its cap: indices of its category and image, and its 0-based rank among that image's
         detections of that category.
     order : ndarray of int64, shape (n,) or (0,)
-        Position in the file, if the protocol breaks ties by it in rankings, or at the end of a cap on all images.
+        Position in the file, if the protocol breaks ties by it, either in rankings or at a cap on all images.
     scores : ndarray of float64, shape (n,)
-        As given.
+        The scores, as given.
     hit, ignored : ndarray of uint64, shape (n, w)
-        Bit ``a * T + t`` says that the detection is a hit, or does not count, in area range *a* at IoU threshold *t*; the
+        Bit ``a * T + t`` says whether the detection is a hit, or is ignored, in area range *a* at IoU threshold *t*; the
         levels of the protocol follow its area ranges.
     found, missed : ndarray of int32, shape (n, A * T) or (0, A * T)
         If detections are matched anew at each score: the change in the image's numbers of hits and misses, by bit, when
         detections of this score are added.
     alike : ndarray of float64, shape (n, A * T) or (0, A * T)
-        In that case, the sum over the image of similarities of orientation; NaN if angles are unknown.
+        If detections are matched anew at each score: the sum of similarities of orientation over the image at this score;
+        NaN if angles are unknown.
     errors : ndarray of float64, shape (n, E) or (0, 0)
-        The errors of each detection that matches at `Protocol.error_threshold`; NaN for others, and where one is not known.
+        The errors of each detection that matches at `Protocol.error_threshold`; NaN for other detections and for unknown
+        errors.
     positive_category, positive_image : ndarray of int32, shape (p,)
         The pairs of category and image that hold ground truth.
     positive_counts : ndarray of int32, shape (p, A)
@@ -201,13 +203,13 @@ class Tally(Frozen):
         return f"<Tally ({self.protocol.iou_type}): {counts}>"
 
     def merge(self, *others: Tally) -> Tally:
-        """Return the tally of all images of this one and the others.
+        """Return the tally of all images of this tally and the others.
 
         Raises
         ------
         StateError
-            Where protocols, categories or their frequencies differ, an image is in two of them, or only some of them know
-            clusters.
+            If protocols, categories or frequencies of categories differ, if an image is in two tallies, or if only some
+            tallies have clusters.
         """
         for part in others:
             if not isinstance(part, Tally):
@@ -245,7 +247,7 @@ class Tally(Frozen):
         return merged.capped()
 
     def capped(self) -> Tally:
-        """Return the tally without detections beyond `max_per_category`, which are the last of their cells."""
+        """Return the tally without detections beyond `max_per_category`; no other detection changes its rank."""
         most = self.protocol.max_per_category
         if most is None or np.bincount(self.category).max(initial=0) <= most:
             return self
@@ -255,14 +257,14 @@ class Tally(Frozen):
         return self.take(place < most, slice(None))
 
     def beside(self, others: Sequence[Tally], images: Sequence[NDArray[np.integer]]) -> Tally:
-        """Return the rows of this tally followed by those of others.
+        """Return the rows of this tally followed by the rows of others.
 
         Parameters
         ----------
         others : sequence of Tally
-            Of the same protocol and categories.
+            Tallies of the same protocol and categories.
         images : sequence of ndarray of int
-            For this one and each of the others: the new index of each of its images. The caller sets the ids.
+            For this tally and each of the others, the new index of each image. The caller must replace `image_ids`.
         """
         parts = (self, *others)
         columns: dict[str, Any] = {}
@@ -274,7 +276,7 @@ class Tally(Frozen):
         return replace(self, ranked=False, otherwise=None, **columns)
 
     def take(self, detections: Any, pairs: Any) -> Tally:
-        """Return the tally of some of its detections, and of some of its pairs with ground truth, as numpy takes rows."""
+        """Return the tally with only some rows, as numpy selects them, of the detections and of the pairs."""
         columns: dict[str, Any] = {}
         for column in COLUMNS:
             values = getattr(self, column.name)
@@ -283,13 +285,13 @@ class Tally(Frozen):
         return replace(self, **columns)
 
     def of_categories(self, wanted: NDArray[np.bool_]) -> Tally:
-        """Return the tally of some of its categories, shape (K,)."""
+        """Return the tally of the `wanted` categories, a mask of shape (K,)."""
         kept = tuple(pair for pair, keep in zip(self.categories, wanted, strict=True) if keep)
         some = self.take(wanted[self.category], wanted[self.positive_category])
         return some._with_indices("categories", np.cumsum(wanted, dtype=np.int32) - 1, kept)
 
     def on_images(self, wanted: NDArray[np.bool_]) -> Tally:
-        """Return the tally of some of its images, shape (i,)."""
+        """Return the tally of the `wanted` images, a mask of shape (i,)."""
         kept = readonly(self.image_ids[wanted], self.image_ids.dtype)
         some = self.take(wanted[self.image], wanted[self.positive_image])
         if self.clusters is not None:
@@ -299,7 +301,7 @@ class Tally(Frozen):
         return some._with_indices("image_ids", np.cumsum(wanted, dtype=np.int32) - 1, kept)
 
     def of_crowd_group(self, name: str) -> NDArray[np.bool_]:
-        """Mask of the images in a crowd group of the protocol, shape (i,)."""
+        """Return a mask of the images in a crowd group of the protocol, shape (i,)."""
         if self.crowd_index is None:
             return np.zeros(self.image_ids.size, np.bool_)
         names, stops = zip(*self.protocol.crowd_groups, strict=True)
@@ -307,11 +309,11 @@ class Tally(Frozen):
         return np.asarray(known & (np.searchsorted(stops, self.crowd_index, side="right") == names.index(name)))
 
     def crowd_group(self, name: str) -> Tally:
-        """Return the tally of a group of images of the protocol."""
+        """Return the tally of the images in a crowd group of the protocol."""
         return replace(self.on_images(self.of_crowd_group(name)), otherwise=None)
 
     def pools(self, threads: int | None = None) -> Tally:
-        """Return the tally, in ranking order, with all categories pooled, and those of each group of the protocol.
+        """Return a tally in ranking order that has pools for categories: one of all, and one of each frequency group.
 
         Ties are sorted by image, category and rank. Ranks remain those within a category, to which caps apply.
         """
@@ -332,7 +334,7 @@ class Tally(Frozen):
         return made.in_ranking_order(threads, grouped=True)
 
     def among(self, categories: tuple[tuple[Any, str], ...]) -> Tally:
-        """Return the tally over a larger list of categories that includes its own."""
+        """Return the tally over a larger list of categories, which must include the tally's own."""
         if self.categories == categories:
             return self
         place = {pair: k for k, pair in enumerate(categories)}
@@ -395,11 +397,11 @@ class Tally(Frozen):
         return readonly(places, np.int32), readonly(starts, np.int64)
 
     def tie_order(self, grouped: bool = False) -> NDArray[np.int32]:
-        """Return the rows in tie order: the order of equal scores of a category; empty if the rows already have it.
+        """Return the rows in the order in which equal scores of a category rank; empty if they already are in that order.
 
         With `grouped` the rows of a category are already in the order of image and rank.
         """
-        order = readonly((), np.int32)  # as they are
+        order = readonly((), np.int32)  # empty: the rows as they are
         if not grouped:
             # Within an image, the rows of a category are ordered by rank in every tally.
             by_image, starts = np.empty(len(self), np.int32), np.empty(self.image_ids.size + 1, np.int64)
@@ -421,8 +423,8 @@ class Tally(Frozen):
     def times_hit(self) -> NDArray[np.int64]:
         """Return the number of IoU thresholds at which each detection is a hit, in the first area range, shape (n,).
 
-        Where objects choose detections, a hit at one threshold is a hit at all lower ones: so of equal scores those with
-        a larger number stand ahead of the misses of every threshold.
+        Where objects choose detections, a hit at one threshold is a hit at all lower thresholds. So if equal scores are
+        sorted by this number, hits stand ahead of misses at every threshold.
         """
         out = np.zeros(len(self), np.int64)
         for threshold in range(len(self.protocol.iou_thresholds)):
@@ -473,7 +475,7 @@ class Tally(Frozen):
     def every_notice(self, detections: int | None = None) -> dict[str, int]:
         """Return `notices`, and notices that follow from the tally: no detections, categories without ground truth.
 
-        `detections` is their number if the tally does not hold them.
+        `detections` is the number of detections; it is needed only if the tally does not store them.
         """
         found = self.positives[:, 0] > 0
         own = {
@@ -486,7 +488,7 @@ class Tally(Frozen):
         return {**self.notices, **{code: count for code, count in own.items() if count}}
 
     def _empty(self) -> str:
-        """Return the notice of categories without ground truth."""
+        """Return the code of the notice on categories without ground truth."""
         return "empty_categories" if self.protocol.empty_classes == "undefined" else "zero_categories"
 
     def ignored_counts(self, area: int) -> NDArray[np.int64]:
@@ -504,7 +506,7 @@ class Tally(Frozen):
         return counts[:, : shape[1] * shape[2]].reshape(shape)
 
     def in_group(self, group: str) -> NDArray[np.bool_]:
-        """Mask of the categories in a frequency group, shape (K,)."""
+        """Return a mask of the categories in a frequency group, shape (K,)."""
         return np.array([self.frequencies.get(key) == group for key, _ in self.categories], np.bool_)
 
     def bit(self, words: NDArray[np.uint64], area: int, threshold: int) -> NDArray[np.bool_]:
@@ -541,19 +543,19 @@ class Tally(Frozen):
 
     @classmethod
     def from_bytes(cls, data: bytes, protocol: Protocol | None = None) -> Tally:
-        """Return what `to_bytes` saved.
+        """Return the tally that `to_bytes` saved.
 
         Parameters
         ----------
         data : bytes
-            May come from an untrusted source: every value is checked, and no more memory is used than it takes up itself.
+            May come from an untrusted source: every value is checked, and no more memory is used than the data takes up.
         protocol : Protocol, optional
-            The only one that is accepted.
+            The only protocol that is accepted; by default any.
 
         Raises
         ------
         StateError
-            Where it is damaged, cut short, of another version or protocol, or holds values that no tally has.
+            If the data is damaged, cut short, of another version or protocol, or holds values that no tally has.
         """
         import msgspec
 
@@ -705,14 +707,14 @@ def _restore(header: Header, protocol: Protocol, payload: memoryview) -> Tally:
 
 
 def _misses_first(tally: Tally, key: NDArray[np.int64], tied: NDArray[np.bool_]) -> bool:
-    """Return whether equal scores are in another order than hits first, and then by `key`; `tied` flags equal neighbours."""
+    """Return whether equal scores are not sorted by descending hits and then `key`; `tied` flags equal neighbours."""
     hits = tally.times_hit()
     more, same = hits[1:] > hits[:-1], hits[1:] == hits[:-1]
     return bool((tied & (more | (same & (key[1:] <= key[:-1])))).any())
 
 
 def _of_one_kind(ids: Sequence[Any], protocol: Protocol) -> bool:
-    """Return whether these can be category ids: a single None if categories are not used."""
+    """Return whether category ids are all integers or all strings, or a single None if categories are not used."""
     if not protocol.use_categories:
         return list(ids) == [None]
     kinds = {type(identity) for identity in ids}
@@ -720,7 +722,7 @@ def _of_one_kind(ids: Sequence[Any], protocol: Protocol) -> bool:
 
 
 def _cells(tally: Tally, prefix: str = "", rows: Any = slice(None)) -> NDArray[np.int64]:
-    """Return a number per image and category, by image first, for detections, or with the prefix ``positive_`` for pairs."""
+    """Return the cell of each detection, numbered by image and then category; with prefix ``positive_``, of each pair."""
     image, category = (getattr(tally, prefix + name)[rows].astype(np.int64) for name in ("image", "category"))
     return np.asarray(image * len(tally.categories) + category)
 
@@ -747,8 +749,8 @@ def _misranked(tally: Tally) -> bool:
 
 
 def _too_many_hits(tally: Tally) -> bool:
-    """Return whether an image has more hits than positives in some category and area range at some threshold; per
-    image, because the bootstrap draws images into buffers sized by positives.
+    """Return whether an image has more hits than positives in some category and area range at some threshold. This is
+    checked per image, because the bootstrap draws images into buffers sized by positives.
     """
     rows = np.flatnonzero(tally.hit.any(axis=1))
     place = locate(_cells(tally, rows=rows), _cells(tally, "positive_"))

@@ -1,4 +1,4 @@
-"""The header of a saved tally, checked by its types."""
+"""The header of a saved tally, whose types msgspec checks."""
 
 from __future__ import annotations
 

@@ -100,12 +100,12 @@ def names_of(protocol: Protocol) -> tuple[str, ...]:
 
 
 def has_rule(protocol: Protocol, names: Iterable[str], rule: str) -> NDArray[np.bool_]:
-    """Mask of the classes, given by their names, that have a rule, shape (K,)."""
+    """Return a mask of the classes, given by their names, that have a rule, shape (K,)."""
     return np.array([(name, rule) in protocol.error_rules for name in names], np.bool_)
 
 
 def running_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return cumulative means without NaN: 0 before the first number, 1 if there is none."""
+    """Return cumulative means that skip NaN: 0 before the first number; all 1 if there are no numbers."""
     known = ~np.isnan(values)
     if not known.any():
         return np.ones(values.size)
@@ -119,8 +119,8 @@ def class_error(
 ) -> NDArray[np.float64]:
     """Return the errors of a class, shape (E,).
 
-    `hits` are the places of the matches in the ranking; `scores` are those of all its items; `errors`, shape (h, E),
-    are those of the matches.
+    `hits` are the places of the matches in the ranking of the class; `scores` covers the whole ranking; `errors`, shape
+    (h, E), covers the matches.
     """
     if not hits.size or not positives:
         return np.ones(errors.shape[1])
@@ -140,8 +140,8 @@ def class_error(
 
 
 def class_errors(tally: Tally, copies: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-    """Return the errors of every class, shape (K, E), of a tally in ranking order; NaN for errors that the protocol
-    does not measure. `copies` are the weights of images, by default 1.
+    """Return the errors of every class, shape (K, E), of a tally in ranking order; NaN for errors that a class does not
+    have under the protocol. `copies` are the weights of images, by default 1.
     """
     names = names_of(tally.protocol)
     out = np.empty((len(tally.categories), len(names)))
@@ -164,7 +164,7 @@ def class_errors(tally: Tally, copies: NDArray[np.int64] | None = None) -> NDArr
 
 
 def mean_errors(errors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of each error over the classes that have it, shape (E,); NaN if none has."""
+    """Return the mean of each error over the classes that have it, shape (E,); NaN if no class has it."""
     known = ~np.isnan(errors).all(axis=0)
     out = np.full(errors.shape[1], np.nan)
     for column in np.flatnonzero(known).tolist():
@@ -173,6 +173,6 @@ def mean_errors(errors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def detection_score(mean_ap: float, means: NDArray[np.float64]) -> float:
-    """Return nuScenes' detection score: the weighted mean of the mean AP and of 1 minus each error, at least 0."""
+    """Return nuScenes' detection score: the weighted mean of the mean AP and of ``max(0, 1 - error)`` for each error."""
     scores = [max(0.0, 1.0 - error) for error in means.tolist()]
     return float(AP_WEIGHT * mean_ap + np.sum(scores)) / float(AP_WEIGHT + len(scores))

@@ -1,4 +1,4 @@
-"""The content of an update of the evaluator: ids, and images one by one, checked and copied."""
+"""Read an update of the evaluator: check and copy image ids and the content of each image."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from detmap.shapes.boxes import FARTHEST, BoxFormat, InvalidBoxes, finite, infin
 from detmap.shapes.kinds import BOXES
 
 _NOWHERE = np.zeros(1)
-#: Fields of an `Image` with a value per detection, and per object.
+#: Fields of an `Image` with one value per detection (`FOUND`) and per object (`TRUE`).
 FOUND = ("boxes", "scores", "labels", "own_areas")
 TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult", "group_of")
 
@@ -26,7 +26,7 @@ TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult", "group_of")
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids", "pos_category_ids")
 
 
-#: Substitutes for missing lists.
+#: For a list that may be missing, the list that can replace it.
 _OR = {"neg_category_ids": "pos_category_ids"}
 
 
@@ -47,11 +47,11 @@ class Image(NamedTuple):
     shapes: Any = None  # columns of shapes other than boxes
     true_shapes: Any = None
     unscored: int = 0  # 1 if masks or keypoints were given besides boxes, without an `iou_type`
-    lists: Mapping[str, list[Any]] = {}  # the given lists among `LISTS`: category ids
+    lists: Mapping[str, list[Any]] = {}  # category ids of each given list of `LISTS`
     crowd_index: float | None = None
-    fields: Mapping[str, NDArray[np.float64]] = {}  # of its objects, those that levels read
-    size: tuple[int, int] = (0, 0)  # height and width, where ranges are shares of them
-    # Angles at which the camera sees detections and objects, where both are given.
+    fields: Mapping[str, NDArray[np.float64]] = {}  # fields of objects that levels read
+    size: tuple[int, int] = (0, 0)  # height and width, if ranges are shares of the image
+    # Angles at which the camera sees detections and objects, if both are given.
     angles: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
 
 
@@ -65,9 +65,10 @@ def read_image(
     names: Mapping[Any, str] | None,
     needs: Mapping[str, Any],
 ) -> Image:
-    """Return image `i` of an update, checked; `names` are the categories, if given; `needs` comes from
-    `detmap.detection.ranges.needs`. Raises `InputError` for data that cannot be scored. Missing boxes are those around
-    the other shapes.
+    """Return image `i` of an update, checked. Raises `InputError` for data that cannot be scored.
+
+    `names` are the categories, if given; `needs` comes from `detmap.detection.ranges.needs`. If boxes are missing, those
+    around the other shapes are used.
     """
     shapes, true_shapes = (
         _read_shapes(record, source, i, kind) for record, source in ((prediction, "predictions"), (target, "targets"))
@@ -164,7 +165,7 @@ def _category_list(value: Any, name: str, i: int) -> list[Any]:
     return list(column.tolist())
 
 
-#: What records of images hold besides shapes.
+#: Fields of predictions and targets that are not shapes.
 _NO_SHAPES = frozenset(
     ("scores", "labels", "category_ids", "area", "iscrowd", "difficult", "group_of", "crowdIndex", "alpha")
 )
@@ -187,8 +188,8 @@ def kind_of_images(given: Mapping[int, list[str]], before: str | None) -> str | 
     """Return the kind of shape to score: boxes if all images have them, else the one other kind that all have; None if
     undecided.
 
-    `given` are the kinds by each image's index in the update, `before` the kind of earlier images, if any. Raises
-    `InputError` if an image without boxes has several kinds, or kinds differ between images.
+    `given` maps the index of each image in the update to its kinds; `before` is the kind of earlier images, if any. Raises
+    `InputError` if an image without boxes has several kinds, or if kinds differ between images.
     """
     kind = before
     for i, kinds in given.items():
@@ -202,7 +203,7 @@ def kind_of_images(given: Mapping[int, list[str]], before: str | None) -> str | 
         if not kinds:
             continue
         if kind not in (None, kinds[0]):
-            # Same message for either order of images.
+            # The message must not depend on the order of images.
             pair = sorted({str(kind), kinds[0]}, key=lambda name: (name != BOXES, name))
             first, second = (find(name).argument or "boxes" for name in pair)
             raise InputError(
@@ -253,7 +254,7 @@ def _read_boxes(
     invalid_boxes: InvalidBoxes,
     shapes: Any = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-    """Return boxes, and which of them to keep; None for all."""
+    """Return boxes, and a mask of the boxes to keep, None for all."""
     if shapes is not None and "boxes" not in record:
         return _around(shapes, box_format), None
     boxes = _own(_field(record, "boxes", source, i), source, "boxes", i)
@@ -266,8 +267,8 @@ def _read_boxes(
         raise InputError(
             f"shape {boxes.shape} where n x 4 was expected", source=source, record=f"image {i}", field="boxes"
         )
-    # Fast path for most boxes: extremes (NaN if any is), then comparisons by column, because row-wise reductions are
-    # slow.
+    # Fast path for valid boxes: check the extremes (NaN if any value is NaN), then compare whole columns, because
+    # row-wise reductions are slow.
     if np.minimum.reduce(boxes, None) >= -FARTHEST and np.maximum.reduce(boxes, None) <= FARTHEST:
         left, top, right, bottom = boxes.T
         if box_format != "xyxy":
@@ -344,7 +345,7 @@ _DTYPES: dict[Any, type[np.float64 | np.int64 | np.bool_]] = {
 
 
 def read_categories(categories: Sequence[int] | Sequence[str] | Mapping[Any, str] | None) -> dict[Any, str] | None:
-    """Return names of categories by id, in the order of ids; None if targets decide."""
+    """Return names of categories by id, in the order of ids; None if the categories are those of the targets."""
     if categories is None:
         return None
     if isinstance(categories, str | bytes):
@@ -370,8 +371,8 @@ def notices_of(
     inclusive_pixels: bool,
     fields: Sequence[str] = (),
 ) -> dict[str, int]:
-    """Return the notices of one image, which are kept by image because a merge may drop it; `fields` are those of other
-    benchmarks that the protocol reads.
+    """Return the notices of one image; they are stored by image because a merge may drop an image. `fields` are the
+    benchmark-specific fields that the protocol reads.
     """
     empty, missed = 0, 0
     for boxes in (image.boxes, image.true_boxes):
@@ -396,7 +397,7 @@ def notices_of(
 
 
 def _own(value: Any, source: str, name: str, i: int, read: Callable[..., Any] = numbers) -> Any:
-    """Return a copy, because the caller may reuse the array before it is read."""
+    """Return a checked copy, because the caller may reuse the array before the image is matched."""
     quick = plain(value, _DTYPES[read])
     if quick is not None:
         return quick

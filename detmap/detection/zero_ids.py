@@ -1,8 +1,8 @@
 """Objects whose annotation has the id 0: found like any other, or missed as by pycocotools.
 
-pycocotools writes the id of the object that a detection takes into ``dtMatches``, where 0 means that it took none. So a
-detection that takes the object of id 0 counts as unmatched: as a false positive, or as ignored if its own area is
-outside of the area range. The object stays taken, and counts as a positive.
+pycocotools writes the id of the object that a detection matches into ``dtMatches``, where 0 means no match. So a detection
+that matches the object of id 0 counts as unmatched: as a false positive, or as ignored if its own area is outside of the
+area range. No other detection can match the object, which counts as a positive.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
     from detmap.detection.tally import Tally
 
-#: Value of the decision `id_zero` under which matches with such objects are misses.
+#: Value of the decision `id_zero` under which matches with objects of id 0 are misses.
 MISSED = "missed"
 
 #: The opposite value of `id_zero`.
@@ -34,13 +34,13 @@ OTHER: dict[str, Literal["found", "missed"]] = {"found": "missed", "missed": "fo
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Otherwise(Frozen):
-    """Detections that have other bits under the other value of `id_zero`."""
+    """Detections whose `hit` or `ignored` bits differ under the other value of `id_zero`."""
 
     #: The protocol of the matching.
     protocol: Protocol
-    #: Whether the effect is known; saved tallies do not hold it.
+    #: Whether the effect is known; saved tallies do not store the effect.
     known: bool = True
-    #: Identification of a detection: image id, category id, and rank among the detections of both; shape (n,).
+    #: Image id, category id, and rank within this image and category, which identify each detection; shape (n,).
     image: NDArray[Any]
     category: NDArray[Any]
     rank: NDArray[np.int32]
@@ -62,7 +62,7 @@ def joined(parts: Sequence[Tally]) -> Otherwise | None:
 
 
 def unknown(tally: Tally) -> Tally:
-    """Mark the effect as unknown: saved tallies do not hold it."""
+    """Mark the effect of id 0 as unknown, because saved tallies do not store it."""
     if not tally.notices.get("zero_id"):
         return tally
     nothing: dict[str, Any] = {
@@ -73,9 +73,9 @@ def unknown(tally: Tally) -> Tally:
 
 
 def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
-    """Return a mask of the categories affected by the other value of `id_zero`, and their tally under it.
+    """Return a mask of the categories that the other value of `id_zero` affects, and their tally under that value.
 
-    None without annotations of the id 0, or if their effect is unknown because the tally was saved.
+    None if there are no annotations of the id 0, or if their effect is unknown because the tally was saved.
     """
     known = tally.otherwise
     if known is None or not known.known or known.protocol != tally.protocol:
@@ -97,13 +97,13 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
         words = getattr(tally, name).copy()
         words[to[changed]] = getattr(known, name)[there][changed]
         columns[name] = readonly(words, np.uint64)
-    other = replace(tally, ranked=tally.protocol.ties != HITS_FIRST, **columns)  # other hits have other places then
+    other = replace(tally, ranked=tally.protocol.ties != HITS_FIRST, **columns)  # the ranking depends on hits
     return affected, other.of_categories(affected).in_ranking_order()
 
 
 def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:
-    """Apply the decision to the matched words in place, and return the words under its other value. Only cells with an
-    object of id 0 are matched again, for each threshold and area range, to find the detections that take it.
+    """Apply `id_zero` to the matched words in place, and return the words under its other value. Only cells with an object
+    of id 0 are matched again, for each threshold and area range, to find the detections that match the object.
     """
     if arranged.zero is None:
         return None
@@ -145,7 +145,7 @@ def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Wo
 
 
 def effect(metric: str, id_zero: str, here: float, there: float) -> dict[str, int]:
-    """Return the notice of a metric under the decision's value, and under its other value."""
+    """Return a notice with a metric under the protocol's value of `id_zero` (`here`) and under the other (`there`)."""
     found, missed = (there, here) if id_zero == MISSED else (here, there)
     digits = 4 if f"{found:.4f}" != f"{missed:.4f}" or found == missed else 17
     return {f"zero_id_effect:{metric} {found:.{digits}f} or {missed:.{digits}f}": 1}
@@ -171,7 +171,7 @@ def unmatched_words(
     outside: NDArray[np.bool_],
     words: matching.Words,
 ) -> matching.Words:
-    """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 as unmatched detections.
+    """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 turned into unmatched detections.
 
     In `cells` detections are numbered from 0, one cell after the other. By position, `zero` flags objects whose
     annotation has the id 0, and `outside`, shape (d, A), the ranges in which a detection is ignored if unmatched;

@@ -23,5 +23,5 @@ def paused() -> Iterator[None]:
         yield
     finally:
         with _LOCK:
-            if _PAUSES.pop():  # the outermost context; the collector was already off in others
+            if _PAUSES.pop():  # true only in the outermost context: in nested ones the collector was already off
                 gc.enable()

@@ -1,11 +1,11 @@
-"""Keep locks from being held across a fork, because a forked process inherits them in that state. A fork waits until no
-other thread compiles or loads a kernel, or imports a module needed for that.
+"""Keep locks from being held across a fork, because a lock held at the fork is never released in the forked process. A
+fork waits until no other thread compiles or loads a kernel, or imports a module needed to do so.
 """
 
 from __future__ import annotations
 
-# Both register locks that a fork takes. Handlers registered later run earlier, so we wait before these locks are taken,
-# which the thread that we wait for may need.
+# Both modules register locks that a fork takes. Handlers registered later run earlier, so `_before` waits for other
+# threads before these locks are taken, which those threads may need.
 import concurrent.futures.thread
 import importlib
 import logging

@@ -26,12 +26,12 @@ _ending: list[bool] = []
 def watch() -> None:
     """End this process on SIGINT from now on, with exit code 130 and one line on stderr.
 
-    Nothing is done if the process was started with SIGINT ignored (in the background), or has another handler for it.
+    Nothing is done if the process was started with SIGINT ignored (in the background), or has another SIGINT handler.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
     reader, writer = os.pipe()
-    if os.name == "posix":  # not needed elsewhere
+    if os.name == "posix":  # Windows does not require it
         os.set_blocking(writer, False)
     threading.Thread(target=_wait, args=(reader,), name="detmap-interrupts", daemon=True).start()
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)

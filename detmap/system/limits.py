@@ -34,7 +34,7 @@ STREAM = Limit("DETMAP_MOST_STREAMED", 4 << 30)
 #: Maximum size of any compressed file after decompression, unless it expands at most 200 times.
 INFLATED = Limit("DETMAP_MOST_INFLATED", 256 << 20)
 
-#: Maximum size of a table of string ids that one long id makes much larger than its text.
+#: Maximum size of an array of string ids, if one long id makes the array much larger than the text of the ids.
 IDS = Limit("DETMAP_MOST_ID_BYTES", 64 << 20)
 
 #: Maximum size of the overlapping pairs of one image and category.

@@ -1,7 +1,7 @@
 """Run tasks over blocks on a thread pool. No other file starts threads; nested calls start none.
 
 A caller that waits can be interrupted (Ctrl-C, a signal handler that raises): pending blocks are cancelled, and a flag
-tells running ones to stop. Long kernels check the flag; blocks of other kernels are short.
+tells running blocks to stop. Long kernels check the flag; blocks of other kernels are short.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def cores() -> int:
 
 
 def thread_count(threads: int | None) -> int:
-    """Return the number of threads to use: `threads`, or one per processor; within a worker at most its share."""
+    """Return the number of threads to use: `threads`, or one per processor; within a worker at most the worker's share."""
     if threads is not None and (not is_integer(threads) or threads < 1):
         raise OptionError(f"threads must be a positive integer or None, not {threads!r}")
     limit: int | None = getattr(_inside, "limit", None)
@@ -57,7 +57,7 @@ class _Flag:
 
 
 def stop_flag() -> NDArray[np.uint8]:
-    """Return the flag that long kernels of this thread check: not 0 once they must stop; uint8, shape (1,)."""
+    """Return the flag that long kernels of this thread check, uint8 of shape (1,); it is not 0 once they must stop."""
     flag: _Flag | None = getattr(_inside, "flag", None)
     return NEVER if flag is None else flag.seen
 
@@ -101,9 +101,9 @@ def run(
 ) -> list[T]:
     """Call ``task(begin, end)`` for every half-open block and return the results in the order of `blocks`.
 
-    A task must release the GIL (a kernel, or numpy on large arrays) and write only the output of its block. A call from
-    within a task runs in its caller's thread. With `apart`, blocks may take long (and check `stop_flag`): none runs in
-    the main thread, because only that one handles signals.
+    A task must release the GIL (a kernel, or numpy on large arrays) and write only the output of its block. Called from
+    within a task, `run` uses only the calling thread. With `apart`, blocks may take long (and check `stop_flag`); none
+    runs in the main thread, because only the main thread handles signals.
     """
     workers = min(thread_count(threads), len(blocks))
     if workers <= 1 and not (apart and blocks and threading.current_thread() is threading.main_thread()):
@@ -134,7 +134,7 @@ def run(
             future.cancel()
         own = any(future.done() and not future.cancelled() and future.exception() is error for future in futures)
         if wait(futures, None if own else _PATIENCE).not_done:
-            _pools.pop(workers, None)  # its threads are still running: the next call needs new ones
+            _pools.pop(workers, None)  # its threads are still busy, so the next call needs new ones
         raise
     _check()
     return results
@@ -175,7 +175,7 @@ class Workers(ThreadPoolExecutor):
         return future
 
     def stop(self, patience: float | None) -> None:
-        """Cancel pending tasks, tell running ones to stop, and wait up to `patience` seconds for them (None: without
+        """Cancel pending tasks, tell running tasks to stop, and wait up to `patience` seconds for these (None: without
         limit).
         """
         self._flag.set()
@@ -187,7 +187,7 @@ class Workers(ThreadPoolExecutor):
 def executor(tasks: int, threads: int | None = None) -> Iterator[Workers]:
     """Yield a pool for a number of large tasks, which share `threads` threads.
 
-    Leaving early cancels all tasks and waits for them; after an interrupt it waits only briefly.
+    Leaving the context early cancels all tasks and waits for running ones, but only briefly after an interrupt.
     """
     total = thread_count(threads)
     workers = max(1, min(total, tasks))
@@ -201,8 +201,8 @@ def executor(tasks: int, threads: int | None = None) -> Iterator[Workers]:
 
 
 def split(costs: ArrayLike, limit: float) -> list[tuple[int, int]]:
-    """Cut a sequence of `costs` into half-open ranges with sums of about `limit`; a range ends with the item that
-    reaches it.
+    """Cut a sequence of `costs` into half-open ranges with sums of about `limit`; a range ends with the item whose cost
+    makes the sum reach the limit.
     """
     total: NDArray[Any] = np.cumsum(np.asarray(costs, dtype=np.float64))
     if not total.size:
@@ -213,8 +213,8 @@ def split(costs: ArrayLike, limit: float) -> list[tuple[int, int]]:
 
 
 def cut(starts: NDArray[np.int64], threads: int | None) -> list[tuple[int, int]]:
-    """Cut groups, where group *g* has the items ``starts[g]:starts[g + 1]``, into a few runs per thread with about
-    equally many items; a group is never split.
+    """Cut groups, where group *g* has the items ``starts[g]:starts[g + 1]``, into a few ranges of groups per thread with
+    about equally many items; a group is never split.
     """
     groups = starts.size - 1
     ends = [end for _, end in even(int(starts[-1]), threads)]
@@ -223,7 +223,7 @@ def cut(starts: NDArray[np.int64], threads: int | None) -> list[tuple[int, int]]
 
 
 def even(count: int, threads: int | None) -> list[tuple[int, int]]:
-    """Cut ``[0, count)`` into a few equal runs per thread, so that a slow core does not delay the others."""
+    """Cut ``[0, count)`` into a few equal ranges per thread, so that a slow core does not delay the others."""
     if not count:
         return []
     workers = thread_count(threads)
@@ -232,7 +232,7 @@ def even(count: int, threads: int | None) -> list[tuple[int, int]]:
 
 
 def together(count: int, size: int) -> list[tuple[int, int]]:
-    """Cut ``[0, count)`` into equal runs of at most `size`, equally many for each thread if there are enough."""
+    """Cut ``[0, count)`` into equal ranges of at most `size`; each thread gets equally many if `count` is large enough."""
     workers = thread_count(None)
     pieces = min(count, workers * -(-count // (workers * size)))
     return [(count * i // pieces, count * (i + 1) // pieces) for i in range(pieces)]

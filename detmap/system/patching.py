@@ -11,20 +11,21 @@ from typing import Any
 
 
 class Patch:
-    """The replacements by a function such as `detmap.patch_pycocotools`; undone by `undo`, or at the end of a ``with``
-    block.
+    """Objects of other packages replaced by a function such as `detmap.patch_pycocotools`. They are restored by `undo`,
+    or at the end of a ``with`` block.
 
     Parameters
     ----------
     instead : mapping of (str, str) to object
         Replacements by module and name. Packages that are not installed are skipped.
     stand_ins : mapping of str to module
-        Modules by full name for a package that is not installed, the package first; it is created if None.
+        Modules, by full name, that stand in for a package that is not installed, the package itself first. For None an
+        empty module is created.
 
     Attributes
     ----------
     replaced : tuple of str
-        Full names, ``"pycocotools.coco.COCO"`` and so on.
+        Full names of the replaced objects, such as ``"pycocotools.coco.COCO"``.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Patch:
             module, name, value = self._old.pop()
             setattr(module, name, value)
         for name, module in self._added.items():
-            if sys.modules.get(name) is module:  # otherwise something else has been put there since
+            if sys.modules.get(name) is module:  # otherwise another module has taken its place
                 del sys.modules[name]
         self._added = {}
 
@@ -84,7 +85,7 @@ def _there(package: str) -> bool:
 
 
 def _theirs(instead: Mapping[tuple[str, str], Any], ours: Collection[Any]) -> dict[int, Any]:
-    """Return the replacements by identity of the present objects."""
+    """Return the replacements by the `id` of the objects to be replaced."""
     found: dict[int, Any] = {}
     for (module_name, name), own in instead.items():
         if not _there(module_name.partition(".")[0]):

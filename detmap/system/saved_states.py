@@ -1,4 +1,4 @@
-"""Saved states as bytes (a header, columns, and a digest), and what accumulates such a state."""
+"""Saved states as bytes (a header, columns, and a digest), and the base class of evaluators that save their state."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def seal(kind: str, header: Mapping[str, Any], *columns: NDArray[Any] | bytes) -
 
 
 def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
-    """Return the header and the columns' bytes from `seal`; raise `StateError` if they are damaged, truncated, of
+    """Return the header and the columns' bytes from `seal`; raise `StateError` if `data` is damaged, truncated, of
     another version or kind, or not detmap's.
     """
     if not isinstance(data, bytes | bytearray | memoryview):
@@ -72,8 +72,8 @@ def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
 
 
 def _gathered(state: bytes, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None) -> list[bytes]:
-    """Return the states of all processes, in the order of ranks; the default number of processes comes from
-    ``torch.distributed``. Raises `OptionError` if it is unknown.
+    """Return the states of all processes, in the order of ranks. By default the number of processes comes from
+    ``torch.distributed``; raises `OptionError` if that is not imported.
     """
     if world_size is None:
         distributed = sys.modules.get("torch.distributed")
@@ -86,52 +86,52 @@ def _gathered(state: bytes, all_gather_object: Callable[[list[Any], Any], Any], 
 
 
 class Accumulator(ABC):
-    """What is seen batch by batch, in one process or in several, and saved: the base of the evaluators.
+    """Base of the evaluators, which see data batch by batch, in one or several processes, and can be saved.
 
-    `_lock` is held while that changes; locks of two accumulators are never held together.
+    `_lock` is held while the state changes; the locks of two accumulators are never held together.
     """
 
     _lock: threading.RLock
 
     @abstractmethod
     def _forget(self) -> None:
-        """Set the state of one that has seen nothing; settings stay."""
+        """Reset the state as if no data had been seen; settings stay."""
 
     @abstractmethod
     def merge(self, other: Self) -> Self:
-        """Merge what another has seen, which stays unchanged, into this one, and return this one."""
+        """Merge the state of another accumulator, which stays unchanged, into this one, and return this one."""
 
     @abstractmethod
     def to_bytes(self) -> bytes:
-        """Return everything seen in a form that `from_bytes` reads on any machine."""
+        """Serialise settings and state; `from_bytes` reads the result on any machine."""
 
     @classmethod
     @abstractmethod
     def from_bytes(cls, data: bytes) -> Any:
-        """Return what `to_bytes` saved."""
+        """Return a saved accumulator."""
 
     def reset(self) -> None:
-        """Forget everything seen."""
+        """Forget all data seen so far."""
         with self._lock:
             self._forget()
 
     def _fresh(self) -> Self:
-        """Return an empty one with the same settings."""
+        """Return an empty accumulator with the same settings."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__, _lock=threading.RLock())
         made._forget()
         return made
 
     def sync(self, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None = None) -> Self:
-        """Return an evaluator of what all processes have seen, equal in all of them; this one stays unchanged.
+        """Return an evaluator of the data seen by all processes, equal in each process; this one stays unchanged.
 
         Parameters
         ----------
         all_gather_object : callable
-            ``torch.distributed.all_gather_object`` or its like: it fills a list with every process's object, in the
-            order of ranks.
+            ``torch.distributed.all_gather_object`` or an equivalent, which fills a list with the object of every process,
+            in the order of ranks.
         world_size : int, optional
-            Number of processes; by default ``torch.distributed`` is asked.
+            Number of processes; by default that of ``torch.distributed``.
 
         Raises
         ------
@@ -153,12 +153,12 @@ class Accumulator(ABC):
         return merged
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything seen as a dict with one value, bytes, to be saved with a training checkpoint."""
+        """Return the state as a dict with a single value of type bytes, to be saved with a training checkpoint."""
         return {"state": self.to_bytes()}
 
 
 def state_of(state: Mapping[str, Any]) -> bytes:
-    """Return the bytes of what `Accumulator.state_dict` returned; raise `StateError` for anything else."""
+    """Return the bytes in a dict from `Accumulator.state_dict`; raise `StateError` for anything else."""
     if not isinstance(state, Mapping) or "state" not in state:
         raise StateError("not what state_dict returned: there is no 'state'")
     return cast(bytes, state["state"])

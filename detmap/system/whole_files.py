@@ -38,7 +38,7 @@ def _machine() -> str:
 
 def _runs(process: int) -> bool | None:
     """Return whether a process of this machine is running; None if unknown."""
-    if sys.platform == "win32":  # there a signal of 0 is Ctrl-C
+    if sys.platform == "win32":  # on Windows, signal 0 is Ctrl-C
         return None
     try:
         os.kill(process, 0)
@@ -50,7 +50,7 @@ def _runs(process: int) -> bool | None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove unfinished files of killed processes from a folder: no other file, and none that is being written."""
+    """Remove the unfinished temporary files of killed processes from a folder; files still being written stay."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             name = re.fullmatch(_NAME, entry.name)
@@ -64,7 +64,7 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file such that readers find either the old or the new one, never a part."""
+    """Write a file such that readers find either the old or the new content, never a part of it."""
     write_together({path: data})
 
 
@@ -79,7 +79,7 @@ def write_together(files: Mapping[Path, bytes]) -> None:
             for path, data in files.items():
                 made[path] = _beside(path)
                 made[path].write_bytes(data)
-                with contextlib.suppress(OSError):  # there is none yet, or it belongs to another user
+                with contextlib.suppress(OSError):  # there is no such file yet, or it belongs to another user
                     made[path].chmod(stat.S_IMODE(path.stat().st_mode))
             with _restored() as replaced:
                 for path, beside in made.items():
@@ -96,7 +96,7 @@ def write_together(files: Mapping[Path, bytes]) -> None:
 
 
 def _beside(path: Path) -> Path:
-    """Reserve a temporary name next to `path`; it is deleted at the end."""
+    """Reserve a temporary name next to `path`; `write_together` deletes that file at the end."""
     _unfinished.append(path.with_name(f".detmap-{_machine()}-{os.getpid()}-{os.urandom(8).hex()}.tmp"))
     return _unfinished[-1]
 

@@ -14,10 +14,10 @@ Array = NDArray[Any]
 
 
 class Tracks(NamedTuple):
-    """A column of tracks: its masks as `detmap.kernels.mask_pairs.Masks` has them, and which masks are of which track.
+    """A column of tracks: masks as in `detmap.kernels.mask_pairs.Masks`, and the range of masks of each track.
 
-    Track *i* has the masks from ``tracks[i, 0]`` to ``tracks[i, 1]``, of the frames ``frames``, which ascend; it is given
-    for ``lengths[i]`` frames.
+    Track *i* has the masks ``tracks[i, 0]:tracks[i, 1]``; ``frames`` has the frame of each mask, ascending within a
+    track. Track *i* is given for ``lengths[i]`` frames, with or without a mask.
     """
 
     text: Array
@@ -48,7 +48,9 @@ class _Pairs(NamedTuple):
 
 @helper
 def _most_pixels(found: Tracks, truth: Tracks, m: int, n: int) -> Any:
-    """Return an upper bound of the pixels that two masks share, from their areas and boxes; infinity if they give none."""
+    """Return an upper bound of the pixels that two masks share, from their areas and boxes; infinity if a mask is not
+    regular.
+    """
     if not (found.regular[m] and truth.regular[n]):
         return np.inf
     sides = np.float64(1.0)
@@ -67,7 +69,7 @@ def _of_one_size(found: Tracks, truth: Tracks, m: int, n: int) -> Any:
 def _limits(found: Tracks, truth: Tracks, d: int, g: int) -> Any:
     """Return the total number of pixels of both tracks, and an upper bound of the pixels that they share.
 
-    Like YouTube-VIS' program, stop at the end of the shorter list, and ignore frames with masks of different sizes.
+    Like YouTube-VIS' program, stop at the end of the shorter track, and ignore frames with masks of different sizes.
     """
     last = min(found.lengths[d], truth.lengths[g])
     pixels, most = np.float64(0.0), np.float64(0.0)

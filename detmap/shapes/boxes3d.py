@@ -57,7 +57,7 @@ class Boxes3D(Frozen):
         Parameters
         ----------
         boxes : array_like of float, shape (n, 7) or (n, 8)
-            As in `table`; the last number may be left out, of all rows.
+            As in `table`; the last column may be left out.
         source : str
             Name of the source for messages.
 
@@ -98,7 +98,7 @@ class Boxes3D(Frozen):
         return Boxes3D(readonly(self.table[rows], np.float64), self.ground.take(rows))
 
     def bounds(self) -> Boxes:
-        """Return the upright boxes around them as seen from above, in metres along x and z."""
+        """Return upright boxes around the boxes as seen from above, in metres along x and z."""
         return self.ground.bounds()
 
     def areas(self) -> NDArray[np.float64]:
@@ -110,12 +110,12 @@ class Boxes3D(Frozen):
         return {"table": self.table}
 
     def angles(self, kind: str) -> NDArray[np.float64]:
-        """Return the angles for the similarity of orientation: alpha for boxes on the image, else about y."""
+        """Return the angles for the similarity of orientation: alpha for boxes on the image, else the rotation about y."""
         return np.asarray(self.table[:, 7 if kind == BOXES else 6])
 
 
 def seen(angles: NDArray[np.float64]) -> dict[str, Column]:
-    """Return the shapes of boxes of which nothing is known but the angle at which the camera sees each, shape (n,)."""
+    """Return the shapes of boxes of which only the observation angles (alpha) are known, shape (n,)."""
     return {BOX3D: Boxes3D.of(np.column_stack([np.zeros((angles.size, 7)), angles]))}
 
 
@@ -161,7 +161,7 @@ def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
     high = np.minimum(left[:, 4], right[:, 4]) - np.maximum(top, other_top)
     area = detections.areas()[pairs.detections]
     shared = out * area * np.maximum(high, 0.0)
-    # Heights are rounded like the shared one, so that equal boxes overlap by 1.
+    # Heights are rounded like the shared height, so that equal boxes overlap by 1.
     volume = area * (left[:, 4] - top)
     other = ground_truth.areas()[pairs.ground_truth] * (right[:, 4] - other_top)
     whole = np.where(pairs.crowd, volume, volume + other - shared)

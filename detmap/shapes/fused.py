@@ -48,7 +48,7 @@ def _sum_to_odd(a: Floats, b: Floats) -> Floats:
 
 
 def multiply_add(a: Floats, b: Floats, c: Floats) -> Floats:
-    """Return ``a * b + c`` rounded once, shape (n,); NaN if any of them is."""
+    """Return ``a * b + c`` rounded once, shape (n,); NaN if any operand is NaN."""
     high, low = _product(a, b)
     total, error = _sum(c, low)
     most, rest = _sum(high, total)

@@ -33,7 +33,7 @@ _WIDTH = 12
 #: The attribute of a box without one.
 NO_ATTRIBUTE = -1
 
-#: Tolerance of a quaternion's squared length from 1 within which it is not normalised.
+#: A quaternion is not normalised if its squared length differs from 1 by less than this.
 _UNIT = 1e-14
 
 

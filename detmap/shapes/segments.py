@@ -1,4 +1,4 @@
-"""Columns of segments of time, and their overlap relative to their union, or to their joint span."""
+"""Columns of segments of time, and the overlap of two segments relative to their union, or to their joint span."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _join(given_columns: Sequence[Segments]) -> Segments:
 
 
 def _shared(detections: Segments, ground_truth: Segments, pairs: Pairs) -> tuple[NDArray[np.float64], ...]:
-    """Return the shared time of pairs, and start and end of both sides."""
+    """Return the shared time of pairs, start and end of the detections, and start and end of the objects."""
     a, b = detections.ends[pairs.detections].T
     x, y = ground_truth.ends[pairs.ground_truth].T
     return np.maximum(np.minimum(b, y) - np.maximum(a, x), 0.0), a, b, x, y
@@ -131,5 +131,6 @@ KIND = Kind(
     scene="video",
 )
 
-#: Segments as compared by THUMOS14's programs; the overlap of segments that share time only differs in the last bit.
+#: Segments as compared by THUMOS14's programs; for segments that share time, the overlap differs from that of `KIND`
+#: only in the last bit.
 SPAN = replace(KIND, name=TEMPORAL_SPAN, stored=TEMPORAL, propose="touch", refine=_refine_span)

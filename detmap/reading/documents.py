@@ -18,7 +18,8 @@ from detmap.kernels.words import survey
 from detmap.reading.opening import File
 from detmap.shapes.reading import powers
 
-# Number of bytes that a thread scans, and of a file that it holds, at a time. Results do not depend on it.
+# Number of bytes that a thread scans at a time, and number of bytes of a file that it holds in memory. Results do not
+# depend on these.
 BLOCK = 1 << 20
 WINDOW = 1 << 23
 # Bytes of a window after the start of its last record. For a longer record the window grows by this factor, up to a limit;
@@ -26,7 +27,7 @@ WINDOW = 1 << 23
 MARGIN = 1 << 16
 GROWTH, MOST_MARGIN = 4, 1 << 24
 
-# Half of the number of bytes that usually contain what is searched for.
+# Half of the number of bytes in which a search usually finds its pattern.
 _NEAR = 1 << 12
 
 _BLANKS = re.compile(rb"[ \t\n\r]*")
@@ -42,7 +43,7 @@ class Document:
     """A document's bytes, a window at a time.
 
     A mark is a byte that occurs in every record: JSON's opening brace, or the line feed of lines that need not be
-    UTF-8. Values may contain it too (`inner`).
+    UTF-8. With `inner`, values of records may contain marks too.
     """
 
     def __init__(self, data: Buffer | File, threads: int | None, mark: bytes = b"{", inner: bool = False) -> None:
@@ -63,8 +64,8 @@ class Document:
         self.threads = threads
 
     def window(self, begin: int, end: int) -> tuple[int, NDArray[np.uint8]]:
-        """Return at least eight bytes, and the position of the first: all, or those of a file from `begin` to `end`, in
-        a buffer that the thread's next call overwrites.
+        """Return the position of the first byte, and at least eight bytes: all bytes of a document in memory, or the
+        bytes of a file from `begin` to `end`, in a buffer that this thread's next call overwrites.
         """
         if self.file is None:
             return 0, self.memory
@@ -90,7 +91,9 @@ class Document:
         return max(count, ~count), count >= 0
 
     def check(self, data: NDArray[np.uint8], begin: int, end: int) -> None:
-        """Raise unless a range of a window, of whole JSON values, is UTF-8; lines need not be."""
+        """Raise `NotUnderstood` unless a range of a window that holds whole JSON values is UTF-8; lines need not be
+        UTF-8.
+        """
         if self.mark == ord("{"):
             try:
                 str(data[begin:end].data, "utf-8")

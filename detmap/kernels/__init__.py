@@ -35,7 +35,7 @@ _OBJECT = _ahead.chosen().object
 
 
 def _made(function: Callable[..., Any], compile: Callable[[], Any], *object: _ahead.Object | None) -> Any:
-    """Return the function compiled by numba, or, if there is an object of compiled kernels or no numba, a `StandIn`."""
+    """Return a `StandIn` if there is an object of compiled kernels or no numba, else the function compiled by numba."""
     if _OBJECT is None and _ahead.has_numba():
         return compile()
     return _ahead.StandIn(function, compile, *object)
@@ -72,7 +72,9 @@ def helper(function: F) -> F:
 
 
 def innermost(function: F) -> F:
-    """Compile a helper inline into every caller; for helpers called for each value, where a call costs."""
+    """Compile a helper inline into every caller; meant for helpers that are called for each value, where calls take
+    much of the time.
+    """
     return _helped(function, forceinline=True)
 
 
@@ -104,7 +106,9 @@ def _freeze(value: Any) -> Any:
 
 
 class Frozen:
-    """A class of read-only columns that stay read-only after unpickling: otherwise kernels would be compiled again."""
+    """Base class of read-only columns that stay read-only after unpickling: for writable ones kernels would be compiled
+    again.
+    """
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({name: _freeze(value) for name, value in state.items()})
@@ -113,7 +117,8 @@ class Frozen:
 def readonly(array: Any, dtype: DTypeLike) -> NDArray[Any]:
     """Return `array` as a read-only C-contiguous view (or copy, where needed) of `dtype`.
 
-    numba compiles separate versions for writable and read-only arrays; inputs passed through here have one signature.
+    numba compiles separate versions for writable and read-only arrays; all arrays that this function returns have the
+    read-only signature.
     """
     view: NDArray[Any] = np.ascontiguousarray(array, dtype=dtype).view()
     view.setflags(write=False)

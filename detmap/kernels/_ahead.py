@@ -193,7 +193,7 @@ class StandIn:
         return self._entry(*given)
 
 
-#: Callbacks, each called once, when numba has been imported to compile what the object lacks.
+#: Callbacks, each called once after numba has been imported to compile kernels that the object lacks.
 WHEN_NUMBA_COMES: list[Callable[[], None]] = []
 
 
@@ -269,7 +269,7 @@ def describe(sources: Path, size: int, checksum: int) -> list[str]:
 
 
 def _choice() -> str:
-    """Return ``DETMAP_KERNELS``, "" if not set; "jit" if a setting of numba implies it."""
+    """Return "jit" if a setting of numba implies it, else the value of ``DETMAP_KERNELS``, "" by default."""
     choice = os.environ.get("DETMAP_KERNELS", "")
     if choice not in ("", "ahead", "jit"):
         raise OptionError(f"DETMAP_KERNELS={choice}: it is 'ahead' or 'jit'")
@@ -303,7 +303,9 @@ def _sources(folder: Path) -> list[Path]:
 
 
 def _load() -> Object | str | None:
-    """Return the best object for this processor, a sentence on why none can be used, or None if there is none."""
+    """Return the best object for this processor, a sentence on why no existing object can be used, or None if there is
+    no object.
+    """
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return None
     suffix = _SUFFIXES.get(sys.platform, ".so")

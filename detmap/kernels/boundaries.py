@@ -110,8 +110,8 @@ def _deep_rows(
 
 @helper
 def _in_all(rows: Array, columns: int, size: int, reach: int) -> None:
-    """Keep in each column only rows that are set in all `reach` columns from it on; the last ``reach - 1`` columns
-    become invalid.
+    """Keep in each column only rows that are set in all `reach` columns from that column on; the last ``reach - 1``
+    columns become invalid.
     """
     common = 1
     while 2 * common <= reach:

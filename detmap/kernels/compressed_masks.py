@@ -1,9 +1,9 @@
 """Areas, boxes, overlaps and unions of masks as compressed strings, and strings from bitmaps and polygons, in one call
 each.
 
-`detmap.kernels.masks` does the same in several steps. These kernels serve frequent calls with few masks, as of
-pycocotools' functions, where a mask is stored only as its string. A text is bytes that hold, for every mask, its string
-and a NUL.
+`detmap.kernels.masks` does the same in several steps. These kernels serve frequent calls with few masks, such as calls
+of pycocotools' functions, where a mask is stored only as its string. A text is bytes that hold, for every mask, its
+string and a NUL.
 """
 
 from __future__ import annotations

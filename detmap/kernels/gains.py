@@ -91,8 +91,8 @@ def ndcg_at_levels(
 
 @kernel
 def wrong_before(starts: Array, ranks: Array, positives: Array, out: Array) -> None:
-    """Write the mean of 1 / log2(2 + number of wrong items before the positive) over the positives; one not ranked
-    counts 0.
+    """Write the mean of 1 / log2(2 + number of wrong items before the positive) over the positives; a positive that is
+    not ranked counts 0.
     """
     for q in range(starts.size - 1):
         total = 0.0
@@ -104,7 +104,7 @@ def wrong_before(starts: Array, ranks: Array, positives: Array, out: Array) -> N
 @kernel
 def residual(starts: Array, ranks: Array, items: Array, p: float, out: Array) -> None:
     """Write the increase of rank-biased precision if all unjudged items were relevant. `ranks` holds the ranks of
-    judged items. As in trec_eval, 0 if all ranked items are judged.
+    judged items. As in trec_eval, the increase is 0 if all ranked items are judged.
     """
     for q in range(starts.size - 1):
         weight, total, unjudged, j = 1.0, 0.0, 0, starts[q]

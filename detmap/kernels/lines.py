@@ -62,10 +62,10 @@ def _unread(data: Any, i: int) -> bool:
 
 @kernel
 def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, columns: Columns, state: Any) -> None:
-    """Scan lines of tokens between blanks into columns; empty lines are passed.
+    """Scan lines of tokens between blanks into columns; empty lines are skipped.
 
     A line that begins with ``#`` is a record if it has all tokens, with numbers where numbers belong. Other lines that
-    begin with ``#`` are comments, which are skipped and counted. The scan fails if a line could be both.
+    begin with ``#`` are comments, which are skipped and counted. The scan fails if a line could be either.
 
     Parameters
     ----------

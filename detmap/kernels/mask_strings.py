@@ -68,7 +68,7 @@ def _numbers(text: Array, first: int, stop: int, values: Array) -> Any:
 
 @innermost
 def _step(word: Any) -> Any:
-    """Read the number of one or two characters that begins a word of groups: return the number, and 1 if it has two
+    """Read a number of one or two characters at the start of a word of groups: return the number, and 1 if it has two
     characters, else 0.
     """
     more = np.int64(word >> U5 & U1)
@@ -134,7 +134,8 @@ def _measure_text(out: Segments, row: int, values: Array) -> bool:
     """Write area and box of a compressed mask, and whether it is regular; return whether it is valid and fills its
     image. Runs are read in pairs of foreground and background; empty runs are left to `_measure_slowly`. Most numbers
     are one character, and most columns have one run: eight such characters are read at once. Otherwise pairs are read
-    one by one, without branches for two-character numbers and columns of several runs, which are unpredictable.
+    one by one, without branches for two-character numbers and columns of several runs, because such branches are
+    unpredictable.
     """
     # This is one long function, because it takes 4 % longer if functions of their own read long numbers and compute the
     # box.

@@ -34,7 +34,9 @@ class Objects(NamedTuple):
 
 
 class Ranges(NamedTuple):
-    """Minimum and maximum of each range, ``limits`` (A, 2), and the index of its ``measure``, (A,)."""
+    """Area ranges: the minimum and maximum of each (``limits``, (A, 2)), and the index of the measure that it limits
+    (``measure``, (A,)).
+    """
 
     limits: Array
     measure: Array
@@ -234,8 +236,8 @@ def match(
     and a candidate is taken at the bits at which its overlap suffices, it is free, and no better candidate was taken.
     An unmatched detection is assigned to the group that it overlaps most: the first detection of a group is a hit,
     marked by both bits, and the others are ignored. Without a group, a detection is ignored if it takes the boxed
-    object that its box overlaps most, or is assigned to a boxed group. The rest is skipped once `stop` is set. `out`
-    must be initialised by `mark_misses`. The loop over thresholds is inlined by hand, which saves 5 %.
+    object that its box overlaps most, or is assigned to a boxed group. The kernel returns early once `stop` is set.
+    `out` must be initialised by `mark_misses`. The loop over thresholds is inlined by hand, which saves 5 %.
     """
     thresholds, ranges, words = levels.thresholds, levels.ranges, out.hit.shape[1]
     widest, most = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end), 0
@@ -246,7 +248,9 @@ def match(
     inside = np.empty((ranges.limits.shape[0], words), np.uint64)
     _range_bits(thresholds.shape[0], inside)
     outside, taken = np.empty((widest, words), np.uint64), np.empty((widest, words), np.uint64)
-    rising = np.empty(most, np.int64)  # a detection's candidates by ascending overlap, the first of ties first
+    rising = np.empty(
+        most, np.int64
+    )  # a detection's candidates by ascending overlap, the earlier object of a tie first
     row, roles, best = 0, objects.role.shape[0] > 0, np.empty(4, np.int64)
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
@@ -397,7 +401,7 @@ def collect_hits(
     found = np.empty(end - begin, np.int64)
     for ranking in range(end - begin):
         found[ranking] = 0
-    counted = np.empty((areas, cuts + 1), np.int64)  # by area, and by the number of caps that a detection is within
+    counted = np.empty((areas, cuts + 1), np.int64)  # by area range, and by the number of caps that include a detection
     skipped = np.empty((areas, per_area), np.int64)
     masks = np.empty((areas, words), np.uint64)
     _range_bits(thresholds, masks)

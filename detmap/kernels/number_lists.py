@@ -69,9 +69,9 @@ class _Two(NamedTuple):
 def _plain_pairs(data: Any, i: int, j: int, powers: Any, two_lists: _Two, count: int) -> Any:
     """Read numbers of two lists alternately, as `_plain_numbers` does, except the last number of each list.
 
-    The place of a number depends on the number before, so two lists are interleaved to hide this latency. A digit, a
-    point and a zero are tried first. Returns the places of the next numbers, and how many numbers of each list have
-    been read, including `count`.
+    The place of a number depends on the number before, so two lists are interleaved to hide this latency. Numbers such
+    as ``2.0`` are tried first. Returns the places of the next numbers, and how many numbers of each list have been
+    read, including `count`.
     """
     out, at, size, gap = two_lists
     beside, most = at + size, size - 1

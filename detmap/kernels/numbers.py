@@ -1,8 +1,8 @@
 """Parse decimal numbers as doubles and integers.
 
-Short decimals are the quotient of two doubles. Others are rounded with the algorithm of Eisel and Lemire (D. Lemire,
-"Number parsing at a gigabyte per second", 2021), which needs no floating-point operation. Numbers that the algorithm
-does not decide, and numbers of more than 19 digits, are put on a list of doubts for `float()`.
+Short decimals are the quotient of two doubles. Other decimals are rounded with the algorithm of Eisel and Lemire (D.
+Lemire, "Number parsing at a gigabyte per second", 2021), which needs no floating-point operation. Numbers that the
+algorithm does not decide, and numbers of more than 19 digits, are put on a list of doubts for `float()`.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
 
 @innermost
 def _whole_part(data: Any, i: int) -> Any:
-    """Read eight bytes of a decimal: return digits as bytes, the number before the point, the place of the point, and
-    whether the number is plain: one to seven digits without a leading zero, then a point.
+    """Read eight bytes of a decimal: return the digits as bytes, the number of digits before the point, the place of
+    the point in bits, and whether the number is plain: one to seven digits without a leading zero, then a point.
     """
     word = _word(data, i) ^ DIGIT_ZEROS
     whole = _leading_digits(word)
@@ -257,8 +257,8 @@ def _product(a: Any, b: Any) -> Any:
 
 @innermost
 def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
-    """Return the bits of the double nearest to mantissa * 10**exponent, and whether they are certain. `five` and `more`
-    are the high and low words of 5**exponent; an exponent outside of the table is never certain.
+    """Return the bits of the double nearest to mantissa * 10**exponent, and whether the bits are certain. `five` and
+    `more` are the high and low words of 5**exponent; for an exponent outside of the table the bits are never certain.
     """
     if mantissa == NOTHING:
         return NOTHING, True
@@ -294,8 +294,8 @@ def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
 
 @innermost
 def _quotient(mantissa: Any, digits: int, powers: Any) -> Any:
-    """Return the bits of the double nearest to mantissa / 10**digits; the quotient is rounded once if mantissa is below
-    `EXACT` and digits at most `HIGHEST_DIVISOR`.
+    """Return the bits of mantissa / 10**digits as a double: the nearest double if `mantissa` is below `EXACT` and
+    `digits` at most `HIGHEST_DIVISOR`, because the quotient is then rounded only once.
     """
     quotient = np.float64(np.int64(mantissa)) / np.float64(np.int64(powers[np.uint64(digits)]))
     return np.float64(quotient).view(np.uint64)  # only numpy scalars have `view` in numba
@@ -303,7 +303,7 @@ def _quotient(mantissa: Any, digits: int, powers: Any) -> Any:
 
 @innermost
 def _nearest(mantissa: Any, exponent: int, powers: Any) -> Any:
-    """Return the bits of the double nearest to mantissa * 10**exponent, and whether they are certain."""
+    """Return the bits of the double nearest to mantissa * 10**exponent, and whether the bits are certain."""
     if mantissa < EXACT and -HIGHEST_DIVISOR <= exponent <= 0:
         bits, certain = _quotient(mantissa, -exponent, powers), True
     else:

@@ -57,7 +57,9 @@ class Candidates(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The pairs that count: those that overlap by at least ``lowest``; ``crowd`` flags records of ground truth."""
+    """The pairs to find: those that overlap by at least ``lowest``. ``crowd`` says which records of ground truth are
+    crowds.
+    """
 
     crowd: Array
     lowest: float
@@ -230,7 +232,7 @@ def box_candidates(
     crowded cell detections and objects are sorted by left edge and swept: a detection is only compared with objects
     that it meets along x. If the lowest overlap is 0 or less, pairs that do not touch count too, and all pairs are
     compared. For boxes around shapes of known areas, the overlap is an upper bound: the shapes share no more than their
-    boxes do, and no more than the smaller area. The rest is skipped once `stop` is set.
+    boxes do, and no more than the smaller area. The kernel returns early once `stop` is set.
 
     Returns 0, or, if room is lacking, the minimum room needed. Then the caller copies the pairs found and calls again;
     the pairs of the current cell are found again.

@@ -87,7 +87,9 @@ def rows_of(cells: Cells, candidates: Candidates, begin: int, end: int, out: Row
 
 @helper
 def _better(candidates: Candidates, a: int, b: int, first: bool) -> Any:
-    """Return whether candidate `a` overlaps more than `b`; in a tie the `first` object is better, or else the last."""
+    """Return whether candidate `a` overlaps more than `b`; in a tie the earlier object is better if `first`, else the
+    later one.
+    """
     if candidates.iou[a] != candidates.iou[b]:
         return candidates.iou[a] > candidates.iou[b]
     return (candidates.ground_truth[a] < candidates.ground_truth[b]) == first
@@ -146,7 +148,7 @@ def assign(
     `detmap.kernels.matching.match`, or, with `by_object`, let the objects choose, in order.
 
     ``objects.ignored`` includes objects outside of the area range. `out` must be initialised with the ``outcome`` of
-    unmatched detections, -1 in ``ground_truth``, and nothing ``taken``. The rest is skipped once `stop` is set.
+    unmatched detections, -1 in ``ground_truth``, and nothing ``taken``. The kernel returns early once `stop` is set.
     """
     row, roles, best = 0, objects.role.shape[0] > 0, np.empty(4, np.int64)
     for c in range(begin, end):
@@ -178,7 +180,7 @@ def assign(
             row += 1
             if chosen >= 0:
                 g = start + candidates.ground_truth[chosen]
-                if out.taken[g] and not (objects.crowd[g] or objects.ignored[g]):  # VOC: the best one was found before
+                if out.taken[g] and not (objects.crowd[g] or objects.ignored[g]):  # VOC: the best object is taken
                     chosen = -1
             for role in range(GROUP, best.shape[0] if roles else GROUP):
                 if chosen >= 0 or best[role] < 0 or candidates.iou[best[role]] < rule.overlap:
@@ -207,7 +209,7 @@ def nearest(
     out: Nearest,
 ) -> None:
     """Find the objects, other than ignored ones, that the detections of cells ``[begin, end)`` overlap most. Here a
-    cell is an image. Positions in `out` must be initialised with -1. The rest is skipped once `stop` is set.
+    cell is an image. Positions in `out` must be initialised with -1. The kernel returns early once `stop` is set.
     """
     row = 0
     for c in range(begin, end):

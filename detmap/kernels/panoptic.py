@@ -75,7 +75,7 @@ def count_pairs(truth: Runs, found: Runs, truth_ids: Array, found_ids: Array, st
     """Add to ``counts[1 + g, 1 + p]`` the pixels that the segments *g* and *p* share.
 
     Row and column 0 are VOID. The last row is for unlisted ids of `truth`. Returns -1, or the first run of `found` with
-    an unlisted id. The rest is skipped once `stop` is set.
+    an unlisted id. The kernel returns early once `stop` is set.
 
     Parameters
     ----------

@@ -46,7 +46,9 @@ def _zeros(data: Array, begin: int, end: int) -> Any:
 
 @helper
 def _nearest(left: Any, upper: Any, corner: Any) -> Any:
-    """Return for each byte of a colour the one of three that is nearest to left + upper - corner (Paeth's filter)."""
+    """Return for each byte of a colour whichever of left, upper and corner is nearest to left + upper - corner (Paeth's
+    filter).
+    """
     out = np.uint32(0)
     for channel in range(3):
         shift = np.uint32(8 * channel)
@@ -80,7 +82,8 @@ def unfilter(data: Array, height: int, width: int, channels: int, stop: Array, o
     """Write the runs of the ids ``R + 256 G + 65536 B`` of a PNG file's rows, after a first run that ends at 0.
 
     Only pixels whose bytes are not 0, or that follow a change in the row above, are computed: every other pixel equals
-    its left neighbour. Returns the number of runs, or -1 for an unknown filter. The rest is skipped once `stop` is set.
+    its left neighbour. Returns the number of runs, or -1 for an unknown filter. The kernel returns early once `stop` is
+    set.
 
     Parameters
     ----------

@@ -243,7 +243,7 @@ def _sort_by_column(vertices: Array, count: int, start: int, left: int, rows: Ar
                 starts[c] += starts[c - 1]
     for c in range(columns):
         gap = 1
-        while 3 * gap < starts[c + 1] - starts[c]:  # nearly all columns have two crossings, so one is looked at
+        while 3 * gap < starts[c + 1] - starts[c]:  # for two crossings, as in nearly all columns, the gap is 1
             gap = 3 * gap + 1
         while gap > 0:  # Shell's sort
             for k in range(starts[c] + gap, starts[c + 1]):

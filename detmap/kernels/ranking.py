@@ -175,7 +175,7 @@ def _fill(table: Table, steps: Array, count: int) -> Any:
     """Fill the table for the first `count` steps; return the slots per unit of distance, 0 if the table cannot be used."""
     size = min(SLOTS * count, MOST_SLOTS)
     starts, lowest, scale = table.starts, steps[0], (size - 0.5) / (steps[count - 1] - steps[0])
-    if not (scale > 0 and scale < np.inf):  # a step is infinite, or all are too close
+    if not (scale > 0 and scale < np.inf):  # a step is infinite, or all steps are too close together
         return 0.0
     for b in range(size + 2):
         starts[b] = 0
@@ -564,7 +564,7 @@ def _rank_tile(
 
 @helper
 def _rank_group(coded: Coded, relevant: Relevant, begin: int, end: int, room: Room, noted: Noted) -> None:
-    """Count the items, and record the relevant ones, of queries ``[begin, end)``."""
+    """Count the items, and record the relevant items, for each of the queries ``[begin, end)``."""
     codes, queries, items, spans = coded.codes, coded.queries, relevant.items, relevant.spans
     width = queries.shape[1]
     for row in range(end - begin):

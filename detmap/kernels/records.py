@@ -55,7 +55,7 @@ from detmap.kernels.words import ALL, FIVE_BYTES, LOW32, NOTHING, U1, U63, _blan
 
 # Number of a record's first keys that are expected in the order of the previous record.
 EXPECTED_KEYS = 16
-# Maximum number of values, and of glue words between two values, for comparing records with the first one.
+# Maximum number of values, and of glue words between two values, for comparing records with the first record.
 MOST_VALUES = 24
 GLUE_WORDS = 4
 # Columns for a value: kind, place of row 0, stride of rows, first byte, end. Columns for the glue before a value:
@@ -66,7 +66,7 @@ SHORT_GLUE = np.uint64(16)  # most glue is not longer
 # Number of readable bytes required to compare glue, and read a number after it, without checking for the document's
 # end.
 ROOM = 8 * GLUE_WORDS + NUMBER_ROOM
-# Number of consecutive records unlike the first one after which comparison is given up.
+# Number of consecutive records unlike the first record after which comparison is given up.
 MOST_MISSES = 64
 
 
@@ -171,7 +171,7 @@ def _scan_alike(
     _, ids, words, doubts = columns
     i, row, doubtful, limit = state[POSITION], state[ROW], state[DOUBTS], state[LIMIT]
     inside = len(data) - ROOM
-    place, end, waiting = i, i, doubtful  # within the record; `i`, `row` and `doubtful` are not advanced until its end
+    place, end, waiting = i, i, doubtful  # these advance within a record; `i`, `row` and `doubtful` advance at its end
     while end >= 0 and i < stop and row < limit and doubtful + MOST_NUMBERS <= len(doubts):
         for k in range(count + 1):
             g = np.uint64(k)

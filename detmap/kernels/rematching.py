@@ -3,7 +3,7 @@ again at each of these scores.
 
 In the first pass each object takes the free detection of the highest score that overlaps it enough. Then, for every
 score in a cell, each object takes the free detection that overlaps it most among the detections of at least that score.
-Objects choose in the order of their file. Bits are as in `detmap.kernels.matching`.
+Objects choose in the order of the file. Bits are as in `detmap.kernels.matching`.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def _place(candidates: Candidates, row: int, count: int, before: int, cell: Cell
 
 @helper
 def _gather(pairing: Pairing, c: int, row: int, others_row: int, cell: Cell) -> Any:
-    """List for each object of cell `c` the detections that overlap it; return the numbers of own and of other
-    detections.
+    """List for each object of cell `c` the detections that overlap it; return the number of detections of the cell's
+    category, and of other categories.
     """
     own, others = pairing.cells, pairing.others
     count = own.detection_stops[c] - own.detection_starts[c]
@@ -325,8 +325,8 @@ def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
 
 @helper
 def _envelope(values: Array, count: int) -> None:
-    """Replace each of the first `count` values by the maximum from it on, with the NaN semantics of C++'s
-    ``max_element``.
+    """Replace each of the first `count` values by the maximum of the values from there on, with the NaN semantics of
+    C++'s ``max_element``.
     """
     best = 0.0
     for k in range(values.shape[0] - 1, -1, -1):

@@ -16,7 +16,7 @@ from detmap.kernels import helper
 
 # The type of a field. REPEATED, an id that often equals the previous line's, and INTEGER only occur in lines. For SPAN
 # and LISTS the place of the value is kept; the contents of LISTS are checked by their reader. QUOTED (a string that is
-# an id) and PASSED (a value that is not read) are used for records with the layout of the first one.
+# an id) and PASSED (a value that is not read) are used for records with the layout of the first record.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER, QUOTED, PASSED, LISTS = range(9)
 # Types whose columns are stored separately, because they are freed once ids are looked up or lists are read.
 APART = (ID, REPEATED, LISTS)
@@ -24,9 +24,9 @@ APART = (ID, REPEATED, LISTS)
 # list of doubts (empty it and call again).
 STOPPED, CLOSED, FAILED, FULL = range(4)
 # The slots of `state`. EVER, ALWAYS, INTEGERS, STRINGS have a bit per field: some record has the field, every record
-# has it, it has integers, it has strings. LONGER: number of lines with more tokens than fields. NOTED: number of
-# recorded values of a record. UNREAD: bits of `records._key_bit` for keys that are not fields. COMMENTS: number of
-# comment lines.
+# has it, some value is an integer, some value is a string. LONGER: number of lines with more tokens than fields. NOTED:
+# number of recorded values of a record. UNREAD: bits of `records._key_bit` for keys that are not fields. COMMENTS:
+# number of comment lines.
 STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, LONGER, NOTED, UNREAD, COMMENTS = range(
     14
 )

@@ -94,8 +94,8 @@ def _pixels_shared(found: Any, truth: Any, m: int, n: int, pairs: _Pairs, count:
     """Return the number of pixels that two masks share; the first mask has the runs ``pairs.ours[:count]``."""
     if found.regular[m] and truth.regular[n]:
         return np.float64(_shared(pairs.ours, count, truth.ends, truth.spans[n, 0], truth.spans[n, 1]))
-    # The crowd overlap is the shared part of the detection's area. Multiplied by that area it is off by less than half a
-    # pixel, so rounding gives the exact number.
+    # `_by_runs` returns the number of shared pixels over the detection's area. Multiplied by that area the quotient is
+    # off by less than half a pixel, so rounding gives the exact number.
     area = found.areas[m]
     return np.float64(
         np.int64(_by_runs(pairs.ours, count, truth, n, np.int64(area), pairs.both, pairs.spans) * area + 0.5)
@@ -149,7 +149,7 @@ def track_overlaps(
     """Write the overlap of pairs of tracks over the frames for which both are given; pairs of a detection are consecutive.
 
     Pairs whose areas and boxes bound the overlap below `lowest` get 0. The masks of the ground truth must be unpacked.
-    Areas are integers, exact as doubles, so only the quotient is rounded. If `stop` is set, the rest is not computed.
+    Areas are integers, exact as doubles, so only the quotient is rounded. The kernel returns early once `stop` is set.
     """
     count, most, longest, other = 0, 0, 0, 0
     for i in range(len(left)):

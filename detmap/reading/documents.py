@@ -78,7 +78,7 @@ class Document:
         return begin, readonly(own[: end - begin], np.uint8)
 
     def buffer(self) -> NDArray[np.uint8] | None:
-        """Return the memory of this thread's last window of a file, with room for as many bytes behind it, and 64 more;
+        """Return the memory of this thread's last window of a file, with room for as many bytes after it, and 64 more;
         None for a document in memory.
         """
         own: NDArray[np.uint8] | None = getattr(self._own, "window", None)
@@ -114,7 +114,7 @@ class Document:
         texts.keep(data, words, self._kept[begin : begin + size], begin)
 
     def texts(self) -> NDArray[np.uint8]:
-        """Return the buffer that words of strings refer to, at least eight bytes."""
+        """Return the buffer that contains the strings of columns, at least eight bytes."""
         if self.file is None:
             return self.memory
         if self._kept is None:
@@ -175,7 +175,7 @@ class Document:
 
 
 def misplaced(data: Buffer) -> int:
-    """Return the position of the first invalid UTF-8, -1 if there is none, without copying the data."""
+    """Return the position of the first byte that is not valid UTF-8, -1 if there is none, without copying the data."""
     decoder, view = codecs.getincrementaldecoder("utf-8")(), memoryview(data)
     kept = 0  # bytes of a character that continues in the next piece
     for begin in range(0, len(view), BLOCK):

@@ -49,14 +49,14 @@ class Layout(NamedTuple):
     # Lines of tokens instead of JSON: the field of each token, -1 for none; and whether more tokens may follow
     tokens: NDArray[np.int64] | None = None
     more: bool = False
-    # Lines of cells with this delimiter, and their fields in `tokens`
+    # Delimiter of lines of cells, whose fields are in `tokens`; 0 for other layouts
     delimiter: int = 0
     # The field whose values a reader consumes while their window is in memory, and the reader. See `Fields.read_by`.
     reader: tuple[str, Reader] | None = None
 
     @property
     def by_line(self) -> bool:
-        """Whether each record is one line, of which the last may lack its newline."""
+        """Whether each record is one line; the last line may lack a newline."""
         return self.lines or self.tokens is not None
 
     def cuts(self, document: Document, begin: int) -> tuple[list[int], bool]:
@@ -187,7 +187,7 @@ class List:
 
     def guess(self, block: int, _: int) -> Part | None:
         """Scan a block from its guessed first record; return None if there is no room for its rows, or if the list ends
-        before.
+        before the block.
         """
         window, plain = None, False
         if block == self.rest:
@@ -219,7 +219,7 @@ class List:
         return _Window(base, data, stop if last else min(stop, base + data.size - margin), last)
 
     def scan(self, block: int, start: int, window: _Window | None = None, plain: bool = False) -> Part:
-        """Scan the records from `start` on. If their window is already in memory, `plain` says that it is known to be
+        """Scan the records from `start` on. If a `window` in memory is given, `plain` says whether it is known to be
         ASCII.
         """
         stop, margin = self.cuts[block + 1], documents.MARGIN

@@ -72,7 +72,7 @@ _COLUMNS = "as image=NAME,score=NAME,… or, without a header, in order: image,c
 @documented
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Options of reading; a format ignores those that do not concern it.
+    """Options of reading; a format ignores options that do not concern it.
 
     Raises
     ------

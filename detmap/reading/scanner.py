@@ -55,7 +55,7 @@ class GroundTruthColumns(NamedTuple):
     categories: Ids
     #: The names of the categories.
     names: list[str]
-    #: The ids of the annotations, shape (n,); None if they have none.
+    #: The ids of the annotations, shape (n,); None if annotations have no ids.
     id: Ids | None
     #: Image and category of each annotation; shape (n,).
     image_id: Ids
@@ -363,8 +363,8 @@ def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | No
 def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns | None:
     """Scan TREC relevance judgements: lines of query, an ignored field, document, grade.
 
-    Empty lines are skipped and comments are counted, as in a run. Returns None if a line is not plain: another number
-    of fields, a grade that is no 64-bit integer, a control character.
+    Empty lines are skipped and comments are counted, as in a run. Returns None if a line is not plain: a different
+    number of fields, a grade that is no 64-bit integer, a control character.
     """
     try:
         table, query, queries = _scan_tokens(data, threads, _QRELS_LINES)
@@ -377,8 +377,8 @@ def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns 
 def scan_voc_results(data: Buffer, threads: int | None = None) -> VocColumns | None:
     """Scan a file of VOC's results: lines of image, score and four corners.
 
-    Returns None if a line is not plain: another number of fields, a number that is not finite, a control character, a
-    ``#`` (which does not begin a comment in these files), a byte order mark.
+    Returns None if a line is not plain: a different number of fields, a number that is not finite, a control character,
+    a ``#`` (which does not begin a comment in these files), a byte order mark.
     """
     if b"#" in bytes(data) or bytes(data[:3]) == _MARK:
         return None

@@ -29,7 +29,7 @@ FARTHEST = 1e150
 
 
 def over_rows(task: Callable[[int, int], T], count: int) -> list[T]:
-    """Run a task over `count` rows, on threads if there are enough."""
+    """Run a task over `count` rows, on threads if there are enough rows."""
     return parallel.run(task, parallel.even(count, None if count > _MANY else 1))
 
 
@@ -184,7 +184,7 @@ def infinite(box: NDArray[np.float64], **place: Any) -> InputError:
 def inverted(
     box: NDArray[np.float64], count: int, among: int, box_format: BoxFormat | None, **place: Any
 ) -> InputError:
-    """Return the error about a box of negative size, the first of `count` among `among` boxes.
+    """Return the error about a box of negative size, the first of `count` such boxes among `among` boxes.
 
     `box_format` is the caller's option; None if the format of the file leaves no choice.
     """

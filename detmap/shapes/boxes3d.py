@@ -1,8 +1,8 @@
 """Columns of boxes in space, as in KITTI, and their overlap as seen from above, or in space.
 
-The camera looks along z, x points to the right and y down. A box stands upright: its height lies along y, and it is turned
-about y alone. Intersections are those of rotated boxes (`detmap.kernels.rotated`), taken relative to one of the two: equal
-boxes overlap by exactly 1, and boxes that touch by exactly 0.
+The camera looks along z, x points to the right and y down. A box stands upright: its height lies along y, and it is
+turned about y alone. Intersections are those of rotated boxes (`detmap.kernels.rotated`), computed relative to one of
+the two boxes: equal boxes overlap by exactly 1, and boxes that touch by exactly 0.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Boxes3D(Frozen):
         return self.ground.areas()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the numbers."""
+        """Return the table."""
         return {"table": self.table}
 
     def angles(self, kind: str) -> NDArray[np.float64]:
@@ -152,7 +152,7 @@ def _ground(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
 
 def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArray[np.float64]) -> None:
     """Write intersections over unions in space; for a crowd, over the detection's volume. The shared area is the
-    detection's area times the share that kernels return for crowds, so that it is exact for equal boxes.
+    detection's area times the share of it that kernels return for crowds, so that it is exact for equal boxes.
     """
     every = pairs._replace(crowd=np.ones(len(out), np.bool_), lowest=0.0)
     _ground(detections, ground_truth, every, out)
@@ -175,7 +175,7 @@ def _draw(column: Boxes3D) -> list[Drawing]:
 
 
 def _absent(column: Boxes3D) -> tuple[NDArray[np.bool_], None]:
-    """Return which objects have no box in space: KITTI's files have -1 for their sides."""
+    """Return which objects have no box in space: KITTI's files have -1 for the sides of such boxes."""
     return np.asarray(~(column.table[:, :3] > 0).any(axis=1)), None
 
 

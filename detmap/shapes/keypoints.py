@@ -253,7 +253,9 @@ class KeypointReader:
         labelled = place.fields.get("num_keypoints")
         if labelled is None and place.kind:
             notices["missing_num_keypoints"] = len(sizes)
-        if place.kind:  # areas of objects, and similarity to objects without labelled points, may use their boxes
+        if (
+            place.kind
+        ):  # areas of objects, and similarity to objects without labelled points, may use the objects' boxes
             missing = len(sizes) if place.boxes is None else int(np.count_nonzero(np.isnan(place.boxes[:, 0])))
             notices["missing_bbox"] = missing
         counted = visible if labelled is None else labelled
@@ -298,7 +300,7 @@ def _boxes(ground_truth: GroundTruth) -> NDArray[np.float64]:
     return readonly(np.concatenate([boxes.table[:, :2], boxes.table[:, 2:] - boxes.table[:, :2]], axis=1), np.float64)
 
 
-#: Named protocols for poses with other numbers of points than COCO's.
+#: Named protocols for poses that do not have COCO's 17 points, by number of points.
 PROTOCOLS = {14: "crowdpose", 133: "wholebody"}
 
 

@@ -144,7 +144,7 @@ class Points(NamedTuple):
     places : ndarray of float64, shape (p, 2)
         x and y of each point.
     flags : ndarray of float64, shape (p,)
-        Each point's visibility: above 0 it is labelled.
+        Each point's visibility: a point with a value above 0 is labelled.
     labelled : ndarray of int64, shape (n,)
         Number of labelled points according to each record.
     """
@@ -162,7 +162,7 @@ class Surroundings(Frozen):
     Attributes
     ----------
     places : ndarray of float64, shape (i, 2)
-        x and y of the car in metres, by image in ascending order of the ids; NaN if unknown.
+        x and y of the car in metres for each image, in ascending order of image ids; NaN if unknown.
     rack_images : ndarray of int64, shape (r,)
         The image of each rack.
     rack_centres, rack_sizes, rack_rotations : ndarray of float64, shapes (r, 3), (r, 3), (r, 4)
@@ -183,9 +183,9 @@ class Kind:
     Attributes
     ----------
     name : str
-        Its name as an ``iou_type``, such as "bbox".
+        The kind's name as an ``iou_type``, such as "bbox".
     column : type
-        The class of its columns, a `Column`.
+        The class of the kind's columns, a `Column`.
     field : str
         The field of COCO's records that holds a shape of this kind.
     propose : {"threshold", "touch", "all"}
@@ -244,7 +244,7 @@ class Kind:
         problem.
     argument, given : str, callable or None
         The argument of tables and the evaluator, such as "masks", and ``given(value, source)``, which makes a column of
-        its value.
+        the argument's value.
     join : callable, or None
         Concatenates several columns.
     records : callable, or None
@@ -253,7 +253,7 @@ class Kind:
         ``sample()`` returns fields of COCO's records with some shapes on an image of height 6 and width 7, for ``detmap
         warm``. None: nothing is compiled in advance for this kind.
     draw : callable, or None
-        ``draw(column)`` returns a `Drawing` for each row of a short column. None: the bounds.
+        ``draw(column)`` returns a `Drawing` for each row of a short column. None: the bounds are drawn.
     image_sizes : callable, or None
         For shapes made of an image's pixels, such as masks: ``image_sizes(column)`` returns height and width of each
         shape's image, shape (n, 2). ``detmap check`` compares such shapes with their boxes, areas and images. None: for
@@ -262,10 +262,11 @@ class Kind:
         For shapes made of points: ``points(column)`` returns the `Points`, for ``detmap check``. A box around points
         may exceed its image. None: for other shapes.
     falls : bool
-        Whether the measure is a distance, which falls as shapes come nearer: `refine` writes it negated, and thresholds
-        are maximum distances of a match. `propose` is then "all", and `reach` decides which pairs are near enough.
+        Whether the measure is a distance, which falls as shapes come nearer: `refine` writes the distance negated, and
+        thresholds are maximum distances of a match. `propose` is then "all", and `reach` decides which pairs are near
+        enough.
     errors : tuple of str
-        The errors of a true positive, for `Protocol.error_threshold`: the names of their metrics.
+        The names of metrics of the errors of a true positive, for `Protocol.error_threshold`.
     deviations : callable, or None
         ``deviations(detections, ground_truth, rows, others, half_turns)`` returns the `errors` of pairs, shape (p,
         errors), NaN if unknown. Pairs are given by their rows in the arguments of `refine`. Where `half_turns`, shape

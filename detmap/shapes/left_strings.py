@@ -17,7 +17,7 @@ from detmap.shapes.reading import Scratch
 if TYPE_CHECKING:
     from detmap.reading.opening import File
 
-#: Positions of strings from here on are positions in the file, and those below are in memory.
+#: Added to positions of strings in the file, to tell them from positions in memory, which are smaller.
 IN_FILE = 1 << 50
 
 #: Number of strings read at a time.

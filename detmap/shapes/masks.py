@@ -257,11 +257,11 @@ class MaskReader:
         self._left: LeftStrings | None = None
 
     def leave_in(self, file: File) -> None:
-        """Leave strings without escapes in the file that is read, which is closed with the column."""
+        """Leave strings without escapes in the file that is read; the file is closed with the column."""
         self._left = LeftStrings(file)
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part | None:
-        """Read JSON values; return None for an invalid one."""
+        """Read JSON values; return None if a value is invalid."""
         return self._read(data, spans, _rows(len(spans)), -1)
 
     def read_at(

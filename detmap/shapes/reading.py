@@ -16,7 +16,7 @@ from detmap.kernels import readonly
 from detmap.kernels.numbers import HIGHEST_POWER, LOWEST_POWER, POWERS_OF_FIVE
 from detmap.system import parallel
 
-#: Numbers per block that are parsed by float() because the kernel is not sure of their last bit.
+#: Number of numbers that a kernel leaves to ``float()`` per call, because their last bit is uncertain.
 _DOUBTS = 1 << 10
 
 #: Spare elements after the memory that is taken: reading points by three may touch two more elements.
@@ -49,7 +49,7 @@ class Scratch:
         self._own = threading.local()
 
     def take(self, size: int, kind: type[Any]) -> NDArray[Any]:
-        """Return `size` elements of this thread's memory, overwriting what was returned before."""
+        """Return `size` elements of this thread's memory, overwriting the elements returned before."""
         own: NDArray[Any] | None = getattr(self._own, kind.__name__, None)
         if own is None or own.size < size:
             own = np.empty(size, kind)
@@ -109,7 +109,7 @@ class Regions:
 
     def take(self, most: int) -> tuple[NDArray[Any], int, int]:
         """Return a chunk of memory, the place at which this thread may write `most` elements, and the chunk's number."""
-        chunk, begin, end = getattr(self._own, "region", (0, 0, -1))  # -1: too small even for nothing
+        chunk, begin, end = getattr(self._own, "region", (0, 0, -1))  # an end of -1 has no room even for 0 elements
         if begin + most > end:
             with self._lock:
                 # Unwritten memory costs nothing. Regions are much larger than the values read at a time, so the unused

@@ -105,7 +105,8 @@ def _shared(detections: Segments, ground_truth: Segments, pairs: Pairs) -> tuple
 
 def _refine(detections: Segments, ground_truth: Segments, pairs: Pairs, out: NDArray[np.float64]) -> None:
     """Write intersections over unions; for a crowd, over the detection's own length. Two segments without length
-    overlap by 1 at any distance, because ActivityNet's program takes 0/0, which is below no threshold, as a match.
+    overlap by 1 at any distance, because in ActivityNet's program their overlap is 0/0, a NaN, which is below no
+    threshold and so is a match.
     """
     shared, a, b, x, y = _shared(detections, ground_truth, pairs)
     whole = np.where(pairs.crowd, b - a, (y - x) + (b - a) - shared)

@@ -125,7 +125,9 @@ def _given(values: Any, source: str) -> Tracks:
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[Tracks, Tracks, dict[str, int]]:
-    """Unpack the masks of the ground truth, and count detections whose number of frames differs from the objects'."""
+    """Unpack the masks of the ground truth, and count detections whose number of frames differs from that of the
+    objects.
+    """
     found, truth = detections.shape(TRACKS), ground_truth.shape(TRACKS)
     assert isinstance(found, Tracks)
     assert isinstance(truth, Tracks)

@@ -269,7 +269,7 @@ def describe(sources: Path, size: int, checksum: int) -> list[str]:
 
 
 def _choice() -> str:
-    """Return "jit" if a setting of numba implies it, else the value of ``DETMAP_KERNELS``, "" by default."""
+    """Return ``DETMAP_KERNELS``, or "jit" if a setting implies it."""
     choice = os.environ.get("DETMAP_KERNELS", "")
     if choice not in ("", "ahead", "jit"):
         raise OptionError(f"DETMAP_KERNELS={choice}: it is 'ahead' or 'jit'")

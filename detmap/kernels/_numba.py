@@ -390,7 +390,7 @@ def _checksum(payload: bytes) -> bytes:
 
 @cache
 def _circumstances() -> tuple[object, ...]:
-    """Return the versions and settings that machine code depends on, besides sources, types and processor."""
+    """Return versions and settings that machine code depends on, besides sources, types and processor."""
     versions = (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__)
     return (*versions, *(str(getattr(_config, name, None)) for name in _SETTINGS))
 

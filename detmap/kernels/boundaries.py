@@ -37,7 +37,7 @@ def _add_run(start: int, end: int, first: int, m: int, out: Array) -> int:
 
 @helper
 def _add_pixels(ends: Array, span: Array, begin: int, end: int, first: int, m: int, out: Array) -> int:
-    """Append the foreground of a mask from pixel `begin` up to `end` to the mask ``out[first:m]``; return its new end."""
+    """Append the foreground of a mask from pixel `begin` up to `end`, as `_add_run` does."""
     for k in range(_first_behind(ends, span[0], span[1], begin), span[1], 2):
         start = np.int64(ends[k - 1])
         if start >= end:

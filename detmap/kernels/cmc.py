@@ -18,8 +18,8 @@ DRAW, EXPECT, MERGE = 0, 1, 2
 
 @helper
 def _scramble(x: Any) -> Any:
-    """Return the finaliser of splitmix64, a hash. A random number is the hash of seed, query, draw and identity, so
-    that it does not depend on the order of work.
+    """Return the finaliser of splitmix64, a hash. Draws hash seed, query, draw and identity, so that they do not depend
+    on the order of work.
     """
     z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -144,8 +144,8 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
 
 @helper
 def _by_runs(ours: Array, count: int, ground_truth: Masks, g: int, area: int, spare: Array, spans: Array) -> Any:
-    """Return the overlap of two masks of which one is irregular, by walking their runs as pycocotools does; `spare` has
-    room for the runs of both masks.
+    """Return the overlap of a pair with an irregular mask, by walking the runs as pycocotools does; `spare` has room
+    for both.
     """
     for m in range(count):
         spare[m] = ours[m]

@@ -34,8 +34,8 @@ class Objects(NamedTuple):
 
 
 class Ranges(NamedTuple):
-    """Area ranges: the minimum and maximum of each (``limits``, (A, 2)), and the index of the measure that it limits
-    (``measure``, (A,)).
+    """Area ranges: the minimum and maximum of each, ``limits`` (A, 2), and the index of the ``measure`` that it limits,
+    (A,).
     """
 
     limits: Array
@@ -53,7 +53,7 @@ class Levels(NamedTuple):
 
 
 class Words(NamedTuple):
-    """The words of bits of detections, by position: where a detection is a ``hit``, and where it is ``ignored``."""
+    """Words of flags of detections, by position: whether a detection is a ``hit``, or is ``ignored``."""
 
     hit: Array
     ignored: Array

@@ -51,7 +51,7 @@ def _above(segments: Array, low: int, column: int, row: int) -> int:
 
 @helper
 def _next_edge(segments: Array, edge: int) -> int:
-    """Return the edge that follows `edge` in its outline."""
+    """Return the edge after `edge` in the outline."""
     s = edge // 2
     column, top, bottom = segments[s, 0], segments[s, 1], segments[s, 2]
     if edge % 2 == 0:

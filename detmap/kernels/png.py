@@ -65,7 +65,7 @@ def _nearest(left: Any, upper: Any, corner: Any) -> Any:
 
 @innermost
 def _expected(kind: int, left: Any, upper: Any, corner: Any) -> Any:
-    """Return the value that the filter `kind` adds to a pixel."""
+    """Return the value that a filter adds to a pixel."""
     if kind == LEFT:
         return left
     if kind == UPPER:

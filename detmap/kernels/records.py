@@ -79,7 +79,7 @@ class Likeness(NamedTuple):
 
 @helper
 def _leave_out(fields: int, places: Any, begin: int, end: int, ids: Any, words: Any) -> None:
-    """Write missing values in rows ``[begin, end)`` of the fields whose bits are set in `fields`."""
+    """Write missing values to rows ``[begin, end)`` of the `fields` (bits)."""
     for field in range(len(places)):
         if fields >> field & 1:
             column, width = places[field, 2], places[field, 1]
@@ -382,8 +382,8 @@ def _scan_record(
 
 @innermost
 def _next_record(data: Any, i: int, lines: bool) -> Any:
-    """Return the place and status after the end of a record: the next record and `STOPPED`, the end of the list and
-    `CLOSED`, or `FAILED` for any other text.
+    """After a record, return the place of the next record and `STOPPED`, the end of the list and `CLOSED`, or any place
+    and `FAILED`.
     """
     i = _blank(data, i, lines)
     c = _byte(data, i)

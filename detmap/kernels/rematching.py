@@ -116,8 +116,8 @@ def _place(candidates: Candidates, row: int, count: int, before: int, cell: Cell
 
 @helper
 def _gather(pairing: Pairing, c: int, row: int, others_row: int, cell: Cell) -> Any:
-    """List for each object of cell `c` the detections that overlap it; return the number of detections of the cell's
-    category, and of other categories.
+    """List for each object of cell `c` the detections that overlap it; return the number of the cell's own detections,
+    and of `others`.
     """
     own, others = pairing.cells, pairing.others
     count = own.detection_stops[c] - own.detection_starts[c]

@@ -95,7 +95,7 @@ class Table(NamedTuple):
 
 @kernel
 def count_positives(category: Array, image: Array, counts: Array, codes: Array, out: Array) -> None:
-    """Add the positives of each replicate to ``out[replicate, side, class, area]``, which holds zeros at first."""
+    """Add the positives of replicates to ``out[replicate, side, class, area]``, initially zeros."""
     for r in range(codes.shape[0]):
         for pair in range(category.shape[0]):
             code = codes[r, image[pair]]

@@ -186,9 +186,7 @@ class List:
         return self.rows[block] < self.rows[block + 1] <= self.capacity
 
     def guess(self, block: int, _: int) -> Part | None:
-        """Scan a block from its guessed first record; return None if there is no room for its rows, or if the list ends
-        before the block.
-        """
+        """Scan a block from its guessed first record; None if there is no room for rows, or the list ended before."""
         window, plain = None, False
         if block == self.rest:
             return None

@@ -60,8 +60,8 @@ class Fields:
         return made
 
     def places(self, capacity: int) -> tuple[NDArray[np.int64], int, int]:
-        """Lay out columns of `capacity` rows consecutively; return the places of the columns, the number of words of
-        all columns in ``ids``, and of all columns in ``words``.
+        """Lay out columns of `capacity` rows consecutively; return their places, and the numbers of words in ``ids``
+        and in ``words``.
         """
         begins, sizes = [], [0, 0]
         for kind, width in zip(self.kinds, self.widths, strict=True):
@@ -144,22 +144,22 @@ class Table:
             raise NotUnderstood
 
     def numbers(self, name: str) -> NDArray[np.float64] | None:
-        """Return a column of numbers, NaN where missing; None if no record has the field."""
+        """Return a column of numbers, NaN where missing, or None."""
         column = self.columns.get(name)
         return None if column is None else np.squeeze(column.view(np.float64), () if column.shape[1] > 1 else 1)
 
     def spans(self, name: str) -> NDArray[np.int64] | None:
-        """Return a column of spans, -1 where missing; None if no record has the field."""
+        """Return a column of spans, -1 where missing, or None."""
         column = self.columns.get(name)
         return None if column is None else column.view(np.int64)
 
     def flags(self, name: str) -> NDArray[np.int8] | None:
-        """Return a column of flags, -1 where missing; None if no record has the field."""
+        """Return a column of flags, -1 where missing, or None."""
         column = self.columns.get(name)
         return None if column is None else column[:, 0].astype(np.int8)
 
     def ids(self, name: str) -> Ids:
-        """Return a column of ids; raise `NotUnderstood` unless every record has an id, all integers or all strings."""
+        """Return a column of ids; every record must have an id."""
         self.required(name)
         column = self.columns[name]
         bit = 1 << self.fields.names.index(name)

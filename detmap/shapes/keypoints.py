@@ -287,7 +287,7 @@ def _areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64]
 
 
 def _range_areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64] | None:
-    """Return the areas of objects for area ranges, as `_areas` does; None if area ranges use the areas of annotations."""
+    """Return the areas for area ranges, as `_areas` does; None for the areas of annotations."""
     return None if protocol.oks_area == "bbox*0.53, ranges by area" else _areas(ground_truth, protocol)
 
 

@@ -391,7 +391,7 @@ SHIPPED_COUNTS = ("num_keypoints",)
 
 
 def fields() -> dict[str, str]:
-    """Return the kinds of shape, besides boxes, that are read from COCO's records, by field name."""
+    """Return the kinds, besides boxes, that COCO's records hold, by field name."""
     named = {k: SHIPPED_FIELDS.get(k, "") if KINDS.is_shipped(k) else _field_of(KINDS[k]) for k in KINDS}
     return {name: kind for kind, name in named.items() if name}
 
@@ -406,6 +406,6 @@ def find(name: str) -> Kind:
     Raises
     ------
     OptionError
-        If the name is unknown; the message lists the known names.
+        If the name is unknown; it lists the known names.
     """
     return KINDS.find(name)

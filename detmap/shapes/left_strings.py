@@ -81,7 +81,7 @@ class LeftStrings:
         return readonly(text, np.uint8), readonly(made, np.int64)
 
     def appended(self, text: NDArray[np.uint8], spans: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return `text`, followed by all strings of a column that are in the file, and the spans of all strings."""
+        """Return `text`, followed by a column's strings in the file, and the spans of all strings."""
         spans = spans.copy()
         rows = np.flatnonzero(spans[:, 0] >= IN_FILE)
         rows = rows[np.argsort(spans[rows, 0], kind="stable")]

@@ -425,7 +425,7 @@ def _rows(count: int) -> dict[str, NDArray[Any]]:
 
 
 def _check(whole: kernels.Segments, place: Place) -> NDArray[np.int64]:
-    """Raise `InputError` for an invalid segmentation; return the records without one, which use their boxes instead."""
+    """Return the records without a segmentation, which use their boxes instead."""
     kinds = whole.kinds
     if (kinds < 0).any():
         row = int(np.argmax(kinds < 0))
@@ -578,7 +578,7 @@ def _scattered(images: NDArray[np.int32], count: int) -> bool:
 
 
 def _covered(column: MaskColumn) -> NDArray[np.float64]:
-    """Return the areas of masks; NaN for irregular masks, whose overlap is not bounded by their area."""
+    """Return the areas; NaN for irregular masks, whose areas do not bound overlaps."""
     areas, regular = column.held.areas, column.held.regular
     return areas if regular.all() else np.where(regular, areas, np.nan)
 

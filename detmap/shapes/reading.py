@@ -43,7 +43,7 @@ def powers() -> NDArray[np.uint64]:
 
 
 class Scratch:
-    """Reusable memory of each thread, which stays in the processor's cache from one window of a document to the next."""
+    """Reusable memory of each thread, so that windows of a document use memory that is in the processor's cache."""
 
     def __init__(self) -> None:
         self._own = threading.local()

@@ -125,7 +125,7 @@ class Rotated(Frozen):
         return Rotated(kernels.Quads(*taken), readonly(self.boxes[rows], np.float64))
 
     def bounds(self) -> Boxes:
-        """Return the upright boxes around the rotated boxes."""
+        """Return upright boxes around these boxes."""
         return Boxes(self.boxes, sizes=False)
 
     def areas(self) -> NDArray[np.float64]:
@@ -260,7 +260,7 @@ def _gaussians(column: Rotated) -> _Gaussians:
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[_Gaussians, _Gaussians, dict[str, int]]:
-    """Return detections and objects as Gaussians."""
+    """Return both tables' boxes as Gaussians."""
     found, truth = detections.shape(PROBIOU), ground_truth.shape(PROBIOU)
     assert isinstance(found, Rotated)
     assert isinstance(truth, Rotated)

@@ -97,7 +97,7 @@ def _join(given_columns: Sequence[Segments]) -> Segments:
 
 
 def _shared(detections: Segments, ground_truth: Segments, pairs: Pairs) -> tuple[NDArray[np.float64], ...]:
-    """Return the shared time of pairs, start and end of the detections, and start and end of the objects."""
+    """Return the shared time of pairs, then start and end of detections and of objects."""
     a, b = detections.ends[pairs.detections].T
     x, y = ground_truth.ends[pairs.ground_truth].T
     return np.maximum(np.minimum(b, y) - np.maximum(a, x), 0.0), a, b, x, y

@@ -50,8 +50,8 @@ class Tracks(Frozen):
 
     @classmethod
     def of(cls, masks: MaskColumn, present: NDArray[np.bool_], lengths: Sequence[int] | NDArray[np.int64]) -> Tracks:
-        """Return a column from the masks of one track after the other. `present` says for each frame of each track
-        whether there is a mask.
+        """Return a column from masks, track by track; `present` says for each frame of each track whether it has a
+        mask.
         """
         frames = np.asarray(lengths, np.int64)
         stops = np.cumsum(frames)

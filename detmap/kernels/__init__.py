@@ -2,14 +2,15 @@
 
 Rules that every kernel keeps:
 
-* Arrays go in read-only (`readonly`) and come out through writable arguments, one dtype per column, so that each kernel
-  compiles once.
+* Input arrays are read-only (see `readonly`) and output arrays are writable arguments. A column has one dtype, so that
+  each kernel compiles once.
 * A kernel returns nothing or a number. Outputs of unknown size go to `out` too: when `out` is full the kernel stops,
-  and reports how far it came and how much room the next item needs. No tuples, because numba builds them through
-  Python's API, and if a signal handler (Ctrl-C) raises meanwhile the process crashes.
+  and reports how far it came and how much room the next item needs. A kernel returns no tuple: numba builds tuples
+  through Python's API, and the process crashes if a signal handler (Ctrl-C) raises meanwhile.
 * A kernel works on a block ``[begin, end)`` at a time, and blocks write disjoint outputs.
 
-Kernels call kernels and helpers of any file here: the cache key covers the sources of all (`_numba`).
+A kernel may call kernels and helpers of any file of this package, because the cache key covers the sources of all files
+(`_numba`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _OBJECT = _ahead.chosen().object
 
 
 def _made(function: Callable[..., Any], compile: Callable[[], Any], *object: _ahead.Object | None) -> Any:
-    """Return the compiled function, or, with kernels compiled ahead of time, a stand-in that compiles on demand."""
+    """Return a `StandIn` if there is an object of compiled kernels or no numba, else the function compiled by numba."""
     if _OBJECT is None and _ahead.has_numba():
         return compile()
     return _ahead.StandIn(function, compile, *object)
@@ -43,7 +44,7 @@ def _made(function: Callable[..., Any], compile: Callable[[], Any], *object: _ah
 def kernel(function: F) -> F:
     """Compile `function` on its first call, or take it from an object that was compiled ahead of time.
 
-    No GIL, C-like division; compiled code is cached on disk under the digest of its sources.
+    Kernels release the GIL and divide as C does. Compiled code is cached on disk, under the digest of its sources.
     """
 
     def compile() -> Any:
@@ -62,15 +63,18 @@ def kernel(function: F) -> F:
 def helper(function: F) -> F:
     """Compile a function that only kernels call, and that neither allocates nor returns an array.
 
-    A kernel's arrays live until it returns, yet numba counts references in helpers too, with atomic instructions shared
-    by all threads, where some path does not use an array: 41 instead of 16 places in the scanner of records.
-    ``_nrt=False`` removes them; numba then cannot make a wrapper for Python, and a call from Python crashes.
+    A kernel's arrays live until the kernel returns, so helpers need no reference counts. numba counts anyway where some
+    path does not use an array, with atomic instructions shared by all threads (41 instead of 16 places in the scanner
+    of records). ``_nrt=False`` removes the counts; numba then cannot make a wrapper for Python, and a call from Python
+    crashes.
     """
     return _helped(function)
 
 
 def innermost(function: F) -> F:
-    """Compile a helper inline into every caller; for helpers called for each value, where a call costs."""
+    """Compile a helper inline into every caller; meant for helpers that are called for each value, where calls take
+    much of the time.
+    """
     return _helped(function, forceinline=True)
 
 
@@ -102,7 +106,9 @@ def _freeze(value: Any) -> Any:
 
 
 class Frozen:
-    """A class of read-only columns that stay read-only after unpickling: otherwise kernels would be compiled again."""
+    """Base class of read-only columns that stay read-only after unpickling: for writable ones kernels would be compiled
+    again.
+    """
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({name: _freeze(value) for name, value in state.items()})
@@ -111,7 +117,8 @@ class Frozen:
 def readonly(array: Any, dtype: DTypeLike) -> NDArray[Any]:
     """Return `array` as a read-only C-contiguous view (or copy, where needed) of `dtype`.
 
-    numba compiles separate versions for writable and read-only arrays; inputs passed through here have one signature.
+    numba compiles separate versions for writable and read-only arrays; all arrays that this function returns have the
+    read-only signature.
     """
     view: NDArray[Any] = np.ascontiguousarray(array, dtype=dtype).view()
     view.setflags(write=False)
@@ -124,16 +131,16 @@ NEVER = readonly([0], np.uint8)
 #: Minimum size in bytes for which numpy requests huge pages.
 _LARGE = 1 << 22
 
-#: Size in bytes above which glibc maps memory separately, and unmaps it at once.
+#: Size in bytes above which glibc maps an allocation separately, and unmaps it as soon as it is freed.
 _BY_ITSELF = 1 << 25
 
 
 def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[Any]]:
-    """Return a new array of every shape and dtype: for columns that live together.
+    """Return a new array for each shape and dtype, for columns that are freed together.
 
-    If one is too small for huge pages, all share one block of memory, at multiples of 64 bytes: small pages are faulted
-    in one by one, which takes longer than writing them. Large arrays are allocated separately, so that they can reuse
-    freed memory.
+    If one array is too small for huge pages, all arrays share one block of memory, at multiples of 64 bytes: small
+    pages are faulted in one by one, which takes longer than writing to the pages. Large arrays are allocated
+    separately, so that they can reuse freed memory.
     """
     sizes = [int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in columns]
     if all(size >= _LARGE or not size for size in sizes):
@@ -147,9 +154,9 @@ def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[
 
 
 def passing(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return a new short-lived array whose memory returns to the system when freed. The allocator may keep smaller
-    blocks for the thread that allocated them; so a large array is a slice of a larger one, whose unwritten rest takes
-    no memory.
+    """Return a new short-lived array whose memory returns to the system when freed. The allocator may keep blocks of
+    less than `_BY_ITSELF` bytes for the thread that allocated them. A large array is therefore a slice of a block above
+    that size; the unwritten rest of the block takes no memory.
     """
     count, size = int(np.prod(shape)), np.dtype(dtype).itemsize
     room = max(count, _BY_ITSELF // size + 1) if count * size >= _LARGE else count

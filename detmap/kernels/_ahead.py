@@ -1,16 +1,17 @@
 """Kernels compiled ahead of time: select and verify a shared object, and call it without numba.
 
-``ahead/<platform>-<level>.so`` holds the machine code of every kernel for a level of processors, and a few functions that
-check arguments and call it (``scripts/ahead/runtime.c``). It receives pointers to Python's C API from here, so that one
-object serves every version of Python. ``ahead/<platform>-<level>.txt`` says what it was built from:
+``ahead/<platform>-<level>.so`` holds the machine code of every kernel for a level of processors, and a few C functions
+that check arguments and call the kernels (``scripts/ahead/runtime.c``). The object receives pointers to Python's C API
+from this module, so that one object serves every version of Python. ``ahead/<platform>-<level>.txt`` says what the
+object was built from:
 
     object <size> <CRC-32>
     source <file> <size> <CRC-32>      of every file of kernels
     …                                  (versions, for people)
 
-With ``DETMAP_KERNELS=jit`` numba compiles all kernels; ``ahead`` only takes them from the object. By default numba
-compiles what the object lacks, and everything if no object fits. Settings of numba that ask for other code
-(`_OTHER_CODE`) mean ``jit``.
+With ``DETMAP_KERNELS=jit`` numba compiles all kernels; with ``ahead`` it is an error if no object can be used. By
+default numba compiles the kernels that the object lacks, and all kernels if no object can be used. Settings of numba
+that need other machine code (`_OTHER_CODE`) imply ``jit``.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _HOME = os.path.dirname(os.path.realpath(__file__))
 #: The package whose functions an object holds.
 _PACKAGE = __name__.rpartition(".")[0]
 
-#: Settings that require other code than an object's: interpreted, with bounds checks, or cached by numba itself.
+#: Settings that exclude the code of an object: interpreted kernels, bounds checks, or numba's own cache.
 _OTHER_CODE = ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK", "DETMAP_PLAIN_NUMBA")
 
 _SUFFIXES = {"linux": ".so", "darwin": ".dylib", "win32": ".dll"}
@@ -95,7 +96,7 @@ class Object(NamedTuple):
     library: Any
 
     def level(self) -> int:
-        """Return the processor's level of x86-64; 1 elsewhere."""
+        """Return the x86-64 level of this processor; 1 on other architectures."""
         return int(self.library.detmap_level())
 
     def call(self, label: str) -> Callable[..., Any] | None:
@@ -122,18 +123,20 @@ class Object(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The source of kernels in this process: an object, or numba; and why an existing object is not used."""
+    """The object that this process takes kernels from, None if numba compiles them; and why an existing object is not
+    used.
+    """
 
     object: Object | None
     refused: str | None
 
 
-#: Held while a `StandIn` compiles its function.
+#: Lock held while a `StandIn` compiles its function.
 _COMPILING = RLock()
 
 
 class StandIn:
-    """A kernel or helper that numba, imported only then, compiles on demand.
+    """A kernel or helper taken from an object, or else compiled on demand by numba, which is imported only then.
 
     Parameters
     ----------
@@ -152,7 +155,7 @@ class StandIn:
         self._compiled: Any = None
 
     def __call__(self, *given: Any) -> Any:
-        """Call the object's machine code, or numba's for argument types that the object was not compiled for."""
+        """Call the object's machine code; call numba's if the object was not compiled for these argument types."""
         try:
             return self._entry(*given)
         except Mismatch as error:
@@ -170,7 +173,7 @@ class StandIn:
 
     @property
     def _numba_type_(self) -> Any:
-        """Return the type of the compiled function, for numba to compile a kernel that calls this one."""
+        """Return numba's type of the compiled function, with which numba compiles a kernel that calls this function."""
         return self.compiled()._numba_type_
 
     def compiled(self) -> Any:
@@ -190,7 +193,7 @@ class StandIn:
         return self._entry(*given)
 
 
-#: Callbacks, each called once, when numba has been imported to compile what the object lacks.
+#: Callbacks, each called once after numba has been imported to compile kernels that the object lacks.
 WHEN_NUMBA_COMES: list[Callable[[], None]] = []
 
 
@@ -211,9 +214,9 @@ def chosen() -> Choice:
     Raises
     ------
     OptionError
-        If ``DETMAP_KERNELS`` is none of its values.
+        If ``DETMAP_KERNELS`` is neither "jit" nor "ahead".
     KernelError
-        If it is "ahead", and there is no object that can be used.
+        If ``DETMAP_KERNELS`` is "ahead" and no object can be used.
     """
     choice = _choice()
     if choice == "jit":
@@ -242,12 +245,12 @@ def numba_version() -> str:
 
 
 def interface() -> int:
-    """Return the checksum of the interface between an object and this file: `_FUNCTIONS` in order."""
+    """Return a checksum of `_FUNCTIONS`, in order, which must be the same in an object and in this file."""
     return zlib.crc32(" ".join(_FUNCTIONS).encode()) & 0x7FFFFFFF
 
 
 def in_use() -> str:
-    """Return a sentence on the source of this process's kernels."""
+    """Return a sentence that says where this process takes its kernels from."""
     found, refused = chosen()
     if found is not None:
         built = f"numba {found.built_with('numba')} for {found.built_with('processor')}"
@@ -266,7 +269,7 @@ def describe(sources: Path, size: int, checksum: int) -> list[str]:
 
 
 def _choice() -> str:
-    """Return "ahead", "jit", or "" for neither."""
+    """Return ``DETMAP_KERNELS``, or "jit" if a setting implies it."""
     choice = os.environ.get("DETMAP_KERNELS", "")
     if choice not in ("", "ahead", "jit"):
         raise OptionError(f"DETMAP_KERNELS={choice}: it is 'ahead' or 'jit'")
@@ -300,7 +303,9 @@ def _sources(folder: Path) -> list[Path]:
 
 
 def _load() -> Object | str | None:
-    """Return the best object for this processor, a sentence on why none can be used, or None if there is none."""
+    """Return the best object for this processor, a sentence on why no existing object can be used, or None if there is
+    no object.
+    """
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return None
     suffix = _SUFFIXES.get(sys.platform, ".so")
@@ -309,7 +314,7 @@ def _load() -> Object | str | None:
     except OSError:
         return None
     refused: str | None = None
-    for name in sorted(names, reverse=True):  # the name ends with the level
+    for name in sorted(names, reverse=True):  # the name ends with the level; the highest level is tried first
         path = os.path.join(_folder(), name)
         if (wrong := _problem(path, _described(path))) is not None:
             refused = f"{path} {wrong}"
@@ -327,7 +332,9 @@ def _load() -> Object | str | None:
 
 
 def _problem(path: str, described: str) -> str | None:
-    """Return how an object differs from its description, or the sources from those that it was built from."""
+    """Return the problem if the object or the present sources do not match the object's description; None if both
+    match.
+    """
     try:
         lines = _lines(described)
         with open(path, "rb") as file:

@@ -1,9 +1,9 @@
 """Uses of numba's private interface: the cache of compiled kernels, and undocumented options.
 
-numba stamps a cached function with its own file only: after a change of a named tuple in another file it would load a
-stale kernel that reads the wrong column. The cache here keeps a file per kernel and signature whose name holds a digest
-of everything that the machine code depends on, so that a file either fits or is not found. A checksum detects truncated
-and damaged files, which are compiled again.
+numba's own cache only checks the file that defines a function: after a change of a named tuple in another file it would
+load a stale kernel that reads the wrong column. The cache of this module keeps one file per kernel and signature. The
+file's name holds a digest of everything that the machine code depends on, so that a stale file is never found. A
+checksum detects truncated and damaged files, whose kernels are compiled again.
 
 Private names of numba are only used with versions in `TESTED`, and only if all of them exist. Otherwise, or if
 ``DETMAP_PLAIN_NUMBA=1`` is set, kernels are cached by ``numba.njit(cache=True)``, under a name that holds the digest of
@@ -32,7 +32,7 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
-import numpy.ma  # otherwise numba imports it on a kernel's first call, in a thread that may be forked meanwhile
+import numpy.ma  # otherwise numba imports it in a kernel's first call, and a fork may happen meanwhile
 
 from detmap.installation import DISTRIBUTION, is_checkout
 from detmap.kernels import elsewhere
@@ -42,7 +42,7 @@ _config: Any = numba.config
 #: Options for compiling every kernel and helper.
 njit: Any = partial(numba.njit, nogil=True, error_model="numpy")
 
-#: The oldest and newest numba whose private names are known.
+#: The oldest and the newest version of numba whose private names are known.
 TESTED = ((0, 60), (0, 68))
 
 #: The folder of kernel sources.
@@ -58,7 +58,7 @@ _DIGEST = 32
 #: Maximum number of cached files per kernel, for different processors, versions and settings.
 _MOST = 32
 
-#: Names of files of this cache, and of numba's own; with the suffix ``.tmp`` while being written.
+#: File names in this module's cache, and in numba's own; a file has the suffix ``.tmp`` while it is written.
 _OURS = re.compile(r"(?P<label>[\w.]+)-[0-9a-f]{16}-[0-9a-f]{24}\.nbc")
 _NUMBAS = re.compile(r"\.nb[ic](\.tmp\.\w+)?$")
 
@@ -110,7 +110,7 @@ def known_options(**options: bool) -> dict[str, bool]:
 
 @cache
 def without_garbage_collection() -> dict[str, Any]:
-    """Return the option of `njit` that collects garbage after a kernel rather than some hundred times during compilation."""
+    """Return the option of `njit` that disables garbage collection, which would run some hundred times per compilation."""
     if is_plain():
         return {}
     from numba.core import compiler
@@ -130,7 +130,7 @@ def without_garbage_collection() -> dict[str, Any]:
 
 
 def cached(function: Callable[..., Any], compile: Callable[..., Any]) -> Any:
-    """Return ``compile(function)`` with a cache on disk; ``compile(function, cache=True)`` uses numba's own cache."""
+    """Return ``compile(function)`` with a `SourceCache`, or ``compile(function, cache=True)`` with numba's own cache."""
     if _config.DISABLE_JIT:
         return compile(function)
     if not is_plain():
@@ -140,7 +140,7 @@ def cached(function: Callable[..., Any], compile: Callable[..., Any]) -> Any:
             return compiled
     name = function.__qualname__
     folder = _home_of(function)
-    try:  # numba names its cache files after the function
+    try:  # numba's cache files are named after the function
         function.__qualname__ = f"{name}_{_stamp(folder)}_{_digest(_circumstances())[:8]}"
         compiled = compile(function, cache=True)
     except (OSError, RuntimeError) as error:
@@ -172,7 +172,7 @@ def writable_folder() -> Path:
     Raises
     ------
     OSError
-        If no folder is writable; ``filename`` is the first one.
+        If no folder is writable; ``filename`` is the first folder.
     """
     failure: OSError | None = None
     for folder in _folders(_HOME):
@@ -192,8 +192,8 @@ class SourceCache:
     Parameters
     ----------
     function : callable
-        The kernel before it is compiled. One outside of `detmap.kernels` is stamped with the files of its own folder and
-        of all that it uses, too.
+        The kernel as a Python function. The key of a kernel outside of `detmap.kernels` also covers the sources in the
+        kernel's folder and of everything that the kernel uses.
     """
 
     def __init__(self, function: Any) -> None:
@@ -229,8 +229,8 @@ class SourceCache:
         return any(any(folder.glob(pattern)) for folder in _folders(self._home))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the code compiled for `sig` by an earlier process, or None; unlike numba's cache it does not set up
-        the compiler, which would take longer than a small evaluation.
+        """Return the code compiled for `sig` by an earlier process, or None. Unlike numba's cache, this method does not
+        set up the compiler, which takes longer than a small evaluation.
         """
         if not self._enabled:
             return None
@@ -242,7 +242,7 @@ class SourceCache:
     def _find(self, sig: Any, target_context: Any) -> Any:
         from numba.core import compiler
 
-        # If anything fails, with a private name or an intact file, compiling is correct.
+        # Whatever fails, even with an intact file, the kernel can still be compiled.
         with suppress(Exception):
             name, key = self._name(sig, target_context.codegen())
             for folder in _folders(self._home):
@@ -273,13 +273,13 @@ class SourceCache:
                 return
             library, *kept, environments = data._reduce()
             library, source = _without_source(library, data.library._get_module_for_linking())
-            # An environment holds a function's constant objects; those of numba's own functions are empty. Loading one
-            # imports its module, and the module of array functions, which `np.empty` refers to, takes longer than all
-            # kernels together.
+            # An environment holds a function's constant objects. Empty environments of numba's own functions are left
+            # out, because loading an environment imports the function's module. The module of array functions, which
+            # `np.empty` refers to, takes longer to import than all kernels take to load.
             kept.append([e for e in environments if e.consts or not e.globals["__name__"].startswith("numba.")])
             dumps: Any = serialize.dumps
             payload = dumps(((library, *kept), source))
-        except Exception as error:  # private names: no failure here may stop an evaluation
+        except Exception as error:  # a failure of numba's private names must not stop an evaluation
             _say(f"compiled kernels cannot be kept: {type(error).__name__}: {error}")
             return
         for folder in _folders(self._home):
@@ -299,7 +299,7 @@ class SourceCache:
         return stamp if self._home == _HOME else _digest((stamp, list(_uses(self._function, (), set()))))[:16]
 
     def _name(self, sig: Any, codegen: Any) -> tuple[str, bytes]:
-        """Return the name of the file for `sig`, and the digest that it must hold."""
+        """Return the name of the file for `sig`, and the digest that the file must hold."""
         function, stamp = self._function, self._stamp()
         types = [_type_words(of) for of in (*_arguments(sig), getattr(sig, "return_type", None))]
         code = function.__code__
@@ -322,7 +322,7 @@ class _Forgiving:
         try:
             return self._kept.load_overload(sig, target_context)
         except Exception:
-            with suppress(Exception):  # an unreadable index could not be extended either
+            with suppress(Exception):  # numba could not extend an unreadable index either
                 self._kept.flush()
             return None
 
@@ -335,11 +335,11 @@ class _Forgiving:
 
 
 def _without_source(library: Any, module: Any) -> tuple[Any, bytes]:
-    """Return numba's cached form of a compiled kernel with a stand-in for its LLVM code, and that code, compressed.
+    """Return numba's cached form of a compiled kernel with a stand-in for the LLVM code, and the LLVM code, compressed.
 
-    The code is only needed to compile a kernel that calls this one, but reading it takes half of the time of loading a
-    kernel, and more memory than the machine code. The stand-in defines the code's names as empty functions, because
-    numba's linker looks them up. `module` is numba's form of the code.
+    The LLVM code is only needed to compile a kernel that calls this one, but reading it takes half of the time of
+    loading a kernel, and more memory than the machine code. The stand-in defines all names of the LLVM code as empty
+    functions, because numba's linker looks the names up. `module` is the LLVM code as a module of llvmlite.
     """
     from llvmlite import binding
 
@@ -353,7 +353,7 @@ def _without_source(library: Any, module: Any) -> tuple[Any, bytes]:
 
 
 def _source_module(source: bytes) -> Any:
-    """Read the LLVM code that `_without_source` removed; it was made linkable before it was cached."""
+    """Return the LLVM code that `_without_source` removed. numba made the code linkable before it was cached."""
     from llvmlite import binding
 
     return binding.parse_bitcode(zlib.decompress(source))
@@ -390,7 +390,7 @@ def _checksum(payload: bytes) -> bytes:
 
 @cache
 def _circumstances() -> tuple[object, ...]:
-    """Return what machine code depends on besides sources, types and processor."""
+    """Return versions and settings that machine code depends on, besides sources, types and processor."""
     versions = (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__)
     return (*versions, *(str(getattr(_config, name, None)) for name in _SETTINGS))
 
@@ -420,7 +420,7 @@ def _type_words(of: Any) -> object:
 
 @cache
 def _stamp(folder: Path) -> str:
-    """Return the digest of the sources of all our kernels, and of those in `folder`."""
+    """Return the digest of the sources of all kernels of detmap, and of all sources in `folder`."""
     files = [path for home in dict.fromkeys((_HOME, folder)) for path in sorted(home.glob("*.py*"))]
     files = [path for path in files if path != _HOME / "_ahead.py"]  # this file changes no machine code
     sources = [path for path in files if path.suffix in (".py", ".pyc") and path.is_file()]
@@ -433,9 +433,9 @@ def _uses(value: Any, names: tuple[str, ...], seen: set[int]) -> Iterator[object
     Parameters
     ----------
     value : object
-        A function, or a value of one of its global names.
+        A function, or the value of a global name that a function uses.
     names : tuple of str
-        The names that the function uses, which are looked up in a module.
+        The names that the function uses, which are looked up in `value` if it is a module.
     seen : set of int
         The identities of functions and modules that were visited.
     """
@@ -496,18 +496,18 @@ def _folder_name(home: Path) -> str:
 
 @cache
 def _folders(home: Path) -> tuple[Path, ...]:
-    """Return the folders that may hold compiled kernels of the sources in `home`. The first writable one is written to;
-    read-only ones are read too, as in container images.
+    """Return the folders that may hold compiled kernels of the sources in `home`. Kernels are written to the first
+    writable folder; read-only folders, as in container images, are read too.
     """
     name = _folder_name(home)
     if _config.CACHE_DIR:
         return (Path(_config.CACHE_DIR) / name,)
     folders = [home / "__pycache__"]
     if home == _HOME and not is_checkout():
-        # pip leaves files that it did not install, and a folder of compiled kernels inside the package would remain
-        # importable as an empty package. This name cannot be imported.
+        # When pip removes a package it leaves files that it did not install. A folder of compiled kernels inside the
+        # package would then remain importable as an empty package; a folder with this name is not importable.
         folders = [home.parents[1] / f"{DISTRIBUTION}.cache"]
-    with suppress(RuntimeError):  # without a home folder
+    with suppress(RuntimeError):  # there may be no home folder
         own = {"win32": Path.home() / "AppData" / "Local", "darwin": Path.home() / "Library" / "Caches"}
         given = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
         folders.append(Path(given or own.get(sys.platform, Path.home() / ".cache")) / "detmap" / name)
@@ -536,7 +536,7 @@ def _write(path: Path, data: bytes) -> None:
     except BaseException as error:
         with suppress(OSError):
             passing.unlink()
-        # Windows cannot replace a file that another process reads; then it already exists.
+        # Windows cannot replace a file while another process reads it; the complete file then exists already.
         if not (os.name == "nt" and isinstance(error, PermissionError) and path.exists()):
             raise
 
@@ -547,9 +547,9 @@ def _prune_once(folder: Path, stamp: str) -> None:
 
 
 def _prune(folder: Path, stamp: str, label: str | None) -> None:
-    """Remove files of other sources, the oldest beyond the limit, and unfinished files of killed processes; in our own
-    folder (`label` is None) of all kernels, elsewhere only of the kernel `label`. A process that misses a file compiles
-    the kernel.
+    """Remove files of other sources, the oldest files beyond `_MOST`, and unfinished files of killed processes. Files
+    of all kernels are removed if `label` is None (in the folder of detmap's kernels), else only files of the kernel
+    `label`. A process that misses a removed file compiles the kernel again.
     """
     kept: dict[str, list[tuple[float, Path]]] = {}
     with suppress(OSError):

@@ -1,5 +1,5 @@
-"""The matches of one cell as pycocotools records them in ``evalImgs``; `detmap.kernels.matching` only gives hits, which
-suffice for metrics.
+"""Match the detections of one image and category as pycocotools records them in ``evalImgs``. `detmap.kernels.matching`
+only gives hits, which suffice for metrics.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ Array = NDArray[Any]
 
 @kernel
 def box_ious(detections: Array, ground_truth: Array, crowd: Array, out: Array) -> None:
-    """Write the overlap of every pair of boxes (x, y, width, height), shape (d, g); for a crowd relative to the
-    detection's area.
+    """Write the IoU of every pair of boxes (x, y, width, height), shape (d, g). For a crowd, the intersection is
+    divided by the detection's area.
     """
     for d in range(detections.shape[0]):
         x, y, width, height = detections[d, 0], detections[d, 1], detections[d, 2], detections[d, 3]
@@ -25,7 +25,7 @@ def box_ious(detections: Array, ground_truth: Array, crowd: Array, out: Array) -
         for g in range(ground_truth.shape[0]):
             across, down = ground_truth[g, 2], ground_truth[g, 3]
             out[d, g] = 0.0
-            # fmin and fmax as in C: they ignore a NaN on one side
+            # like C's fmin and fmax, these ignore a NaN on one side
             w = np.fmin(x + width, ground_truth[g, 0] + across) - np.fmax(x, ground_truth[g, 0])
             if w <= 0.0:
                 continue
@@ -46,9 +46,10 @@ def assign(
     out_detections: Array,
     out_ground_truth: Array,
 ) -> None:
-    """Write, at each threshold, the index of the object that each detection takes, and of the last detection that takes
-    each object; -1 for none. `ious` (d, g) has detections by descending score, and objects that are not `ignored`
-    first. An object taken by a detection whose ``keeps`` is false (its id is not above 0) stays free.
+    """Write, for each threshold, the index of the object matched to each detection, and the index of the last detection
+    matched to each object; -1 for none. The rows of `ious` (d, g) are detections by descending score; the columns are
+    objects, those that are `ignored` last. An object matched to a detection whose ``keeps`` is false (its id is not
+    above 0) stays free.
     """
     out_detections[:] = -1
     out_ground_truth[:] = -1

@@ -25,10 +25,10 @@ def _changes(above: Array, row: Array, out: Array) -> None:
 
 @helper
 def _find_turns(pixels: Array, edges: Array, words: Array, counts: Array, out: Array) -> int:
-    """Write the rows and columns at which a bitmap changes down a column, row by row, and return their number, or -1 if
-    `out` is full. The row above the first is the last one, shifted right by a column, as columns are read
-    consecutively. ``counts[c + 1]`` is increased by the changes in column c. `edges` and `words` are views of the same
-    bytes, with 0 after the last column.
+    """Write, row by row, the (row, column) of every pixel that differs from the pixel above it. Return the number of
+    changes, or -1 if `out` is full. The pixel above the top of a column is the bottom of the previous column.
+    ``counts[c + 1]`` is increased by the number of changes in column c. `edges` and `words` are scratch: views of the
+    same bytes, with 0 after the last column.
     """
     height, width = pixels.shape
     used = 0
@@ -62,10 +62,11 @@ def _find_turns(pixels: Array, edges: Array, words: Array, counts: Array, out: A
 
 @kernel
 def runs_of_bitmaps(pixels: Array, begin: int, end: int, out: Array, out_spans: Array) -> int:
-    """Write the ends of the masks ``[begin, end)`` of `pixels`, uint8, shape (n, height, width).
+    """Write the ends of the runs of the masks ``[begin, end)`` of `pixels`, uint8, shape (n, height, width).
 
-    Ends are written to `out` from its beginning; those of mask *i* are ``out[out_spans[i, 0]:out_spans[i, 1]]``.
-    Returns `end`, or the first mask for which no room is left, whose required room is written to ``out_spans[i, 1]``.
+    `out` is filled from its beginning; the ends of mask *i* are ``out[out_spans[i, 0]:out_spans[i, 1]]``. Returns
+    `end`, or the first mask *i* for which no room is left; the room that mask *i* needs is written to ``out_spans[i,
+    1]``.
     """
     height, width = pixels.shape[1:]
     words = np.zeros((width + 7) // 8, np.uint64)

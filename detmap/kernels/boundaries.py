@@ -1,8 +1,9 @@
 """The boundary of masks: the pixels of a mask that lie within some distance of its contour.
 
-Masks are runs, as in `detmap.kernels.masks`. Pixels that are not boundary are deep inside; they are stored as bits, by
-column, in words of 64 rows. A pixel is deep inside along y if its run continues far enough on both sides, and deep
-inside if that also holds for as many columns on its left and right.
+Masks are runs, as in `detmap.kernels.masks`. A pixel of a mask that is not boundary is called deep. Deep pixels are
+stored as bits, by column, in words of 64 rows. A pixel is deep along y if at least `distance` pixels above it and below
+it belong to its run. It is deep if the pixels of its row in `distance` columns to its left and to its right are deep
+along y, too.
 """
 
 from __future__ import annotations
@@ -24,9 +25,7 @@ _WORDS = 1 << 16
 
 @helper
 def _add_run(start: int, end: int, first: int, m: int, out: Array) -> int:
-    """Append a foreground run to ``out[m:]``, unless it is empty, for the mask that begins at ``out[first]``; return
-    the new end.
-    """
+    """Append a foreground run to the mask ``out[first:m]``, unless the run is empty; return the mask's new end."""
     if start >= end:
         return m
     if m > first and np.int64(out[m - 1]) == start:
@@ -38,7 +37,7 @@ def _add_run(start: int, end: int, first: int, m: int, out: Array) -> int:
 
 @helper
 def _add_pixels(ends: Array, span: Array, begin: int, end: int, first: int, m: int, out: Array) -> int:
-    """Append the foreground of a mask from the pixel `begin` up to `end`."""
+    """Append the foreground of a mask from pixel `begin` up to `end`, as `_add_run` does."""
     for k in range(_first_behind(ends, span[0], span[1], begin), span[1], 2):
         start = np.int64(ends[k - 1])
         if start >= end:
@@ -49,7 +48,7 @@ def _add_pixels(ends: Array, span: Array, begin: int, end: int, first: int, m: i
 
 @helper
 def _extent(ends: Array, span: Array) -> Any:
-    """Return the range of columns with foreground, then that of rows; zeros if there are none."""
+    """Return first and end of the columns with foreground, then of the rows; zeros if the mask is empty."""
     height, low = span[2], np.int64(0)
     left, right, top, bottom = np.int64(-1), np.int64(0), height, np.int64(0)
     for k in range(span[0] + 1, span[1], 2):
@@ -87,7 +86,7 @@ def _set_bits(words: Array, at: int, begin: int, end: int) -> None:
 def _deep_rows(
     ends: Array, span: Array, column: int, columns: int, top: int, size: int, distance: int, out: Array
 ) -> None:
-    """Write which rows lie deeper than `distance` along y, in some columns from `column` on.
+    """Set the bits of pixels that are deep along y, in `columns` columns from `column` on.
 
     A column has `size` words, of which bit *r* is the row ``top + r``.
     """
@@ -111,7 +110,9 @@ def _deep_rows(
 
 @helper
 def _in_all(rows: Array, columns: int, size: int, reach: int) -> None:
-    """In each column, keep only rows that are set in it and in all of the next `reach` columns, as far as these exist."""
+    """Keep in each column only rows that are set in all `reach` columns from that column on; the last ``reach - 1``
+    columns become invalid.
+    """
     common = 1
     while 2 * common <= reach:
         for k in range((columns - 2 * common + 1) * size):
@@ -123,8 +124,8 @@ def _in_all(rows: Array, columns: int, size: int, reach: int) -> None:
 
 @helper
 def _add_rest(start: int, end: int, base: int, rows: Array, at: int, first: int, m: int, out: Array) -> int:
-    """Append a foreground run within a column, without the rows set in the words from ``rows[at]`` on, whose first bit
-    is the row `base`.
+    """Append the pixels of a run within one column that are not deep. The words from ``rows[at]`` on have the bits of
+    deep pixels; their first bit stands for the pixel `base`.
     """
     begin, row, stop, deep = start, start - base, end - base, False
     while row < stop:
@@ -150,9 +151,9 @@ def boundary_runs(
 ) -> int:
     """Write the boundaries of the masks ``[begin, end)``: pixels within a distance of background or of the image's edge.
 
-    The distance is the maximum of those along x and y. Ends are written to `out` from its beginning; those of mask *i*
-    are ``out[out_spans[i, 0]:out_spans[i, 1]]``. Returns `end`, or the first mask for which room may be lacking, whose
-    minimum room is written to ``out_spans[i, 1]``.
+    The distance is the larger of the distances along x and y. `out` is filled from its beginning; the ends of mask *i*
+    are ``out[out_spans[i, 0]:out_spans[i, 1]]``. Returns `end`, or the first mask *i* for which room may be lacking;
+    the minimum room for mask *i* is written to ``out_spans[i, 1]``.
     """
     rows, used = np.empty(256, np.uint64), np.int64(0)
     for i in range(begin, end):
@@ -165,7 +166,7 @@ def boundary_runs(
             inner, outer = right, right
         else:
             inner, outer = left + distance, right - distance
-        # Upper bound of the room for a column, or for the rest of all columns.
+        # Upper bound of the room for one column with deep pixels, or for all columns to their left or right.
         most = span[1] - span[0] + tallest
         if used + most > out.shape[0]:
             out_spans[i, 1] = used + most - first

@@ -35,8 +35,8 @@ from detmap.kernels.scanning import (
 from detmap.kernels.texts import LENGTH_BITS
 from detmap.kernels.words import HIGHS, ONES, _before, _byte, _load, _next_line
 
-# Maximum length of a cell, and maximum number of cells of a line, because all numbers of a line may be left to the
-# caller.
+# Maximum length of a cell, and maximum number of cells of a line. The latter is limited because all numbers of a line
+# may be left to the caller.
 LONGEST_CELL, MOST_CELLS = 1 << 16, 256
 
 QUOTES, FOURTEENS = np.uint64(0x2222222222222222), np.uint64(0x0E0E0E0E0E0E0E0E)
@@ -63,8 +63,8 @@ def _cell_end(data: Any, i: int, delimiter: int) -> int:
 
 @innermost
 def _plain_cell(data: Any, i: int, powers: Any) -> Any:
-    """Read a short decimal number: return its bits, and its end, -1 for anything else; requires `NUMBER_ROOM` readable
-    bytes.
+    """Read a short decimal number: return its bits and its end; the end is -1 for any other text. Requires
+    `NUMBER_ROOM` readable bytes.
     """
     mantissa, digits, end = _short_number(data, i)
     return _quotient(mantissa, digits, powers), end
@@ -72,7 +72,7 @@ def _plain_cell(data: Any, i: int, powers: Any) -> Any:
 
 @innermost
 def _integer_cell(data: Any, i: int, inside: int, powers: Any) -> Any:
-    """Read an integer of 64 bits: return its value, and its end, -1 for anything else; -0 is text."""
+    """Read an integer of 64 bits: return its value and its end; the end is -1 for any other text, including -0."""
     if i < inside:
         value, end = _plain_integer(data, i)
         if end >= 0:
@@ -83,21 +83,22 @@ def _integer_cell(data: Any, i: int, inside: int, powers: Any) -> Any:
 
 @kernel
 def scan_cells(data: Any, stop: int, cells: Any, delimiter: int, powers: Any, columns: Columns, state: Any) -> None:
-    """Scan lines of cells into columns. Quotes, blank lines, and lines of another number of cells are not supported.
+    """Scan lines of cells into columns. Quotes, blank lines, and lines with a different number of cells are not
+    supported.
 
     Parameters
     ----------
     data : (n,) uint8
         The document, at least eight bytes.
     stop : int
-        The first line that begins here or later is left to the next block.
+        The first line that begins at this position or later is left to the next block.
     cells : (k,) int64
-        For each cell of a line its field, -1 for none; at most `MOST_CELLS`.
+        The field of each cell of a line, -1 for none; at most `MOST_CELLS` cells.
     delimiter : int
         The byte between cells.
     powers, columns, state
-        As in `records.scan_records`. A field holds an `ID` (any text), `NUMBERS` (one) or an `INTEGER`. Every column is
-        written.
+        As in `records.scan_records`. The kind of a field is `ID` (any text), `NUMBERS` (one number) or `INTEGER`. Every
+        column is written.
     """
     places, ids, words, doubts = columns
     i, row, doubtful = state[POSITION], state[ROW], state[DOUBTS]

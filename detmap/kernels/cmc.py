@@ -1,4 +1,4 @@
-"""CMC over identities instead of items: an identity's items are drawn or merged."""
+"""CMC over identities instead of items: one item of each identity is drawn, or all its items are merged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ DRAW, EXPECT, MERGE = 0, 1, 2
 
 @helper
 def _scramble(x: Any) -> Any:
-    """Return the finaliser of splitmix64, a hash, so that a draw depends on its name rather than on the order of work."""
+    """Return the finaliser of splitmix64, a hash. Draws hash seed, query, draw and identity, so that they do not depend
+    on the order of work.
+    """
     z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -26,7 +28,7 @@ def _scramble(x: Any) -> Any:
 
 
 class Identities(NamedTuple):
-    """The identity of each item, ``people``, numbers below ``total``; and of each query, ``own``."""
+    """The identity of each item (``people``) and of each query (``own``), as numbers below ``total``."""
 
     people: Array
     own: Array
@@ -34,8 +36,8 @@ class Identities(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """The ``rule`` (DRAW, EXPECT or MERGE), the number of ``draws``, and the ``seed``, which determines a draw together
-    with the query's number, counted from ``first_query``.
+    """The ``rule`` (DRAW, EXPECT or MERGE), the number of ``draws``, and the ``seed``. Seed and query number determine
+    a draw; the first query has the number ``first_query``.
     """
 
     rule: int
@@ -45,8 +47,8 @@ class Drawing(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Buffers of `shots`. By item: whether it is ``skipped``. By identity: its ``size``, how many of its items are
-    ``ahead``, and its ``chosen`` item. By rank: ``chances``.
+    """Buffers of `shots`. For each item: whether it is ``skipped``. For each identity: its number of items (``size``),
+    the number of its items ``ahead``, and its ``chosen`` item. For each rank: ``chances``.
     """
 
     skipped: Array
@@ -58,7 +60,7 @@ class Room(NamedTuple):
 
 @helper
 def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Room, out: Array) -> None:
-    """Accumulate CMC of query `q` over all draws."""
+    """Add the CMC of query `q` to `out` for every draw."""
     people, size, ahead, chosen = identities.people, room.size, room.ahead, room.chosen
     own, n = identities.own[q], row.size
     size[:] = 0
@@ -72,7 +74,7 @@ def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Ro
                 name = _scramble(_scramble(name ^ np.uint64(d)) ^ np.uint64(p))
                 chosen[p] = np.int64(name % np.uint64(size[p]))
         match = 0
-        for i in range(n):  # the chosen item of an identity is the one at which its count reaches the drawn number
+        for i in range(n):  # the item number ``chosen[p]`` of identity p is chosen
             if not room.skipped[i]:
                 p = people[i]
                 if ahead[p] == chosen[p]:
@@ -92,8 +94,8 @@ def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Ro
 
 @helper
 def _expect(row: Array, match: int, own: int, identities: Identities, merge: bool, room: Room) -> int:
-    """Write the probabilities of the number of uncertain identities ahead of `match`, and return the number of certain
-    ones; with `merge` every identity with an item ahead is certain.
+    """Return the number of identities that are certainly ahead of `match`, and write the distribution of the number of
+    others ahead. With `merge` every identity with an item ahead is certainly ahead.
     """
     people, size, ahead, chances, k = identities.people, room.size, room.ahead, room.chances, room.chances.size
     size[:] = 0
@@ -132,9 +134,10 @@ def shots(
 ) -> None:
     """Write CMC at ranks 1 .. k of queries ``[begin, end)`` where identities, not items, are ranked.
 
-    DRAW takes one random item of each identity, many times; EXPECT is the expectation over all draws: the number of
-    other identities ahead of a match is a sum of independent Bernoulli variables with the shares of their items that
-    are ahead; MERGE counts the identities with an item ahead of the first match. Ties are in index order.
+    DRAW takes one random item of each identity, many times. EXPECT is the expectation over all draws: the number of
+    other identities ahead of a match is a sum of independent Bernoulli variables, one for each identity, with the share
+    of its items that are ahead as probability. MERGE counts the identities with an item ahead of the first match. Ties
+    are in index order.
     """
     n, k, merge, people = identities.people.size, out.shape[1], drawing.rule == MERGE, identities.total
     room = Room(

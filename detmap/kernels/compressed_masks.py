@@ -1,7 +1,9 @@
-"""Sizes, overlaps and unions of compressed strings, and strings from bitmaps and polygons, in one call each.
+"""Areas, boxes, overlaps and unions of masks as compressed strings, and strings from bitmaps and polygons, in one call
+each.
 
-`detmap.kernels.masks` does the same in steps. Here only the string of a mask is stored, for frequent calls with few
-masks, as with pycocotools' functions. Texts are bytes, with a string and a NUL for every mask.
+`detmap.kernels.masks` does the same in several steps. These kernels serve frequent calls with few masks, such as calls
+of pycocotools' functions, where a mask is stored only as its string. A text is bytes that hold, for every mask, its
+string and a NUL.
 """
 
 from __future__ import annotations
@@ -17,17 +19,17 @@ from detmap.kernels.polygons import _LANES, _count_crossings, _draw
 
 Array = NDArray[Any]
 
-#: Status codes of kernels in place of a mask's index: success; a mask of height 0 has foreground; the runs of masks
-#: have different sums.
+#: Status codes that kernels return in place of a mask's index: success; a mask of height 0 has foreground; the runs of
+#: two masks have different sums.
 FINE, FLAT, UNEQUAL = -1, -2, -3
 
-#: Maximum number of crossings of a polygon; polygons with more are left to the caller.
+#: Maximum number of crossings of a polygon; polygons with more crossings are left to the caller.
 MOST_CROSSINGS = 1 << 26
 
 
 @kernel
 def areas_of_strings(text: bytes, out: Array) -> int:
-    """Write the area of each mask; return the first whose string is truncated, or `FINE`. No run is stored."""
+    """Write the area of each mask; return the first whose string is truncated, or `FINE`. Runs are not stored."""
     p = 0
     for i in range(len(out)):
         area, inside = np.int64(0), np.int64(0)
@@ -49,9 +51,9 @@ def areas_of_strings(text: bytes, out: Array) -> int:
 
 @kernel
 def boxes_of_strings(text: bytes, spans: Array, out: Array) -> int:
-    """Write the box of each mask; the first whose string ends within a number, `FLAT`, or `FINE`.
+    """Write the box of each mask; return the first mask whose string is truncated, `FLAT`, or `FINE`.
 
-    Columns 2 and 3 of `spans` are height and width; the others are used meanwhile.
+    Columns 2 and 3 of `spans` are height and width; columns 0 and 1 are scratch.
     """
     ends, p = np.empty(len(text), np.uint32), 0
     for i in range(len(out)):
@@ -68,7 +70,7 @@ def boxes_of_strings(text: bytes, spans: Array, out: Array) -> int:
 
 @kernel
 def ious_of_strings(text: bytes, spans: Array, crowd: Array, out: Array) -> int:
-    """Write the overlap of masks of two sides, shape (g, d), as `detmap.kernels.masks.mask_ious` says.
+    """Write the overlap of every object with every detection, shape (g, d), as `detmap.kernels.masks.mask_ious` does.
 
     Returns the first mask whose string is truncated, `FLAT`, `UNEQUAL` if an overlap is NaN, or `FINE`. `spans` is as
     in `boxes_of_strings`.
@@ -97,7 +99,7 @@ def ious_of_strings(text: bytes, spans: Array, crowd: Array, out: Array) -> int:
 @kernel
 def merge_strings(text: bytes, count: int, both: bool, out: Array) -> int:
     """Write the string of the union of `count` masks of one size, or of their intersection (`both`). `out` has room for
-    seven characters for each of `text`. Returns the length of the string, or -1 if a string is truncated, if one of
+    seven characters per byte of `text`. Returns the length of the string, or -1 if a string is truncated, if one of
     several masks has no run, or if their runs have different sums.
     """
     ends, spans, p, room = np.empty(len(text), np.uint32), np.empty((count, 4), np.int64), 0, 0
@@ -115,9 +117,9 @@ def merge_strings(text: bytes, count: int, both: bool, out: Array) -> int:
     return _write_string(scratch[0], 0, runs, out, 0) if runs >= 0 else -1
 
 
-# ------------------------------------------------------------------------------------------------------------- to
-# strings Strings are written consecutively to `out`, and their ends to `out_stops`. A kernel begins with mask `begin`
-# and returns the first mask for which room may be lacking; the room that it needs is written to its stop.
+# ---------------------------------------------------------------------------------------------------------- to strings
+# Strings are written consecutively to `out`, and their ends to `out_stops`. A kernel begins with mask `begin` and returns
+# the first mask for which room may be lacking; the room that this mask needs is written to its element of `out_stops`.
 
 
 @kernel
@@ -141,9 +143,10 @@ def strings_of_lengths(lengths: Array, stops: Array, begin: int, out: Array, out
 def strings_of_polygons(
     points: Array, stops: Array, height: int, width: int, begin: int, out: Array, out_stops: Array
 ) -> int:
-    """Write the strings of polygons of vertices ``points[stops[i - 1]:stops[i]]``, drawn as `detmap.kernels.polygons` says.
+    """Write the strings of polygons with the vertices ``points[stops[i - 1]:stops[i]]``, drawn as in
+    `detmap.kernels.polygons`.
 
-    Returns -1 if one has a vertex that is NaN or too far away, or too many crossings.
+    Returns -1 if a polygon has a vertex that is NaN or too far away, or too many crossings.
     """
     p, span = 0, np.array([0, 0, height, width])
     for i in range(begin, len(stops)):
@@ -170,9 +173,9 @@ _BLOCK = 8  # words compared at a time
 
 @helper
 def _find_changes(pixels: Array, words: Array, first: int, size: int, out: Array) -> Any:
-    """Write the positions at which bytes change, from ``pixels[first]`` on, and `size` at the end; return their number.
-    The byte before the first counts as 0. `words` views the same bytes, eight at a time. Up to eight further elements
-    are overwritten.
+    """Write the positions, counted from `first`, of bytes that differ from the byte before, then `size`; return the
+    number of positions. The byte before the first counts as 0. `words` is a view of `pixels` as uint64. Up to eight
+    further elements of `out` are overwritten.
     """
     p, stop, m, before = first, first + size, 0, np.uint8(0)
     while p < stop:
@@ -211,7 +214,7 @@ def _find_changes(pixels: Array, words: Array, first: int, size: int, out: Array
 
 @kernel
 def strings_of_bitmaps(pixels: Array, words: Array, size: int, begin: int, out: Array, out_stops: Array) -> int:
-    """Write the strings of bitmaps of `size` bytes each, column by column; `words` are the same bytes eight at a time.
+    """Write the strings of column-major bitmaps of `size` bytes each; `words` is a view of `pixels` as uint64.
 
     A run ends wherever the byte changes, as in pycocotools.
     """

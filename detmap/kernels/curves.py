@@ -1,4 +1,4 @@
-"""Hits to precision, recall and average precision: the core under every AP that detmap reports.
+"""Precision, recall and average precision from hits: the core of every AP that detmap reports.
 
 Every kernel reads the columns of `detmap.hits.Hits`: for ranking *q* the ascending 1-based ranks of its hits,
 ``ranks[starts[q]:starts[q + 1]]``, and the number of positives, ``positives[q]``. Precision at the *j*-th hit is ``j /
@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 STEP, ALL_POINT, TRAPEZOID, TRAPEZOID_OF_HITS, PAIRWISE = 0, 1, 2, 3, 4
 
-# Orders of the items of a tied group; see `detmap.kernels.ties`, which only rankings load.
+# Orders of the items of a tied group, for `detmap.kernels.ties`; only evaluations of rankings load that module.
 KEEP, REVERSE, FIRST, LAST, COLLAPSE = 0, 1, 2, 3, 4
 
 
@@ -28,7 +28,7 @@ _HALVES = 128
 
 
 class Rankings(NamedTuple):
-    """Rankings by their hits, with the columns of `detmap.hits.Hits`; both columns of scores may be empty."""
+    """The hits of rankings, with the columns of `detmap.hits.Hits`; `scores` and `first_scores` may be empty."""
 
     starts: Array
     ranks: Array
@@ -41,7 +41,7 @@ class Rankings(NamedTuple):
 def _envelope(ranks: Array, first: int, hits: int, epsilon: float, out: Array) -> None:
     """Write the maximum precision at each hit or any later one."""
     row, best = ranks[first : first + hits], 0.0
-    for j in range(hits - 4, -1, -4):  # a maximum depends on the one before; unrolled, only one in four waits
+    for j in range(hits - 4, -1, -4):  # each maximum waits for the one before; unrolled, only one in four waits
         d = (j + 4) / (row[np.uint64(j + 3)] + epsilon)
         c = max(d, (j + 3) / (row[np.uint64(j + 2)] + epsilon))
         b = max(c, (j + 2) / (row[np.uint64(j + 1)] + epsilon))
@@ -104,11 +104,12 @@ def average_precision(
 ) -> None:
     """Write the AP of rankings ``[begin, end)`` into `out`; NaN without positives.
 
-    `rule` STEP adds the precisions at the hits; TRAPEZOID replaces each by its mean with the precision one rank earlier (at
-    rank 1: with 1); TRAPEZOID_OF_HITS by its mean with the precision at the hit before (at the first: with 1), a known
-    mistake. These add in rank order and divide once, by the positives. ALL_POINT adds, in rank order, each hit's gain in
-    recall times the largest precision at that recall or later, as VOC's development kit does, and divides nothing. PAIRWISE
-    adds the same terms as numpy's ``sum`` does, with a last one of 0 where recall does not reach 1.
+    The `rule` STEP adds the precisions at the hits. TRAPEZOID replaces each precision by its mean with the precision
+    one rank earlier (1 at rank 1). TRAPEZOID_OF_HITS takes the mean with the precision at the previous hit (1 at the
+    first hit), a known mistake. These three add in rank order and divide the sum by the positives. ALL_POINT adds, in
+    rank order, each hit's gain in recall times the largest precision at that recall or later, as VOC's development kit
+    does; it does not divide. PAIRWISE adds the same terms in the order of numpy's ``sum``, with a last term of 0 if
+    recall does not reach 1.
     """
     area = rule in (ALL_POINT, PAIRWISE)
     envelope = np.empty(_longest_group(starts, begin, end) + 1)
@@ -150,8 +151,8 @@ def interpolate(
 
     ``out_precision[q, i]`` is the largest precision at recall ``grid[i]`` or more, 0 if that recall is not reached, NaN
     without positives. As in pycocotools, the loop over the grid stops at the first recall that is not reached, even in
-    an unsorted grid. With scores (`scores` not empty) ``out_scores[q, i]`` is the score at which that recall is first
-    reached; at recall 0 that of the first item.
+    an unsorted grid. If `out_scores` is not empty, ``out_scores[q, i]`` is the score at which that recall is first
+    reached; for recall 0 it is the score of the first item.
     """
     starts, ranks, positives = rankings.starts, rankings.ranks, rankings.positives
     scores, first_scores = rankings.scores, rankings.first_scores
@@ -162,15 +163,16 @@ def interpolate(
     for q in range(begin, end):
         first, hits = starts[q], starts[q + 1] - starts[q]
         if positives[q] <= 0:
-            for i in range(grid.shape[0]):  # a slice would compile its error message too
+            for i in range(grid.shape[0]):  # assigning to a slice would also compile an error message
                 out_precision[q, i] = np.nan
                 if with_scores:
                     out_scores[q, i] = np.nan
             continue
-        if positives[q] != found:  # the rankings of a class share their positives
+        if positives[q] != found:  # rankings of one class have the same positives
             found = positives[q]
             for i in range(grid.shape[0]):
-                # Guess, then compare exactly: the first hit whose rounded recall reaches the grid's.
+                # Guess the first hit whose rounded recall reaches that of the grid, then correct the guess by
+                # comparing.
                 j = int(max(0.0, min(np.ceil(grid[i] * found), found + 1.0)))
                 while j > 0 and (j - 1) / found >= grid[i]:
                     j -= 1
@@ -199,8 +201,8 @@ def read_lines(
 ) -> None:
     """Write the linearly interpolated envelope of rankings ``[begin, end)`` at an ascending `grid`. Hits suffice: the
     last miss before a hit has the recall of the previous hit and the envelope of the next one, so that the curve is
-    flat there. The last of several points with one recall counts. After all `items` the curve drops to 0, or with
-    `tail` falls to (1, 0) in a straight line. 0 without hits, NaN without positives.
+    flat there. Of several points with the same recall the last one counts. After all `items` the curve drops to 0, or
+    with `tail` falls to (1, 0) in a straight line. The values are 0 without hits, NaN without positives.
     """
     starts, ranks, positives = rankings.starts, rankings.ranks, rankings.positives
     longest = _longest_group(starts, begin, end)
@@ -237,7 +239,8 @@ def dcg(
 ) -> None:
     """Write the discounted cumulative gain, the sum of gain / log2(rank + 1) over ranks up to `depth`, in rank order.
 
-    With `expected`, its expectation over all orders of tied items: each gets the mean discount of its group's ranks.
+    With `expected`, write the expectation over all orders of tied items: each item gets the mean discount of its
+    group's ranks.
     """
     for q in range(starts.size - 1):
         out[q] = 0.0
@@ -284,10 +287,10 @@ def rbp(starts: Array, ranks: Array, gains: Array, p: float, depth: int, out: Ar
 
 @kernel
 def bpref(starts: Array, grades: Array, level: int, positives: Array, negatives: Array, out: Array) -> None:
-    """Write bpref (Buckley and Voorhees, 2004) from the ranks' order of the pooled documents.
+    """Write bpref (Buckley and Voorhees, 2004), which depends only on the order of the pooled documents.
 
-    `grades` are those of the pooled documents in rank order: at least `level` is relevant, from 0 up to `level` judged
-    not relevant, negative not judged. 0 without relevant documents.
+    `grades` has the pooled documents in rank order. A grade of at least `level` means relevant, a lower one from 0 on
+    means not relevant, a negative one means not judged. The value is 0 without relevant documents.
     """
     for q in range(starts.size - 1):
         total, wrong = 0.0, 0
@@ -328,7 +331,9 @@ def inf_ap(starts: Array, ranks: Array, grades: Array, level: int, positives: Ar
 
 @kernel
 def interpolate_counts(starts: Array, ranks: Array, wanted: Array, out: Array) -> None:
-    """Write the maximum precision at hit ``wanted[q, i]`` (from 1; 0 for any) or later; 0 if there is none."""
+    """Write the maximum precision at hit number ``wanted[q, i]`` (from 1 on; 0 means the first) or any later hit; 0 if
+    there is no such hit.
+    """
     envelope = np.empty(_longest_group(starts, 0, starts.size - 1))
     for q in range(starts.size - 1):
         hits = starts[q + 1] - starts[q]
@@ -340,7 +345,7 @@ def interpolate_counts(starts: Array, ranks: Array, wanted: Array, out: Array) -
 
 @kernel
 def all_shots(starts: Array, ranks: Array, out: Array) -> None:
-    """Add 1 / hits for each hit, at the number of wrong items ahead of it, to ``out[place]``, over all rankings."""
+    """For each hit with k wrong items ahead of it, add 1 / (hits of its ranking) to ``out[k]``."""
     for q in range(starts.size - 1):
         hits = starts[q + 1] - starts[q]
         for j in range(hits):
@@ -351,9 +356,10 @@ def all_shots(starts: Array, ranks: Array, out: Array) -> None:
 
 @kernel
 def weighted_points(scores: Array, truth: Array, weights: Array, order: Array, recall: Array, precision: Array) -> int:
-    """Write recall and precision at each distinct score, descending, of weighted samples; return how many there are.
+    """Write recall and precision at each distinct score, descending, of weighted samples; return the number of points.
 
-    `order` sorts the samples by descending score. Recall is in weight, not yet divided by the total of the positives.
+    `order` sorts the samples by descending score. `recall` is the weight of the true positives, not yet divided by the
+    total weight of the positives.
     """
     right, total, points = 0.0, 0.0, 0
     for i in range(order.size):
@@ -372,11 +378,12 @@ def weighted_points(scores: Array, truth: Array, weights: Array, order: Array, r
 def best_f1(
     starts: Array, scores: Array, hit: Array, ignored: Array, bit: int, positives: Array, out_best: Array
 ) -> None:
-    """Write (f1, score, precision, recall) where F1 of each ranking is best; NaN without positives or items that count.
+    """Write (F1, score, precision, recall) at the score with the best F1 of each ranking; NaN if there are no positives
+    or no item counts.
 
-    Ranking *r* has rows ``[starts[r], starts[r + 1])``, of which those count that are not `ignored`. Rows of equal
-    score are kept together; of equally good scores the highest is taken. `bit` is the index of the flags in the words
-    (n, W).
+    Ranking *r* has the rows ``[starts[r], starts[r + 1])``; rows that are `ignored` do not count. Rows of equal score
+    are accepted together; of scores with the same F1 the highest is taken. `bit` is the index of the flag in the words
+    of `hit` and `ignored`, shape (n, W).
     """
     word, shift, one = bit >> 6, np.uint64(bit & 63), np.uint64(1)
     for r in range(starts.shape[0] - 1):

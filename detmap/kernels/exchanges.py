@@ -1,8 +1,9 @@
-"""Sums of interpolated precision after exchanges of two models' images, faster than `resampling.average` of them and
-with other rounding errors.
+"""Sums of interpolated precision after images are exchanged between two models. This is faster than
+`resampling.average`, and has different rounding errors.
 
-The values that a curve has at the recalls of a grid are maxima of precisions at hits, so that their sum is one over
-hits, each times the number of recalls that it is the first to reach.
+The value of a curve at a recall of the grid is the maximum precision at the first hit that reaches the recall, or at a
+later hit. The sum over the grid is therefore a sum over hits, each weighted by the number of recalls that it is the
+first to reach.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ Array = NDArray[Any]
 def _add_curves(
     events: Events, items: int, stop: int, ahead: Ahead, begin: int, found: Array, weights: Array, out: Array
 ) -> None:
-    """Add the sums of both sides' curves of the items ``[items, stop)`` to ``out[side]``, for one replicate.
+    """Add the sum of interpolated precision over the items ``[items, stop)`` to ``out[side]`` for both sides of a
+    replicate.
 
-    Element ``run - begin`` of `ahead` is that of a run. ``found`` holds the hits and the ignored detections on side 0, and
-    then those on both sides; hit *j* of a side, from 1 on, has ``weights[j]``.
+    Element ``run - begin`` of `ahead` belongs to `run`. ``found`` holds the numbers of hits and of ignored detections
+    on side 0, then on both sides together. Hit *j* of a side, from 1 on, has the weight ``weights[j]``.
     """
     runs, kinds, skips = events.item_runs, events.item_kinds, events.item_skips
     place_starts, places, base, one = events.place_starts, events.places, np.uint64(begin), np.uint64(1)
@@ -73,7 +75,9 @@ def _add_curves(
 
 @helper
 def _count_sides(events: Events, words: Array, items: int, stop: int, out: Array) -> None:
-    """Count the hits and ignored detections of items ``[items, stop)``: ``out[lane]`` as `found` of `_add_curves`."""
+    """Write the numbers of hits and ignored detections of items ``[items, stop)`` to ``out[lane]``, as `found` of
+    `_add_curves`.
+    """
     byte, eight = np.uint64(255), np.uint64(8)
     out[:] = 0
     hits, skipped = 0, 0
@@ -102,10 +106,10 @@ def add_curves(
     events : Events
         The detections.
     words : (blocks, i) uint64
-        As of `resampling.collect_hits` with two sides.
+        As for `resampling.collect_hits` with two sides.
     weights, weight_starts : (n,) float64, (K + 1,) int64
-        For each class, from its start on, the number of recalls that its hit *j* is the first to reach, from *j* = 0 on.
-        Zeros leave a class out.
+        ``weights[weight_starts[c] + j]`` is the number of recalls that hit *j* of class *c*, from *j* = 0 on, is the
+        first to reach. A class with only zeros is left out.
     out : (r, 2) float64
         Out: the sums of each replicate.
     """

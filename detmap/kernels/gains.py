@@ -1,8 +1,8 @@
 """Measures of gains or wrong items by rank: trec_eval's variants of nDCG, and the residual of unjudged items.
 
-`starts` and `ranks` are as in `detmap.kernels.curves`, for items with a gain; `gains` is the gain of each. The ideal
-ranking of query *q* has the descending gains ``ideal[ideal_starts[q]:ideal_starts[q + 1]]``. Sums run in the order of
-ranks, which determines the last bit.
+`starts` and `ranks` are as in `detmap.kernels.curves`, with items that have a gain in place of hits; `gains` holds the
+gains. The ideal ranking of query *q* has the descending gains ``ideal[ideal_starts[q]:ideal_starts[q + 1]]``. Sums are
+taken in rank order, because the order determines the last bit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ Array = NDArray[Any]
 @kernel
 def gain_over_cost(starts: Array, ranks: Array, gains: Array, ideal_starts: Array, ideal: Array, out: Array) -> None:
     """Write G: the sum of gain / log2(2 + cost - found), relative to the sum of all gains. At a rank, `found` is the
-    cumulative gain including that rank, and `cost` that of the ideal ranking, where every rank counts at least 1.
+    cumulative gain including that rank, and `cost` is the cumulative gain of the ideal ranking, where every rank gains
+    at least 1.
     """
     for q in range(starts.size - 1):
         first, best = ideal_starts[q], ideal_starts[q + 1] - ideal_starts[q]
@@ -39,7 +40,9 @@ def gain_over_cost(starts: Array, ranks: Array, gains: Array, ideal_starts: Arra
 
 @kernel
 def ndcg_at_gains(starts: Array, ranks: Array, gains: Array, ideal_starts: Array, ideal: Array, out: Array) -> None:
-    """Write the mean of nDCG at the ranks of all items with a gain; items that were not ranked count at the end."""
+    """Write the mean of nDCG at the ranks of all items with a gain; an item that is not ranked counts with the nDCG at
+    the end.
+    """
     for q in range(starts.size - 1):
         first, best = ideal_starts[q], ideal_starts[q + 1] - ideal_starts[q]
         total, found, ideally, rank = 0.0, 0.0, 0.0, 0
@@ -61,8 +64,8 @@ def ndcg_at_gains(starts: Array, ranks: Array, gains: Array, ideal_starts: Array
 def ndcg_at_levels(
     starts: Array, ranks: Array, gains: Array, ideal_starts: Array, ideal: Array, items: Array, out: Array
 ) -> None:
-    """Write the mean of nDCG at the ranks where the gain of the ideal ranking falls, and at its end. A ranking of
-    ``items[q]`` items that is longer than the ideal one by more than one item has a last point at its own end.
+    """Write the mean of nDCG at the last rank of each level of gain in the ideal ranking. If the ranking (of
+    ``items[q]`` items) is longer than the ideal one by more than one item, nDCG at the end of the ranking counts too.
     """
     for q in range(starts.size - 1):
         first, best = ideal_starts[q], ideal_starts[q + 1] - ideal_starts[q]
@@ -88,7 +91,9 @@ def ndcg_at_levels(
 
 @kernel
 def wrong_before(starts: Array, ranks: Array, positives: Array, out: Array) -> None:
-    """Write the mean over the positives of 1 / log2(2 + wrong items before it); 0 for positives that were not ranked."""
+    """Write the mean of 1 / log2(2 + number of wrong items before the positive) over the positives; a positive that is
+    not ranked counts 0.
+    """
     for q in range(starts.size - 1):
         total = 0.0
         for j in range(starts[q], starts[q + 1]):
@@ -98,8 +103,8 @@ def wrong_before(starts: Array, ranks: Array, positives: Array, out: Array) -> N
 
 @kernel
 def residual(starts: Array, ranks: Array, items: Array, p: float, out: Array) -> None:
-    """Write the gain of rank-biased precision if all unjudged items were relevant; `ranks` are those of judged items.
-    As in trec_eval, 0 if all ranked items are judged.
+    """Write the increase of rank-biased precision if all unjudged items were relevant. `ranks` holds the ranks of
+    judged items. As in trec_eval, the increase is 0 if all ranked items are judged.
     """
     for q in range(starts.size - 1):
         weight, total, unjudged, j = 1.0, 0.0, 0, starts[q]

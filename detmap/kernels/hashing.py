@@ -21,7 +21,7 @@ def _mix(state: Any, word: Any) -> Any:
 
 @helper
 def _unsigned(word: Any, single: bool) -> Any:
-    """Return the bits of a double, or of two singles, with -0 replaced by 0, because the two are equal."""
+    """Return the bits of a float64, or of two float32 (`single`), with -0 replaced by 0, because -0 equals 0."""
     if not single:
         return np.uint64(0) if word == np.uint64(0x8000000000000000) else word
     low, high = word & np.uint64(0xFFFFFFFF), word & np.uint64(0xFFFFFFFF00000000)
@@ -32,7 +32,8 @@ def _unsigned(word: Any, single: bool) -> Any:
 
 @kernel
 def hash_rows(words: Array, single: bool, begin: int, end: int, out: Array) -> None:
-    """Write a hash of each of the rows ``[begin, end)``: the bits of doubles or, with `single`, of pairs of singles.
+    """Write a hash of each of the rows ``[begin, end)``. A word has the bits of a float64 or, with `single`, of two
+    float32.
 
     A row has a multiple of four words. Four independent chains hide the latency of each step.
     """

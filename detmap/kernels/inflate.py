@@ -15,7 +15,7 @@ Array = NDArray[Any]
 #: Number of bits looked up at once; longer codes are decoded bit by bit.
 BITS = 11
 
-#: Maximum length of a code, and maximum number of symbols of a table: those of literals and lengths.
+#: Maximum length of a code in bits, and maximum number of symbols of a table (the table of literals and lengths).
 LONGEST, SYMBOLS = 15, 288
 
 #: Number of bytes after the end of the output that may be overwritten.
@@ -39,11 +39,12 @@ _ORDER = np.array([16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1,
 
 
 class Codes(NamedTuple):
-    """Memory for two tables of codes, of literals and lengths, and of distances.
+    """Memory for two tables of codes: one for literals and lengths, one for distances.
 
     ``fast`` maps the next `BITS` bits to 16 times the symbol plus the length of its code, 0 for longer codes; shape (2,
     2 ** BITS). ``counts`` has the number of codes by length, shape (2, 16), and ``symbols`` the symbols by code, shape
-    (2, 288). ``lengths`` has those of a block, shape (320,), and ``at`` the position of the next bit, shape (1,).
+    (2, 288). ``lengths`` has the code lengths of a block, shape (320,), and ``at`` the position of the next bit, shape
+    (1,).
     """
 
     fast: Array
@@ -194,7 +195,9 @@ def _fixed(codes: Codes) -> Any:
 
 @innermost
 def _copy(out: Array, i: int, distance: int, length: int) -> None:
-    """Copy `length` bytes from `distance` bytes before `i`, possibly overlapping; `SLACK` bytes may follow."""
+    """Copy `length` bytes to `i` from `distance` bytes before `i`; the two may overlap. Up to `SLACK` more bytes are
+    written.
+    """
     if distance == 1:
         value = out[i - 1]
         for k in range(length):
@@ -226,7 +229,7 @@ def _stored(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
 
 @helper
 def _block(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
-    """Decompress a block by the tables; return the end of the output, or an error code."""
+    """Decompress a block with the present tables; return the end of the output, or an error code."""
     at, last = codes.at[0], len(data) << 3
     while at <= last:
         word = _load(data, at >> 3) >> np.uint64(at & 7)
@@ -273,9 +276,9 @@ def inflate(data: Array, codes: Codes, out: Array) -> int:
     data : ndarray of uint8, shape (n,)
         At least eight bytes.
     codes : Codes
-        Written.
+        Scratch memory.
     out : ndarray of uint8, shape (m + SLACK,)
-        The first m bytes are the output; those after them are overwritten.
+        The first m bytes are the output; the other bytes are overwritten, too.
     """
     i, end = np.int64(0), np.int64(len(out) - SLACK)
     codes.at[0] = 0

@@ -42,7 +42,7 @@ class Objects(NamedTuple):
 
 
 class Likely(NamedTuple):
-    """Pairs of rows, ``left`` and ``right`` (p,) int64; and the ``lowest`` mean that must be exact."""
+    """Pairs of rows, ``left`` and ``right`` (p,) int64; and the ``lowest`` similarity that must be exact."""
 
     left: Array
     right: Array
@@ -58,10 +58,10 @@ class Terms(NamedTuple):
 
 @kernel
 def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin: int, end: int, terms: Terms) -> None:
-    """Write the negated exponents of pairs ``[begin, end)`` consecutively, and the end of each pair's.
+    """Write the negated exponents of pairs ``[begin, end)`` consecutively, and the end of each pair's exponents.
 
-    If the ground truth has visible points, only these count; else all do, by their distance to its doubled box. The
-    exponents of a pair are omitted if its distant points alone keep the mean below the lowest value needed.
+    If the object has visible points, only these count; else all points count, by their distance to the object's doubled
+    box. The exponents of a pair are omitted if its distant points alone keep the mean below the lowest value needed.
     """
     left, right, lowest = pairs.left, pairs.right, pairs.lowest
     out, stops = terms.values, terms.stops
@@ -76,8 +76,8 @@ def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin
         x0, x1 = objects.boxes[row, 0] - objects.boxes[row, 2], objects.boxes[row, 0] + objects.boxes[row, 2] * 2
         y0, y1 = objects.boxes[row, 1] - objects.boxes[row, 3], objects.boxes[row, 1] + objects.boxes[row, 3] * 2
         area, variances = objects.areas[row] + _EPSILON, objects.variances[objects.first[row] :]
-        # Each far point subtracts at least 1 - `_FAR_TERM` over the number of points from a mean of 1; more than 1 -
-        # lowest in total is hopeless.
+        # Each far point lowers the mean by at least (1 - `_FAR_TERM`) / (number of points). More than `most_far` far
+        # points lower the mean below `lowest`.
         most_far = (1.0 - lowest) * (visible if visible else count) / (1.0 - _FAR_TERM) + 1e-6
         first, far = used, 0
         for k in range(np.uint64(count)):
@@ -139,8 +139,8 @@ def means(values: Array, stops: Array, out: Array) -> None:
 
 @kernel
 def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: Array) -> float:
-    """Write the boxes x, y, width, height around all points of poses ``[begin, end)``, and how many have v above 0.
-    Returns the largest absolute value.
+    """Write the boxes x, y, width, height around all points of poses ``[begin, end)``, and the numbers of points with v
+    above 0. Returns the largest absolute value.
     """
     farthest = 0.0
     for i in range(begin, end):
@@ -195,7 +195,7 @@ def corners(boxes: Array, begin: int, end: int, out: Array) -> None:
 
 @kernel
 def reaches(truth: Poses, objects: Objects, limit: float, begin: int, end: int, out: Array) -> None:
-    """Write the corners of boxes such that all points of a pose outside of them have exponents above `limit`."""
+    """Write the corners of a box for each object such that points outside of the box have exponents above `limit`."""
     for i in range(begin, end):
         first, count = truth.starts[i], (truth.stops[i] - truth.starts[i]) // 3
         widest, left, right, top, bottom = 0.0, np.inf, -np.inf, np.inf, -np.inf

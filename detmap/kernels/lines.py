@@ -28,14 +28,14 @@ from detmap.kernels.scanning import (
 from detmap.kernels.texts import ABSENT, LENGTH_BITS, LENGTHS, _same
 from detmap.kernels.words import NOTHING, U1, U2, _byte, _next_line, _tab_or_space, _token_end
 
-# Maximum number of further tokens of a line: four could be a second record on the same line.
+# Maximum number of tokens of a line after a record: four could be a second record on the same line.
 MOST_FURTHER = 3
 
 
 @innermost
 def _id_at(data: Any, i: int, before: Any) -> Any:
-    """Read the token at `i`: return its location, and its end, -1 if it is too long. If it equals the token that
-    `before` locates, that location is returned: comparing is faster than finding its end.
+    """Read the token at `i`: return its location and its end; the end is -1 if the token is too long. If the token
+    equals the one at the location `before`, return `before` as its location: comparing is faster than finding the end.
     """
     length = np.int64(before & LENGTHS)
     again = np.uint64(i << LENGTH_BITS | length)
@@ -62,24 +62,24 @@ def _unread(data: Any, i: int) -> bool:
 
 @kernel
 def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, columns: Columns, state: Any) -> None:
-    """Scan lines of tokens between blanks into columns; empty lines are passed.
+    """Scan lines of tokens between blanks into columns; empty lines are skipped.
 
-    A line that begins with ``#`` is a record if it has all tokens and a number where one belongs. Other such lines are
-    comments, which are skipped and counted. The scan fails if it cannot tell.
+    A line that begins with ``#`` is a record if it has all tokens, with numbers where numbers belong. Other lines that
+    begin with ``#`` are comments, which are skipped and counted. The scan fails if a line could be either.
 
     Parameters
     ----------
     data : (n,) uint8
         The document, at least eight bytes.
     stop : int
-        The first line that begins here or later is left to the next block.
+        The first line that begins at this position or later is left to the next block.
     tokens : (k,) int64
-        For each token of a line its field, -1 for none.
+        The field of each token of a line, -1 for none.
     more : bool
         Whether a line may have up to `MOST_FURTHER` more tokens; they are skipped, and the line is counted.
     powers, columns, state
-        As in `records.scan_records`; there is room for at least *k* doubts. A field holds an `ID`, one that is often
-        `REPEATED`, `NUMBERS` (one) or an `INTEGER`. Every column is written.
+        As in `records.scan_records`; there is room for at least *k* doubts. The kind of a field is `ID`, `REPEATED` (an
+        id that often equals the previous one), `NUMBERS` (one number) or `INTEGER`. Every column is written.
     """
     places, ids, words, doubts = columns
     i, row, doubtful = state[POSITION], state[ROW], state[DOUBTS]
@@ -89,7 +89,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
         if i >= stop:
             status = CLOSED if i >= len(data) else STOPPED
             break
-        if doubtful + len(tokens) > len(doubts):  # each token may add one
+        if doubtful + len(tokens) > len(doubts):  # each token may add a doubt
             status = FULL
             break
         i = _tab_or_space(data, i)

@@ -14,7 +14,7 @@ from detmap.kernels.words import NOTHING, _word
 
 Array = NDArray[Any]
 
-#: The bits of eight groups that are set where a number continues in the next group.
+#: For eight groups of five bits, the bits that are set where a number continues in the next group.
 _CONTINUED = np.uint64(0x2020202020202020)
 
 #: Number of pairs of runs that are compared at once.
@@ -24,9 +24,9 @@ _AT_ONCE = 8
 class Masks(NamedTuple):
     """A column of masks.
 
-    Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``, as `detmap.kernels.masks` has them; or, where ``spans[i, 1]`` is
-    negative, the compressed string ``text[spans[i, 0]:~spans[i, 1]]``, which is valid. ``spans[i, 2:]`` is its height
-    and width. ``areas`` float64; ``boxes`` x, y, width, height; ``regular`` as there.
+    Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``, as in `detmap.kernels.masks`; or, if ``spans[i, 1]`` is
+    negative, it is the valid compressed string ``text[spans[i, 0]:~spans[i, 1]]``. ``spans[i, 2:]`` is its height and
+    width. ``areas`` are float64; ``boxes`` are x, y, width, height; ``regular`` is as in `detmap.kernels.masks`.
     """
 
     text: Array
@@ -45,7 +45,7 @@ def _most_runs(masks: Masks, row: int) -> Any:
 
 @helper
 def _unpack(masks: Masks, row: int, out: Array, at: int) -> Any:
-    """Write the ends of a mask's runs from ``out[at]``; return their end."""
+    """Write the ends of a mask's runs from ``out[at]`` on; return the end of the output."""
     p, stop = masks.spans[row, 0], masks.spans[row, 1]
     if stop >= 0:
         for m in range(stop - p):
@@ -54,7 +54,7 @@ def _unpack(masks: Masks, row: int, out: Array, at: int) -> Any:
     stop = ~stop
     m = at
     last, before, total = np.int64(0), np.int64(0), np.int64(0)
-    singly = p + 3  # up to here numbers are read one by one; of most others eight have a character each
+    singly = p + 3  # before this place numbers are read one by one; elsewhere eight are read at once
     while p < stop:
         if p >= singly and m > at + 2 and p + 8 <= stop:
             groups = _word(masks.text, p) + _TO_GROUPS
@@ -88,14 +88,18 @@ def _unpack(masks: Masks, row: int, out: Array, at: int) -> Any:
 
 @kernel
 def unpack(masks: Masks, rows: Array, begin: int, end: int, out_ends: Array, out_spans: Array) -> None:
-    """Write the runs of the masks ``rows[begin:end]`` from ``out_spans[i, 0]``, and their end to ``out_spans[i, 1]``."""
+    """Write the runs of mask ``rows[i]``, for *i* in ``[begin, end)``, to ``out_ends`` from ``out_spans[i, 0]`` on, and
+    their end to ``out_spans[i, 1]``.
+    """
     for i in range(begin, end):
         out_spans[i, 1] = _unpack(masks, rows[i], out_ends, out_spans[i, 0])
 
 
 @innermost
 def _shared_at_once(one: Array, a: int, other: Array, b: int) -> Any:
-    """Return whether each run of some pairs ends before the next run of the other mask, and the pixels that pairs share."""
+    """Compare `_AT_ONCE` pairs of runs: return whether every run ends before the other mask's next run, and the number
+    of pixels that the pairs share.
+    """
     fine, shared = True, np.int64(0)
     for k in range(0, 2 * _AT_ONCE, 2):
         a_end, b_end = np.int64(one[np.uint64(a + k)]), np.int64(other[np.uint64(b + k)])
@@ -107,14 +111,15 @@ def _shared_at_once(one: Array, a: int, other: Array, b: int) -> Any:
 
 @helper
 def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) -> Any:
-    """Return how many pixels two regular masks share; the first has the runs ``one[:a_stop]``."""
+    """Return how many pixels two regular masks share; the first mask has the runs ``one[:a_stop]``."""
     if a_stop < 2 or b_stop - b_first < 2:
         return 0
     start = max(one[0], other[b_first])
     a, b = _first_behind(one, 0, a_stop, start), _first_behind(other, b_first, b_stop, start)
     shared, singly = np.int64(0), a
-    # A run that ends before the other mask's next run begins shares no more. This mostly holds for both runs, and both
-    # are skipped at once. It mostly holds for several pairs of runs, which then do not wait for each other.
+    # A run that ends before the other mask's next run begins shares no more pixels. This mostly holds for both runs of
+    # a pair, so both are passed at once. It mostly holds for several consecutive pairs, too, which are then compared
+    # without waiting for each other.
     while a + 1 < a_stop and b + 1 < b_stop:
         if a >= singly and a + 2 * _AT_ONCE <= a_stop and b + 2 * _AT_ONCE <= b_stop:
             fine, several = _shared_at_once(one, a, other, b)
@@ -139,7 +144,9 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
 
 @helper
 def _by_runs(ours: Array, count: int, ground_truth: Masks, g: int, area: int, spare: Array, spans: Array) -> Any:
-    """Return the overlap of an irregular pair, computed as pycocotools walks the runs; `spare` has room for both."""
+    """Return the overlap of a pair with an irregular mask, by walking the runs as pycocotools does; `spare` has room
+    for both.
+    """
     for m in range(count):
         spare[m] = ours[m]
     spans[0, 0], spans[0, 1], spans[1, 0] = 0, count, count
@@ -160,10 +167,10 @@ def mask_overlaps(
     stop: Array,
     out: Array,
 ) -> None:
-    """Write the overlap of pairs of rows, grouped by detection.
+    """Write the overlap of pairs of rows; the pairs of a detection are consecutive.
 
-    0 if boxes do not touch, -1 if sizes differ. The ground truth is unpacked. For a crowd the overlap is relative to
-    the detection's area. The rest is skipped once `stop` is set.
+    The overlap is 0 if boxes do not touch, -1 if the sizes of the images differ. The ground truth is not compressed.
+    For a crowd, the intersection is divided by the detection's area. The kernel returns early once `stop` is set.
     """
     most, widest = 0, 0
     for i in range(len(left)):

@@ -1,7 +1,7 @@
 """Measure compressed masks from their strings, without storing runs.
 
-A string is COCO's: numbers of five bits a character; each run but the first three is the difference from the one before
-the last.
+A string has COCO's format: numbers in characters of five bits. From the fourth run on, a number is the difference of
+the run's length from that of the run two before.
 """
 
 from __future__ import annotations
@@ -19,27 +19,28 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# Added to eight characters, turns each into its group: five bits, 32 if more follow, and always 64, but never 128.
+# `_TO_GROUPS`, added to eight characters, turns each into its group: five bits, plus 32 if another group follows, plus
+# 64. In a valid character bit 64 is always set and bit 128 never.
 _TO_GROUPS, _GROUPS, _BEYOND = (np.uint64(n * 0x0101010101010101) for n in (0x10, 0x40, 0xC0))
-# Bits that are not set in a number of one character without continuation.
+# Bits that are not set in numbers of one character, after the exclusive-or with `_TO_BIASED`.
 _MARKS = np.uint64(0xE0E0E0E0E0E0E0E0)
 _FIVE, _NEXT_FIVE, _LANE = np.uint64(31), np.uint64(31 << 5), np.uint64(0xFFFF)
 U13, U15 = np.uint64(13), np.uint64(15)
-# Four 16-bit numbers in one word, each with a bias so that none is negative: multiplied by `_LANES`, each is added to
-# all above it.
+# Four 16-bit numbers in one word, each with a bias so that none is negative. The word multiplied by `_LANES` has the
+# running sums of the four numbers.
 _BIAS, _LANE_LIMIT = 0x4000, 0x800
 _LANES, _EVEN, _LANE_HIGHS = np.uint64(0x0001000100010001), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x8000800080008000)
 _TO_BIASED = np.uint64(0x5050505050505050)  # turns groups into numbers from 0 to 31, plus 16
-_SIXTEENS = np.uint64(0x0040003000200010)  # removes the 16s from their sums
+_SIXTEENS = np.uint64(0x0040003000200010)  # subtracted from running sums, removes the 16s
 _MOVED = np.uint64(0x4400330022001100)
 _ABOVE_ZERO, _FROM_ZERO = np.uint64(0x3FFF3FFF3FFF3FFF), np.uint64(0x4000400040004000)
-_TWICE = np.uint64(0xC000C000C000C000)  # less two biased numbers: the bias, less their sum
+_TWICE = np.uint64(0xC000C000C000C000)  # minus two biased numbers gives the bias minus the numbers' sum
 _ALL_LANES, _NO_LANES = np.uint64(0x7FFF7FFF7FFF7FFF), np.uint64(0x4000400040004000)
 
 
 @helper
 def _number_at(text: Array, p: int, stop: int) -> Any:
-    """Read one number of a string: return the number, and its end, -1 if it is truncated or invalid."""
+    """Read one number of a string: return the number and its end; the end is -1 if the number is truncated or invalid."""
     value, shift, c = np.int64(0), np.int64(0), np.int64(32)
     while c & 32:
         c = np.int64(np.uint8(text[np.uint64(p)] - np.uint8(48)))
@@ -54,7 +55,7 @@ def _number_at(text: Array, p: int, stop: int) -> Any:
 
 @helper
 def _numbers(text: Array, first: int, stop: int, values: Array) -> Any:
-    """Write the raw numbers of a string; return their count, -1 if one is truncated or invalid."""
+    """Write the raw numbers of a string; return their count, or -1 if a number is truncated or invalid."""
     count, p = np.uint64(0), first
     while p < stop:
         value, p = _number_at(text, p, stop)
@@ -67,7 +68,9 @@ def _numbers(text: Array, first: int, stop: int, values: Array) -> Any:
 
 @innermost
 def _step(word: Any) -> Any:
-    """Read the number of one or two characters that begins a word of groups: return it, and 1 if it has two."""
+    """Read a number of one or two characters at the start of a word of groups: return the number, and 1 if it has two
+    characters, else 0.
+    """
     more = np.int64(word >> U5 & U1)
     value = np.int64(word & _FIVE | word >> U3 & _NEXT_FIVE) & (31 | (0x3E0 & -more))
     sign = np.int64(16) << (5 * more)
@@ -76,10 +79,10 @@ def _step(word: Any) -> Any:
 
 @innermost
 def _four_columns(groups: Any, inside: Any, outside: Any, line: Any, height: int) -> Any:
-    """Read four pairs of runs at once from eight numbers; return whether each is the only run of its column, in
-    consecutive columns. Also return, 16 bits per pair and biased by `_BIAS`: lengths of foreground and background runs,
-    first rows of foreground, and first rows in the following columns. `inside`, `outside` and `line` are the biased
-    values before the first pair; they and `height` start below `_LANE_LIMIT`.
+    """Read four pairs of runs at once from eight numbers; return whether the foreground runs are the only ones of four
+    consecutive columns. Also return, with 16 bits per pair and biased by `_BIAS`: lengths of foreground and background
+    runs, first rows of foreground, and first rows in the following columns. `inside`, `outside` and `line` are the
+    biased values before the first pair; they and `height` start below `_LANE_LIMIT`.
     """
     ins = ((groups & _EVEN) + inside) * _LANES - _SIXTEENS
     outs = ((groups >> U8 & _EVEN) + outside) * _LANES - _SIXTEENS
@@ -94,8 +97,8 @@ def _four_columns(groups: Any, inside: Any, outside: Any, line: Any, height: int
 
 @innermost
 def _lesser(one: Any, other: Any) -> Any:
-    """Return the elementwise minimum of two times four numbers below 2**15."""
-    beyond = (one | _LANE_HIGHS) - other  # the excess, where its highest bit is set
+    """Return the elementwise minimum of two words of four numbers below 2**15."""
+    beyond = (one | _LANE_HIGHS) - other  # `one` minus `other` in the lanes whose highest bit is set
     take = beyond & _LANE_HIGHS
     return one - (beyond & (take - (take >> U15)))
 
@@ -107,8 +110,9 @@ def _lane(word: Any, k: int) -> Any:
 
 @innermost
 def _read_columns(text: Array, p: int, stop: int, height: int, tops: Any, bottoms: Any, state: Any) -> Any:
-    """Read a string from `p` on while eight characters are eight numbers, of four columns with one run each. Returns
-    the end, the area of these runs, and the state for `_measure_text` and `_four_columns`.
+    """Read a string from `p` on as long as the next eight characters are eight numbers that describe four columns with
+    one run each. Returns the end, the area of the runs that were read, and the state for `_measure_text` and
+    `_four_columns`.
     """
     area = np.int64(0)
     inside, outside, line = state
@@ -128,11 +132,13 @@ def _read_columns(text: Array, p: int, stop: int, height: int, tops: Any, bottom
 @helper
 def _measure_text(out: Segments, row: int, values: Array) -> bool:
     """Write area and box of a compressed mask, and whether it is regular; return whether it is valid and fills its
-    image. Runs come in pairs of foreground and background, non-empty here. Most numbers are one character, and most
-    columns have one run: eight such characters are read at once. Otherwise pairs are read one by one, without branches
-    for two-character numbers and columns of several runs, which are unpredictable.
+    image. Runs are read in pairs of foreground and background; empty runs are left to `_measure_slowly`. Most numbers
+    are one character, and most columns have one run: eight such characters are read at once. Otherwise pairs are read
+    one by one, without branches for two-character numbers and columns of several runs, because such branches are
+    unpredictable.
     """
-    # One long function, because with long numbers and the box in functions of their own it takes 4 % longer.
+    # This is one long function, because it takes 4 % longer if functions of their own read long numbers and compute the
+    # box.
     text, stop, height = out.text, out.spans[row, 1], out.spans[row, 2]
     pixels = height * out.spans[row, 3]
     before, p = _number_at(text, out.spans[row, 0], stop)
@@ -140,9 +146,13 @@ def _measure_text(out: Segments, row: int, values: Array) -> bool:
         return False
     column, line = before // height, before % height
     left, right, top, bottom, area = column, column, height, np.int64(0), np.int64(0)
-    inside, outside, wrong = np.int64(0), np.int64(0), np.int64(0)  # the last run of each; negative if one was empty
+    inside, outside, wrong = (
+        np.int64(0),
+        np.int64(0),
+        np.int64(0),
+    )  # last lengths; `wrong` is negative if one was below 1
     tops, bottoms = _ALL_LANES, _NO_LANES  # running extremes of four columns each
-    singly = p if height < _LANE_LIMIT else stop  # up to here pairs are read one by one
+    singly = p if height < _LANE_LIMIT else stop  # before this place pairs are read one by one
     while p < stop:
         if p >= singly and np.uint64(inside | outside) < _LANE_LIMIT:
             state = np.uint64(inside + _BIAS), np.uint64(outside + _BIAS), np.uint64(line + _BIAS)
@@ -208,7 +218,9 @@ def _measure_text(out: Segments, row: int, values: Array) -> bool:
 
 @helper
 def _measure_slowly(out: Segments, row: int, values: Array, count: int) -> bool:
-    """Do as `_measure_text` with possibly empty runs, from the `count` numbers of a string; -1 if the string is invalid."""
+    """Measure a mask as `_measure_text` does, but with possibly empty runs, from the `count` numbers of its string.
+    `count` is -1 if the string is invalid.
+    """
     height, width = out.spans[row, 2], out.spans[row, 3]
     pixels, position, area = height * width, np.int64(0), np.int64(0)
     left, right, top, bottom = width, np.int64(-1), height, np.int64(0)

@@ -1,9 +1,9 @@
 """Masks as runs: conversion from and to strings and bitmaps, sizes, overlaps and unions.
 
 A mask is read column by column, pixel (row, column) being number ``column * height + row``. Its runs alternate between
-background and foreground, background first. All masks of a column share one array ``ends``: for every run the number of
-the pixel after it, uint32. Row *i* of ``spans`` (int64, shape (n, 4)) holds the range of mask *i* in ``ends``, and its
-height and width.
+background and foreground, background first. All masks of a column share one array ``ends``, uint32: for every run the
+number of the pixel after the run. Row *i* of ``spans`` (int64, shape (n, 4)) holds the range of mask *i* in ``ends``,
+and its height and width.
 
 A mask is *regular* if no run except the first is empty and no sum wraps around, so that its ends ascend strictly.
 """
@@ -19,20 +19,20 @@ from detmap.kernels import helper, innermost, kernel
 
 Array = NDArray[Any]
 
-_WORD = 0xFFFFFFFF  # lengths and sums are 32 bits, as in C
+_WORD = 0xFFFFFFFF  # lengths and sums are 32 bits, as in pycocotools' C code
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 # ------------------------------------------------------------------------------------------------------------- strings
-# A number is written as groups of five bits, the lowest first, one character each (the group plus 48). Bit 32 is set if
-# another group follows; bit 16 of the last group is the sign. From the fourth number on, the difference from the number
-# two places before is written.
+# A number is written as groups of five bits, the lowest first, one character each (the group plus 48). The bit of value
+# 32 is set if another group follows; in the last group the bit of value 16 is the sign. From the fourth number on, the
+# difference from the number two places before is written instead.
 
 
 @innermost
 def _number(text: Any, p: int) -> Any:
-    """Return the number at `p`, and its end, -1 if the text is truncated. Shifts wrap around at 32 bits, as in
-    pycocotools.
+    """Return the number at `p` and its end; the end is -1 if the text is truncated. Shifts wrap around at 32 bits, as
+    in pycocotools.
     """
     c = np.int64(text[np.uint64(p)]) - 48
     p += 1
@@ -52,9 +52,9 @@ def _number(text: Any, p: int) -> Any:
 
 @helper
 def _read_string(text: Any, p: int, out: Array, at: int) -> Any:
-    """Write the ends of the runs of the NUL-terminated string at `p` from ``out[at]``. Returns the place of the NUL, -1
-    if the text is truncated, and the end of the output. Numbers are read in pairs, because each is a difference from
-    the one two before it.
+    """Write the ends of the runs of the NUL-terminated string at `p` from ``out[at]`` on. Returns the place of the NUL
+    (-1 if the text is truncated), and the end of the output. Numbers are read in pairs, because each is stored as the
+    difference from the number two before.
     """
     m, total, outside, inside = at, np.int64(0), np.int64(0), np.int64(0)
     while text[np.uint64(p)]:
@@ -79,10 +79,10 @@ def _read_string(text: Any, p: int, out: Array, at: int) -> Any:
 
 @kernel
 def decode_strings(text: Array, at: int, begin: int, end: int, out_ends: Array, out_spans: Array) -> int:
-    """Write the ends and the spans (columns 0 and 1) of the masks ``[begin, end)``, whose strings begin at `at`.
+    """Write the ends and the spans (columns 0 and 1) of the masks ``[begin, end)``, whose strings are ``text[at:]``.
 
-    Each string ends with a NUL. A mask's ends are written at the positions of its string. Returns the first mask whose
-    string is truncated, or -1.
+    Each string ends with a NUL. The ends of a mask's runs are written at the positions of its string. Returns the first
+    mask whose string is truncated, or -1.
     """
     p = at
     for i in range(begin, end):
@@ -139,9 +139,10 @@ def _fills(ends: Array, span: Array, size: int) -> bool:
 
 @kernel
 def draw_runs(ends: Array, spans: Array, begin: int, end: int, out: Array) -> int:
-    """Set the foreground of the masks ``[begin, end)`` to 1 in `out`, their zeroed pixels column by column, shape (n, p).
+    """Set the foreground of the masks ``[begin, end)`` to 1 in `out`, shape (n, p): the pixels of each mask by column,
+    0 at first.
 
-    Stops at the first mask whose runs do not add up to p pixels, and returns it, or -1.
+    Stops at the first mask whose runs do not add up to p pixels, and returns its index; else returns -1.
     """
     for i in range(begin, end):
         if not _fills(ends, spans[i], out.shape[1]):
@@ -166,8 +167,8 @@ def first_unfilled(ends: Array, spans: Array, begin: int, end: int) -> int:
 
 @helper
 def _measure_regular(ends: Array, span: Array, out_box: Array) -> Any:
-    """Write the box of a regular mask of at least two runs, and return its area; -1 if it is not regular. Runs come in
-    pairs, foreground and then background.
+    """Write the box of a regular mask of at least two runs, and return its area; return -1 if the mask is not regular.
+    Runs come in pairs, foreground and then background.
     """
     first, stop, height = span[0], span[1], span[2]
     start = np.int64(ends[first])
@@ -181,13 +182,13 @@ def _measure_regular(ends: Array, span: Array, out_box: Array) -> Any:
         area += length
         top, row = min(top, row), row + length
         bottom, row = max(bottom, row), row + gap
-        row -= height * (row >= height)  # a product, because ends of columns are hard to predict
+        row -= height * (row >= height)  # a product instead of a branch, because ends of columns are hard to predict
         if row >= height:
             row %= height
         start = behind
     if least <= 0:
         return np.int64(-1)
-    if bottom > height:  # the run continues in the next column
+    if bottom > height:  # a run continues in the next column
         top, bottom = np.int64(0), height
     left = min(left, span[3])
     out_box[0], out_box[2] = left, ((right - 1) // height - left + 1) & _WORD
@@ -197,7 +198,7 @@ def _measure_regular(ends: Array, span: Array, out_box: Array) -> Any:
 
 @helper
 def _measure_slowly(ends: Array, span: Array, out_box: Array) -> Any:
-    """Write the box of any mask; return its area, and whether it is regular. An odd last run, background, is ignored."""
+    """Write the box of any mask; return its area, and whether it is regular. A last run of background is ignored."""
     first, stop, height = span[0], span[1], max(span[2], 1)
     area, regular, behind = 0, True, 0
     left, right, top, bottom = span[3] & _WORD, 0, span[2] & _WORD, 0
@@ -208,7 +209,7 @@ def _measure_slowly(ends: Array, span: Array, out_box: Array) -> Any:
         length = (here - behind) & _WORD
         start_column, start_row = column, row
         row += length
-        if row >= 2 * height or here < behind:  # below: a sum has wrapped around
+        if row >= 2 * height or here < behind:  # `here` is below `behind` if a sum has wrapped around
             column, row = here // height, here % height
         elif row >= height:
             column, row = column + 1, row - height
@@ -246,8 +247,8 @@ def measure_runs(
 ) -> None:
     """Write areas, boxes (x, y, width, height) and which masks are regular, for the masks ``[begin, end)``.
 
-    With fewer than two runs the box is 0; with empty foreground only, it begins after the image and has sizes 1 - width
-    and 1 - height modulo 2**32, as in pycocotools.
+    The box of a mask with fewer than two runs is 0, 0, 0, 0. If all foreground runs are empty, the box begins after the
+    image and has the sizes 1 - width and 1 - height modulo 2**32, as in pycocotools.
     """
     for i in range(begin, end):
         out_areas[i], out_regular[i] = _measure(ends, spans[i], out_boxes[i])
@@ -295,8 +296,9 @@ def _length(ends: Array, first: int, m: int) -> Any:
 
 @helper
 def _iou_by_runs(ends: Array, one: Array, other: Array, area: int) -> Any:
-    """Return the overlap of two masks as pycocotools walks their runs; relative to `area` unless it is -1. The walk
-    ends where both masks are at the end of a run and the next runs are empty. NaN if it would not end.
+    """Return the IoU of two masks, or intersection over `area` if that is not -1, by walking their runs as pycocotools
+    does. The walk ends where both masks are at the end of a run and the next runs are empty. Return NaN if the walk
+    would not end.
     """
     a, b = one[0] + 1, other[0] + 1
     left, right = _length(ends, one[0], one[0]), _length(ends, other[0], other[0])
@@ -350,10 +352,11 @@ def _mask_ious(
 def mask_ious(
     ends: Array, spans: Array, areas: Array, boxes: Array, regular: Array, crowd: Array, begin: int, out: Array
 ) -> None:
-    """Write the overlap of masks of two sides, shape (g, d): of the ground truth ``[begin, begin + g)``, numbered from 0.
+    """Write the overlaps of the objects ``[begin, begin + g)``, numbered from 0, with d detections, shape (g, d).
 
-    The detections are the first d masks, followed by the ground truth. For a crowd the overlap is relative to the
-    detection's area. 0 if boxes do not touch, -1 if sizes differ, NaN if the runs of the two have different sums.
+    The first d masks are the detections, the others the objects. For a crowd, the intersection is divided by the
+    detection's area. The overlap is 0 if boxes do not touch, -1 if the sizes of the images differ, NaN if the runs of
+    the two masks have different sums.
     """
     _mask_ious(ends, spans, areas, boxes, regular, crowd, begin, out)
 
@@ -363,8 +366,8 @@ def mask_ious(
 
 @helper
 def _merge_by_runs(ends: Array, count: int, more: Array, span: Array, both: bool, out: Array) -> int:
-    """Merge the mask of `count` runs in `ends` with one of `more` as pycocotools does; return the number of runs, or -1
-    for different sums.
+    """Merge the mask of `count` runs in `ends` with the mask `span` of `more` as pycocotools does. Return the number of
+    runs, or -1 if the runs of the two masks have different sums.
     """
     a, b = 1, span[0] + 1
     left, right = _length(ends, 0, 0), _length(more, span[0], span[0])
@@ -437,7 +440,7 @@ def _is_regular(ends: Array, span: Array) -> bool:
 
 @helper
 def _words(ends: Array, spans: Array) -> Any:
-    """Return the number of words of 64 pixels for merging masks as bitmaps; 0 if they have fewer runs than words."""
+    """Return the number of words of 64 pixels for merging masks as bitmaps; 0 if the masks have fewer runs than words."""
     last = spans[len(spans) - 1]
     runs = np.int64(0)
     for i in range(len(spans)):
@@ -466,7 +469,9 @@ def _paint(ends: Array, span: Array, first: int, out: Array) -> None:
 
 @helper
 def _painted(words: Array, flipped: Any, total: int, out: Array) -> int:
-    """Write the ends of the mask in these words, each exclusive-or'ed with `flipped`; return their number."""
+    """Write the ends of the runs of the bitmap `words`, with each word exclusive-or'ed with `flipped`; return their
+    number.
+    """
     before, m = np.uint64(0), 0
     for k in range(len(words)):
         word = words[k] ^ flipped
@@ -488,9 +493,10 @@ def _painted(words: Array, flipped: Any, total: int, out: Array) -> int:
 
 @helper
 def _merge_all(ends: Array, spans: Array, both: bool, words: Array, scratch: Array) -> Any:
-    """Write what `merge_groups` says of one group to the first row of `scratch`, and return its number of runs or -1.
+    """Write the merged mask of one group (see `merge_groups`) to the first row of `scratch`; return its number of runs
+    or -1.
 
-    `words` has room for as many as `_words` says.
+    `words` has the length that `_words` returns.
     """
     regular, alike = True, True
     for i in range(spans.shape[0]):
@@ -521,11 +527,11 @@ def _merge_all(ends: Array, spans: Array, both: bool, words: Array, scratch: Arr
 def merge_groups(
     ends: Array, spans: Array, groups: Array, both: bool, begin: int, end: int, out_ends: Array, out_spans: Array
 ) -> None:
-    """Write the union of the masks of each group ``[begin, end)``, or their intersection (`both`).
+    """Write the union of the masks of each group ``[begin, end)``, or with `both` their intersection.
 
-    Group *g* has the masks ``groups[g]:groups[g + 1]``, at least one, each of at least one run. Its merged mask is written
-    from ``out_spans[g, 0]``, where there must be room for one run more than its masks have, up to ``out_spans[g, 1]``,
-    which is -1 if their runs have different sums.
+    Group *g* has the masks ``groups[g]:groups[g + 1]``, at least one, each of at least one run. The merged mask's ends
+    are ``out_ends[out_spans[g, 0]:out_spans[g, 1]]``; there must be room for one run more than the group's masks have.
+    ``out_spans[g, 1]`` is written, as -1 if the masks' runs have different sums.
     """
     for g in range(begin, end):
         room = 1

@@ -1,4 +1,4 @@
-"""Match candidates, and set the bits of detections that hit or are ignored.
+"""Match detections with candidate objects, and set the bits of detections that are hits or ignored.
 
 Bit ``a * T + t`` of a detection's row of words belongs to area range *a* and IoU threshold *t*.
 """
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 _NONE = readonly((), np.uint8)
 
-#: The roles of objects in matching: single objects, groups, and both without a shape, whose box is compared instead.
+#: The roles of objects in matching: single objects, groups, and (boxed) single objects and groups that have only a box.
 SINGLE, GROUP, BOXED, BOXED_GROUP = range(4)
 
 
@@ -34,7 +34,9 @@ class Objects(NamedTuple):
 
 
 class Ranges(NamedTuple):
-    """Minimum and maximum of each range, ``limits`` (A, 2), and the index of its ``measure``, (A,)."""
+    """Area ranges: the minimum and maximum of each, ``limits`` (A, 2), and the index of the ``measure`` that it limits,
+    (A,).
+    """
 
     limits: Array
     measure: Array
@@ -51,14 +53,14 @@ class Levels(NamedTuple):
 
 
 class Words(NamedTuple):
-    """The words of bits of detections, by position: flags of ``hit`` and ``ignored``."""
+    """Words of flags of detections, by position: whether a detection is a ``hit``, or is ``ignored``."""
 
     hit: Array
     ignored: Array
 
 
 class Ranked(NamedTuple):
-    """Detections by class and descending score, with columns of `detmap.detection.tally.Tally`; class *c* is
+    """Detections by class and descending score, with columns of `detmap.detection.tally.Tally`; class *c* has the rows
     ``starts[c]:starts[c + 1]``.
     """
 
@@ -70,7 +72,7 @@ class Ranked(NamedTuple):
 
 
 class Collected(NamedTuple):
-    """The hits of rankings, with the columns of `detmap.hits.Hits`; both columns of scores may be empty."""
+    """The hits of rankings, with the columns of `detmap.hits.Hits`; `scores` and `first_scores` may be empty."""
 
     starts: Array
     ranks: Array
@@ -81,8 +83,8 @@ class Collected(NamedTuple):
 
 @helper
 def _threshold_bits(ranges: int, thresholds: int, out: Array) -> None:
-    """Write for each threshold in a word the word with its bit set in every area range, shape (min(T, 64), words). With
-    up to 64 thresholds row *t* is threshold *t*; with more, row *i* of word *w* is threshold ``(64 * w + i) % T``.
+    """Write words in which the bits of one threshold are set in every area range, shape (min(T, 64), words). With up to
+    64 thresholds row *t* is for threshold *t*; with more, word *w* of row *i* is for threshold ``(64 * w + i) % T``.
     """
     for row in range(out.shape[0]):
         for w in range(out.shape[1]):
@@ -94,7 +96,7 @@ def _threshold_bits(ranges: int, thresholds: int, out: Array) -> None:
 
 @helper
 def _range_bits(thresholds: int, out: Array) -> None:
-    """Write for each area range the words with its bits set at every threshold, shape (A, words)."""
+    """Write for each area range the words in which its bits are set at every threshold, shape (A, words)."""
     for a in range(out.shape[0]):
         for w in range(out.shape[1]):
             out[a, w] = np.uint64(0)
@@ -106,8 +108,8 @@ def _range_bits(thresholds: int, out: Array) -> None:
 def mark_misses(
     measures: Array, ranges: Ranges, thresholds: int, begin: int, end: int, hit: Array, ignored: Array
 ) -> None:
-    """Initialise detections ``[begin, end)``, with these `measures`, as misses, ignored in the ranges that they are
-    outside of.
+    """Initialise detections ``[begin, end)`` as misses; a detection is ignored in the area ranges that do not contain
+    its `measures`.
     """
     words = ignored.shape[1]
     bits = np.empty((ranges.limits.shape[0], words), np.uint64)
@@ -124,7 +126,7 @@ def mark_misses(
 
 @helper
 def _worse(candidates: Candidates, a: int, b: int) -> Any:
-    """Return whether candidate `a` overlaps less than `b`; of ties the earlier object is the worse."""
+    """Return whether candidate `a` overlaps less than `b`; in a tie the earlier object is the worse one."""
     return candidates.iou[a] < candidates.iou[b] or (
         candidates.iou[a] == candidates.iou[b] and candidates.ground_truth[a] < candidates.ground_truth[b]
     )
@@ -161,7 +163,7 @@ def _rise(candidates: Candidates, first: int, count: int, rising: Array) -> None
 
 @helper
 def _free(objects: Objects, start: int, count: int, ranges: Ranges, inside: Array, words: Words) -> None:
-    """Free the `count` objects of a cell; `words` are the bits at which each is taken (``hit``) or ignored."""
+    """Free the `count` objects of a cell; `words` has the bits at which an object is taken (``hit``) or ignored."""
     for g in range(count):
         for w in range(inside.shape[1]):
             words.hit[g, w] = np.uint64(0)
@@ -222,18 +224,20 @@ def match(
     stop: Array,
     out: Words,
 ) -> None:
-    """Match the detections of cells ``[begin, end)``, best score first, and set the bits of those that found something.
+    """Match the detections of cells ``[begin, end)``, best score first, and set the bits of detections that found an
+    object.
 
-    By COCO's rule a detection takes the best free object, the later of ties, and an ignored one only if no other is
-    left; a crowd is always free. By VOC's rule (`only_best`) it only considers the object that it overlaps most, the
-    first of ties: if that is ignored so is the detection, if it is taken already the detection is a miss.
+    By COCO's rule a detection takes the free object that it overlaps most (the last in a tie), and an ignored object
+    only if no other is left; a crowd is always free. By VOC's rule (`only_best`) a detection only considers the object
+    that it overlaps most (the first in a tie). If that object is ignored, the detection is ignored; if it is already
+    taken, the detection is a miss.
 
-    All thresholds and area ranges are matched at once, a bit each: candidates are tried in descending order, and each
-    takes the bits at which its overlap suffices and it is free and no better one was taken. An unmatched detection is
-    assigned to the group that it overlaps most: the first one is its hit, marked by both bits, and others are ignored.
-    Without a group it is ignored if it takes the boxed object that its box overlaps most, or is assigned to a boxed
-    group. The rest is skipped once `stop` is set. `out` must be initialised by `mark_misses`. The loop over thresholds
-    is inlined by hand, which saves 5 %.
+    All thresholds and area ranges are matched at once, a bit each: candidates are tried in descending order of overlap,
+    and a candidate is taken at the bits at which its overlap suffices, it is free, and no better candidate was taken.
+    An unmatched detection is assigned to the group that it overlaps most: the first detection of a group is a hit,
+    marked by both bits, and the others are ignored. Without a group, a detection is ignored if it takes the boxed
+    object that its box overlaps most, or is assigned to a boxed group. The kernel returns early once `stop` is set.
+    `out` must be initialised by `mark_misses`. The loop over thresholds is inlined by hand, which saves 5 %.
     """
     thresholds, ranges, words = levels.thresholds, levels.ranges, out.hit.shape[1]
     widest, most = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end), 0
@@ -244,7 +248,9 @@ def match(
     inside = np.empty((ranges.limits.shape[0], words), np.uint64)
     _range_bits(thresholds.shape[0], inside)
     outside, taken = np.empty((widest, words), np.uint64), np.empty((widest, words), np.uint64)
-    rising = np.empty(most, np.int64)  # a detection's candidates by ascending overlap, the first of ties first
+    rising = np.empty(
+        most, np.int64
+    )  # a detection's candidates by ascending overlap, the earlier object of a tie first
     row, roles, best = 0, objects.role.shape[0] > 0, np.empty(4, np.int64)
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
@@ -310,7 +316,7 @@ def match(
 
 @kernel
 def count_bits(starts: Array, words: Array, out: Array) -> None:
-    """Count how many rows ``starts[g]:starts[g + 1]`` of `words` have each bit set, adding to ``out[g]``."""
+    """Add to ``out[g, bit]`` the number of rows ``starts[g]:starts[g + 1]`` of `words` in which the bit is set."""
     for g in range(starts.shape[0] - 1):
         for row in range(starts[g], starts[g + 1]):
             for w in range(words.shape[1]):
@@ -323,7 +329,7 @@ def count_bits(starts: Array, words: Array, out: Array) -> None:
 
 @kernel
 def count_hits(rows: Ranked, caps: Array, out: Array) -> None:
-    """Count the hits of class *c* within cap *m*, by bit, adding to ``out[c, m]``; the `caps` ascend."""
+    """Add to ``out[c, m, bit]`` the number of hits of class *c* within cap *m*; the `caps` ascend."""
     cuts = caps.shape[0]
     for c in range(rows.starts.shape[0] - 1):
         for d in range(rows.starts[c], rows.starts[c + 1]):
@@ -337,7 +343,7 @@ def count_hits(rows: Ranked, caps: Array, out: Array) -> None:
                     out[c, m, bit] += np.int64(rest & np.uint64(1))
                     rest >>= np.uint64(1)
                     bit += 1
-        for m in range(1, cuts):  # hits within a cap are within all larger ones
+        for m in range(1, cuts):  # hits within a cap are within all larger caps
             for bit in range(out.shape[2]):
                 out[c, m, bit] += out[c, m - 1, bit]
 
@@ -363,7 +369,7 @@ def _items(counted: Array, skipped: Array, ranking: int, thresholds: int) -> Any
 
 @helper
 def _close_up(found: Array, out: Collected) -> None:
-    """Move the hits of rankings, which were written at ``out.starts``, together, given the number `found` of each."""
+    """Make the hits of all rankings contiguous: ranking *r* has ``found[r]`` hits, written from ``out.starts[r]`` on."""
     written = 0
     for ranking in range(found.shape[0]):
         start = out.starts[ranking]
@@ -380,13 +386,14 @@ def _close_up(found: Array, out: Collected) -> None:
 def collect_hits(
     rows: Ranked, caps: Array, positives: Array, thresholds: int, begin: int, end: int, out: Collected
 ) -> None:
-    """Write the hits of rankings ``[begin, end)``; ranking ``((class * A + area) * M + cap) * T + threshold``.
+    """Write the hits of rankings ``[begin, end)``; a ranking is numbered ``((class * A + area) * M + cap) * T +
+    threshold``.
 
-    Detections are sorted by class and descending score. Those beyond the cap within their image, and those ignored at a
-    threshold, are not ranked there. The rankings of a class are made in one pass: most detections are misses, or
-    ignored, at every threshold, and are only counted. `caps` ascend. On input ``out.starts`` reserves room for all
-    possible hits of each ranking; on output it holds their actual starts. The loops over caps and words are inlined by
-    hand, which saves 4 % on crowded images.
+    Detections are sorted by class and descending score. A ranking leaves out detections beyond its cap within their
+    image, and detections that are ignored at its threshold. All rankings of a class are made in one pass, because most
+    detections are misses, or ignored, at every threshold, and are only counted. `caps` ascend. On input ``out.starts``
+    reserves room for all possible hits of each ranking; on output it holds their actual starts. The loops over caps and
+    words are inlined by hand, which saves 4 % on crowded images.
     """
     class_starts, ranks, scores, hit, ignored = rows.starts, rows.ranks, rows.scores, rows.hit, rows.ignored
     areas, words, cuts = positives.shape[1], hit.shape[1], caps.shape[0]
@@ -394,11 +401,11 @@ def collect_hits(
     found = np.empty(end - begin, np.int64)
     for ranking in range(end - begin):
         found[ranking] = 0
-    counted = np.empty((areas, cuts + 1), np.int64)  # by area, and by the number of caps that a detection is within
+    counted = np.empty((areas, cuts + 1), np.int64)  # by area range, and by the number of caps that include a detection
     skipped = np.empty((areas, per_area), np.int64)
     masks = np.empty((areas, words), np.uint64)
     _range_bits(thresholds, masks)
-    # If one word holds all flags (as nearly always), the flag of the first threshold in every area range.
+    # If one word holds all flags (as nearly always): the bit of the first threshold in every area range.
     firsts = _first_bits(areas if words == 1 else 0, thresholds)
     at = begin
     while at < end:
@@ -406,7 +413,7 @@ def collect_hits(
         base = c * areas * per_area
         stop = min(base + areas * per_area, end)
         first_area, last_area = (at - base) // per_area, (stop - 1 - base) // per_area
-        for area in range(areas):  # a slice would compile its error message too
+        for area in range(areas):  # assigning to a slice would also compile an error message
             for cut in range(cuts + 1):
                 counted[area, cut] = 0
             for pair in range(per_area):
@@ -416,8 +423,8 @@ def collect_hits(
             within = np.uint64(0)
             for m in range(cuts):
                 within += np.uint64(ranks[d] < caps[m])
-            # Nearly all are misses that an area range ignores at every threshold or at none: the product copies the
-            # first threshold's flag to all.
+            # Nearly all detections are misses that an area range ignores at every threshold or at none. The product
+            # copies the flag of the first threshold to all thresholds.
             outside = ignored[d, 0] & firsts
             if words == 1 and hit[d, 0] == 0 and ignored[d, 0] == outside * masks[0, 0]:
                 for area in range(areas):
@@ -434,7 +441,7 @@ def collect_hits(
                     continue
                 above = 0
                 for m in range(cuts):
-                    above += counted[area, cuts - m]  # detections within a cap are within all larger ones
+                    above += counted[area, cuts - m]  # detections within a cap are within all larger caps
                     if ranks[d] >= caps[m]:
                         continue
                     first = base + area * per_area + m * thresholds

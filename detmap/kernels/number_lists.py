@@ -41,8 +41,9 @@ from detmap.kernels.words import (
 
 Array = NDArray[Any]
 
-# After a digit: the rest of a whole number with a point (as COCO's v often is), the separator of two numbers, and the
-# mask of these bytes among eight. As elsewhere, bytes are exclusive-or'ed with "0", so that digits are below ten.
+# The bytes that follow the digit of a number such as 2.0 (as COCO's v often is), up to the next number, without and
+# with a space; and the masks of these bytes among eight. Bytes are exclusive-or'ed with "0", so that digits are below
+# ten.
 _TENTHS, _TENTHS_SPACED = (
     np.uint64(int.from_bytes(bytes(c ^ ord("0") for c in text), "little") & ~BYTE.item())
     for text in (b"\0.0,", b"\0.0, ")
@@ -55,7 +56,7 @@ _MOST_MISSES = 16
 
 class _Two(NamedTuple):
     """Destination and layout of two lists of ``size`` numbers that are read alternately: the first list is written from
-    ``out[at]`` on, the second behind it. Numbers are separated by a comma, followed by a space if ``gap`` is 2.
+    ``out[at]`` on, the second after the first. Numbers are separated by a comma, followed by a space if ``gap`` is 2.
     """
 
     out: Array
@@ -66,11 +67,11 @@ class _Two(NamedTuple):
 
 @helper
 def _plain_pairs(data: Any, i: int, j: int, powers: Any, two_lists: _Two, count: int) -> Any:
-    """Read numbers of two lists alternately, as `_plain_numbers` does, except the last one of each.
+    """Read numbers of two lists alternately, as `_plain_numbers` does, except the last number of each list.
 
-    The place of a number depends on the one before, so two lists are interleaved to hide this latency. A digit, a point
-    and a zero are tried first. Returns the places of the next numbers, and how many of each have been read, including
-    `count`.
+    The place of a number depends on the number before, so two lists are interleaved to hide this latency. Numbers such
+    as ``2.0`` are tried first. Returns the places of the next numbers, and how many numbers of each list have been
+    read, including `count`.
     """
     out, at, size, gap = two_lists
     beside, most = at + size, size - 1
@@ -123,8 +124,8 @@ def _plain_pairs(data: Any, i: int, j: int, powers: Any, two_lists: _Two, count:
 
 @helper
 def _any_number(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
-    """Read a number of a list: return the place of the next one, or -1 if it is doubtful; and whether there is a next
-    one.
+    """Read a number of a list: return the place of the next number, or -1 if this number is doubtful; and whether there
+    is a next number.
     """
     bits, end, certain = _coordinate(data, i, powers)
     if end < 0 or not certain:
@@ -161,14 +162,14 @@ def read_numbers(
 ) -> None:
     """Read lists of numbers of records from ``state[ROW]`` on, until the list of doubts is full.
 
-    If no record was read, the list of doubts is too short for one.
+    If no record was read, the list of doubts is too short for one record.
 
-    Parameters are those of `detmap.kernels.segmentations.read_segmentations`, but for ``starts`` and ``stops`` (n,) int64:
-    the range of each record in `values` (uint64, the bits of doubles); and ``state[POINTS]``, the place of the next
-    values. There must be room for half as many values as the lists have bytes, and one more for each record. A record
-    without a list has none; for a list with anything but numbers the stop is -1.
+    Parameters are those of `detmap.kernels.segmentations.read_segmentations`, with two differences: ``starts`` and
+    ``stops``, (n,) int64, are the range of each record in `values` (uint64, the bits of float64), and ``state[POINTS]``
+    is the place of the next values. There must be room for half as many values as the lists have bytes, and one more
+    for each record. A record without a list has no values; if a list has anything but numbers, the record's stop is -1.
     """
-    size, misses = 0, 0  # the number of values of the previous row; consecutive pairs of rows with another number
+    size, misses = 0, 0  # number of values of the previous row; number of consecutive failures of `_alike`
     while state[ROW] < len(places):
         row, at, kept = state[ROW], state[POINTS], state[DOUBTS]
         if size > 0 and misses < _MOST_MISSES and row + 1 < len(places) and at + 2 * size <= len(values):

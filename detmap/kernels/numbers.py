@@ -1,8 +1,8 @@
 """Parse decimal numbers as doubles and integers.
 
-Short decimals are the quotient of two doubles. Others are rounded with the algorithm of Eisel and Lemire (D. Lemire,
-"Number parsing at a gigabyte per second", 2021), which needs no floating-point operation. Undecided numbers, and those
-of more than 19 digits, are put on a list of doubts for `float()`.
+Short decimals are the quotient of two doubles. Other decimals are rounded with the algorithm of Eisel and Lemire (D.
+Lemire, "Number parsing at a gigabyte per second", 2021), which needs no floating-point operation. Numbers that the
+algorithm does not decide, and numbers of more than 19 digits, are put on a list of doubts for `float()`.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ EXACT = np.uint64(10**15)
 # The highest power of ten that is exact both as a 64-bit integer and as a double.
 HIGHEST_DIVISOR = 18
 POINT, COMMA = (np.uint64(ord(c) ^ ord("0")) for c in ".,")
-# Separator of numbers in lists with spaces, separator in lists without spaces (one byte), and mask of the two bytes of the
-# former.
+# Separator of numbers in lists with spaces (two bytes), separator in lists without spaces (one byte), and mask of two
+# bytes.
 SPACED, TIGHT, TWO_BYTES = (np.uint64(int.from_bytes(c, "little")) for c in (b", ", b",", b"\xff\xff"))
 UNROUNDED = np.uint64(0x1FF)
 FRACTION_MASK = np.uint64((1 << 52) - 1)
@@ -64,7 +64,7 @@ LARGEST_INTEGER = np.uint64((1 << 63) - 1)
 
 @innermost
 def _leading_digits(word: Any) -> Any:
-    """Return the number of leading digits among eight bytes exclusive-or'ed with zeros."""
+    """Return the number of leading digits among eight bytes that are exclusive-or'ed with "0"."""
     return _before(((word + TO_HIGH) | word) & HIGHS)
 
 
@@ -83,8 +83,8 @@ def _last_digits(word: Any, n: int) -> Any:
 
 @innermost
 def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
-    """Append the digits from `i` on: return the new mantissa, the end of the digits, and whether it has at most 19
-    digits.
+    """Append the digits from `i` on: return the new mantissa, the end of the digits, and whether the mantissa has at
+    most 19 digits.
     """
     fits = True
     while True:
@@ -102,8 +102,8 @@ def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
 
 @innermost
 def _whole_part(data: Any, i: int) -> Any:
-    """Read eight bytes of a decimal: return digits as bytes, the number before the point, the place of the point, and
-    whether it is plain: one to seven digits without a leading zero, then a point.
+    """Read eight bytes of a decimal: return the digits as bytes, the number of digits before the point, the place of
+    the point in bits, and whether the number is plain: one to seven digits without a leading zero, then a point.
     """
     word = _word(data, i) ^ DIGIT_ZEROS
     whole = _leading_digits(word)
@@ -114,8 +114,9 @@ def _whole_part(data: Any, i: int) -> Any:
 
 @innermost
 def _short_number(data: Any, i: int) -> Any:
-    """Read a number of up to seven bytes, with a point, no sign, no exponent: return its digits, the number after the
-    point, and its end, -1 for any other number. Requires `NUMBER_ROOM` readable bytes.
+    """Read a number of up to seven bytes, with a point, no sign, no exponent: return its digits as an integer, the
+    number of digits after the point, and the end, which is -1 for any other number. Requires `NUMBER_ROOM` readable
+    bytes.
     """
     word, whole, place, short = _whole_part(data, i)
     joined = word ^ (word ^ word >> U8) & ALL << place  # remove the point
@@ -127,9 +128,10 @@ def _short_number(data: Any, i: int) -> Any:
 
 @innermost
 def _long_number(data: Any, i: int, powers: Any) -> Any:
-    """Read up to seven digits, a point and up to 23 digits, without sign or exponent, that are below 10**19 side by side.
+    """Read up to seven digits, a point and up to 23 digits, without sign or exponent; without the point, they are below
+    10**19.
 
-    Returns mantissa and decimal exponent as `_number` does, and the end, -1 for any other number. Requires
+    Returns mantissa and decimal exponent as `_number` does, and the end, which is -1 for any other number. Requires
     `NUMBER_ROOM` readable bytes.
     """
     word, whole, _, plain = _whole_part(data, i)
@@ -139,7 +141,7 @@ def _long_number(data: Any, i: int, powers: Any) -> Any:
     word = _word(data, i) ^ DIGIT_ZEROS
     last = _leading_digits(word)
     while last == 8 and digits < 16:
-        plain &= mantissa < powers[np.uint64(11)]  # otherwise it may not fit
+        plain &= mantissa < powers[np.uint64(11)]  # otherwise the product may not fit
         mantissa = mantissa * TEN_TO_EIGHT + _eight_digits(word)
         digits += 8
         word = _word(data, i + digits) ^ DIGIT_ZEROS
@@ -154,8 +156,8 @@ def _long_number(data: Any, i: int, powers: Any) -> Any:
 
 @innermost
 def _plain_integer(data: Any, i: int) -> Any:
-    """Read up to seven digits without a sign: return the value, and the end, -1 for any other integer. Requires
-    `NUMBER_ROOM` readable bytes.
+    """Read up to seven digits without a sign: return the value, and the end, which is -1 for any other integer.
+    Requires `NUMBER_ROOM` readable bytes.
     """
     word = _word(data, i) ^ DIGIT_ZEROS
     digits = _leading_digits(word)
@@ -165,9 +167,9 @@ def _plain_integer(data: Any, i: int) -> Any:
 
 @helper
 def _plain_numbers(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
-    """Read numbers of a list while they are plain; return the place of the first other one, and its index in `out`. A
-    plain one has up to seven bytes, digits with an optional point, and a comma after it. The place of the next number
-    only depends on the second byte of this one that is no digit.
+    """Read numbers of a list while they are plain; return the place of the first number that is not plain, and its
+    index in `out`. A plain number has up to seven bytes, digits with an optional point, and a comma after it. The place
+    of the next number only depends on the second byte that is not a digit.
     """
     inside = len(data) - NUMBER_ROOM
     gap, looked_at, expected = 2, TWO_BYTES, SPACED
@@ -210,7 +212,9 @@ def _plain_numbers(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
 
 @helper
 def _number(data: Any, i: int, powers: Any) -> Any:
-    """Read a JSON number: return its mantissa and decimal exponent, its end (-1: invalid), and whether these are exact."""
+    """Read a JSON number: return its mantissa and decimal exponent, its end (-1: invalid), and whether mantissa and
+    exponent are exact.
+    """
     if _byte(data, i) == 45:
         i += 1
     begin = i
@@ -253,8 +257,8 @@ def _product(a: Any, b: Any) -> Any:
 
 @innermost
 def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
-    """Return the bits of the double nearest to mantissa * 10**exponent, and whether they are certain. `five` and `more`
-    are the high and low words of 5**exponent; an exponent outside of the table is never certain.
+    """Return the bits of the double nearest to mantissa * 10**exponent, and whether the bits are certain. `five` and
+    `more` are the high and low words of 5**exponent; for an exponent outside of the table the bits are never certain.
     """
     if mantissa == NOTHING:
         return NOTHING, True
@@ -265,8 +269,8 @@ def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
         length += 1
     mantissa <<= np.uint64(64 - length)
     high, low = _product(mantissa, five)
-    # Needed only if the rounding depends on it, but computed without a branch, because float32 values widened to
-    # float64 need it every other time.
+    # The second product is needed only if the rounding depends on it, but is computed without a branch, because float32
+    # values widened to float64 need it every other time.
     more, _ = _product(mantissa, more)
     more &= NOTHING - np.uint64(high & UNROUNDED == UNROUNDED)
     low += more
@@ -290,8 +294,8 @@ def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
 
 @innermost
 def _quotient(mantissa: Any, digits: int, powers: Any) -> Any:
-    """Return the bits of the double nearest to mantissa / 10**digits; below `EXACT` and up to `HIGHEST_DIVISOR` it is
-    rounded once.
+    """Return the bits of mantissa / 10**digits: the nearest double if `mantissa` is below `EXACT` and `digits` at most
+    `HIGHEST_DIVISOR`, because it is rounded once.
     """
     quotient = np.float64(np.int64(mantissa)) / np.float64(np.int64(powers[np.uint64(digits)]))
     return np.float64(quotient).view(np.uint64)  # only numpy scalars have `view` in numba
@@ -299,7 +303,7 @@ def _quotient(mantissa: Any, digits: int, powers: Any) -> Any:
 
 @innermost
 def _nearest(mantissa: Any, exponent: int, powers: Any) -> Any:
-    """Return the bits of the double nearest to mantissa * 10**exponent, and whether they are certain."""
+    """Return the bits of the double nearest to mantissa * 10**exponent, and whether the bits are certain."""
     if mantissa < EXACT and -HIGHEST_DIVISOR <= exponent <= 0:
         bits, certain = _quotient(mantissa, -exponent, powers), True
     else:
@@ -356,7 +360,7 @@ def _integer(data: Any, i: int, powers: Any) -> Any:
 
 @innermost
 def _doubt(doubts: Any, doubtful: int, at: int, begin: int, end: int) -> int:
-    """Leave a number to the caller: return the new number of doubts."""
+    """Put a number on the list of doubts for the caller; return the new number of doubts."""
     doubts[doubtful, 0] = at
     doubts[doubtful, 1] = begin
     doubts[doubtful, 2] = end

@@ -1,9 +1,9 @@
 """Trace the outlines of a mask along pixel edges, as polygons that fill the same pixels.
 
-A mask is cut into segments, the parts of a run in one column. Each has a top edge, walked to the right, and a bottom
-edge, walked to the left, so that foreground is always on the right. Between edges the path follows the border of two
-columns up or down; where two pixels only touch at a corner it turns right, which separates them. Polygons are drawn by
-their crossings of columns' centres, so vertical steps do not matter.
+A mask is cut into segments: a segment is the part of a run in one column. It has a top edge, walked to the right, and a
+bottom edge, walked to the left, so that foreground is always on the right. Between edges the path follows the border of
+two columns up or down. Where two pixels only touch at a corner the path turns right, which separates the pixels. Only
+crossings of columns' centres matter when a polygon is drawn, so vertical steps do not.
 
 Edge ``2 * s`` is the top of segment s, ``2 * s + 1`` its bottom. Segments are ordered by column, then from the top.
 """
@@ -38,7 +38,7 @@ def _cut(ends: Array, first: int, stop: int, height: int, out: Array) -> int:
 
 @helper
 def _above(segments: Array, low: int, column: int, row: int) -> int:
-    """Return the first segment from `low` on that is not above `row` in its column, and not before `column`."""
+    """Return the first segment from `low` on that ends below `row` in `column`, or is in a later column."""
     high = len(segments)
     while low < high:
         middle = (low + high) // 2
@@ -51,7 +51,7 @@ def _above(segments: Array, low: int, column: int, row: int) -> int:
 
 @helper
 def _next_edge(segments: Array, edge: int) -> int:
-    """Return the edge that follows another."""
+    """Return the edge after `edge` in the outline."""
     s = edge // 2
     column, top, bottom = segments[s, 0], segments[s, 1], segments[s, 2]
     if edge % 2 == 0:
@@ -74,7 +74,9 @@ def _next_edge(segments: Array, edge: int) -> int:
 
 @helper
 def _join_holes(segments: Array, following: Array, before: Array, seen: Array) -> None:
-    """Join every hole to the outline around it, by a step from its first edge to the top of that segment and back."""
+    """Join every hole to the outline around it, by a step from the hole's first bottom edge to the top edge of the same
+    segment and back.
+    """
     for edge in range(len(following)):
         if seen[edge]:
             continue

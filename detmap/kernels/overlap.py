@@ -1,7 +1,8 @@
 """Overlaps of boxes: for each detection the short list of objects that it overlaps enough.
 
-A cell is one (category, image) that holds both detections and ground truth. A kernel here turns cells into candidates,
-and `detmap.kernels.matching` reads nothing else, so that any other shape needs one more kernel here and nothing there.
+A cell is one (category, image) that holds both detections and ground truth. The kernel of a shape turns cells into
+candidates. `detmap.kernels.matching` reads only candidates, so that a further shape needs only a further kernel like
+`box_candidates`.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ class Cells(NamedTuple):
 class Boxes(NamedTuple):
     """Boxes by position: the box at position *p* is ``coordinates[order[p]]``.
 
-    ``sizes`` says that columns 2 and 3 are width and height rather than the far corner. ``pixel`` is 1.0 where corners are
-    inclusive pixels and 0.0 where they are points. ``areas`` are, by record, those of the shapes that the boxes
-    enclose, NaN if unreliable; empty if the boxes are the shapes.
+    ``sizes`` says that columns 2 and 3 are width and height rather than the far corner. ``pixel`` is 1.0 where corners
+    are inclusive pixels and 0.0 where they are points. ``areas`` are the areas of the shapes that the boxes enclose, by
+    record, NaN if unreliable; empty if the shapes are the boxes.
     """
 
     coordinates: Array
@@ -56,7 +57,9 @@ class Candidates(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The pairs that count: those that overlap by at least ``lowest``; ``crowd`` flags records of ground truth."""
+    """The pairs to find: those that overlap by at least ``lowest``. ``crowd`` says which records of ground truth are
+    crowds.
+    """
 
     crowd: Array
     lowest: float
@@ -107,7 +110,7 @@ def _sort_by_left(keys: Array, names: Array, count: int) -> None:
     for end in range(2 * count - 1, 0, -1):
         if end >= count:  # first make a heap, from the last parent up
             root, size = end - count, count
-        else:  # then move its maximum behind it
+        else:  # then move the maximum behind the heap
             keys[0], keys[end], names[0], names[end] = keys[end], keys[0], names[end], names[0]
             root, size = 0, end
         while 2 * root + 1 < size:
@@ -122,7 +125,7 @@ def _sort_by_left(keys: Array, names: Array, count: int) -> None:
 
 @helper
 def _place(boxes: Boxes, start: int, count: int, by_left: bool, out: Array, names: Array, keys: Array) -> None:
-    """Write the corners and areas of a cell's boxes with their indices, in their order, or by left edge (`keys`)."""
+    """Write corners, areas and indices of a cell's boxes, in their order, or sorted by left edge; `keys` is scratch."""
     for i in range(count):
         names[i] = i
     if by_left:
@@ -139,9 +142,9 @@ def _place(boxes: Boxes, start: int, count: int, by_left: bool, out: Array, name
 def _swept(
     right: Array, objects: int, active: Array, live: int, entered: int, x1: float, x2: float, pixel: float
 ) -> tuple[int, int, int]:
-    """Advance the sweep to `x1`: return the number of live objects, the next to enter, and the first that begins after
-    `x2`. To the first `live` of `active` objects from `entered` on that begin at `x1` or before are added; those that
-    end before it are removed.
+    """Advance the sweep to `x1`: return the number of live objects, the next object to enter, and the first object that
+    begins after `x2`. The live objects are ``active[:live]``. Objects from `entered` on that begin at `x1` or before
+    are added; objects that end before `x1` are removed.
     """
     while entered < objects and right[entered, 0] <= x1:
         active[live] = entered
@@ -170,9 +173,10 @@ class Compared(NamedTuple):
 
 @innermost
 def _overlap(box: tuple[float, ...], truth: Compared, g: int, pixel: float, bounds: bool, hopeless: float) -> Any:
-    """Return the overlap of a box, as `_corners` returns it, with an object; -inf where it is less than `hopeless`.
+    """Return the overlap of a box, as `_corners` returns it, with an object; -inf if the overlap is less than
+    `hopeless`.
 
-    With `bounds` it is the largest that the shapes within the boxes may have, and NaN where an area is unknown.
+    With `bounds`, return the largest overlap that the shapes within the boxes may have, NaN if an area is unknown.
     """
     x1, y1, x2, y2, area = box
     height = max(min(y2, truth.boxes[g, 3]) - max(y1, truth.boxes[g, 1]) + pixel, 0.0)
@@ -198,9 +202,9 @@ def _compare_all(
     used: int,
     out: Found,
 ) -> int:
-    """Compare detections with all objects of their cell, if these are few, or all pairs are wanted; return the end of
-    the pairs. `run` is the range of the detections; `least` the minimum overlap, and that for rejection without a
-    division. Ranges of pairs are written from `row` on, pairs from `used` on.
+    """Compare detections with all objects of their cell, where objects are few or all pairs are wanted; return the end
+    of the pairs. `run` is the range of the detections; `least` holds the minimum overlap, and the overlap below which a
+    pair is rejected without a division. Ranges of pairs are written from `row` on, pairs from `used` on.
     """
     bounds = boxes.areas.shape[0] > 0
     for i in range(run[1] - run[0]):
@@ -221,16 +225,17 @@ def _compare_all(
 def box_candidates(
     cells: Cells, detections: Boxes, ground_truth: Boxes, wanted: Wanted, end: int, stop: Array, out: Found
 ) -> int:
-    """Find the candidates of cells from the one reached up to `end`: every pair that overlaps by ``wanted.lowest``.
+    """Find the candidates of the cells from ``out.reached[0]`` up to `end`: every pair that overlaps by
+    ``wanted.lowest`` or more.
 
     The overlap is intersection over union, or over the detection's own area where the ground truth is a crowd. In a
-    crowded cell both sides are sorted by their left edge and swept: a detection is only compared with objects that it
-    meets along x. If the lowest overlap is 0 or less, pairs that do not touch count too, and all are compared. For
-    boxes around shapes of known areas, the overlap is an upper bound: the shapes share no more than their boxes do, and
-    no more than the smaller area. The rest is skipped once `stop` is set.
+    crowded cell detections and objects are sorted by left edge and swept: a detection is only compared with objects
+    that it meets along x. If the lowest overlap is 0 or less, pairs that do not touch count too, and all pairs are
+    compared. For boxes around shapes of known areas, the overlap is an upper bound: the shapes share no more than their
+    boxes do, and no more than the smaller area. The kernel returns early once `stop` is set.
 
-    Returns 0, or, if room is lacking, the minimum needed. Then the caller copies the pairs found and calls again; the
-    pairs of the current cell are found again.
+    Returns 0, or, if room is lacking, the minimum room needed. Then the caller copies the pairs found and calls again;
+    the pairs of the current cell are found again.
     """
     begin, row, used = out.reached[0], out.reached[1], out.reached[2]
     most = longest_run(cells.detection_starts, cells.detection_stops, begin, end)
@@ -265,7 +270,7 @@ def box_candidates(
             used = _compare_all(detections, run, truth, objects, (lowest, hopeless), row, used, out)
             row += count
             continue
-        # a literal True would compile it again
+        # a literal True would compile `_place` again
         _place(detections, cells.detection_starts[c], count, sweep, left, left_names, keys)
         live = entered = np.int64(0)  # a literal 0 would compile `_swept` again
         for at in range(count):
@@ -300,7 +305,7 @@ def candidates(
     end: int,
     stop: Array = NEVER,
 ) -> Candidates:
-    """Return what `box_candidates` finds in cells ``[begin, end)``."""
+    """Return the candidates of cells ``[begin, end)``; see `box_candidates`."""
     rows = int((cells.detection_stops[begin:end] - cells.detection_starts[begin:end]).sum())
     first, last = np.empty(rows, np.int64), np.empty(rows, np.int64)
     wanted, reached = Wanted(crowd, lowest), np.array([begin, 0, 0], np.int64)

@@ -1,4 +1,4 @@
-"""Matrices of one byte for each bit, packed eight to a byte as `numpy.packbits` has them."""
+"""Pack matrices of one byte per bit into eight bits per byte, as `numpy.packbits` does."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ ZEROS_AND_ONES, SIGNS = 1, 2
 
 @kernel
 def pack_bytes(values: Array, bits: int, begin: int, end: int, out: Array) -> int:
-    """Pack the rows ``[begin, end)`` of a matrix of bytes, `bits` each; 1 is set, whatever else is not.
+    """Pack the rows ``[begin, end)`` of a matrix with `bits` bytes per row: a byte of 1 gives a set bit, any other byte
+    0.
 
-    Returns the sum of `ZEROS_AND_ONES` where every byte is 0 or 1, and of `SIGNS` where every byte is 1 or 255, a signed -1.
+    Returns the sum of `ZEROS_AND_ONES`, if every byte is 0 or 1, and of `SIGNS`, if every byte is 1 or 255 (-1 as
+    int8).
     """
     whole, others, same = bits // 8, np.uint64(0), np.uint64(0)
     for row in range(begin, end):

@@ -1,4 +1,4 @@
-"""The object that each detection takes at one IoU threshold, and the one that it overlaps most.
+"""The object that each detection takes at one IoU threshold, and the object that it overlaps most.
 `detmap.kernels.matching` handles all thresholds and area ranges at once, but only gives hits.
 """
 
@@ -29,8 +29,8 @@ class Rule(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """By position of a detection: its ``outcome``, and the position of, and overlap with, the ``ground_truth`` that it
-    takes. By position of an object: whether it is ``taken``.
+    """For each detection: its ``outcome``, the position of the object that it takes (``ground_truth``), and its
+    ``overlap`` with that object. For each object: whether it is ``taken``. All columns are by position.
     """
 
     outcome: Array
@@ -40,8 +40,8 @@ class Taken(NamedTuple):
 
 
 class Search(NamedTuple):
-    """By position: the categories of detections (``found``) and of objects (``truth``). Then the minimum overlap, and
-    whether the ``first`` of ties wins, or the last.
+    """By position: the categories of detections (``found``) and of objects (``truth``). Then the minimum overlap
+    (``floor``), and whether the ``first`` object of a tie wins rather than the last.
     """
 
     found: Array
@@ -51,7 +51,9 @@ class Search(NamedTuple):
 
 
 class Nearest(NamedTuple):
-    """By position of a detection: position of, and overlap with, the best object of its category, and of any other."""
+    """For each detection: position of, and overlap with, the best object of its category, and the best of another
+    category.
+    """
 
     same: Array
     same_overlap: Array
@@ -60,7 +62,9 @@ class Nearest(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of pairs in the tables of ``detections`` and ``ground_truth``; then the row at each position of both."""
+    """Rows of pairs in the tables of ``detections`` and ``ground_truth``; then, for each of the two tables, the row at
+    each position.
+    """
 
     detections: Array
     ground_truth: Array
@@ -83,7 +87,9 @@ def rows_of(cells: Cells, candidates: Candidates, begin: int, end: int, out: Row
 
 @helper
 def _better(candidates: Candidates, a: int, b: int, first: bool) -> Any:
-    """Return whether candidate `a` overlaps more than `b`; of ties the first, or the last, object is better."""
+    """Return whether candidate `a` overlaps more than `b`; in a tie the earlier object is better if `first`, else the
+    later one.
+    """
     if candidates.iou[a] != candidates.iou[b]:
         return candidates.iou[a] > candidates.iou[b]
     return (candidates.ground_truth[a] < candidates.ground_truth[b]) == first
@@ -93,8 +99,9 @@ def _better(candidates: Candidates, a: int, b: int, first: bool) -> Any:
 def _choose(
     cells: Cells, candidates: Candidates, objects: Objects, overlap: float, c: int, row: int, stop: Array, out: Taken
 ) -> None:
-    """Let the objects of cell `c`, in order, take the free detection that overlaps them most, the first of ties.
-    Remaining detections that touch an ignored object are ignored. `row` is that of the cell's first detection.
+    """Let each object of cell `c`, in order, take the free detection that overlaps it most, the first in a tie.
+    Remaining detections that touch an ignored object are ignored. `row` is the row of the cell's first detection in
+    `candidates`.
     """
     start, first = cells.ground_truth_starts[c], cells.detection_starts[c]
     for g in range(start, cells.ground_truth_stops[c]):
@@ -137,11 +144,11 @@ def assign(
     stop: Array,
     out: Taken,
 ) -> None:
-    """Match the detections of cells ``[begin, end)``, best score first, by the rules of `detmap.kernels.matching.match`, or
-    let their objects choose, in their order (`by_object`).
+    """Match the detections of cells ``[begin, end)``, best score first, by the rules of
+    `detmap.kernels.matching.match`, or, with `by_object`, let the objects choose, in order.
 
     ``objects.ignored`` includes objects outside of the area range. `out` must be initialised with the ``outcome`` of
-    unmatched detections, -1 in ``ground_truth``, and nothing ``taken``. The rest is skipped once `stop` is set.
+    unmatched detections, -1 in ``ground_truth``, and nothing ``taken``. The kernel returns early once `stop` is set.
     """
     row, roles, best = 0, objects.role.shape[0] > 0, np.empty(4, np.int64)
     for c in range(begin, end):
@@ -173,7 +180,7 @@ def assign(
             row += 1
             if chosen >= 0:
                 g = start + candidates.ground_truth[chosen]
-                if out.taken[g] and not (objects.crowd[g] or objects.ignored[g]):  # VOC: the best one was found before
+                if out.taken[g] and not (objects.crowd[g] or objects.ignored[g]):  # VOC: the best object is taken
                     chosen = -1
             for role in range(GROUP, best.shape[0] if roles else GROUP):
                 if chosen >= 0 or best[role] < 0 or candidates.iou[best[role]] < rule.overlap:
@@ -202,7 +209,7 @@ def nearest(
     out: Nearest,
 ) -> None:
     """Find the objects, other than ignored ones, that the detections of cells ``[begin, end)`` overlap most. Here a
-    cell is an image. Positions in `out` must be initialised with -1. The rest is skipped once `stop` is set.
+    cell is an image. Positions in `out` must be initialised with -1. The kernel returns early once `stop` is set.
     """
     row = 0
     for c in range(begin, end):

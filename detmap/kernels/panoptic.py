@@ -12,8 +12,8 @@ from detmap.kernels.png import Runs
 
 Array = NDArray[Any]
 
-#: Outcomes of segments. Of the ground truth: not found, matched, or a crowd region, which counts as neither. Of the
-#: predictions: false, matched, or on ignored pixels.
+#: Outcomes of segments. A segment of the ground truth is missed, matched, or a crowd region, which counts as neither. A
+#: predicted segment is false, matched, or mostly on ignored pixels.
 MISSED, MATCHED, IGNORED = 0, 1, 2
 
 #: Entries of the table of recently seen ids.
@@ -59,7 +59,7 @@ def _place(ids: Array, wanted: int) -> Any:
 
 @innermost
 def _row(ids: Array, value: int, seen: Array, places: Array) -> Any:
-    """Return 0 for VOID, 1 plus the index of a listed id, and 1 plus the number of ids for others."""
+    """Return 0 for VOID, 1 plus the index of a listed id, and 1 plus the number of `ids` for an unlisted id."""
     slot = (value ^ value >> 8 ^ value >> 16) & (_SEEN - 1)
     if seen[slot] != value:
         found = 0
@@ -75,12 +75,12 @@ def count_pairs(truth: Runs, found: Runs, truth_ids: Array, found_ids: Array, st
     """Add to ``counts[1 + g, 1 + p]`` the pixels that the segments *g* and *p* share.
 
     Row and column 0 are VOID. The last row is for unlisted ids of `truth`. Returns -1, or the first run of `found` with
-    an unlisted id. The rest is skipped once `stop` is set.
+    an unlisted id. The kernel returns early once `stop` is set.
 
     Parameters
     ----------
     truth, found : Runs
-        The label maps, of as many pixels.
+        The label maps, with equal numbers of pixels.
     truth_ids, found_ids : ndarray of uint32, shape (G,), (P,)
         The ids of the segments, ascending.
     counts : ndarray of int64, shape (G + 2, P + 1)

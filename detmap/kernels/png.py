@@ -12,14 +12,14 @@ from detmap.kernels.words import _lowest_bit, _word
 
 Array = NDArray[Any]
 
-#: Filters of rows: what is added to a pixel: nothing, the left pixel, the upper one, their mean, or the one of left,
-#: upper and upper left that is nearest to left + upper - upper left.
+#: Filters of rows, by the value added to a pixel: 0, the left pixel, the upper pixel, their mean, or whichever of left,
+#: upper and upper left is nearest to left + upper - upper left.
 NONE, LEFT, UPPER, MEAN, NEAREST = range(5)
 
-#: Bytes, and pixels, that are compared at once.
+#: Number of bytes, and number of pixels, compared at once.
 _BYTES, _PIXELS = 32, 16
 
-#: Masks of the lower seven bits and of the highest bit of a colour's bytes; and of all but the lowest.
+#: Masks for each byte of a colour: the lower seven bits, the highest bit, and all bits but the lowest.
 _LOW, _HIGH, _UPPER_BITS = np.uint32(0x7F7F7F), np.uint32(0x808080), np.uint32(0xFEFEFE)
 
 
@@ -32,7 +32,7 @@ class Runs(NamedTuple):
 
 @innermost
 def _zeros(data: Array, begin: int, end: int) -> Any:
-    """Return the end of the zeros that begin at `begin`, at most `end`; eight bytes after that must be readable."""
+    """Return the end of the zeros that begin at `begin`, at most `end`; eight bytes after `end` must be readable."""
     i = begin
     while i + _BYTES <= end and (_word(data, i) | _word(data, i + 8) | _word(data, i + 16) | _word(data, i + 24)) == 0:
         i += _BYTES
@@ -46,7 +46,9 @@ def _zeros(data: Array, begin: int, end: int) -> Any:
 
 @helper
 def _nearest(left: Any, upper: Any, corner: Any) -> Any:
-    """Return for each byte of a colour the one of three that is nearest to left + upper - corner (Paeth's filter)."""
+    """Return for each byte of a colour whichever of left, upper and corner is nearest to left + upper - corner (Paeth's
+    filter).
+    """
     out = np.uint32(0)
     for channel in range(3):
         shift = np.uint32(8 * channel)
@@ -63,7 +65,7 @@ def _nearest(left: Any, upper: Any, corner: Any) -> Any:
 
 @innermost
 def _expected(kind: int, left: Any, upper: Any, corner: Any) -> Any:
-    """Return what a filter adds to a pixel."""
+    """Return the value that a filter adds to a pixel."""
     if kind == LEFT:
         return left
     if kind == UPPER:
@@ -79,9 +81,9 @@ def _expected(kind: int, left: Any, upper: Any, corner: Any) -> Any:
 def unfilter(data: Array, height: int, width: int, channels: int, stop: Array, out: Runs) -> int:
     """Write the runs of the ids ``R + 256 G + 65536 B`` of a PNG file's rows, after a first run that ends at 0.
 
-    Only pixels whose bytes are not 0, or that follow a change in the row above, are computed: between them a pixel
-    equals its left neighbour. Returns the number of runs, or -1 for an unknown filter. The rest is skipped once `stop`
-    is set.
+    Only pixels whose bytes are not 0, or that follow a change in the row above, are computed: every other pixel equals
+    its left neighbour. Returns the number of runs, or -1 for an unknown filter. The kernel returns early once `stop` is
+    set.
 
     Parameters
     ----------

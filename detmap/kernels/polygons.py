@@ -32,7 +32,7 @@ _LANES = 8
 @innermost
 def _column(fifth: int, width: int) -> Any:
     """Return the number of the image's columns with their centre before `fifth`."""
-    # Half a fifth away from values that would round differently.
+    # The operand of floor is at least half a fifth away from values that would round differently.
     return min(max(np.int32(np.floor((np.float64(fifth) + 2.5) * 0.2)), np.int32(0)), np.int32(min(width, _BEYOND)))
 
 
@@ -98,9 +98,9 @@ def _row(fifth: float, height: float) -> Any:
 
 @helper
 def _along(x: float, y: float, slope: float, columns: Any, height: float, rows: Array, at: int) -> None:
-    """Write the rows from ``rows[at]`` on at which an edge crosses columns; it begins at (x, y), and is longer along x.
-    `columns` holds the centre of the first in fifths, the step to the next, and their number. Rows are written in
-    blocks, the last one padded.
+    """Write the rows at which an edge crosses columns from ``rows[at]`` on; the edge begins at (x, y), and is longer
+    along x. `columns` holds the centre of the first column in fifths, the step to the next centre, and the number of
+    columns. Rows are written in blocks of `_LANES`, the last block padded.
     """
     centre, step, count = columns
     ahead = centre - x + (slope < 0)
@@ -116,16 +116,17 @@ def _along(x: float, y: float, slope: float, columns: Any, height: float, rows: 
 
 @helper
 def _down(x: float, y: float, slope: float, columns: Any, height: float, rows: Array, at: int) -> None:
-    """Do as `_along` for an edge that is longer along y; `slope` is that of x, and all vertices are `_EXACT`.
+    """Write rows as `_along` does for an edge that is longer along y; `slope` is dx / dy, and all vertices are
+    `_EXACT`.
 
     The slope is at least 2**-21, and the place where the line meets a centre is found to 2**-30 of a step, so the first
-    step after the centre is the nearest to that place, or the next one.
+    step after the centre is the step nearest to that place, or the step after it.
     """
     centre, step, count = columns
     ahead = centre - x + 0.5
     inverse, rising = 1.0 / slope, slope > 0
     while count > 0:
-        for k in range((min(count, _LANES) + _LANES - 1) & _LANES):  # as above
+        for k in range((min(count, _LANES) + _LANES - 1) & _LANES):  # the count is written as in `_along`
             to = ahead + step * np.float64(np.int32(k))
             t = np.floor(inverse * to + 0.5)
             behind = (x + slope * t + 0.5 >= to + x + 0.5) == rising
@@ -135,10 +136,12 @@ def _down(x: float, y: float, slope: float, columns: Any, height: float, rows: A
 
 @helper
 def _far_down(edge: Any, columns: Any, height: float, rows: Array, at: int) -> None:
-    """Do as `_down` for any edge, given by its upper vertex, its slope, its length along y and whether it leads upwards.
+    """Write rows as `_down` does, for any edge: its upper vertex x, y, its slope, its length along y, and whether it
+    leads upwards.
 
-    The row is 0 if it steps over a centre, which only happens when rounding moves an edge of millions of pixels by two
-    fifths at once. The comparison needs no rounding, because values from `centre` to `centre` + 1 truncate to `centre`.
+    The row is 0 if the edge steps over a centre, which only happens when rounding moves an edge of millions of pixels
+    by two fifths at once. The comparison needs no rounding, because values from `centre` to `centre` + 1 truncate to
+    `centre`.
     """
     x, y, slope, down, back = edge
     centre, step, count = columns
@@ -200,8 +203,8 @@ def _write_run(ends: Array, m: int, behind: int, begin: int, end: int) -> Any:
 
 @helper
 def _write_simple(rows: Array, left: int, columns: int, height: int, out_ends: Array, at: int) -> Any:
-    """Write the runs of an outline that crosses each of its columns twice; return the end of the runs, and that of the
-    last one.
+    """Write the runs of an outline that crosses each of its columns twice; return the end of the output, and the pixel
+    after the last run.
     """
     m, behind, base = at, np.int64(-1), left * height
     for c in range(columns):
@@ -240,7 +243,7 @@ def _sort_by_column(vertices: Array, count: int, start: int, left: int, rows: Ar
                 starts[c] += starts[c - 1]
     for c in range(columns):
         gap = 1
-        while 3 * gap < starts[c + 1] - starts[c]:  # of two crossings, as nearly always, one is looked at
+        while 3 * gap < starts[c + 1] - starts[c]:  # for two crossings, as in nearly all columns, the gap is 1
             gap = 3 * gap + 1
         while gap > 0:  # Shell's sort
             for k in range(starts[c] + gap, starts[c + 1]):
@@ -254,7 +257,7 @@ def _sort_by_column(vertices: Array, count: int, start: int, left: int, rows: Ar
 
 @helper
 def _write_sorted(rows: Array, starts: Array, left: int, height: int, out_ends: Array, at: int) -> Any:
-    """Do as `_write_simple` for any outline, with crossings sorted by column and row."""
+    """Write runs as `_write_simple` does, for any outline, from crossings that are sorted by column and row."""
     m, behind = at, np.int64(-1)
     for c in range(len(starts) - 2):
         base = (left + c) * height
@@ -297,8 +300,7 @@ def _draw(
 def draw_polygons(points: Array, spans: Array, begin: int, end: int, out_ends: Array, out_spans: Array) -> None:
     """Write the masks of polygons ``[begin, end)`` (as for `count_crossings`) into ``out_ends``, from ``out_spans[i, 0]``.
 
-    There must be room for one run more than there are crossings; the end of the last one is written to ``out_spans[i,
-    1]``.
+    There must be room for one run more than there are crossings; the end of the mask is written to ``out_spans[i, 1]``.
     """
     most, longest = np.int64(0), np.int64(0)
     for i in range(begin, end):

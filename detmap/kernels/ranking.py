@@ -1,9 +1,9 @@
 """Rank the few relevant items of a query without sorting the gallery.
 
 A query's relevant items are sorted by distance; in one pass over the gallery every item is counted in its interval
-between two of them. That gives for each relevant item how many items are strictly nearer (`ahead`), how many are as
-near (`tied`, itself included), and how many of these come earlier in the gallery, hence its rank with ties in index
-order.
+between two of these distances. The counts give for each relevant item how many items are strictly nearer (`ahead`), how
+many are equally near (`tied`, including itself), and how many of the equally near items come earlier in the gallery:
+together, its rank with ties in index order.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def _count(row: Array, steps: Array, groups: int, below: Array, equal: Array) ->
 
 
 class Distances(NamedTuple):
-    """The distances of queries from number ``first`` on: those of query *q* are ``values[rows[i]:rows[i + 1]]`` with
-    ``i = q - first``.
+    """The distances of queries from number ``first`` on: query *q* has ``values[rows[i]:rows[i + 1]]`` with ``i = q -
+    first``.
     """
 
     values: Array
@@ -92,9 +92,9 @@ class Lists(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Ranks of relevant items, by query and rank: the ``ranks``, how many items are ``ahead`` of the tied group of
-    each, how many ``tied``, and ``which`` element of the list of relevant items each is. By query: the number of ranked
-    ``items``.
+    """Ranks of relevant items, by query and rank. For each relevant item: its rank (``ranks``), the number of items
+    ``ahead`` of its tied group, the number of items in that group (``tied``), and its index in the list of relevant
+    items (``which``). For each query: the number of ranked ``items``.
     """
 
     ranks: Array
@@ -105,10 +105,11 @@ class Places(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The distinct distances of a query's relevant items, the ``steps``, ascending; step *g* has the relevant items
-    ``bounds[g]:bounds[g + 1]`` in order of distance. Counts over all items: ``nearer`` than the step but not than the
-    previous one, and ``equal`` to it. By relevant item in order of distance: how many equal ones are ``before`` it.
-    ``turn`` is the relevant item of the step that the gallery reaches next.
+    """The ``steps`` are the distinct distances of a query's relevant items, ascending; step *g* has the relevant items
+    ``bounds[g]:bounds[g + 1]`` in order of distance. For each step: the number of items between the previous step and
+    this one (``nearer``), the number of items at the step (``equal``), and the step's relevant item that comes next in
+    the gallery (``turn``). For each relevant item, in order of distance: the number of items at its step that come
+    ``before`` it.
     """
 
     steps: Array
@@ -121,7 +122,7 @@ class Groups(NamedTuple):
 
 @helper
 def _group(found: Array, order: Array, groups: Groups) -> int:
-    """Write the steps of the distances `found`, sorted by `order`, and reset the counts; return their number."""
+    """Write the steps of the distances `found`, sorted by `order`, and reset the counts; return the number of steps."""
     count = 0
     for j in range(order.size):
         x = found[order[j]]
@@ -174,7 +175,7 @@ def _fill(table: Table, steps: Array, count: int) -> Any:
     """Fill the table for the first `count` steps; return the slots per unit of distance, 0 if the table cannot be used."""
     size = min(SLOTS * count, MOST_SLOTS)
     starts, lowest, scale = table.starts, steps[0], (size - 0.5) / (steps[count - 1] - steps[0])
-    if not (scale > 0 and scale < np.inf):  # a step is infinite, or all are too close
+    if not (scale > 0 and scale < np.inf):  # a step is infinite, or all steps are too close together
         return 0.0
     for b in range(size + 2):
         starts[b] = 0
@@ -187,7 +188,7 @@ def _fill(table: Table, steps: Array, count: int) -> Any:
 
 @helper
 def _search_for_each(row: Array, mine: Array, order: Array, count: int, groups: Groups, table: Table) -> None:
-    """Do as `_count_for_each`, in a single pass that looks up the step of each distance."""
+    """Count as `_count_for_each` does, in a single pass that looks up the step of each distance."""
     steps, turn, equal, nearer = groups.steps, groups.turn, groups.equal, groups.nearer
     scale, lowest, size = _fill(table, steps, count), steps[0], min(SLOTS * count, MOST_SLOTS)
     for first in range(0, row.size, TOGETHER):
@@ -310,12 +311,12 @@ def _number(row: Array, groups: Groups, count: int, numbers: Array) -> None:
 def count_nearer(
     values: Array, rows: Array, own: Array, starts: Array, ahead: Array, tied: Array, numbers: Array, mine: Array
 ) -> None:
-    """Count for relevant items, given by distance only, the items of their query that are nearer, and those equally near.
+    """For each relevant item, given by its distance only, count the items of its query that are nearer or equally near.
 
-    Query *q* has the distances ``values[rows[q]:rows[q + 1]]``; those of its relevant items are ``own[starts[q]:starts[q
-    + 1]]``. The distinct distances of the relevant items are numbered within their query, ascending from 1. `mine` holds
-    the number of each relevant item. If several items share such a distance, its number is written to their elements of
-    `numbers`, which are initially 0.
+    Query *q* has the distances ``values[rows[q]:rows[q + 1]]``; its relevant items have ``own[starts[q]:starts[q +
+    1]]``. The distinct distances of the relevant items are numbered within their query, ascending from 1. `mine` holds
+    the number of each relevant item. If several items share a distance of a relevant item, the number of the distance
+    is written to their elements of `numbers`, which are 0 at first.
     """
     most = _longest_group(starts, 0, starts.size - 1)
     orders, scratch = np.empty(most, np.int64), np.empty(most, np.int64)
@@ -393,12 +394,12 @@ def count_shared(labels: Array, wanted: Array, several: bool, begin: int, end: i
         out[q] = total
 
 
-#: Number of items measured at a time; number of queries that share them while they are cached; and number of items
-#: among which equal distances are counted by comparing all of them.
+#: Number of items measured at a time (a tile); number of queries that use a tile while it is cached; and number of
+#: items (a strip) in which equal distances are counted by comparing all of them.
 TILE, GROUP, STRIP = 4096, 8, 64
 _PLACES = np.arange(STRIP, dtype=np.uint8)  # bytes, because numba would make the loop count in words
 
-#: Number of items per relevant item below which relevant items are many.
+#: Number of items per relevant item below which `_stream_many` is used.
 MANY = 14
 
 #: Maximum number of words of a code whose distances fit into bytes, and number of items below which a count and a
@@ -407,9 +408,10 @@ NARROW, FEWER = 3, 1 << 24
 
 
 class Relevant(NamedTuple):
-    """The relevant items of queries. If each item has one label, those of query *q* are ``items[spans[q, 0]:spans[q,
-    1]]``, ascending. If `items` is empty, labels are compared: `labels` is flat, with as many words per item as a row
-    of `wanted`, and an item is relevant if its word equals the query's, or with `several` if they share a bit.
+    """The relevant items of queries. If each item has one label, query *q* has the relevant items ``items[spans[q,
+    0]:spans[q, 1]]``, ascending. If `items` is empty, labels are compared: `labels` is flat, with as many words per
+    item as a row of `wanted`, and an item is relevant if its word equals the query's, or with `several` if they share a
+    bit.
     """
 
     items: Array
@@ -452,10 +454,11 @@ def _alike(strip: Array, d: Any, stop: int) -> Any:
 
 @helper
 def _stream_few(near: Array, size: int, relevant: Array, first: int, shift: int, count: Array, seen: Array) -> int:
-    """Count measured items by distance, and record for each relevant one how many came before it at its distance. Items
-    are numbered from `first` on; `relevant` are the next relevant ones, ascending; returns how many were used.
-    ``count[d]`` is the number of items at distance *d*, shifted left, plus *d*; ``seen[j]`` is its value at the *j*-th
-    relevant item. `near` has room for a strip more than `size`.
+    """Count items by distance (`near`), and record for each relevant item how many items at its distance came before
+    it. Items are numbered from `first` on; `relevant` are the next relevant items, ascending. Returns the number of
+    relevant items that were met. ``count[d]`` is the number of items at distance *d*, shifted left, plus *d*;
+    ``seen[j]`` is the value of ``count[d]`` at the *j*-th relevant item, of distance *d*. `near` has room for a strip
+    more than `size`.
     """
     found = 0
     for low in range(0, size, STRIP):
@@ -475,8 +478,8 @@ def _stream_few(near: Array, size: int, relevant: Array, first: int, shift: int,
 def _stream_many(
     near: Array, size: int, relevant: Array, first: int, shift: int, flags: Array, count: Array, seen: Array
 ) -> Any:
-    """Do as `_stream_few`, faster if many items are relevant: every item is recorded, and overwritten by the next if
-    not relevant. `flags` has room for one per item.
+    """Count as `_stream_few` does, faster if many items are relevant: every item is recorded in `seen`, and overwritten
+    by the next item if it is not relevant. `flags` has room for one flag per item.
     """
     for i in range(size):
         flags[i] = 0
@@ -495,7 +498,7 @@ def _stream_many(
 
 class Coded(NamedTuple):
     """The flat `codes` of the items, with as many words for each as a row of `queries`, and each query's `own` item,
-    which is left out (none: the number of items).
+    which is left out (the number of items for none).
     """
 
     codes: Array
@@ -504,8 +507,8 @@ class Coded(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Buffers for the items of a tile: distances (`near`, with a strip more), and the relevant ones, as numbers
-    (`listed`) and as `flags`.
+    """Buffers for the items of a tile: distances (`near`, with room for one strip more), and the relevant items, as
+    numbers (`listed`) and as `flags`.
     """
 
     near: Array
@@ -514,8 +517,9 @@ class Room(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """Records of the queries of a group, a row each: numbers of items at each distance (`counts`, with the distance,
-    see `_stream_few`) and of relevant ones (`met`); `seen` of each relevant item, of which there are `found` so far.
+    """Records of a group of queries, one row per query: the numbers of items (`counts`, see `_stream_few`) and of
+    relevant items (`met`) at each distance; `seen` of each relevant item (see `_stream_few`); the number of relevant
+    items `found` so far.
     """
 
     counts: Array
@@ -525,9 +529,9 @@ class Noted(NamedTuple):
 
 
 class RankedCodes(NamedTuple):
-    """The hits of each query in order of rank: `ranks`, and the numbers of items `ahead` of and in their `tied` group
-    (both may be empty); the number of hits written (`counts`), and the numbers of items, and relevant ones, within each
-    distance (`radius`, shape (q, r, 2)).
+    """The hits of each query in order of rank: their `ranks`, the number of items `ahead` of each hit's tied group, and
+    the number of items in that group (`tied`); `ahead` and `tied` may be empty. For each query: the number of hits
+    written (`counts`), and the numbers of items and of relevant items within each distance (`radius`, shape (q, r, 2)).
     """
 
     ranks: Array
@@ -541,8 +545,8 @@ class RankedCodes(NamedTuple):
 def _rank_tile(
     codes: Array, query: Array, own: int, room: Room, relevant: Array, first: int, noted: Noted, row: int
 ) -> None:
-    """Measure and count the items of a tile, see `_stream_few`, and in `met` the relevant ones by distance. The item
-    left out is placed beyond all distances.
+    """Measure and count the items of a tile (see `_stream_few`), and count its relevant items by distance in `met`. The
+    query's own item is placed beyond all distances.
     """
     near, count, met, seen = room.near, noted.counts[row], noted.met[row], noted.seen[row, noted.found[row] :]
     _measure(codes, query, near)
@@ -560,14 +564,14 @@ def _rank_tile(
 
 @helper
 def _rank_group(coded: Coded, relevant: Relevant, begin: int, end: int, room: Room, noted: Noted) -> None:
-    """Count the items, and record the relevant ones, of queries ``[begin, end)``."""
+    """Count the items, and record the relevant items, for each of the queries ``[begin, end)``."""
     codes, queries, items, spans = coded.codes, coded.queries, relevant.items, relevant.spans
     width = queries.shape[1]
     for row in range(end - begin):
         noted.found[row] = 0
         for d in range(noted.counts.shape[1]):
             noted.counts[row, d], noted.met[row, d] = d, 0
-    for low in range(0, codes.size // width, TILE):  # a tile of the gallery stays in the cache for all of the queries
+    for low in range(0, codes.size // width, TILE):  # a tile of the gallery stays in the cache for all queries
         high = min(low + TILE, codes.size // width)
         tile = codes[low * width : high * width]
         for q in range(begin, end):
@@ -593,7 +597,7 @@ def _write_hits(
         relevant += met[d]
         out.radius[q, d, 0] = total
         out.radius[q, d, 1] = relevant
-        size, met[d] = met[d], first + kept  # from here on it holds the place of the next hit
+        size, met[d] = met[d], first + kept  # from here on `met[d]` is the place of the next hit
         if ahead[d] < depth:
             kept += size
     ahead[buckets] = depth
@@ -616,11 +620,11 @@ def rank_codes(
 ) -> None:
     """Rank the items that are relevant to queries ``[begin, end)`` by Hamming distance, with counting buckets.
 
-    Ties are in index order. Hits are written from ``starts[q]`` on, ``out.counts[q]`` of them: those whose tied group
-    begins within `depth`. If `out.ahead` and `out.tied` are empty, only ranks are written.
+    Ties are in index order. The hits whose tied group begins within `depth` are written from ``starts[q]`` on;
+    ``out.counts[q]`` is their number. If `out.ahead` and `out.tied` are empty, only ranks are written.
     """
-    # The last bucket is for the item left out, which may be relevant; non-relevant items are recorded after the last
-    # hit.
+    # The last bucket is for the query's own item, which may be relevant. Items that are not relevant may be recorded in
+    # one more place after the last hit.
     width, buckets, most = coded.queries.shape[1], out.radius.shape[1] + 1, 2
     for q in range(begin, end):
         most = max(most, starts[q + 1] - starts[q] + 2)
@@ -652,7 +656,7 @@ def rank_samples(positive: Array, negative: Array, out_ahead: Array, out_tied: A
     """Rank the positive samples among all, by descending score; both inputs are ascending."""
     j = 0
     hits, wrong = positive.size, negative.size
-    below, upto = wrong, wrong  # negatives below, and not above, the score
+    below, upto = wrong, wrong  # numbers of negatives below the score, and not above it
     while j < hits:
         x = positive[hits - 1 - j]
         stop = j + 1
@@ -676,8 +680,8 @@ def tally_intervals(
 ) -> None:
     """Count the distances of queries ``[begin, end)`` in the intervals of ascending `steps`, junk left out.
 
-    Adds to ``between[g]`` the number below ``steps[g]`` and above the previous step (the last element: above all), and
-    to ``equal[g]`` the number equal to it.
+    Adds to ``between[g]`` the number below ``steps[g]`` and above the previous step (in the last element: above all
+    steps), and to ``equal[g]`` the number equal to ``steps[g]``.
     """
     for q in range(begin, end):
         row = distances.values[distances.rows[q - distances.first] : distances.rows[q - distances.first + 1]]

@@ -1,6 +1,6 @@
 """Scan JSON records into columns in one pass. Most writers put the same bytes ("glue") between the values of all
 records. `_learn` records the glue of a block's first record, `_scan_alike` reads every record with the same glue, and
-`_scan_record` reads the others key by key.
+`_scan_record` reads the other records key by key.
 """
 
 from __future__ import annotations
@@ -55,23 +55,23 @@ from detmap.kernels.words import ALL, FIVE_BYTES, LOW32, NOTHING, U1, U63, _blan
 
 # Number of a record's first keys that are expected in the order of the previous record.
 EXPECTED_KEYS = 16
-# Maximum number of values, and of glue words between two values, for comparing records with the first one.
+# Maximum number of values, and of glue words between two values, for comparing records with the first record.
 MOST_VALUES = 24
 GLUE_WORDS = 4
-# Record of a value: kind, place of row 0, stride of rows, bytes. Record of the glue before it: length, then its words,
-# each preceded by its mask.
+# Columns for a value: kind, place of row 0, stride of rows, first byte, end. Columns for the glue before a value:
+# length, then its words, each followed by its mask.
 KIND, PLACE, STEP, BEGIN, END, NOTES = range(6)
 LENGTH, WORDS, GLUE_NOTES = 0, 1, 1 + 2 * GLUE_WORDS
 SHORT_GLUE = np.uint64(16)  # most glue is not longer
 # Number of readable bytes required to compare glue, and read a number after it, without checking for the document's
 # end.
 ROOM = 8 * GLUE_WORDS + NUMBER_ROOM
-# Number of consecutive records unlike the first one after which comparison is given up.
+# Number of consecutive records unlike the first record after which comparison is given up.
 MOST_MISSES = 64
 
 
 class Likeness(NamedTuple):
-    """The layout of a block's first record: its `values`, and the `glue` before each of them and after the last."""
+    """The layout of a block's first record: its `values`, and the `glue` before each value and after the last."""
 
     values: Any
     glue: Any
@@ -79,7 +79,7 @@ class Likeness(NamedTuple):
 
 @helper
 def _leave_out(fields: int, places: Any, begin: int, end: int, ids: Any, words: Any) -> None:
-    """Write missing values to the fields whose bits are set."""
+    """Write missing values to rows ``[begin, end)`` of the `fields` (bits)."""
     for field in range(len(places)):
         if fields >> field & 1:
             column, width = places[field, 2], places[field, 1]
@@ -164,14 +164,14 @@ def _short_or_long(data: Any, i: int, powers: Any) -> Any:
 def _scan_alike(
     data: Any, stop: int, lines: bool, likeness: Likeness, count: int, powers: Any, columns: Columns, state: Any
 ) -> None:
-    """Scan records while they have the recorded glue between `count` values, comparing a few words instead of parsing
-    keys, colons and blanks. If a record differs, its rows are written again by the general scanner.
+    """Scan records while the bytes between their `count` values equal the recorded glue: a few words are compared, and
+    keys, colons and blanks are not parsed. If a record differs, `_scan_record` writes its row again.
     """
     values, glue = likeness
     _, ids, words, doubts = columns
     i, row, doubtful, limit = state[POSITION], state[ROW], state[DOUBTS], state[LIMIT]
     inside = len(data) - ROOM
-    place, end, waiting = i, i, doubtful  # within the record; `i`, `row` and `doubtful` are not advanced until its end
+    place, end, waiting = i, i, doubtful  # these advance within a record; `i`, `row` and `doubtful` advance at its end
     while end >= 0 and i < stop and row < limit and doubtful + MOST_NUMBERS <= len(doubts):
         for k in range(count + 1):
             g = np.uint64(k)
@@ -180,7 +180,7 @@ def _scan_alike(
                 break
             place += np.int64(glue[g, LENGTH])
             if k == count:
-                if data[np.uint64(place)] == 123:  # no further white space
+                if data[np.uint64(place)] == 123:  # the next record, without further white space
                     end = place
                 break
             kind = values[g, KIND]
@@ -229,8 +229,8 @@ def _key_bit(first: int, last: int, length: int) -> Any:
 
 @innermost
 def _find_field(data: Any, i: int, lines: bool, names: Any, expected: Any, key: int, state: Any) -> Any:
-    """Read a key and its colon: return its field, ``len(names)`` for none, and the place of the value, -1 if there is
-    no key. The field that the previous record had at this key, `expected`, is tried first.
+    """Read a key and its colon: return its field (``len(names)`` for none), and the place of the value (-1 if there is
+    no key). The field that the previous record had at this key, `expected`, is tried first.
     """
     if _byte(data, i) != 34:
         return 0, -1
@@ -264,7 +264,9 @@ def _find_field(data: Any, i: int, lines: bool, names: Any, expected: Any, key: 
 def _scan_numbers(
     data: Any, i: int, lines: bool, field: int, powers: Any, columns: Columns, state: Any, values: Any
 ) -> int:
-    """Scan a number, or a list of as many as the field has: return the end of the value, -1 if it is not understood."""
+    """Scan a number, or a list of as many numbers as the field has: return the end of the value, -1 if it is not
+    understood.
+    """
     places, _, words, doubts = columns
     width, first = places[field, 1], places[field, 2]
     if width > 1:
@@ -298,7 +300,7 @@ def _scan_numbers(
 def _scan_value(
     data: Any, i: int, lines: bool, field: int, powers: Any, columns: Columns, state: Any, values: Any
 ) -> int:
-    """Scan a value that is no number, or an id: return its end, -1 if it is not understood."""
+    """Scan an id, or a value that is not a number: return its end, -1 if it is not understood."""
     places, ids, words, _ = columns
     kind, width, first = places[field, 0], places[field, 1], places[field, 2]
     at, begin = first + state[ROW] * width, i
@@ -380,7 +382,9 @@ def _scan_record(
 
 @innermost
 def _next_record(data: Any, i: int, lines: bool) -> Any:
-    """Advance from the end of a record to the next one (`STOPPED`), or the end of the list (`CLOSED`), or `FAILED`."""
+    """After a record, return the place of the next record and `STOPPED`, the end of the list and `CLOSED`, or any place
+    and `FAILED`.
+    """
     i = _blank(data, i, lines)
     c = _byte(data, i)
     if lines:
@@ -402,16 +406,18 @@ def scan_records(data: Any, stop: int, lines: bool, names: Any, powers: Any, col
     data : (n,) uint8
         The document, at least eight bytes.
     stop : int
-        The first record that begins here or later is left to the next block.
+        The first record that begins at this position or later is left to the next block.
     lines : bool
         One record per line instead of a list.
     names : (fields, 5) uint64
-        Per field its name and closing quote as two little-endian words, their two masks, its length with the quote.
+        For each field: its name and closing quote as two little-endian words, their two masks, and the length with the
+        quote.
     powers : uint64
         The powers, as in `values.skip_value`.
     columns : Columns
-        The fields, `ID`, `NUMBERS`, `FLAG`, `SPAN` or `LISTS`. A record without an optional field has all bits set there; a
-        field that the block never meets is left unwritten. There is room for at least `MOST_NUMBERS` doubts.
+        Fields of the types `ID`, `NUMBERS`, `FLAG`, `SPAN` or `LISTS`. A record without an optional field has all bits
+        set in its column; the column of a field that no record of the block has is left unwritten. There is room for at
+        least `MOST_NUMBERS` doubts.
     state : (STATE_SIZE,) int64
         In and out. Begin with `POSITION` at the first byte of a record, `FIRST` = `ROW` = the first row to write,
         `LIMIT` = the row after the last, `ALWAYS` all bits set, the rest 0.
@@ -421,7 +427,7 @@ def scan_records(data: Any, stop: int, lines: bool, names: Any, powers: Any, col
     values = np.empty((MOST_VALUES, NOTES), np.int64)
     likeness = Likeness(values, np.empty((MOST_VALUES + 1, GLUE_NOTES), np.uint64))
     first_fields = 0  # fields of the first record
-    count = 0  # number of its values, if other records are compared with it
+    count = 0  # number of values of the first record, if other records are compared with it
     misses = 0
     state[STATUS] = FAILED
     while True:
@@ -442,7 +448,7 @@ def scan_records(data: Any, stop: int, lines: bool, names: Any, powers: Any, col
         # more records.
         if row >= state[LIMIT] or _byte(data, start) != 123:
             break
-        state[NOTED] = 0 if first_fields == 0 else MOST_VALUES  # no room to record another record
+        state[NOTED] = 0 if first_fields == 0 else MOST_VALUES  # without room, no other record is noted
         i, seen = _scan_record(data, lines, names, expected, powers, columns, state, values)
         if i < 0:
             break

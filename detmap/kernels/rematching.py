@@ -1,9 +1,9 @@
-"""Matching in which objects choose, as in KITTI: once for the scores at which precision is read, and again at each of
-them.
+"""Matching in which objects choose detections, as in KITTI: once to find the scores at which precision is read, and
+again at each of these scores.
 
-In the first pass each object takes the free detection of the highest score that overlaps it enough. Then, for every score
-in a cell, each object takes the free detection that overlaps it most among those of at least that score. Objects choose in
-the order of their file. Bits are as in `detmap.kernels.matching`.
+In the first pass each object takes the free detection of the highest score that overlaps it enough. Then, for every
+score in a cell, each object takes the free detection that overlaps it most among the detections of at least that score.
+Objects choose in the order of the file. Bits are as in `detmap.kernels.matching`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _VALID, _IGNORED, _ABSENT = 0, 1, 2
 
 
 class Pairing(NamedTuple):
-    """The ``cells`` with their ``candidates``; and for each the detections of other categories that are ignored there
-    and may take an object, with ``others_candidates``.
+    """The ``cells`` with their ``candidates``; and, for each cell, the detections of other categories that are ignored
+    in it but may take an object (``others``), with ``others_candidates``.
     """
 
     cells: Cells
@@ -36,8 +36,8 @@ class Pairing(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """By position: ``scores`` of detections and their ``rows`` in the table, those of other categories last; angles of
-    detections and objects in radians, empty if unknown.
+    """By position: ``scores`` of detections and their ``rows`` in the table, with detections of other categories last;
+    ``angles`` of detections and ``object_angles`` in radians, empty if unknown.
     """
 
     scores: Array
@@ -55,10 +55,11 @@ class Levels(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Output of matching, by position of detections. ``hit`` and ``ignored`` are the words of the first pass. By bit,
-    ``found`` and ``missed`` are the changes in the image's numbers of hits and misses when detections of this score are
-    added, int32 (n, bits), and ``alike`` the sum of its similarities of orientation then, float64 (n, bits). ``taken``
-    is the object, counted within its cell, that a detection takes in the first pass, int32 (n,); it may be empty.
+    """Output of matching, by position of detections. ``hit`` and ``ignored`` are the words of the first pass. For each
+    bit, ``found`` and ``missed``, int32 (n, bits), are the changes of the image's numbers of hits and misses when
+    detections of this score are added; ``alike``, float64 (n, bits), is the sum of the image's similarities of
+    orientation after that. ``taken``, int32 (n,), is the object, numbered within its cell, that a detection takes in
+    the first pass; `taken` may be empty.
     """
 
     hit: Array
@@ -78,9 +79,9 @@ class Span(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """One cell: the detections that overlap each object (``starts`` (G + 1,), ``of``, ``iou``, and ``alike``, the
-    similarity of orientation if angles are known); positions of detections (``at``); and buffers by detection and by
-    object.
+    """One cell. The detections that overlap object *g* are ``of[starts[g]:starts[g + 1]]``, with their ``iou`` and, if
+    angles are known, similarity of orientation (``alike``). ``at`` has the positions of detections; ``role``, ``used``
+    and ``stuff`` are buffers by detection, ``unneeded`` by object.
     """
 
     starts: Array
@@ -103,8 +104,8 @@ def _count(candidates: Candidates, row: int, count: int, starts: Array) -> None:
 
 @helper
 def _place(candidates: Candidates, row: int, count: int, before: int, cell: Cell) -> None:
-    """Write the detections from ``before`` on of a cell to the objects that they overlap, advancing the objects'
-    `starts`.
+    """Add the detections of a cell, numbered from `before` on, to the lists of the objects that they overlap, and
+    advance the objects' `starts`.
     """
     for r in range(count):
         for i in range(candidates.first[row + r], candidates.last[row + r]):
@@ -115,7 +116,9 @@ def _place(candidates: Candidates, row: int, count: int, before: int, cell: Cell
 
 @helper
 def _gather(pairing: Pairing, c: int, row: int, others_row: int, cell: Cell) -> Any:
-    """List by object the detections of cell `c` that overlap it; return the number of detections of both kinds."""
+    """List for each object of cell `c` the detections that overlap it; return the number of the cell's own detections,
+    and of `others`.
+    """
     own, others = pairing.cells, pairing.others
     count = own.detection_stops[c] - own.detection_starts[c]
     more = others.detection_stops[c] - others.detection_starts[c]
@@ -167,7 +170,9 @@ def _first(cell: Cell, g: int, least: float, rows: Rows) -> int:
 
 @helper
 def _nearest(cell: Cell, g: int, least: float, rows: Rows, stop: int, stamp: int) -> int:
-    """Return the index of the free and valid detection, among the first `stop`, with the largest overlap; -1 for none."""
+    """Return the index in ``cell.of`` of the free, valid detection among the first `stop` that overlaps object `g`
+    most; -1 for none.
+    """
     best, most = -1, 0.0
     for i in range(cell.starts[g], cell.starts[g + 1]):
         d = cell.of[i]
@@ -209,7 +214,7 @@ def _first_pass(cell: Cell, span: Span, objects: Objects, least: float, rows: Ro
 
 @helper
 def _second_passes(cell: Cell, span: Span, objects: Objects, least: float, rows: Rows, bit: int, out: Steps) -> None:
-    """Write the changes in a cell with every score, for one bit."""
+    """Write the changes of a cell's hits and misses at every score, for one bit."""
     before_found, before_missed, before_alike = 0, 0, 0.0
     begin, valid = 0, 0
     while begin < span.detections:
@@ -254,8 +259,8 @@ def _compare_angles(cell: Cell, span: Span, rows: Rows) -> None:
 
 @kernel
 def match(pairing: Pairing, objects: Objects, levels: Levels, rows: Rows, begin: int, end: int, out: Steps) -> None:
-    """Match cells ``[begin, end)``; `out` must be initialised as misses, ignored where a detection's own size is
-    outside of a range.
+    """Match cells ``[begin, end)``; in `out` all detections must be misses at first, ignored in the area ranges that do
+    not contain their size.
     """
     cells, others = pairing.cells, pairing.others
     widest = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end)
@@ -294,7 +299,9 @@ def match(pairing: Pairing, objects: Objects, levels: Levels, rows: Rows, begin:
 
 
 class Sampled(NamedTuple):
-    """Detections of all classes in ranking order, with columns of `detmap.Tally`; ``copies`` is the weight of each image."""
+    """Detections of all classes in ranking order, with columns of `detmap.Tally`; ``copies`` is the number of copies of
+    each image.
+    """
 
     scores: Array
     image: Array
@@ -307,7 +314,9 @@ class Sampled(NamedTuple):
 
 @helper
 def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
-    """Return whether precision is read at the score of hit `place` of `hits`, the next one after `recall`."""
+    """Return whether precision is read at the score of hit `place` of `hits`: whether the next hit is no nearer to
+    `recall`.
+    """
     last = place == hits - 1
     low = (place + 1) / positives
     high = low if last else (place + 2) / positives
@@ -316,8 +325,8 @@ def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
 
 @helper
 def _envelope(values: Array, count: int) -> None:
-    """Replace each of the first `count` values by the maximum from it on, with the NaN semantics of C++'s
-    ``max_element``.
+    """Replace each of the first `count` values by the maximum of the values from there on, with the NaN semantics of
+    C++'s ``max_element``.
     """
     best = 0.0
     for k in range(values.shape[0] - 1, -1, -1):
@@ -333,7 +342,7 @@ def sample(
 ) -> None:
     """Write precision, scores and similarity of orientation of one class, shape (41,) each, padded with 0.
 
-    The scores are those of hits that come next to recalls 0, 1/40, 2/40 and so on.
+    The scores are those of the hits nearest to the recalls 0, 1/40, 2/40 and so on.
     """
     for k in range(precision.shape[0]):
         precision[k], scores[k], alike[k] = 0.0, 0.0, 0.0

@@ -1,8 +1,8 @@
-"""Metrics of reweighted tallies: data sets in which every image occurs as often as it was drawn.
+"""Metrics of resampled data sets, in which every image counts as often as it was drawn.
 
-Replicates are processed in blocks. An image in a replicate has the code ``2 * copies + side``: a bootstrap draws copies
-and has one side; a permutation has one copy of each image of two models, assigned to two sides. A replicate gives a row
-of output per side.
+Replicates are processed in blocks. An image in a replicate has the code ``2 * copies + side``. A bootstrap replicate is
+one data set, one side, with any number of copies of an image. A permutation replicate is two data sets, two sides: each
+image of two models has one copy, on one of the sides. A replicate gives one row of output per side.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from detmap.kernels import helper, kernel
 Array = NDArray[Any]
 
 
-#: Number of replicates computed side by side: the bytes of one word are their numbers of copies of an image.
+#: Number of replicates computed at the same time: each byte of a word is the number of copies of an image in one
+#: replicate.
 LANES = 8
 
 
-#: Kinds of items that need no branch, see `Events`; the lowest bit says that there is a hit.
+#: Kinds of items that need no branch, see `Events`; the lowest bit is set if the item has a hit.
 ALONE, NO_HIT = 1, 2
 
 #: Spare room after the ranks, for ranks that are written speculatively.
@@ -31,19 +32,19 @@ SPARE = 256
 class Events(NamedTuple):
     """The detections that count, in ranking order; bit ``a * T + t`` stands for area range *a* and threshold *t*.
 
-    A run is a unit of its own: the detections of one score on one image if one of them is a hit, or is ignored at some
-    thresholds. The runs of class *c* are ``class_starts[c]:class_starts[c + 1]``. Run *j* is on image ``run_images[j]``
-    and has ``run_sizes[j, a]`` detections that count in area range *a*. Before it come the segments
-    ``segment_starts[j]:segment_starts[j + 1]`` of misses. A segment has one pattern, the area ranges that its misses
-    count in (``members[p, a]`` says that pattern *p* counts in *a*); the `images` of segment *s* are
-    ``miss_starts[s]:miss_starts[s + 1]``. Misses after the last hit are left out.
+    A run is the detections with one score on one image, if any of them is a hit or is ignored at some thresholds. The
+    runs of class *c* are ``class_starts[c]:class_starts[c + 1]``. Run *j* is on image ``run_images[j]`` and has
+    ``run_sizes[j, a]`` detections that count in area range *a*. The detections between run *j* - 1 and run *j* are
+    misses, in the segments ``segment_starts[j]:segment_starts[j + 1]``. The misses of a segment count in the same area
+    ranges, the segment's pattern: ``members[p, a]`` says whether pattern *p* counts in *a*. The misses of segment *s*
+    are on the `images` ``miss_starts[s]:miss_starts[s + 1]``. Misses after the last hit are left out.
 
-    The items of a bit are its runs in ranking order: those of class *c* and bit *b* are ``item_starts[c * A * T +
-    b]:item_starts[c * A * T + b + 1]``. Item *i* is of run ``item_runs[i]``: ``item_steps[i]`` of its detections count,
-    of which the hits are at the places ``places[place_starts[i]:place_starts[i + 1]]``, from 1 on, and
-    ``item_skips[i]`` are ignored. ``item_kinds[i]`` is `ALONE` where there is one that counts, a hit, and none is
-    ignored, `NO_HIT` where none is a hit, and else 0. The first hit of the item is beyond ``beyond[place_starts[i]]``
-    caps, and so on.
+    An item is a run at one bit, and items are in ranking order. The items of class *c* and bit *b* are ``item_starts[c
+    * A * T + b]:item_starts[c * A * T + b + 1]``. Item *i* belongs to run ``item_runs[i]``: ``item_steps[i]`` of the
+    run's detections count, and ``item_skips[i]`` are ignored. Among those that count, the hits are at the places
+    ``places[place_starts[i]:place_starts[i + 1]]``, from 1 on. ``item_kinds[i]`` is `ALONE` if one detection counts,
+    which is a hit, and none is ignored; `NO_HIT` if none is a hit; else 0. The hit at ``places[p]`` is beyond
+    ``beyond[p]`` caps.
     """
 
     class_starts: Array
@@ -65,8 +66,8 @@ class Events(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """Counts by `_look_ahead` for the runs of a class: on side 0 (``here``), and with one copy of each image
-    (``everywhere``).
+    """Numbers of detections ahead of the runs of a class, from `_look_ahead`: on side 0 (``here``), and with one copy
+    of each image (``everywhere``).
     """
 
     here: Array
@@ -81,10 +82,11 @@ class Sides(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The columns to fill: ``metrics`` are means over classes, then each of ``by_class`` has a column per class.
+    """The columns of the output: one for each row of ``metrics``, a mean over classes; then one per class for each row
+    of ``by_class``.
 
-    A row of `metrics` holds: whether it is of recall, area range, range of thresholds, cap; a row of `by_class` the
-    range of thresholds.
+    A row of `metrics` holds: 1 for recall or 0 for AP, area range, first and end of the thresholds, cap. A row of
+    `by_class` holds first and end of the thresholds.
     """
 
     metrics: Array
@@ -93,7 +95,7 @@ class Table(NamedTuple):
 
 @kernel
 def count_positives(category: Array, image: Array, counts: Array, codes: Array, out: Array) -> None:
-    """Add up the positives: ``out[replicate, side, class, area]``, initially zeros."""
+    """Add the positives of replicates to ``out[replicate, side, class, area]``, initially zeros."""
     for r in range(codes.shape[0]):
         for pair in range(category.shape[0]):
             code = codes[r, image[pair]]
@@ -105,7 +107,7 @@ def count_positives(category: Array, image: Array, counts: Array, codes: Array, 
 
 @helper
 def _most_copies(words: Array) -> int:
-    """Return the most copies of an image in a replicate, at least 1."""
+    """Return the largest number of copies of an image in any replicate, at least 1."""
     most, byte, eight = np.uint64(1), np.uint64(255), np.uint64(8)
     for block in range(words.shape[0]):
         for i in range(words.shape[1]):
@@ -122,10 +124,10 @@ def _look_ahead(
 ) -> None:
     """Count the detections ahead of the runs ``[begin, end)`` of a class, for `LANES` replicates.
 
-    `words` are those of `collect_hits` for these replicates; the bytes of any `chunk` of them add up without a carry.
-    `sums` is a buffer, (areas + 1, `LANES`). ``out_ahead[lane, area, run - begin]`` is ``256 * ahead + copies``: the
-    detections on side 0 ahead of a run, and its own copies there; ``out_all[area, run - begin]`` are the detections
-    ahead of it with one copy of each image.
+    `words` has the copies of each image in these replicates, as in `collect_hits`; the bytes of any `chunk` words add
+    up without a carry. `sums` is a buffer, (areas + 1, `LANES`). ``out_ahead[lane, area, run - begin]`` is ``256 *
+    ahead + copies``, with the number of detections ahead of the run on side 0, and the run's own copies on side 0.
+    ``out_all[area, run - begin]`` is the number of detections ahead of the run with one copy of each image.
     """
     images, miss_starts = events.images, events.miss_starts
     areas, byte, eight = out_all.shape[0], np.uint64(255), np.uint64(8)
@@ -164,9 +166,9 @@ def _look_ahead(
 def _ranks_of_bit(
     events: Events, items: int, stop: int, begin: int, ahead: Array, written: int, out_ranks: Array
 ) -> int:
-    """Write the ranks of the hits of items ``[items, stop)`` and return their end.
+    """Write the ranks of the hits of items ``[items, stop)`` from ``out_ranks[written]`` on, and return their end.
 
-    ``ahead[run - begin]`` are those of `_look_ahead` for one replicate and area range.
+    `ahead` is the ``out_ahead`` of `_look_ahead` for one replicate and area range.
     """
     runs, kinds, steps, skips = events.item_runs, events.item_kinds, events.item_steps, events.item_skips
     place_starts, places, base = events.place_starts, events.places, np.uint64(begin)
@@ -176,8 +178,8 @@ def _ranks_of_bit(
         many, before = both & 255, (both >> 8) - skipped
         skipped += many * skips[i]
         if kinds[i]:
-            # Four ranks are always written, and overwritten by the next ones if there are fewer, because a mispredicted
-            # branch takes longer.
+            # Four ranks are always written, because a mispredicted branch takes longer. The next ranks overwrite those
+            # that are not needed.
             for copy in range(4):
                 out_ranks[np.uint64(written + copy)] = before + 1 + copy
             for copy in range(4, many):
@@ -195,10 +197,10 @@ def _ranks_of_bit(
 def _deal_ranks_of_bit(
     events: Events, items: int, stop: int, begin: int, ahead: Ahead, written: int, kept: int, out: Sides
 ) -> int:
-    """Write the ranks of the hits of items ``[items, stop)`` that are on side 0 to ``out.first``, from `written` on,
-    those on side 1 to ``out.second``, from `kept` on, and return the end of the former.
+    """Write the ranks of the hits of items ``[items, stop)``: hits on side 0 to ``out.first``, from `written` on, hits
+    on side 1 to ``out.second``, from `kept` on. Return the end of the ranks on side 0.
 
-    Element ``run - begin`` of `ahead` is that of a run, for one replicate and area range.
+    `ahead` is for one replicate and area range; element ``run - begin`` belongs to `run`.
     """
     runs, kinds, skips = events.item_runs, events.item_kinds, events.item_skips
     place_starts, places, base, one = events.place_starts, events.places, np.uint64(begin), np.uint64(1)
@@ -213,7 +215,8 @@ def _deal_ranks_of_bit(
         skipped += gone
         others_skipped += skips[i] - gone
         if kinds[i]:
-            # Written on both sides, and later overwritten on one or both, because a mispredicted branch takes longer.
+            # The rank is written on both sides, because a mispredicted branch takes longer; where there is no hit, the
+            # next rank overwrites it.
             out_ranks[np.uint64(written)] = before + 1
             out_others[np.uint64(kept)] = others_before + 1
             hit = kinds[i] & 1
@@ -241,10 +244,10 @@ def _deal_ranks(
     out_starts: Array,
     out_ranks: Array,
 ) -> None:
-    """Write the ranks of the hits of a class in one replicate, of side 0 and then of side 1.
+    """Write the ranks of the hits of a class in one replicate: all of side 0, then all of side 1.
 
-    `ahead` is for this replicate, (areas, runs); `spare` is a buffer for the ranks of one side. The first ranking is
-    `ranking`, which begins at ``out_starts[ranking]``.
+    `ahead` is for this replicate, (areas, runs); `spare` is a buffer for the ranks of one side. The first ranking of
+    the class has the number `ranking` and begins at ``out_starts[ranking]``.
     """
     item_starts, thresholds = events.item_starts, bits // ahead.everywhere.shape[0]
     written, kept = out_starts[ranking], 0
@@ -266,10 +269,12 @@ def _deal_ranks(
 def _count_within(
     events: Events, words: Array, chunk: int, items: int, stop: int, sums: Array, sides: int, out_near: Array
 ) -> None:
-    """Count the hits of items ``[items, stop)`` within each smaller cap: ``out_near[lane * sides + side, cap]``.
+    """Write the number of hits of items ``[items, stop)`` within each cap but the largest to ``out_near[lane * sides +
+    side, cap]``.
 
-    `words` are those of `collect_hits` for `LANES` replicates, and the bytes of any `chunk` of them add up without a carry;
-    if `out_near` has fewer rows than lanes, the other lanes are left out. `sums` is a buffer for `LANES` sums.
+    `words` has the copies of each image in `LANES` replicates, as in `collect_hits`; the bytes of any `chunk` words add
+    up without a carry. If `out_near` has rows for fewer lanes, the other lanes are left out. `sums` is a buffer for
+    `LANES` sums.
     """
     run_images, runs, place_starts, beyond = events.run_images, events.item_runs, events.place_starts, events.beyond
     byte, eight = np.uint64(255), np.uint64(8)
@@ -293,7 +298,7 @@ def _count_within(
         for row in range(out_near.shape[0] // sides):
             found = sums[row] + np.int64((word >> (eight * np.uint64(row))) & byte)
             out_near[row * sides, cap] = found
-            if sides == 2:  # hits not on one side are on the other
+            if sides == 2:  # a hit that is not on side 0 is on side 1
                 out_near[row * sides + 1, cap] = total - found
 
 
@@ -310,17 +315,17 @@ def collect_hits(
     events : Events
         The detections.
     words : (blocks, i) uint64
-        Each replicate's copies of each image on side 0, at most 255, one byte each: of replicate *r* those of image *i* are
-        ``words[r // LANES, i] >> 8 * (r % LANES) & 255``.
+        The number of copies of each image on side 0 in each replicate, at most 255, one byte each: image *i* has
+        ``words[r // LANES, i] >> 8 * (r % LANES) & 255`` copies in replicate *r*.
     sides : {1, 2}
-        Number of sides. With two, each image has one copy, on one of them.
+        Number of sides. With two sides, each image has one copy, on one of the sides.
     out_starts : (n + 1,) int64
         Out: the range of each ranking's hits. The ranking of class *c*, row ``replicate * sides + side`` and bit *b* is
         ``((c - begin) * rows + row) * A * T + b``.
     out_ranks : int64
         Out: the ranks of the hits by ranking, with room for `SPARE` more.
     out_near : (K, rows, caps, T) int64
-        Out: the hits of the first area range within each cap but the largest, of classes ``[begin, end)``.
+        Out: the number of hits in the first area range within each cap but the largest, for classes ``[begin, end)``.
     """
     areas, caps, thresholds = events.members.shape[1], out_near.shape[2], out_near.shape[3]
     bits, longest, most, ranking = areas * thresholds, 0, 0, 0
@@ -383,11 +388,12 @@ def _pairwise(values: Array, begin: int, count: int) -> Any:
 
 @helper
 def _sum(values: Array, begin: int, count: int, stack: Array) -> Any:
-    """Sum as numpy does, so that a mean has the same bits: halves that are multiples of eight, down to 128 values.
-    `stack` is a buffer for left sums and pending right halves, (64, 3).
+    """Sum in numpy's order, so that a mean has the same bits: values are halved, at multiples of eight, down to blocks
+    of 128. `stack` is a buffer for left sums and pending right halves, (64, 3).
     """
     depth, total = 0, 0.0
-    # A row of the stack is a pending half: its start, its length, and the sum of its left half, once computed.
+    # A row of the stack is a pending right half: its start, its length (`done` while it is summed), and the sum of the
+    # left half.
     done = np.int64(-1)
     while True:
         while count > 128:
@@ -408,8 +414,8 @@ def _sum(values: Array, begin: int, count: int, stack: Array) -> Any:
         stack[depth - 1, 1] = done
 
 
-#: Number of classes transposed at a time: values of a class are contiguous, those of one threshold and recall are far
-#: apart, so few classes are read alternately and their values are written close together.
+#: Number of classes transposed at a time. The input has the values of one class together, the output those of one
+#: threshold and recall; a few classes at a time keep both reads and writes close together.
 _TOGETHER = 8
 
 
@@ -432,10 +438,10 @@ def average(
 ) -> None:
     """Write the columns of rows ``[begin, end)`` into ``out[row, column]``; NaN where no class has positives.
 
-    ``values[class, row, area, threshold, recall]`` are the values that AP averages. ``hits[class, row, area,
-    threshold]`` are the hits for recall, `near` (see `collect_hits`) those within the smaller caps, and
-    ``positives[class, row, area]`` the numbers of positives. Means are taken over threshold, recall and class, in that
-    order, as pycocotools takes them.
+    ``values[class, row, area, threshold, recall]`` are the precisions that AP averages. ``hits[class, row, area,
+    threshold]`` are the numbers of hits, for recall; `near` (see `collect_hits`) are the numbers of hits within smaller
+    caps; ``positives[class, row, area]`` are the numbers of positives. Means are taken over threshold, recall and
+    class, in that order, as pycocotools takes them.
     """
     classes, rows, areas, thresholds, recalls = values.shape
     gathered, stack = np.empty(classes * thresholds * recalls), np.empty((64, 3))

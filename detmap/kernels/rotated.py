@@ -1,10 +1,10 @@
 """Overlaps of quadrilaterals, such as rotated boxes, given by their corners.
 
 Corners are taken relative to one corner of the pair and carried as sums of two floats (double-double: about 32 digits),
-so that an overlap does not depend on the shapes' place on the image or thinness: except for one pair in billions it is
-the float nearest to the exact value. A polygon is clipped by the sides of a convex one (Sutherland and Hodgman, 1974).
-Non-convex quadrilaterals are two signed triangles: regions count as often as the outline winds around them, as in
-DOTA's development kit.
+so that an overlap does not depend on where shapes are on the image, or how thin they are: except for one pair in
+billions, the overlap is the float nearest to the exact value. A polygon is clipped by the sides of a convex one
+(Sutherland and Hodgman, 1974). A non-convex quadrilateral is the sum of two signed triangles: a region counts as often
+as the outline winds around it, as in DOTA's development kit.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class Quads(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Rows of pairs, int64 (p,); flags of ``crowd`` for the second; and the ``lowest`` overlap that must be exact."""
+    """Rows of pairs, int64 (p,); whether the second shape is a ``crowd``; and the ``lowest`` overlap that must be
+    exact.
+    """
 
     left: Array
     right: Array
@@ -60,9 +62,9 @@ class Compared(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Buffers of a kernel for one pair, float64 (`ROWS`, 4) each; of points x and y, two floats each. ``left`` and
-    ``right`` are the corners of both; ``polygon`` is clipped by ``edges``; ``sides`` holds the sides of an edge on
-    which the polygon's points lie, and ``spare`` receives the clipped polygon.
+    """Buffers of a kernel for one pair, float64 (`ROWS`, 4) each; a row is a point, with two floats each for x and y.
+    ``left`` and ``right`` are the corners of the two shapes; ``polygon`` is clipped by ``edges``; ``sides`` says on
+    which side of an edge each of the polygon's points lies; ``spare`` receives the clipped polygon.
     """
 
     left: Array
@@ -208,8 +210,9 @@ def _clip(scratch: Scratch, count: int, a: int, b: int) -> int:
 
 @helper
 def _part(points: Array, turn: int, half: int, out: Array) -> int:
-    """Write all corners of a convex quadrilateral, or those of a triangle of another one, so that they turn from x to
-    y. Returns the number of corners: 0 for a triangle without area, negated if a triangle turns the other way.
+    """Write all corners of a convex quadrilateral, or of one triangle (`half`) of another quadrilateral, in the order
+    that turns from x to y. Returns the number of corners: 0 for a triangle without area, negative if a triangle turns
+    the other way.
     """
     count, sign = 4, 1
     if turn == 0:
@@ -285,12 +288,12 @@ def _hopeless(first: Quads, i: int, second: Quads, j: int, crowd: bool, lowest: 
 
 @helper
 def _overlap(first: Quads, i: int, second: Quads, j: int, crowd: bool, scratch: Scratch) -> float:
-    """Return the shared area over the union, or over the first one's area if the second is a crowd."""
+    """Return the shared area over the union, or over the first shape's area if the second is a crowd."""
     load(first, i, second, j, scratch)
     shared = twice_shared_area(scratch, first.turns[i], second.turns[j])
     whole, other = _twice_area(scratch.left, 4), _twice_area(scratch.right, 4)
-    # Outlines must turn from x to y: corners of convex ones were ordered so; for others the total area must be
-    # positive.
+    # The shared area assumes outlines that turn from x to y: corners of convex outlines were ordered so; other outlines
+    # must have a positive total area.
     if (whole[0] < 0.0 and first.turns[i] == 0) != (other[0] < 0.0 and second.turns[j] == 0):
         shared = -shared[0], -shared[1]
     if whole[0] < 0.0:

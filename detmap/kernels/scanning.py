@@ -1,8 +1,8 @@
 """Helpers shared by the scanners of JSON records (`records`), TREC lines (`lines`) and cells (`cells`).
 
 Scanners do not raise for a document. A kernel stops with a status at anything that it does not understand, and its
-caller passes the document to a parser with precise errors. Whatever it accepts is strictly valid, also in skipped
-values.
+caller passes the document to a parser with precise errors. A document that a kernel accepts is strictly valid, also in
+skipped values.
 
 A column is a run of 64-bit words in one flat array, so that integers, floats and byte spans take one path; a float is
 written as its bit pattern.
@@ -16,16 +16,17 @@ from detmap.kernels import helper
 
 # The type of a field. REPEATED, an id that often equals the previous line's, and INTEGER only occur in lines. For SPAN
 # and LISTS the place of the value is kept; the contents of LISTS are checked by their reader. QUOTED (a string that is
-# an id) and PASSED (a value that is not read) are used for records with the layout of the first one.
+# an id) and PASSED (a value that is not read) are used for records with the layout of the first record.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER, QUOTED, PASSED, LISTS = range(9)
-# Types whose columns are stored separately: they are looked up, or their values read, and then freed.
+# Types whose columns are stored separately, because they are freed once ids are looked up or lists are read.
 APART = (ID, REPEATED, LISTS)
 # Why a kernel stopped: at a record that begins at or after `stop`; after the list; at unsupported input; with a full
 # list of doubts (empty it and call again).
 STOPPED, CLOSED, FAILED, FULL = range(4)
-# The slots of `state`. EVER, ALWAYS, INTEGERS, STRINGS: a bit per field: some record has it, every record has it, and
-# its types. LONGER: number of lines with more tokens than fields. NOTED: number of recorded values of a record. UNREAD:
-# bits of `key_bit` for keys that are no fields. COMMENTS: number of comment lines.
+# The slots of `state`. EVER, ALWAYS, INTEGERS, STRINGS have a bit per field: some record has the field, every record
+# has it, some value is an integer, some value is a string. LONGER: number of lines with more tokens than fields. NOTED:
+# number of recorded values of a record. UNREAD: bits of `records._key_bit` for keys that are not fields. COMMENTS:
+# number of comment lines.
 STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, LONGER, NOTED, UNREAD, COMMENTS = range(
     14
 )
@@ -40,10 +41,10 @@ class Columns(NamedTuple):
     Attributes
     ----------
     places : (fields, 3) int64
-        Per field its type, its number of words per record, and the start of its column: in `ids` for types in `APART`,
-        else in `words`.
+        For each field its type, its number of words per record, and the start of its column: in `ids` for types in
+        `APART`, else in `words`.
     ids, words : uint64
-        Out: the columns; those of ids are separate because they are freed earlier.
+        Out: the columns; the columns in `ids` are freed earlier.
     doubts : (k, 3) int64
         Out: numbers left to the caller: index in `words`, first byte, end.
     """
@@ -56,7 +57,7 @@ class Columns(NamedTuple):
 
 @helper
 def _leave_lines(places: Any, state: Any, status: int, i: int, row: int, doubtful: int) -> None:
-    """Record why and where a scan of lines stops. Every line has every column, and its ids are strings."""
+    """Record why and where a scan of lines stops. Every line has every field, and ids are strings."""
     state[STATUS], state[POSITION], state[ROW], state[DOUBTS] = status, i, row, doubtful
     state[EVER] = (1 << len(places)) - 1
     for field in range(len(places)):

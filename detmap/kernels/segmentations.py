@@ -62,13 +62,14 @@ _AT_ONCE = 64
 
 
 class Segments(NamedTuple):
-    """Records' segmentations.
+    """The segmentations of records.
 
-    ``kinds`` (n,) int8 is one of `ABSENT`, `PACKED`, `LISTED`, `OUTLINES`, or a problem. ``spans`` (n, 4) int64 says where
-    in ``text``, ``ends`` or ``vertices`` its mask, runs or polygons begin and end, and height and width of its image (not
-    of polygons); the end of a string is inverted (~). ``text`` has strings, a NUL or quote behind each; ``ends`` the runs as
-    `detmap.kernels.masks` has them; ``vertices`` how many coordinates each polygon has, which follow each other in
-    ``points``. Of compressed masks there are ``areas``, ``boxes`` (x, y, width, height) and whether they are ``regular``.
+    ``kinds`` (n,) int8 is one of `ABSENT`, `PACKED`, `LISTED`, `OUTLINES`, or a problem. ``spans`` (n, 4) int64 holds
+    begin and end of the record's string in ``text``, runs in ``ends``, or polygons in ``vertices``; then height and
+    width of its image (not for polygons). The end of a string is inverted (~). ``text`` has the strings, each followed
+    by a NUL or a quote; ``ends`` has the runs as in `detmap.kernels.masks`; ``vertices`` has the number of coordinates
+    of each polygon, and ``points`` the coordinates of one polygon after the other. ``areas``, ``boxes`` (x, y, width,
+    height) and ``regular`` are written for compressed masks.
     """
 
     kinds: Array
@@ -100,7 +101,9 @@ def _read_size(data: Any, i: int, powers: Any, out: Segments, row: int) -> int:
 
 @helper
 def _escaped(data: Any, i: int) -> int:
-    """Return the character of an escape, with `i` after the backslash; 1 if it cannot occur in a mask."""
+    """Return the character that an escape stands for, with `i` after the backslash; 1 if that character cannot occur in
+    a mask.
+    """
     c = _byte(data, i)
     if c == 117:
         value = 0
@@ -112,9 +115,9 @@ def _escaped(data: Any, i: int) -> int:
 
 @helper
 def _read_text(data: Any, i: int, stop: int, out: Segments, at: int) -> Any:
-    """Copy the string after the quote before `i`, and a NUL, to ``text[at]``; return the place of the closing quote,
-    and of the NUL. Without a quote before `stop` everything up to there, or a few bytes more, is copied. Eight bytes
-    are written at a time; surplus ones are overwritten.
+    """Copy the string whose first character is at `i`, and a NUL, to ``text[at]``; return the places of the closing
+    quote and of the NUL. If there is no quote before `stop`, everything up to `stop`, or a few bytes more, is copied.
+    Eight bytes are written at a time; surplus bytes are overwritten.
     """
     while i < stop:
         if i + 8 <= len(data):
@@ -143,7 +146,7 @@ def _read_text(data: Any, i: int, stop: int, out: Segments, at: int) -> Any:
 
 @helper
 def _plain_end(data: Any, i: int, stop: int) -> int:
-    """Return where the string that `i` is within ends ahead of `stop`; -1 where it does not, or has an escape."""
+    """Return the end of the string that contains `i`; -1 if it does not end before `stop`, or has an escape."""
     while i + 8 <= min(stop, len(data)):
         word = _word(data, i)
         quote, backslash = word ^ QUOTES, word ^ BACKSLASHES
@@ -159,9 +162,9 @@ def _plain_end(data: Any, i: int, stop: int) -> int:
 
 @helper
 def _read_string(data: Any, i: int, stop: int, out: Segments, row: int, state: Array) -> int:
-    """Write where in ``text`` a mask's string is, which is copied unless it may stay, `i` being behind its quote.
+    """Write the place in ``text`` of the mask's string that begins at `i`; the string is copied unless it may stay.
 
-    Where the next quote is, as `_read_text` has it.
+    Returns the place of the closing quote, as `_read_text` does.
     """
     end = _plain_end(data, i, stop) if state[WITHIN] else -1
     if end >= 0:
@@ -175,7 +178,7 @@ def _read_string(data: Any, i: int, stop: int, out: Segments, row: int, state: A
 
 @helper
 def _why(out: Segments, row: int) -> int:
-    """Return what is wrong with an invalid mask string."""
+    """Return the problem of an invalid mask string."""
     foreign = False
     for p in range(out.spans[row, 0], out.spans[row, 1]):
         foreign |= np.uint8(out.text[p] - np.uint8(48)) > 63
@@ -187,7 +190,9 @@ def _why(out: Segments, row: int) -> int:
 
 @helper
 def _read_lengths(data: Any, i: int, powers: Any, out: Segments, at: int) -> Any:
-    """Read a list of run lengths as ends, from ``ends[at]``; return their number, or a problem, and the end of the list."""
+    """Read a list of run lengths, and write the ends of the runs from ``ends[at]`` on. Return the number of runs, or a
+    problem, and the end of the list.
+    """
     i = _blank(data, i + 1, False)
     total, count = np.int64(0), 0
     if _byte(data, i) == 93:
@@ -222,7 +227,9 @@ def _same(data: Any, one: int, other: int, length: int) -> Any:
 
 @helper
 def _may_have_escapes(data: Any, begin: int, end: int) -> Any:
-    """Return whether there is a backslash in a range, or in the `_AT_ONCE` bytes before the end of a shorter one."""
+    """Return whether there is a backslash in a range of bytes; if the range is shorter than `_AT_ONCE` bytes, in the
+    `_AT_ONCE` bytes before its end.
+    """
     found = np.uint8(end < _AT_ONCE)
     while begin < end and not found:
         at = np.uint64(min(begin, end - _AT_ONCE))
@@ -235,9 +242,11 @@ def _may_have_escapes(data: Any, begin: int, end: int) -> Any:
 @helper
 def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, alike: Array) -> Any:
     """Read a mask if the bytes around its string equal those of the previous mask; return whether they do. `alike`
-    holds the places and numbers of these bytes, before and after the string, then height and width.
+    holds place and number of the bytes before the string, place and number of the bytes after it, then height and
+    width.
 
-    What lies between may have quotes, and then is no single string: only a valid mask is certain to have been read.
+    The bytes between may contain quotes, and then are not a single string: only if the mask is valid was it read
+    correctly.
     """
     begin, end = place[0] + alike[1], place[1] - alike[3]
     if alike[1] == 0 or begin > end:
@@ -348,7 +357,7 @@ def _after_number(data: Any, i: int) -> Any:
 
 @helper
 def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, state: Array, doubts: Array) -> int:
-    """Read a list of polygons; return its kind, or a problem, or `ABSENT` if there is no room for doubts."""
+    """Read a list of polygons; return `OUTLINES`, or a problem, or `ABSENT` if there is no room for doubts."""
     polygon, at = state[POLYGONS], state[POINTS]
     first = polygon
     i = _blank(data, i + 1, False)
@@ -396,23 +405,23 @@ def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, stat
 def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, state: Array, out: Segments) -> None:
     """Read the segmentations of records from ``state[ROW]`` on, until the list of doubts is full.
 
-    If no record was read, the list of doubts is too short for one.
+    If no record was read, the list of doubts is too short for one record.
 
     Parameters
     ----------
     data : (k,) uint8
         JSON, at least eight bytes.
     places : (n, 2) int64
-        The range of each record's value; -1 if it has none.
+        The range of each record's value; -1 if the record has none.
     powers : uint64
         As in `detmap.kernels.values.skip_value`.
     doubts : (d, 3) int64
-        Out: coordinates that are left to ``float()``: where in ``out.points``, first byte, end.
+        Out: coordinates that are left to ``float()``: index in ``out.points``, first byte, end.
     state : (STATE_SIZE,) int64
-        In and out. A record that alone has more doubts than there is room for is a `BAD_OUTLINE`.
+        In and out: the slots `ROW` to `WITHIN`.
     out : Segments
-        Out. ``points`` are uint64, the bits of doubles. There must be room: ``text`` of as many bytes as the values have,
-        and eight more; ``ends``, ``points`` and ``vertices`` of half as many elements, and one more.
+        Out. ``points`` are uint64, the bits of doubles. ``text`` must have room for as many bytes as the values have,
+        and eight more; ``ends``, ``points`` and ``vertices`` for half as many elements, and one more.
     """
     longest = 0
     for row in range(state[ROW], len(places)):

@@ -1,4 +1,4 @@
-"""Counting and radix sorts on ragged groups, with the columns of rows."""
+"""Counting and radix sorts of ragged groups of rows, and of the columns of such rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _SMALL = 40  # size below which insertion sort is faster than a radix sort
 
 @helper
 def _count(keys: Array, order: Array, out_starts: Array) -> Any:
-    """Write the start of each of g groups if ``order`` were sorted by its keys, and the end of the last; return n."""
+    """Write the starts of the g groups of `order` sorted by key, and the end of the last group; return the number of
+    rows.
+    """
     count = order.shape[0] if order.shape[0] else keys.shape[0]
     for g in range(out_starts.shape[0]):
         out_starts[g] = 0
@@ -31,7 +33,7 @@ def _count(keys: Array, order: Array, out_starts: Array) -> Any:
 def group_by(keys: Array, order: Array, out_order: Array, out_starts: Array) -> None:
     """Stably sort `order` by ``keys[order[i]]``, integers in ``[0, g)``; ``out_starts`` (g + 1) says where groups start.
 
-    An empty `order` means all keys in sequence; if there are no rows to sort the keys are empty too.
+    An empty `order` means all rows in sequence; if there are no rows to sort, `keys` is empty too.
     """
     count = _count(keys, order, out_starts)
     at = out_starts.copy()
@@ -75,7 +77,7 @@ class Keyed(NamedTuple):
 
 @helper
 def _by_byte(rows: Keyed, first: int, size: int, shift: Any, out: Keyed, out_first: int, counts: Array) -> None:
-    """Stably sort by one byte of the keys, from one pair of arrays into another, whose orders begin at different places."""
+    """Stably sort `rows` by one byte of the keys into `out`. The orders begin at `first` and at `out_first`."""
     keys, order, byte = rows.keys, rows.order, np.uint64(255)
     for value in range(256):
         counts[value] = 0
@@ -100,7 +102,7 @@ def _by_bytes(rows: Keyed, first: int, size: int, differing: Any, lowest: int, s
     moved = False
     for byte in range(lowest, 8):
         shift = np.uint64(8 * byte)
-        # three bytes are equal for widened float32 scores, and most for small keys
+        # all keys share three bytes if they are widened float32 scores, and most bytes if they are small
         if (differing >> shift) & np.uint64(255) == 0:
             continue
         if moved:
@@ -115,7 +117,7 @@ def _by_bytes(rows: Keyed, first: int, size: int, differing: Any, lowest: int, s
 
 @helper
 def _by_insertion(keys: Array, order: Array, first: int, size: int, limit: int) -> bool:
-    """Stably sort by insertion; give up, with equal keys still in order, after more than `limit` moves."""
+    """Stably sort by insertion; after more than `limit` moves give up and return False, with equal keys still in order."""
     for i in range(1, size):
         key, item, j = keys[i], order[first + i], i
         while j > 0 and keys[j - 1] > key:
@@ -132,8 +134,8 @@ def _by_insertion(keys: Array, order: Array, first: int, size: int, limit: int) 
 def _sort(
     keys: Array, size: int, order: Array, first: int, spare_keys: Array, spare_order: Array, counts: Array
 ) -> None:
-    """Stably sort ``order[first:first + size]`` by ascending ``keys[:size]``, 64 bits each, which move along: by
-    insertion if there are few, else by radix sort.
+    """Stably sort ``order[first:first + size]`` by ascending ``keys[:size]``, 64 bits each, and sort the keys too: by
+    insertion if there are few rows, else by radix sort.
     """
     if size <= _SMALL:
         _by_insertion(keys, order, first, size, size * size)
@@ -142,7 +144,8 @@ def _sort(
     for i in range(1, size):
         differing |= keys[i] ^ keys[0]
     if differing >> np.uint64(32):
-        # Few scores share the upper half of their bits, so what remains after it is little, or the sort starts over.
+        # Few scores share the upper half of their bits, so sorting by that half leaves little to do. If it leaves much,
+        # the sort starts over.
         _by_bytes(rows, first, size, differing, np.int64(4), spare, counts)
         if _by_insertion(keys, order, first, size, 4 * size):
             return
@@ -172,12 +175,13 @@ class Placed(NamedTuple):
 def arrange_cells(
     starts: Array, category: Array, bits: Array, merged: bool, begin: int, end: int, out: Placed, out_starts: Array
 ) -> int:
-    """Cut the rows of images ``[begin, end)`` into cells of one category each, by descending score; return how many.
+    """Cut the rows of images ``[begin, end)`` into cells of one category each, by descending score; return the number
+    of cells.
 
     Image *g* has the rows ``out.order[starts[g]:starts[g + 1]]``, which are sorted in place. The other columns of `out`
     are written, and the starts of the cells from ``out_starts[starts[begin]]`` on. With `merged` categories an image is
-    one cell of category 0, with ties ordered by category. Without the `bits` of scores, uint64 (empty), the rows of a
-    category keep their order.
+    one cell of category 0, with ties ordered by category. If `bits`, the bits of scores as uint64, is empty, the rows
+    of a category keep their order.
     """
     order = out.order
     longest = _longest_group(starts, begin, end)
@@ -203,7 +207,8 @@ def arrange_cells(
             after = first + 1
             while after < stop and (merged or category[order[after]] == category[order[first]]):
                 after += 1
-            # Most categories have one or two rows in an image: a call for each would dominate the time.
+            # Most categories have one or two rows in an image: a call of `_sort` for each category would dominate the
+            # time.
             rises = False
             for i in range(first, after if after - first > 1 else first):
                 keys[i - first] = _descending_key(bits[order[i]])

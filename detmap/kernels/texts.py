@@ -48,9 +48,9 @@ def keep(data: Any, words: Any, kept: Any, offset: int) -> None:
     Parameters
     ----------
     data : (n,) uint8
-        The buffer that holds them.
+        The buffer that holds the strings.
     words : (rows,) uint64
-        In and out: position and length of each; all bits are set where a row has none.
+        In and out: position and length of each string; all bits are set for a row without a string.
     kept : (`kept_size(words)`,) uint8
         Out: the strings.
     offset : int
@@ -94,7 +94,7 @@ def split(data: Any, size: int, longest: int, words: Any) -> int:
     Returns
     -------
     int
-        Number of strings; or -1 minus the row of the first one that is too long.
+        Number of strings; or -1 minus the row of the first string that is too long.
     """
     begin, count = 0, 0
     for i in range(0, size + 1, 8):  # a zero follows the last byte
@@ -126,7 +126,7 @@ def _hash(data: Any, word: Any, seed: Any) -> Any:
             part &= ALL >> np.uint64(64 - 8 * (length - k))
         value = (value ^ part) * MIXER
         value ^= value >> U32
-    value *= MIXER  # strings that differ in their last bytes still differ in few bits
+    value *= MIXER  # before this, hashes of strings that differ in their last bytes differ in few bits
     return value ^ value >> U32
 
 
@@ -162,7 +162,7 @@ def factorise(data: Any, words: Any, seed: Any, codes: Any, firsts: Any) -> int:
     codes : (rows,) int32
         Out: the number of each row's string.
     firsts : (rows,) uint64
-        Out: where each distinct string appeared first.
+        Out: position and length of each distinct string where it first appeared.
 
     Returns
     -------
@@ -209,11 +209,11 @@ class Grouped(NamedTuple):
     Attributes
     ----------
     data : (n,) uint8
-        The buffer that holds them, at least eight bytes.
+        The buffer that holds the strings, at least eight bytes.
     words : (n,) uint64
-        Position and length of each.
+        Position and length of each string.
     starts : (groups + 1,) int64
-        Where in `words` each group starts, and the last one ends.
+        Where in `words` each group starts, and the last group ends.
     """
 
     data: Any
@@ -223,12 +223,12 @@ class Grouped(NamedTuple):
 
 @kernel
 def find_strings(searched: Grouped, sought: Grouped, begin: int, stop: int, seed: Any, found: Any) -> int:
-    """Find, group by group, strings of one buffer among those of another, which are distinct within a group.
+    """Find, group by group, the strings of one buffer among the strings of another, which are distinct within a group.
 
     Parameters
     ----------
     searched, sought : Grouped
-        The strings to search in, and those to look for, with the same number of groups.
+        The strings to search in, and the strings to look for, with the same number of groups.
     begin, stop : int
         The groups to work on.
     seed : uint64
@@ -288,7 +288,7 @@ def _higher(data: Any, word: Any, others: Any, other: Any) -> Any:
             rest = ALL >> np.uint64(64 - 8 * (shorter - k))
             part, other_part = part & rest, other_part & rest
         if part != other_part:
-            shift = np.uint64(_lowest_bit(part ^ other_part) & -8)  # of the first byte that differs
+            shift = np.uint64(_lowest_bit(part ^ other_part) & -8)  # position of the first byte that differs
             return (part >> shift) & BYTE > (other_part >> shift) & BYTE
     return length > other_length
 
@@ -313,7 +313,7 @@ def rank_rows(data: Any, words: Any, scores: Any, starts: Any, begin: int, stop:
     scores : (n,) float64
         The scores, none of them NaN.
     starts : (groups + 1,) int64
-        Where in `rows` each group starts, and the last one ends.
+        Where in `rows` each group starts, and the last group ends.
     begin, stop : int
         The groups to work on.
     rows : (n,) int32
@@ -351,7 +351,9 @@ def rank_rows(data: Any, words: Any, scores: Any, starts: Any, begin: int, stop:
 
 
 class Tied(NamedTuple):
-    """Strings in groups, as in `Grouped`, and the number of each one's score among the scores of its group, from 1."""
+    """Strings in groups, as in `Grouped`, and the number of each string's score among the distinct scores of its group,
+    from 1.
+    """
 
     data: Any
     words: Any
@@ -361,12 +363,12 @@ class Tied(NamedTuple):
 
 @kernel
 def count_before(listed: Tied, sought: Tied, descending: bool, before: Any) -> None:
-    """Count for some strings how many strings of their group with the same score come before them.
+    """Count for each sought string the strings of its group with the same score that come before it.
 
     Parameters
     ----------
     listed, sought : Tied
-        All strings, and the subset to count for, with the same number of groups.
+        All strings, and those for which to count, with the same number of groups.
     descending : bool
         Whether strings of one score are in descending order of bytes, or else in the order of `listed`.
     before : (n,) int64
@@ -380,7 +382,7 @@ def count_before(listed: Tied, sought: Tied, descending: bool, before: Any) -> N
     for group in range(len(listed.starts) - 1):
         first, last = listed.starts[group], listed.starts[group + 1]
         highest = 0
-        for row in range(first, last):  # the rows of a score in sequence
+        for row in range(first, last):  # sort the rows of the group by the number of the score
             ends[numbers[row]] += 1
             highest = max(highest, numbers[row])
         for number in range(highest, 0, -1):

@@ -1,6 +1,6 @@
 """Ties: expectation and range of AP and related metrics over all orders of items with equal scores. Kernels read the
 columns of `detmap.hits.Hits` with the bounds of the tied groups: hit *j* is in a group of ``tied[j]`` items, with
-``ahead[j]`` items before it.
+``ahead[j]`` items before the group.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ Array = NDArray[Any]
 
 
 class Ties(NamedTuple):
-    """Rankings by the tied groups of their hits, with the columns of `detmap.hits.Hits`, and the ``depth`` of each."""
+    """The tied groups of the hits of rankings, with the columns of `detmap.hits.Hits`; and the ``depth`` of each
+    ranking.
+    """
 
     starts: Array
     ahead: Array
@@ -77,9 +79,10 @@ def break_ties(
 def collapsed_average_precision(
     starts: Array, ahead: Array, tied: Array, positives: Array, trapezoid: bool, begin: int, end: int, out: Array
 ) -> None:
-    """Write AP with one point per tied group: all its hits take the precision at its end.
+    """Write AP with one point per tied group: all hits of a group take the precision at the end of the group.
 
-    With `trapezoid`, the mean of that and the precision at the end of the group before (1 ahead of everything).
+    With `trapezoid`, they take the mean of that precision and the precision at the end of the previous group (1 for the
+    first).
     """
     for q in range(begin, end):
         if positives[q] <= 0:
@@ -99,8 +102,9 @@ def collapsed_average_precision(
 
 @helper
 def _group_sums(before: int, ahead: int, inside: int, trapezoid: bool) -> tuple[float, float]:
-    """Return two sums over the first `inside` places of a tied group: the precision of a hit in a place from itself and
-    the `before` hits ahead of the group, and the precision it would gain if all earlier places of the group held hits.
+    """Return two sums over the first `inside` places of a tied group: the precision at a hit in a place if the group
+    has no other hit and `before` hits are ahead of the group; and the precision gained if all earlier places of the
+    group hold hits, too.
     """
     alone, gained = 0.0, 0.0
     for i in range(1, inside + 1):
@@ -119,7 +123,7 @@ def _group_sums(before: int, ahead: int, inside: int, trapezoid: bool) -> tuple[
 def _group_mean(alone: float, gained: float, hits: int, places: int) -> float:
     """Return the expected sum of the precisions at `hits` hits in random order over `places` places.
 
-    A place holds a hit with probability hits / places, and then each other place holds one with probability
+    A place holds a hit with probability hits / places, and given that, every other place holds a hit with probability
     (hits - 1) / (places - 1) (McSherry and Najork, Computing Information Retrieval Performance Measures Efficiently in
     the Presence of Tied Scores, 2008).
     """
@@ -132,7 +136,7 @@ def _group_mean(alone: float, gained: float, hits: int, places: int) -> float:
 def expected_average_precision(ties: Ties, trapezoid: bool, by_hits: bool, begin: int, end: int, out: Array) -> None:
     """Write the expected AP at `depth` over all orders of the tied items. The sum is divided by ``positives[q]``; with
     `by_hits` by the number of hits up to `depth`, which is hypergeometric in the group that contains the cut. Orders
-    without a hit up to `depth` count 0; NaN if no order has one.
+    without a hit up to `depth` count 0; the value is NaN if no order has a hit up to `depth`.
     """
     starts, ahead, tied, positives, depth = ties.starts, ties.ahead, ties.tied, ties.positives, ties.depth
     for q in range(begin, end):
@@ -162,7 +166,7 @@ def expected_average_precision(ties: Ties, trapezoid: bool, by_hits: bool, begin
                 out[q] = mean / chances.sum() if j - first + highest > 0 else np.nan
                 crossed = True
                 break
-            # Only `inside` of the group's places count, but a place's neighbours are all of the group's places.
+            # Only `inside` places of the group count, but the other hits may be in any place of the group.
             share = (hits - 1) / (n - 1) if n > 1 else 0.0
             total += hits / n * (alone + share * gained)
             j = stop
@@ -178,8 +182,8 @@ def expected_average_precision(ties: Ties, trapezoid: bool, by_hits: bool, begin
 def tie_band(ties: Ties, trapezoid: bool, by_hits: bool, begin: int, end: int, out: Array) -> None:
     """Write the lowest and the highest AP at `depth` over all orders of the tied items into ``out[q]``.
 
-    With a constant divisor these are hits last and hits first. With `by_hits` the number of hits of the last group
-    before the cut varies within bounds, and every number is tried.
+    If the divisor is constant, AP is lowest with hits last and highest with hits first. With `by_hits` the number of
+    hits before the cut in the last group varies within bounds, and every number is tried.
     """
     starts, ahead, tied, positives, depth = ties.starts, ties.ahead, ties.tied, ties.positives, ties.depth
     for q in range(begin, end):
@@ -208,7 +212,7 @@ def tie_band(ties: Ties, trapezoid: bool, by_hits: bool, begin: int, end: int, o
                     top += _precision(c + x, s + x, trapezoid)
                 if x < fewest:
                     continue
-                if x > taken:  # one more hit, ahead of the others, raises each of them by 1 / rank
+                if x > taken:  # a hit ahead of the others raises their precisions by 1 / rank
                     while taken < x:
                         taken += 1
                         rank = s + inside - taken + 1
@@ -247,7 +251,8 @@ def _precision(hits: int, rank: int, trapezoid: bool) -> float:
 def expected_first(starts: Array, ahead: Array, tied: Array, depth: int, reciprocal: bool, out: Array) -> None:
     """Write the expectation over all tie orders of 1 / rank of the first hit, or of whether its rank is within `depth`.
 
-    0 without hits. The first of r hits among n places is at place i with probability C(n - i, r - 1) / C(n, r).
+    The value is 0 without hits. The first of r hits among n places is at place i with probability C(n - i, r - 1) /
+    C(n, r).
     """
     for q in range(starts.size - 1):
         out[q] = 0.0

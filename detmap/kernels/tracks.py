@@ -14,10 +14,10 @@ Array = NDArray[Any]
 
 
 class Tracks(NamedTuple):
-    """A column of tracks: its masks as `detmap.kernels.mask_pairs.Masks` has them, and which masks are of which track.
+    """A column of tracks: masks as in `detmap.kernels.mask_pairs.Masks`, and the range of masks of each track.
 
-    Track *i* has the masks from ``tracks[i, 0]`` to ``tracks[i, 1]``, of the frames ``frames``, which ascend; it is given
-    for ``lengths[i]`` frames.
+    Track *i* has the masks ``tracks[i, 0]:tracks[i, 1]``; ``frames`` has the frame of each mask, ascending within a
+    track. Track *i* is given for ``lengths[i]`` frames, with or without a mask.
     """
 
     text: Array
@@ -48,7 +48,9 @@ class _Pairs(NamedTuple):
 
 @helper
 def _most_pixels(found: Tracks, truth: Tracks, m: int, n: int) -> Any:
-    """Return an upper bound of the pixels that two masks share, from their areas and boxes; infinity if they give none."""
+    """Return an upper bound of the pixels that two masks share, from their areas and boxes; infinity if a mask is not
+    regular.
+    """
     if not (found.regular[m] and truth.regular[n]):
         return np.inf
     sides = np.float64(1.0)
@@ -67,7 +69,7 @@ def _of_one_size(found: Tracks, truth: Tracks, m: int, n: int) -> Any:
 def _limits(found: Tracks, truth: Tracks, d: int, g: int) -> Any:
     """Return the total number of pixels of both tracks, and an upper bound of the pixels that they share.
 
-    Like YouTube-VIS' program, stop at the end of the shorter list, and ignore frames with masks of different sizes.
+    Like YouTube-VIS' program, stop at the end of the shorter track, and ignore frames with masks of different sizes.
     """
     last = min(found.lengths[d], truth.lengths[g])
     pixels, most = np.float64(0.0), np.float64(0.0)
@@ -92,8 +94,8 @@ def _pixels_shared(found: Any, truth: Any, m: int, n: int, pairs: _Pairs, count:
     """Return the number of pixels that two masks share; the first mask has the runs ``pairs.ours[:count]``."""
     if found.regular[m] and truth.regular[n]:
         return np.float64(_shared(pairs.ours, count, truth.ends, truth.spans[n, 0], truth.spans[n, 1]))
-    # The crowd overlap is the shared part of the detection's area. Multiplied by that area it is off by less than half a
-    # pixel, so rounding gives the exact number.
+    # `_by_runs` returns the number of shared pixels over the detection's area. Multiplied by that area the quotient is
+    # off by less than half a pixel, so rounding gives the exact number.
     area = found.areas[m]
     return np.float64(
         np.int64(_by_runs(pairs.ours, count, truth, n, np.int64(area), pairs.both, pairs.spans) * area + 0.5)
@@ -147,7 +149,7 @@ def track_overlaps(
     """Write the overlap of pairs of tracks over the frames for which both are given; pairs of a detection are consecutive.
 
     Pairs whose areas and boxes bound the overlap below `lowest` get 0. The masks of the ground truth must be unpacked.
-    Areas are integers, exact as doubles, so only the quotient is rounded. If `stop` is set, the rest is not computed.
+    Areas are integers, exact as doubles, so only the quotient is rounded. The kernel returns early once `stop` is set.
     """
     count, most, longest, other = 0, 0, 0, 0
     for i in range(len(left)):

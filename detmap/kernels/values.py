@@ -176,7 +176,7 @@ def _brace_after(data: Any, i: int) -> Any:
 
 @helper
 def _past_numbers(data: Any, i: int) -> int:
-    """Skip 64 bytes at a time while none of them is a quote, or a bracket or above."""
+    """Skip 64 bytes at a time while none of them is a quote, an opening bracket, or a byte above a bracket."""
     while i + 64 <= len(data):
         special = np.uint8(0)
         for k in range(64):
@@ -190,9 +190,9 @@ def _past_numbers(data: Any, i: int) -> int:
 
 @helper
 def _lists_end(data: Any, i: int, lines: bool, powers: Any) -> int:
-    """Return the end of the value that begins at `i`; faster than `_value_end` for flat objects and for lists of numbers,
-    nulls and flat objects. In such lists only brackets are checked: ``[1 2]`` passes. In an object without inner braces
-    only the closing brace is searched: its reader must check that it ends there.
+    """Return the end of the value that begins at `i`; faster than `_value_end` for flat objects and for lists of
+    numbers, nulls and flat objects. In such lists only brackets are checked: ``[1 2]`` passes. In an object without
+    inner braces only the closing brace is searched: the reader of the object must check that the object ends there.
     """
     begin, depth = i, 0
     if not lines and _byte(data, i) == 123:
@@ -241,17 +241,17 @@ def skip_value(data: Any, i: int, lines: bool, powers: Any) -> int:
     i : int
         Position of the value's first byte.
     lines : bool
-        Whether a line feed ends a record and so is no white space.
+        Whether a line feed ends a record, and so is not white space.
     powers : uint64
-        The powers: those of ten up to 10**19; then, from `numbers.POWERS_OF_FIVE` on, of each power of five the leading
-        128 bits as two words.
+        Powers of ten up to 10**19; then, from index `numbers.POWERS_OF_FIVE` on, the leading 128 bits of each power of
+        five, as two words.
     """
-    return _value_end(data, i, lines, powers)  # a helper, which Python cannot call
+    return _value_end(data, i, lines, powers)  # Python cannot call a helper
 
 
 @kernel
 def list_elements(data: Any, places: Any, exact: bool, powers: Any, out: Any, counts: Any) -> int:
-    """Find the elements of JSON lists; return their number, -1 if one was not understood.
+    """Find the elements of JSON lists; return their number, or -1 if an element was not understood.
 
     Parameters
     ----------

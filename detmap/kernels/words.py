@@ -26,7 +26,7 @@ AT_ONCE = 128
 
 @innermost
 def _word(data: Any, i: int) -> Any:
-    """Return the eight bytes from `i` on, the first one lowest."""
+    """Return the eight bytes from `i` on, the first byte lowest."""
     j = np.uint64(i)  # with unsigned indices the eight loads become one
     return (
         np.uint64(data[j])
@@ -42,7 +42,7 @@ def _word(data: Any, i: int) -> Any:
 
 @helper
 def _load(data: Any, i: int) -> Any:
-    """Return the eight bytes from `i` on, the first one lowest; zeros past the end. `data` holds at least eight bytes."""
+    """Return the eight bytes from `i` on, the first byte lowest; zeros past the end. `data` holds at least eight bytes."""
     shift = NOTHING
     if i + 8 > len(data):
         if i >= len(data):
@@ -54,7 +54,7 @@ def _load(data: Any, i: int) -> Any:
 
 @helper
 def _byte(data: Any, i: int) -> Any:
-    """Return the byte at `i`; 0, which is valid nowhere, past the end."""
+    """Return the byte at `i`; past the end 0, which is not valid anywhere in a document."""
     if i >= len(data):
         return 0
     return np.int64(data[np.uint64(i)])
@@ -73,7 +73,7 @@ def _lowest_bit(word: Any) -> Any:
 
 @helper
 def _before(flags: Any) -> Any:
-    """Return the number of bytes below the lowest one with a bit set; 8 if there is none."""
+    """Return the number of bytes below the lowest byte that has a bit set; 8 if no bit is set."""
     return _lowest_bit(flags) >> 3
 
 
@@ -83,7 +83,7 @@ def survey(data: Any, begin: int, end: int, mark: int, inner: bool) -> int:
     ASCII. With `inner`, braces after a colon, or a colon and a space, are not counted, because a value begins there.
     """
     count, joined, wanted = 0, np.uint8(0), np.uint8(mark)
-    # Few enough bytes that a count fits into a byte, so that the loop is vectorised.
+    # `AT_ONCE` bytes are so few that their count fits into a byte, which lets the compiler vectorise the loop.
     head = min(begin + 2, end)
     middle = head + (end - head) // AT_ONCE * AT_ONCE
     for start in range(head, middle, AT_ONCE):
@@ -101,7 +101,7 @@ def survey(data: Any, begin: int, end: int, mark: int, inner: bool) -> int:
                 marks = np.uint8(marks + np.uint8(c == wanted))
                 joined = np.uint8(joined | c)
         count += np.int64(marks)
-    for part in range(2):  # the first two bytes, and those that are left
+    for part in range(2):  # the first two bytes, then the bytes at the end
         for i in range(middle if part else begin, end if part else head):
             c = data[np.uint64(i)]
             behind_colon = part and (data[i - 1] == COLON or (data[i - 1] == SPACE and data[i - 2] == COLON))
@@ -112,8 +112,8 @@ def survey(data: Any, begin: int, end: int, mark: int, inner: bool) -> int:
 
 @helper
 def _blank(data: Any, i: int, lines: bool) -> int:
-    """Return the first position from `i` on that is not white space; line feeds do not count as such if records are
-    lines.
+    """Return the first position from `i` on that is not white space; if records are `lines`, a line feed is not white
+    space.
     """
     while True:
         c = _byte(data, i)

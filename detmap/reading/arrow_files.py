@@ -9,13 +9,13 @@ from detmap.data.arrow_columns import pyarrow
 from detmap.errors import InputError, shorten
 from detmap.reading.sources import Source, most_inflated, read_bytes
 
-#: Magic numbers of files.
+#: The magic number of each format.
 MAGIC = {"parquet": b"PAR1", "feather": b"ARROW1"}
 _ZSTD = b"\x28\xb5\x2f\xfd"
 STREAM = b"\xff\xff\xff\xff"  # Arrow's streams, also with the suffix .arrow, begin with this
 
 
-#: The formats of Arrow's own libraries.
+#: The formats that pyarrow reads.
 FORMS = tuple(MAGIC)
 
 
@@ -25,7 +25,7 @@ def form_of(head: bytes) -> str | None:
 
 
 def table_of(form: str, source: Source, what: str, wanted: Callable[[str], bool]) -> tuple[Any, list[str], str]:
-    """Return the `wanted` columns of a file, the titles of all, and its name for messages."""
+    """Return the `wanted` columns of a file, the titles of all columns, and the file's name for messages."""
     pa = pyarrow()
     data, name = read_bytes(source, what)
     buffer = pa.py_buffer(data)
@@ -61,8 +61,9 @@ def _valid(table: Any) -> Any:
 
 
 def _unpacked(data: Any) -> int:
-    """Return the size of the zstd-compressed buffers of an Arrow file when decompressed, which zstd does not bound."""
-    # Each begins at a multiple of 8 with its uncompressed length before the frame. (LZ4 expands at most 255 times.)
+    """Return the decompressed size of the zstd-compressed buffers of an Arrow file, because zstd sets no bound to it."""
+    # A compressed buffer is its uncompressed length, then a frame that begins at a multiple of 8. (LZ4 expands at most
+    # 255 times.)
     whole, total, place = bytes(data), 0, -1
     while (place := whole.find(_ZSTD, place + 1)) >= 0:
         if place % 8 == 0:

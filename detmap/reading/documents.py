@@ -18,7 +18,8 @@ from detmap.kernels.words import survey
 from detmap.reading.opening import File
 from detmap.shapes.reading import powers
 
-# Number of bytes that a thread scans, and of a file that it holds, at a time. Results do not depend on it.
+# Number of bytes that a thread scans at a time, and number of bytes of a file that it holds in memory. Results do not
+# depend on these.
 BLOCK = 1 << 20
 WINDOW = 1 << 23
 # Bytes of a window after the start of its last record. For a longer record the window grows by this factor, up to a limit;
@@ -26,7 +27,7 @@ WINDOW = 1 << 23
 MARGIN = 1 << 16
 GROWTH, MOST_MARGIN = 4, 1 << 24
 
-# Half of the number of bytes that usually contain what is searched for.
+# Half of the number of bytes in which a search usually finds its pattern.
 _NEAR = 1 << 12
 
 _BLANKS = re.compile(rb"[ \t\n\r]*")
@@ -42,7 +43,7 @@ class Document:
     """A document's bytes, a window at a time.
 
     A mark is a byte that occurs in every record: JSON's opening brace, or the line feed of lines that need not be
-    UTF-8. Values may contain it too (`inner`).
+    UTF-8. With `inner`, values of records may contain marks too.
     """
 
     def __init__(self, data: Buffer | File, threads: int | None, mark: bytes = b"{", inner: bool = False) -> None:
@@ -63,8 +64,8 @@ class Document:
         self.threads = threads
 
     def window(self, begin: int, end: int) -> tuple[int, NDArray[np.uint8]]:
-        """Return at least eight bytes, and the position of the first: all, or those of a file from `begin` to `end`, in
-        a buffer that the thread's next call overwrites.
+        """Return the position of the first byte, and at least eight bytes: all bytes of a document in memory, or the
+        bytes of a file from `begin` to `end`, in a buffer that this thread's next call overwrites.
         """
         if self.file is None:
             return 0, self.memory
@@ -77,7 +78,7 @@ class Document:
         return begin, readonly(own[: end - begin], np.uint8)
 
     def buffer(self) -> NDArray[np.uint8] | None:
-        """Return the memory of this thread's last window of a file, with room for as many bytes behind it, and 64 more;
+        """Return the memory of this thread's last window of a file, with room for as many bytes after it, and 64 more;
         None for a document in memory.
         """
         own: NDArray[np.uint8] | None = getattr(self._own, "window", None)
@@ -90,7 +91,9 @@ class Document:
         return max(count, ~count), count >= 0
 
     def check(self, data: NDArray[np.uint8], begin: int, end: int) -> None:
-        """Raise unless a range of a window, of whole JSON values, is UTF-8; lines need not be."""
+        """Raise `NotUnderstood` unless a range of a window that holds whole JSON values is UTF-8; lines need not be
+        UTF-8.
+        """
         if self.mark == ord("{"):
             try:
                 str(data[begin:end].data, "utf-8")
@@ -111,7 +114,7 @@ class Document:
         texts.keep(data, words, self._kept[begin : begin + size], begin)
 
     def texts(self) -> NDArray[np.uint8]:
-        """Return the buffer that words of strings refer to, at least eight bytes."""
+        """Return the buffer that contains the strings of columns, at least eight bytes."""
         if self.file is None:
             return self.memory
         if self._kept is None:
@@ -172,7 +175,7 @@ class Document:
 
 
 def misplaced(data: Buffer) -> int:
-    """Return the position of the first invalid UTF-8, -1 if there is none, without copying the data."""
+    """Return the position of the first byte that is not valid UTF-8, -1 if there is none, without copying the data."""
     decoder, view = codecs.getincrementaldecoder("utf-8")(), memoryview(data)
     kept = 0  # bytes of a character that continues in the next piece
     for begin in range(0, len(view), BLOCK):

@@ -1,4 +1,4 @@
-"""Detect fields of other benchmarks in COCO's ground truth, decoding only these."""
+"""Detect fields of other benchmarks in COCO's ground truth, decoding only these fields."""
 
 from __future__ import annotations
 
@@ -44,12 +44,14 @@ def foreign_fields(data: Buffer) -> dict[str, int]:
 
 
 def _any_has(records: Sequence[Any], field: str, absent: Any) -> bool:
-    """Return whether any record has a field; missing ones are the object `absent`, the decoder's default."""
+    """Return whether any record has a field; in records without it, the value is the object `absent`, the decoder's
+    default.
+    """
     return any(_is_foreign(value, field) for value in map(attrgetter(field), records) if value is not absent)
 
 
 def _is_foreign(raw: msgspec.Raw, field: str) -> bool:
-    """Return whether a raw field has a value of the benchmark."""
+    """Return whether the raw value of a field is a value of the other benchmark."""
     import msgspec
 
     value = bytes(raw)

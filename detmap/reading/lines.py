@@ -20,7 +20,7 @@ class Lines(NamedTuple):
 
     #: Name of each file for messages.
     names: list[str]
-    #: The file of each line as an index into `names`, and its number from 1.
+    #: The file of each line as an index into `names`, and the line's number in its file, from 1.
     files: list[int]
     numbers: list[int]
     #: The words of each line.
@@ -45,7 +45,7 @@ class Lines(NamedTuple):
         return Lines(self.names, files, numbers, [self.fields[row] for row in rows], self.underlined)
 
     def named(self, rows: NDArray[np.int64] | None = None) -> AbstractContextManager[None]:
-        """Within this context, errors about a record number name its line; `rows` are the lines of the records."""
+        """Within this context, errors about a record name its file and line; ``rows[i]`` is the line of record *i*."""
 
         def place(record: int) -> tuple[str, str]:
             row = record if rows is None else int(rows[record])
@@ -54,8 +54,8 @@ class Lines(NamedTuple):
         return relocated(place)
 
     def floats(self, skip: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return all words except the first `skip` of each line as numbers, and the range of each line in them as bounds;
-        raise `InputError` for a word that is not a finite number.
+        """Return all words except the first `skip` of each line as numbers, and bounds: line *i* has the numbers from
+        ``bounds[i]`` to ``bounds[i + 1]``. Raise `InputError` for a word that is not a finite number.
         """
         fields = [line[skip:] for line in self.fields] if skip else self.fields
         edges = np.cumsum([0, *map(len, fields)])
@@ -71,7 +71,7 @@ class Lines(NamedTuple):
             for word in line:
                 if not _is_number(word):
                     raise self.error(row, "must be a finite number", word)
-        raise AssertionError  # one of them is invalid
+        raise AssertionError  # one of the words is invalid
 
 
 def _is_number(word: bytes) -> bool:

@@ -1,4 +1,6 @@
-"""The scan of a list of records: split at records, scanned on threads, the splits verified, the columns merged."""
+"""Scan a list of records: split the document at records, scan the blocks on threads, verify the splits, merge the
+columns.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _FIRST_KEY = re.compile(rb'\{[ \t\n\r]{0,64}"[^"\\]{0,64}"')
 
 
 def _resolve(data: NDArray[np.uint8], doubts: NDArray[np.int64], words: NDArray[np.uint64]) -> None:
-    """Parse the numbers that the kernel could not decide with `float()`."""
+    """Parse with `float()` the numbers that the kernel could not decide."""
     floats = words.view(np.float64)
     for at, begin, end in doubts.tolist():
         value = decimal(data[begin:end].tobytes())
@@ -44,17 +46,17 @@ class Layout(NamedTuple):
     fields: Fields
     # JSON with one record per line instead of a list
     lines: bool = False
-    # Lines of tokens instead of JSON: the field of each token, -1 for none; and whether more may follow
+    # Lines of tokens instead of JSON: the field of each token, -1 for none; and whether more tokens may follow
     tokens: NDArray[np.int64] | None = None
     more: bool = False
-    # Lines of cells with this delimiter, and their fields in `tokens`
+    # Delimiter of lines of cells, whose fields are in `tokens`; 0 for other layouts
     delimiter: int = 0
     # The field whose values a reader consumes while their window is in memory, and the reader. See `Fields.read_by`.
     reader: tuple[str, Reader] | None = None
 
     @property
     def by_line(self) -> bool:
-        """Whether each record is one line, of which the last may lack its newline."""
+        """Whether each record is one line; the last line may lack a newline."""
         return self.lines or self.tokens is not None
 
     def cuts(self, document: Document, begin: int) -> tuple[list[int], bool]:
@@ -86,7 +88,7 @@ class Layout(NamedTuple):
         columns: scanning.Columns,
         state: NDArray[np.int64],
     ) -> None:
-        """Call the kernel."""
+        """Call the kernel of this layout."""
         if self.tokens is None:
             scan_records(data, stop, self.lines, self.fields.table, powers(), columns, state)
         elif self.delimiter:
@@ -106,7 +108,7 @@ class _Window(NamedTuple):
     base: int
     #: The bytes; shape (n,).
     data: NDArray[np.uint8]
-    #: Records that begin before this position are scanned here.
+    #: Records that begin before this position are scanned in this window.
     stop: int
     #: Whether this is the end of the document.
     last: bool
@@ -115,9 +117,10 @@ class _Window(NamedTuple):
 class List:
     """The scan of a list of records, block by block, from the first record on.
 
-    Every block is scanned from the guessed start of its first record. If the previous block ends elsewhere, the block
-    is scanned again from there. A block's rows are placed once the marks of earlier blocks are counted: with `exact`
-    all blocks are counted before the scan; else the first one gives an estimate, so that a file is read once.
+    Every block is scanned from the guessed start of its first record. If the last record of the previous block ends
+    elsewhere, the block is scanned again from that end. The rows of a block are placed once the marks of all earlier
+    blocks are counted. With `exact`, all blocks are counted before the scan; else the first block gives an estimate of
+    the rows of all blocks, so that a file is read once.
     """
 
     def __init__(self, document: Document, begin: int, kind: Layout, exact: bool) -> None:
@@ -125,11 +128,12 @@ class List:
         cuts, over = kind.cuts(document, begin)
         self.cuts = [begin, *cuts, document.size]
         self.blocks = [(block, block + 1) for block in range(len(self.cuts) - 1)]
-        # What follows the list, such as other lists, is skipped unless the list continues there.
+        # The block that seems to lie after the list, with other lists for example, is skipped unless the list continues
+        # in it.
         self.rest = len(self.blocks) - 1 if over else len(self.blocks)
         self.ended = document.size
         self.rows = [0]  # first row of each block with counted marks, and the next free row
-        self.counted: dict[int, int] = {}  # counts of blocks that wait for earlier ones
+        self.counted: dict[int, int] = {}  # counts of blocks that wait for earlier blocks
         self.turn = threading.Condition()
         self.take_room(0)
         if exact:
@@ -147,8 +151,8 @@ class List:
         self.ids, self.words = passing(sizes[0], np.uint64), np.empty(sizes[1], np.uint64)
 
     def most_rows(self, block: int, marks: int) -> int:
-        """Return the maximum number of records of a block, by marks and by size; the last line may lack a mark. If it
-        is exact, as nearly always, columns need not be moved.
+        """Return the maximum number of records of a block, by marks and by size; the last line may lack a mark. If the
+        maximum is exact, as nearly always, columns need not be moved.
         """
         most = min(marks, -(-(self.cuts[block + 1] - self.cuts[block]) // self.kind.fields.least))
         if self.kind.by_line:
@@ -182,7 +186,7 @@ class List:
         return self.rows[block] < self.rows[block + 1] <= self.capacity
 
     def guess(self, block: int, _: int) -> Part | None:
-        """Scan a block from its guessed first record; None if there is no room, or no need."""
+        """Scan a block from its guessed first record; None if there is no room for rows, or the list ended before."""
         window, plain = None, False
         if block == self.rest:
             return None
@@ -196,9 +200,9 @@ class List:
                     )
                     if window.stop < self.cuts[block + 1]:
                         marks += self.marks(block, window.stop)
-                        window = None  # other blocks were read since
+                        window = None  # the buffer was overwritten meanwhile
                     count = self.most_rows(block, marks)
-            finally:  # later blocks wait for it
+            finally:  # later blocks wait for the count
                 self.publish(block, count)
         if self.cuts[block] > self.ended or not self.has_room(block):
             return None
@@ -213,7 +217,9 @@ class List:
         return _Window(base, data, stop if last else min(stop, base + data.size - margin), last)
 
     def scan(self, block: int, start: int, window: _Window | None = None, plain: bool = False) -> Part:
-        """Scan the records from `start` on; a window already in memory may be known to be `plain` (ASCII)."""
+        """Scan the records from `start` on. If a `window` in memory is given, `plain` says whether it is known to be
+        ASCII.
+        """
         stop, margin = self.cuts[block + 1], documents.MARGIN
         state = np.zeros(scanning.STATE_SIZE, np.int64)
         state[scanning.FIRST] = state[scanning.ROW] = self.rows[block]

@@ -33,7 +33,7 @@ STANDARD_INPUT = "-"
 #: Sets that collect the paths of files opened meanwhile, see `noted`.
 _noting: list[set[str]] = []
 
-#: Maximum number of files among which the one that may be meant is looked for.
+#: Maximum number of file names that are compared with the name of a missing file.
 _LOOKED_AT = 1000
 
 _PIECE = 1 << 22  # bytes that a thread reads at a time
@@ -58,12 +58,12 @@ def unreadable(path: str | os.PathLike[str], error: OSError) -> InputError:
 
 
 def _beside(name: str) -> str:
-    """Return the end of a sentence that names the file of the same folder whose name is most like that of a path."""
+    """Return the end of a sentence that suggests the file with the most similar name in the same folder."""
     try:
         there = sorted(os.listdir(os.path.dirname(name) or "."))[:_LOOKED_AT]
     except (OSError, ValueError):
         return ""
-    stems = {os.path.splitext(one)[0]: one for one in reversed(there)}  # endings are alike in files of any names
+    stems = {os.path.splitext(one)[0]: one for one in reversed(there)}  # files of different names share suffixes
     near = most_similar(os.path.splitext(os.path.basename(name)[:100])[0], stems)
     return "" if near is None else f"; did you mean {stems[near]!r}?"
 
@@ -109,12 +109,12 @@ class File:
         self.size = self._before[0]
 
     def _stamp(self) -> tuple[int, ...]:
-        """Return size, modification times in nanoseconds, and number of links, which tell changes."""
+        """Return size, modification times in nanoseconds, and number of links, by which changes are noticed."""
         found = os.fstat(self._raw.fileno())
         return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_nlink
 
     def _settled(self) -> tuple[int, ...]:
-        """Return the stamp once it is old enough that any later change differs."""
+        """Return the stamp once it is so old that any later change gives a different stamp."""
         for _ in range(5):
             stamp = self._stamp()
             rest = _TICK - abs(time.time_ns() - max(stamp[1:3]))
@@ -126,7 +126,7 @@ class File:
     def check(self) -> None:
         """Raise `InputError` if the file has changed since it was opened."""
         before, now = self._before, self._stamp()
-        # Replacing the file removes a link from this one, which changes ctime, but not the content.
+        # If another file takes this file's place, this file loses a link, which changes its ctime but not its content.
         if now != before and (now[:2] != before[:2] or now[3] == before[3]):
             raise changed(self.name)
 
@@ -148,7 +148,7 @@ class File:
             raise unreadable(self.name, error) from None
 
     def begins(self, text: bytes) -> bool:
-        """Return whether the file begins with some bytes; an error closes it."""
+        """Return whether the file begins with some bytes; close the file on an error."""
         start = bytearray(min(len(text), self.size))
         try:
             self.read_into(start, 0)
@@ -174,7 +174,9 @@ class File:
         return os.fdopen(os.dup(self._raw.fileno()), "rb")
 
     def duplicate(self) -> File:
-        """Return a second handle of the file, which is closed separately; changes since this one was opened are noticed."""
+        """Return a second handle of the file, which is closed separately; changes since this handle was opened are
+        noticed.
+        """
         made = copy.copy(self)
         made._raw = io.FileIO(os.dup(self._raw.fileno()))
         return made
@@ -249,7 +251,7 @@ def _standard_input() -> Any:
 
 
 def _is_regular(raw: Any) -> bool:
-    """Return whether this is a regular file of known size (files of ``/proc`` report 0)."""
+    """Return whether `raw` is a regular file of known size (files of ``/proc`` report 0)."""
     if not isinstance(raw, io.FileIO):
         return False
     found = os.fstat(raw.fileno())

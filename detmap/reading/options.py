@@ -34,17 +34,17 @@ UnknownImages = Literal["error", "ignore"]
 class Option(Declared):
     """An option of reading."""
 
-    #: The roles that it can concern.
+    #: The roles of inputs that the option can concern.
     concerns: tuple[Role, ...] = ROLES
-    #: The roles for which its flag sets it, if fewer.
+    #: The roles for which the option's flag sets it, if fewer.
     flag_roles: tuple[Role, ...] = ROLES
-    #: The flag for ground truth, if each side has its own; `flag` is then that for detections.
+    #: The flag for ground truth, if each role has a flag of its own; `flag` is then the flag for detections.
     truth_flag: Flag | None = None
-    #: What it does for the formats that it concerns, if not all.
+    #: The effect of the option on the formats that it concerns, if these are not all.
     some: str = ""
-    #: Whether its value can be the path of a file, which is then an input too.
+    #: Whether the option's value can be the path of a file, which is then an input too.
     is_path: bool = False
-    #: Group in help: "images", "subsets", "formats", "records" or "clusters"; empty if it has no flag.
+    #: Group in help: "images", "subsets", "formats", "records" or "clusters"; empty if the option has no flag.
     group: str = ""
 
     def flag_of(self, role: Role) -> Flag | None:
@@ -72,7 +72,7 @@ _COLUMNS = "as image=NAME,score=NAME,… or, without a header, in order: image,c
 @documented
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Options of reading; a format ignores those that do not concern it.
+    """Options of reading; a format ignores options that do not concern it.
 
     Raises
     ------
@@ -287,7 +287,7 @@ class Reading:
         settle(self)
 
     def given(self) -> dict[str, Any]:
-        """Return the options that differ from their defaults by name."""
+        """Return by name the options that differ from their defaults."""
         pairs = ((one, getattr(self, one.name)) for one in fields(self))
         return {one.name: value for one, value in pairs if value is not default_of(one) and value != default_of(one)}
 
@@ -331,7 +331,7 @@ class Options(FormatOptions, total=False):
 
 
 class SidesOptions(TypedDict, total=False):
-    """The layout of files of both sides, under the names of `flags`, as keywords, for type checkers."""
+    """Options for the layout of files of both roles, under the names of `flags`, as keywords, for type checkers."""
 
     gt_format: str | None
     dt_format: str | None
@@ -349,7 +349,7 @@ class SidesOptions(TypedDict, total=False):
 
 
 class Flagged(NamedTuple):
-    """A command-line flag: the option that it sets, and for inputs of which roles."""
+    """A command-line flag: the option that it sets, and the roles of inputs for which it sets the option."""
 
     name: str
     option: Option
@@ -389,7 +389,7 @@ def check_names(given: Iterable[str], known: Iterable[str], caller: str) -> None
 
 
 def of_role(given: Mapping[str, Any], role: Role, **more: Any) -> Reading:
-    """Return the options for inputs of a role, from options of both sides under the names of `flags`."""
+    """Return the options for inputs of a role, from options for both roles under the names of `flags`."""
     made = {one.name: given[dest] for dest, one in flags().items() if role in one.roles and given.get(dest) is not None}
     return Reading(**{**made, **more})
 
@@ -401,8 +401,9 @@ def made_of(given: Mapping[str, Any], caller: str, **more: Any) -> Reading:
 
 
 def takes_options(*names: str, **defaults: Any) -> Callable[[F], F]:
-    """Decorate a function that takes ``**options`` with their parameters in its signature and docstring. `names` are
-    fields of `Reading`, by default all, or names of `flags`; `defaults` are those of the function that differ.
+    """Decorate a function that takes ``**options``: put the options into its signature and docstring. `names` are
+    fields of `Reading`, by default all, or names of `flags`; `defaults` are the function's own defaults where these
+    differ.
     """
 
     def give(function: F) -> F:
@@ -426,7 +427,9 @@ def takes_options(*names: str, **defaults: Any) -> Callable[[F], F]:
 
 
 def _entries(names: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of the parameters in a docstring; names that set the same option of two sides share an entry."""
+    """Yield the lines of the parameters in a docstring; names that set the same option for the two roles share an
+    entry.
+    """
     plain, found = {one.name: one for one in fields(Reading)}, flags()
     together: dict[str, list[str]] = {}
     for name in names:

@@ -81,9 +81,10 @@ def label_map(data: bytes, name: str) -> LabelMap:
     Raises
     ------
     InputError
-        For another file, one of other colours, one that is damaged, or one whose pixels take more memory than the limit.
+        If the file is not a PNG file, has other colours, is damaged, or has pixels that take more memory than the
+        limit.
     MissingDependencyError
-        For an interlaced file without Pillow.
+        If the file is interlaced and Pillow is not installed.
     """
     header = _header(data, name)
     rows = header.height * (1 + header.width * header.channels)
@@ -100,8 +101,8 @@ def label_map(data: bytes, name: str) -> LabelMap:
         raise InputError("is damaged: its pixels are not compressed as zlib does", source=name, remedy=_DAMAGED)
     memory = _memory.rows(rows + inflate.SLACK)
     found = inflate.inflate(readonly(np.frombuffer(packed, np.uint8)[_HEAD:], np.uint8), _memory.codes, memory)
-    # The chunks' checksums are verified; that of the pixels, which takes twice as long as everything else, is not
-    # computed.
+    # The checksums of the chunks are verified. The checksum of the pixels is not computed, because that takes twice as
+    # long as everything else.
     if found != rows:
         what = "there are more pixels than the header says" if found == inflate.TOO_LONG else "pixels are missing"
         what = "its compressed pixels are no valid code" if found == inflate.DAMAGED else what

@@ -1,7 +1,7 @@
-"""JSON one record at a time, for documents that would take many times their size as a whole.
+"""Decode JSON one record at a time, for documents that would take many times their size if decoded as a whole.
 
-Each empty object in a list takes 3 bytes in the file but 72 in memory. Such a document is invalid; its first invalid
-record is found without building the others.
+For example, each empty object in a list takes 3 bytes in the file but 72 in memory. A document of such objects is
+invalid; its first invalid record is found without decoding the others.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS
 
 Buffer = bytes | memoryview
 
-_LARGE = 1 << 20  # minimum number of bytes for which it matters
-_LEAST = 12  # minimum bytes per list and object: a box takes more
+_LARGE = 1 << 20  # minimum size in bytes of a document that is checked
+_LEAST = 12  # minimum number of bytes per list or object in a valid document: a box takes more
 
 #: A list of 64 KiB without nested values. Decoded it takes up to 16 times as much.
 _LONG = re.compile(rb"\[[^\[\]{}]{65536}")
@@ -40,7 +40,7 @@ def holds_long_list(data: Buffer) -> bool:
 
 
 def holds_long_value(data: Buffer) -> bool:
-    """Return whether a large document has such a list in place of a number, an id or a box."""
+    """Return whether a large document has a long list of plain values in place of a number, an id or a box."""
     return len(data) >= _LARGE and _LONG_VALUE.search(data) is not None
 
 
@@ -63,7 +63,7 @@ def walked(data: Buffer, lines: bool) -> Any:
 
 
 def _members(document: Document, place: int) -> dict[str, Any]:
-    """Return the members of an object, or the records of a list."""
+    """Return the members of an object; members that are lists are decoded lazily."""
     found: dict[str, Any] = {}
     place = document.after_blanks(place + 1)
     while not document.begins(place, b"}"):

@@ -28,8 +28,8 @@ Ids = NDArray[np.int64] | Strings
 
 
 class Fields:
-    """The fields of a kind of record: type and number of words of each; `least` is the size of the shortest record,
-    with its separator.
+    """The fields of a kind of record: type and number of words of each. `least` is a shortest record with its
+    separator; the attribute `least` is the size of that record.
     """
 
     def __init__(self, least: bytes, **kinds: tuple[int, int]) -> None:
@@ -48,7 +48,7 @@ class Fields:
     def read_by(self, reader: tuple[str, Reader] | None) -> Fields:
         """Return a copy in which `reader` consumes its field, or the fields themselves if `reader` is None.
 
-        Raises `NotUnderstood` if the reader is a plug-in's and its field is not among these.
+        Raises `NotUnderstood` if the reader's field (that of a plug-in) is not among these fields.
         """
         if reader is None:
             return self
@@ -60,8 +60,8 @@ class Fields:
         return made
 
     def places(self, capacity: int) -> tuple[NDArray[np.int64], int, int]:
-        """Lay out columns of `capacity` rows consecutively; return their places, and the number of words of ids, and of
-        all others.
+        """Lay out columns of `capacity` rows consecutively; return their places, and the numbers of words in ``ids``
+        and in ``words``.
         """
         begins, sizes = [], [0, 0]
         for kind, width in zip(self.kinds, self.widths, strict=True):
@@ -72,7 +72,7 @@ class Fields:
 
 
 class Part(NamedTuple):
-    """The outcome of a block: the kernel's state, and the reader's part."""
+    """The outcome of a block: the kernel's state, and the reader's parts."""
 
     state: NDArray[np.int64]
     read: list[Any]
@@ -134,7 +134,7 @@ class Table:
         return bool(self.always >> self.fields.names.index(name) & 1)
 
     def may_have(self, key: str) -> bool:
-        """Return whether a record may have a key that is no field; see `detmap.kernels.records`."""
+        """Return whether a record may have a key that is not a field; see `UNREAD` in `detmap.kernels.scanning`."""
         name = key.encode()
         return bool(self.unread >> (5 * name[0] + 3 * name[-1] + len(name) & 63) & 1)
 
@@ -144,22 +144,22 @@ class Table:
             raise NotUnderstood
 
     def numbers(self, name: str) -> NDArray[np.float64] | None:
-        """Return a column of numbers, NaN where missing."""
+        """Return a column of numbers, NaN where missing, or None."""
         column = self.columns.get(name)
         return None if column is None else np.squeeze(column.view(np.float64), () if column.shape[1] > 1 else 1)
 
     def spans(self, name: str) -> NDArray[np.int64] | None:
-        """Return a column of spans, -1 where missing."""
+        """Return a column of spans, -1 where missing, or None."""
         column = self.columns.get(name)
         return None if column is None else column.view(np.int64)
 
     def flags(self, name: str) -> NDArray[np.int8] | None:
-        """Return a column of flags, -1 where missing."""
+        """Return a column of flags, -1 where missing, or None."""
         column = self.columns.get(name)
         return None if column is None else column[:, 0].astype(np.int8)
 
     def ids(self, name: str) -> Ids:
-        """Return a column of ids, required in every record."""
+        """Return a column of ids; every record must have an id."""
         self.required(name)
         column = self.columns[name]
         bit = 1 << self.fields.names.index(name)

@@ -22,7 +22,7 @@ from detmap.reading.scanned_columns import Fields, Ids, Strings, Table, distinct
 from detmap.shapes import Reader
 from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS, SHIPPED_FIELDS
 
-#: Names of the list of results in an object; and keys of ground truth or whole data sets.
+#: Names that the list of results may have in an object; and keys that only ground truth or whole data sets have.
 RESULT_LISTS = ("annotations", "predictions")
 GROUND_TRUTH_ONLY = {"images", "categories"}
 
@@ -35,12 +35,12 @@ class ResultColumns(NamedTuple):
     #: The image and category ids, all integers or all strings; shape (n,).
     image_id: Ids
     category_id: Ids
-    #: Left, top, width, height in pixels, shape (n, 4); NaN where missing, None if all are. A record without a box has
-    #: another shape.
+    #: Left, top, width, height in pixels, shape (n, 4); NaN where missing, None if all are missing. A record without a
+    #: box has another shape.
     bbox: NDArray[np.float64] | None
     #: The scores; shape (n,).
     score: NDArray[np.float64]
-    #: The range in the document of each shape field's values; -1 where missing, None if all are.
+    #: The range in the document of each shape field's values; -1 where missing, None if all are missing.
     shapes: dict[str, NDArray[np.int64] | None]
     #: The reader's parts for these shapes, in file order.
     parts: list[Any]
@@ -55,21 +55,21 @@ class GroundTruthColumns(NamedTuple):
     categories: Ids
     #: The names of the categories.
     names: list[str]
-    #: The ids of the annotations, shape (n,); None if they have none.
+    #: The ids of the annotations, shape (n,); None if annotations have no ids.
     id: Ids | None
     #: Image and category of each annotation; shape (n,).
     image_id: Ids
     category_id: Ids
-    #: Left, top, width, height in pixels, shape (n, 4); NaN where missing, None if all are.
+    #: Left, top, width, height in pixels, shape (n, 4); NaN where missing, None if all are missing.
     bbox: NDArray[np.float64] | None
     #: Area in square pixels, shape (n,); NaN or None as in `bbox`.
     area: NDArray[np.float64] | None
-    #: 0, 1, or -1 where missing; None if all are; shape (n,).
+    #: 0, 1, or -1 where missing; None if all are missing; shape (n,).
     iscrowd: NDArray[np.int8] | None
     ignore: NDArray[np.int8] | None
-    #: Further integer fields that kinds of shape use; None if no annotation has one.
+    #: Further integer fields that kinds of shape use; None if no annotation has the field.
     counts: Mapping[str, NDArray[np.int64] | None]
-    #: The range in the document of each shape field's values; -1 where missing, None if all are.
+    #: The range in the document of each shape field's values; -1 where missing, None if all are missing.
     shapes: dict[str, NDArray[np.int64] | None]
     #: Height and width of the images, shape (i, 2), NaN where missing; None if not requested.
     sizes: NDArray[np.float64] | None
@@ -77,7 +77,7 @@ class GroundTruthColumns(NamedTuple):
     parts: list[Any]
     #: Notices on fields of other benchmarks.
     notices: dict[str, int]
-    #: The raw lists of images and categories with such fields.
+    #: The raw lists of images and categories, if they have fields of other benchmarks.
     sections: dict[str, bytes]
     #: A document of the raw lists of images and categories; empty if not requested.
     listing: bytes
@@ -188,9 +188,9 @@ def scan_results(
     """Scan COCO results: a JSON list of objects, an object with that list as `annotations` or `predictions`, or JSON
     Lines.
 
-    Returns None for a document that a library parser must read. Otherwise it is valid JSON with plain records: each
-    field at most once, ids all 64-bit integers or all strings, a score, and a box of four numbers or another shape. An
-    object has one such list, which is not empty if there are also images or categories.
+    Returns None for a document that a library parser must read. Any other document is valid JSON with plain records:
+    each field at most once, ids all 64-bit integers or all strings, a score, and a box of four numbers or another
+    shape. An object has one list of results, which is not empty if there are also images or categories.
     """
     try:
         kind = Layout(_RESULT.read_by(reader), reader=reader)
@@ -232,8 +232,8 @@ def scan_ground_truth(
     data: Buffer | File, threads: int | None, *, reader: tuple[str, Reader] | None = None, listing: bool = False
 ) -> GroundTruthColumns | None:
     """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`; with a reader of
-    shapes also sizes of images; with `listing` also the raw lists of images and categories. Returns None like
-    `scan_results`, also for repeated lists and partly missing ids.
+    shapes, sizes of images are scanned too; with `listing`, the raw lists of images and categories are returned too.
+    Returns None where `scan_results` does, and for repeated lists and partly missing ids.
     """
     try:
         document = Document(data, threads, inner=reader is not None)
@@ -257,9 +257,10 @@ def scan_ground_truth(
 
 
 def scan_tracks(data: Buffer, threads: int | None = None) -> TrackColumns | None:
-    """Scan YouTube-VIS' results: a JSON list of objects. Returns None like `scan_results`.
+    """Scan YouTube-VIS' results: a JSON list of objects. Returns None where `scan_results` does.
 
-    The document is valid if the elements of all lists are valid and fill their ranges, which their reader must check.
+    The document is valid if the elements of all lists are valid and fill their ranges; the reader of the lists must
+    check that.
     """
     try:
         document = Document(data, threads)
@@ -279,7 +280,9 @@ def scan_tracks(data: Buffer, threads: int | None = None) -> TrackColumns | None
 
 
 def _foreign(document: Document, section: str, table: Table) -> dict[str, int]:
-    """Return the notices on a list's fields of other benchmarks, parsing the list again only if it may have one."""
+    """Return the notices on a list's fields of other benchmarks, parsing the list again only if it may have such a
+    field.
+    """
     fields = [field for field in benchmarks.fields_of(section) if table.may_have(field)]
     if fields and section != "annotations":  # annotations are many, and have no fields that depend on values
         return foreign_fields(b'{"%b":%b}' % (section.encode(), document.slice(*table.span)))
@@ -360,8 +363,8 @@ def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | No
 def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns | None:
     """Scan TREC relevance judgements: lines of query, an ignored field, document, grade.
 
-    Empty lines are skipped, comments counted, as in a run. Returns None if a line is not plain: another number of
-    fields, a grade that is no 64-bit integer, a control character.
+    Empty lines are skipped and comments are counted, as in a run. Returns None if a line is not plain: a different
+    number of fields, a grade that is no 64-bit integer, a control character.
     """
     try:
         table, query, queries = _scan_tokens(data, threads, _QRELS_LINES)
@@ -374,8 +377,8 @@ def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns 
 def scan_voc_results(data: Buffer, threads: int | None = None) -> VocColumns | None:
     """Scan a file of VOC's results: lines of image, score and four corners.
 
-    Returns None if a line is not plain: another number of fields, a number that is not finite, a control character, a
-    ``#`` (which begins no comment here), a byte order mark.
+    Returns None if a line is not plain: a different number of fields, a number that is not finite, a control character,
+    a ``#`` (which does not begin a comment in these files), a byte order mark.
     """
     if b"#" in bytes(data) or bytes(data[:3]) == _MARK:
         return None

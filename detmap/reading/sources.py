@@ -29,7 +29,7 @@ Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | I
 #: Maximum factor by which a compressed file may expand, unless it stays below `limits.INFLATED`.
 _FACTOR = 200
 
-_PIECE = 1 << 20  # number of bytes decompressed at a time: the full amount is allocated
+_PIECE = 1 << 20  # number of bytes decompressed at a time, which are always allocated
 
 #: Maximum number of chained links in an archive.
 _MOST_LINKS = 40
@@ -99,7 +99,7 @@ def head(source: str | os.PathLike[str] | Held, size: int = HEAD) -> bytes:
         if stat.S_ISREG(os.stat(source).st_mode):
             with open(source, "rb") as file:
                 data = file.read(size)
-                if data[:4] == zstd.MAGIC:  # its first block is decompressed as a whole
+                if data[:4] == zstd.MAGIC:  # zstd's first block is decompressed as a whole
                     return zstd.begin(data + file.read(_BLOCK), size)
             return zlib.decompressobj(31).decompress(data, size) if data[:2] == _GZIP else data
     return b""
@@ -233,8 +233,8 @@ class _Listed(NamedTuple):
     stamp: tuple[int, int, int, int]
 
 
-#: Stamp of a file (inode, size, and in nanoseconds the dates of its content and of its state), stamps of a folder's files
-#: by name, or None for neither.
+#: The stamp of a file (inode, size, and in nanoseconds the times of the last changes of its content and of its state),
+#: the stamps of a folder's files by name, or None for a path that cannot be read.
 Stamp = tuple[int, int, int, int] | dict[str, tuple[int, int, int, int]] | None
 
 
@@ -243,7 +243,7 @@ def _stamp(found: os.stat_result) -> tuple[int, int, int, int]:
 
 
 def _listed(folder: str, suffix: str) -> dict[str, _Listed]:
-    """Return a folder's files with a suffix, ignoring case, sorted by names with the given spelling of `suffix`."""
+    """Return a folder's files with a suffix in any case, sorted by name; in names the suffix is spelled as given."""
     found: dict[str, _Listed] = {}
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
@@ -265,7 +265,9 @@ def _listed(folder: str, suffix: str) -> dict[str, _Listed]:
 
 
 def _key(name: str, suffix: str) -> str | None:
-    """Return a name with the given spelling of `suffix`; None if it ends differently, or is a file of macOS's metadata."""
+    """Return a file name with its suffix spelled as given; None if the name ends differently, or is one of macOS's
+    metadata files.
+    """
     plain = name.lower().endswith(suffix) and not name.startswith("._")
     return name[: -len(suffix)] + suffix if plain else None
 
@@ -286,8 +288,8 @@ def _content(path: str) -> bytes:
 
 
 def stamp(path: str | os.PathLike[str], suffix: str) -> Stamp:
-    """Return the stamp of a file, or of a folder's files with a suffix, which differs after changes; None if there are
-    none.
+    """Return the stamp of a file, or of a folder's files with a suffix. Stamps differ after a change. Return None if
+    the path cannot be read.
     """
     try:
         found = os.stat(path)
@@ -300,8 +302,8 @@ def stamp(path: str | os.PathLike[str], suffix: str) -> Stamp:
 
 @contextmanager
 def unchanged(stamp: Callable[[], T], name: str) -> Iterator[T]:
-    """A context in which the result of `stamp`, which it yields, must not change, for files that are read more than once;
-    raises `InputError` if it does, in place of any other `InputError`.
+    """Context for files that are read more than once: yield the result of `stamp`, and raise `InputError` if that
+    result changes within the context, in place of any other `InputError`.
     """
     before = stamp()
     try:
@@ -352,8 +354,9 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
     """Yield name, bytes and full name of every file of a folder, a tar archive (``.tar``, ``.tar.gz``) or a mapping
     that ends in `suffix`, in the order of names.
 
-    The case of the suffix is ignored; yielded names have the given spelling. Links are followed, in an archive to its
-    other members. Raises `InputError` if there is no such file, for a dangling link, or if files change meanwhile.
+    The case of the suffix is ignored; in yielded names the suffix is spelled as given. Links are followed, in an
+    archive to its other members. Raises `InputError` if there is no such file, for a dangling link, or if files change
+    meanwhile.
     """
     if isinstance(source, Mapping):
         given: dict[str, str] = {}

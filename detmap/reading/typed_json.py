@@ -16,7 +16,7 @@ T = TypeVar("T")
 #: Exceptions of the decoder for invalid JSON, or JSON of another type.
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
-#: A place in a message of the decoder: the path of a record, and its last name.
+#: A place in a message of the decoder: the path of a record, and the last name of the path.
 _PLACE = re.compile(r"`\$\.?(.*?)(?:(?:^|\.)(\w+))?`")
 
 
@@ -27,7 +27,7 @@ def read_json(source: Source, form: type[T], what: str, remedy: str | None = Non
 
 
 def decoded(data: Buffer, form: type[T], name: str, record: str | None = None, remedy: str | None = None) -> T:
-    """Decode JSON; `record` names the whole of it in messages, if it is a part of the file `name`."""
+    """Decode JSON. If `data` is a part of the file `name`, `record` names that part in messages."""
     try:
         return msgspec.json.decode(unmarked(data), type=form)
     except UNREADABLE as error:

@@ -1,4 +1,4 @@
-"""Describe files that no format accepts by their first bytes: images, archives, weights, HTML pages."""
+"""Describe, by their first bytes, files that no format accepts: images, archives, weights, HTML pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of shapes: one file per kind, with its column, how it is checked, and how two of them overlap."""
+"""Kinds of shapes: one file per kind, with the class of its columns, their checks, and the overlap of two shapes."""
 
 from __future__ import annotations
 

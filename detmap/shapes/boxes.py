@@ -29,7 +29,7 @@ FARTHEST = 1e150
 
 
 def over_rows(task: Callable[[int, int], T], count: int) -> list[T]:
-    """Run a task over `count` rows, on threads if there are enough."""
+    """Run a task over `count` rows, on threads if there are enough rows."""
     return parallel.run(task, parallel.even(count, None if count > _MANY else 1))
 
 
@@ -79,12 +79,13 @@ class Boxes(Frozen):
         return overlap.Boxes(self.table, order, self.sizes, pixel)
 
     def notices(self) -> dict[str, int]:
-        """Return the numbers of boxes without width or height, and of boxes with a negative one."""
+        """Return the numbers of boxes with a negative width or height, and of boxes without width or height."""
         missed = int(np.count_nonzero(negative(self.table, "xywh" if self.sizes else "xyxy")))
         return {"missed_boxes": missed, "zero_sized_boxes": _zero_sized(self.table, self.sizes)}
 
 
-#: Maximum reach outside of the image as a share of its side, minimum share of boxes within it, sample size.
+#: For `seem_shares`: how far a box may reach beyond its image, as a share of the image's side; minimum share of boxes
+#: within that reach; sample size.
 _BEYOND, _MOST, _LOOKED_AT = 0.5, 0.9, 1024
 
 
@@ -102,15 +103,15 @@ class Checked(NamedTuple):
 
 
 def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: InvalidBoxes, source: str) -> Checked:
-    """Check read-only boxes of any format, shape (n, 4); raise `InputError` for boxes that are not finite, unless
-    dropped, and for boxes of negative size if these are errors; `OptionError` for an invalid `box_format` or
-    `invalid_boxes`.
+    """Check read-only boxes of any format, shape (n, 4). Raise `InputError` for boxes that are not finite, unless they
+    are dropped, and for boxes of negative size if `invalid_boxes` is "error". Raise `OptionError` for an invalid
+    `box_format` or `invalid_boxes`.
     """
     check_allowed("box_format", box_format, BOX_FORMATS)
     check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)
     notices: dict[str, int] = {}
     kept = None
-    # Extremes first: they clear most columns, and row-wise checks are slow in numpy.
+    # The extremes are checked first: they suffice for most columns, and row-wise checks are slow in numpy.
     lowest, highest = extremes(given) if given.size else (0.0, 0.0)
     if not (lowest >= -FARTHEST and highest <= FARTHEST):
         good = finite(given)
@@ -183,7 +184,7 @@ def infinite(box: NDArray[np.float64], **place: Any) -> InputError:
 def inverted(
     box: NDArray[np.float64], count: int, among: int, box_format: BoxFormat | None, **place: Any
 ) -> InputError:
-    """Return the error about a box of negative size, the first of `count` among `among` boxes.
+    """Return the error about a box of negative size, the first of `count` such boxes among `among` boxes.
 
     `box_format` is the caller's option; None if the format of the file leaves no choice.
     """
@@ -220,10 +221,10 @@ def _measured(boxes: Boxes, order: NDArray[np.int32], pixel: float, begin: int, 
     return out
 
 
-#: Boxes overlap as their bounds do, so nothing is refined.
 def _sample() -> list[dict[str, Any]]:
     """Return some boxes."""
     return [{"bbox": [1.0, 1.0, 3.0, 4.0]}] * 3
 
 
+#: Boxes overlap as their bounds do, so `refine` is None.
 KIND = Kind(name="bbox", column=Boxes, field="bbox", propose="threshold", measure=_measured, sample=_sample)

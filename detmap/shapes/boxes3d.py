@@ -1,8 +1,8 @@
 """Columns of boxes in space, as in KITTI, and their overlap as seen from above, or in space.
 
-The camera looks along z, x points to the right and y down. A box stands upright: its height lies along y, and it is turned
-about y alone. Intersections are those of rotated boxes (`detmap.kernels.rotated`), taken relative to one of the two: equal
-boxes overlap by exactly 1, and boxes that touch by exactly 0.
+The camera looks along z, x points to the right and y down. A box stands upright: its height lies along y, and it is
+turned about y alone. Intersections are those of rotated boxes (`detmap.kernels.rotated`), computed relative to one of
+the two boxes: equal boxes overlap by exactly 1, and boxes that touch by exactly 0.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Boxes3D(Frozen):
         Parameters
         ----------
         boxes : array_like of float, shape (n, 7) or (n, 8)
-            As in `table`; the last number may be left out, of all rows.
+            As in `table`; the last column may be left out.
         source : str
             Name of the source for messages.
 
@@ -98,7 +98,7 @@ class Boxes3D(Frozen):
         return Boxes3D(readonly(self.table[rows], np.float64), self.ground.take(rows))
 
     def bounds(self) -> Boxes:
-        """Return the upright boxes around them as seen from above, in metres along x and z."""
+        """Return upright boxes around the boxes as seen from above, in metres along x and z."""
         return self.ground.bounds()
 
     def areas(self) -> NDArray[np.float64]:
@@ -106,16 +106,16 @@ class Boxes3D(Frozen):
         return self.ground.areas()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the numbers."""
+        """Return the table."""
         return {"table": self.table}
 
     def angles(self, kind: str) -> NDArray[np.float64]:
-        """Return the angles for the similarity of orientation: alpha for boxes on the image, else about y."""
+        """Return the angles for the similarity of orientation: alpha for boxes on the image, else the rotation about y."""
         return np.asarray(self.table[:, 7 if kind == BOXES else 6])
 
 
 def seen(angles: NDArray[np.float64]) -> dict[str, Column]:
-    """Return the shapes of boxes of which nothing is known but the angle at which the camera sees each, shape (n,)."""
+    """Return the shapes of boxes of which only the observation angles (alpha) are known, shape (n,)."""
     return {BOX3D: Boxes3D.of(np.column_stack([np.zeros((angles.size, 7)), angles]))}
 
 
@@ -152,7 +152,7 @@ def _ground(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
 
 def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArray[np.float64]) -> None:
     """Write intersections over unions in space; for a crowd, over the detection's volume. The shared area is the
-    detection's area times the share that kernels return for crowds, so that it is exact for equal boxes.
+    detection's area times the share of it that kernels return for crowds, so that it is exact for equal boxes.
     """
     every = pairs._replace(crowd=np.ones(len(out), np.bool_), lowest=0.0)
     _ground(detections, ground_truth, every, out)
@@ -161,7 +161,7 @@ def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
     high = np.minimum(left[:, 4], right[:, 4]) - np.maximum(top, other_top)
     area = detections.areas()[pairs.detections]
     shared = out * area * np.maximum(high, 0.0)
-    # Heights are rounded like the shared one, so that equal boxes overlap by 1.
+    # Heights are rounded like the shared height, so that equal boxes overlap by 1.
     volume = area * (left[:, 4] - top)
     other = ground_truth.areas()[pairs.ground_truth] * (right[:, 4] - other_top)
     whole = np.where(pairs.crowd, volume, volume + other - shared)
@@ -175,7 +175,7 @@ def _draw(column: Boxes3D) -> list[Drawing]:
 
 
 def _absent(column: Boxes3D) -> tuple[NDArray[np.bool_], None]:
-    """Return which objects have no box in space: KITTI's files have -1 for their sides."""
+    """Return which objects have no box in space: KITTI's files have -1 for the sides of such boxes."""
     return np.asarray(~(column.table[:, :3] > 0).any(axis=1)), None
 
 

@@ -1,8 +1,9 @@
 """Fused multiply-adds of arrays: ``a * b + c`` rounded once, as linear algebra libraries compute sums of products.
 
-Programs whose distances come from such a library differ in the last bit from those that round every product. numpy has
-no such operation, so the exact result is composed of error-free sums and products, and rounded to odd before the last
-sum (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). Products must not overflow or underflow.
+Programs whose distances come from such a library differ in the last bit from programs that round every product. numpy
+has no such operation, so the exact result is composed of error-free sums and products, and rounded to odd before the
+last sum (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). Products must not overflow or
+underflow.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _sum_to_odd(a: Floats, b: Floats) -> Floats:
 
 
 def multiply_add(a: Floats, b: Floats, c: Floats) -> Floats:
-    """Return ``a * b + c`` rounded once, shape (n,); NaN if any of them is."""
+    """Return ``a * b + c`` rounded once, shape (n,); NaN if any operand is NaN."""
     high, low = _product(a, b)
     total, error = _sum(c, low)
     most, rest = _sum(high, total)

@@ -35,11 +35,11 @@ _PAIRS = 1 << 13
 class Keypoints(Frozen):
     """Poses as a table keeps them, a `detmap.shapes.Column`."""
 
-    #: Read-only points x, y, v, with begin and stop of each row's.
+    #: Read-only points x, y, v, with begin and stop of each row's points.
     poses: kernels.Poses
     #: Number of labelled points of each object, from ``num_keypoints``; shape (n,).
     labelled: NDArray[np.int64]
-    #: x, y, width, height of the box around all points, those at (0, 0) included; shape (n, 4).
+    #: x, y, width, height of the box around all points, including points at (0, 0); shape (n, 4).
     boxes: NDArray[np.float64]
 
     @classmethod
@@ -68,7 +68,7 @@ class Keypoints(Frozen):
         return Boxes(self.boxes, sizes=True)
 
     def areas(self) -> NDArray[np.float64]:
-        """Return the areas of these boxes, which pycocotools uses for results without a box."""
+        """Return the areas of the boxes around all points, which pycocotools uses for results without a box."""
         return self.boxes[:, 2] * self.boxes[:, 3]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -104,7 +104,9 @@ def join(given_columns: Sequence[Keypoints]) -> Keypoints:
 
 
 def extended(given_columns: Sequence[Keypoints]) -> Keypoints:
-    """Return poses that combine the points of each row of several columns; labelled counts are those of the first."""
+    """Return poses that combine the points of each row of several columns; labelled counts are those of the first
+    column.
+    """
     sizes = np.stack([column.sizes() for column in given_columns], axis=1)
     stops = np.cumsum(sizes).reshape(sizes.shape)
     values = np.empty(int(sizes.sum()))
@@ -179,8 +181,8 @@ def given(values: Any, source: str) -> Keypoints:
 
 
 class _Part(NamedTuple):
-    """Begin and stop of records' numbers in a chunk (-1: invalid), and which records have a list; then the output of
-    `extents`: boxes, numbers of visible points, and the largest absolute value.
+    """Begin and stop of each record's numbers in a chunk of memory (stop -1: invalid), and whether the record has a
+    list; then the output of `extents`: boxes, numbers of visible points, and the largest absolute value.
     """
 
     starts: NDArray[np.int64]
@@ -211,7 +213,7 @@ class KeypointReader:
         state[segmentations.POINTS] = begin
         resolved(number_lists.read_numbers, data, spans, state, (starts, stops, values[: begin + most]), values)
         self._values.keep(int(state[segmentations.POINTS]))
-        # Now, while they are still in the processor's cache.
+        # Points are measured now, while they are still in the processor's cache.
         farthest = kernels.extents(poses_of(values.view(np.float64), starts, stops), 0, count, boxes, visible)
         return _Part(starts, stops, spans[:, 0] >= 0, boxes, visible, chunk, float(farthest))
 
@@ -251,7 +253,9 @@ class KeypointReader:
         labelled = place.fields.get("num_keypoints")
         if labelled is None and place.kind:
             notices["missing_num_keypoints"] = len(sizes)
-        if place.kind:  # areas of objects, and similarity to objects without labelled points, may use their boxes
+        if (
+            place.kind
+        ):  # areas of objects, and similarity to objects without labelled points, may use the objects' boxes
             missing = len(sizes) if place.boxes is None else int(np.count_nonzero(np.isnan(place.boxes[:, 0])))
             notices["missing_bbox"] = missing
         counted = visible if labelled is None else labelled
@@ -268,7 +272,7 @@ class _Truth(NamedTuple):
 
 
 def _areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64] | None:
-    """Return areas of boxes times a factor, if the protocol says so."""
+    """Return areas of boxes times a factor if the protocol uses these for OKS, else None."""
     if protocol.oks_area == "area":
         if ground_truth.notices.get("missing_area"):
             raise InputError(
@@ -283,7 +287,7 @@ def _areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64]
 
 
 def _range_areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64] | None:
-    """Return what `_areas` does, unless area ranges use the areas of annotations."""
+    """Return the areas for area ranges, as `_areas` does; None for the areas of annotations."""
     return None if protocol.oks_area == "bbox*0.53, ranges by area" else _areas(ground_truth, protocol)
 
 
@@ -296,12 +300,12 @@ def _boxes(ground_truth: GroundTruth) -> NDArray[np.float64]:
     return readonly(np.concatenate([boxes.table[:, :2], boxes.table[:, 2:] - boxes.table[:, :2]], axis=1), np.float64)
 
 
-#: Named protocols for poses with other numbers of points than COCO's.
+#: Named protocols for poses that do not have COCO's 17 points, by number of points.
 PROTOCOLS = {14: "crowdpose", 133: "wholebody"}
 
 
 def _sigmas(ground_truth: GroundTruth, protocol: Protocol) -> tuple[list[NDArray[np.float64]], NDArray[np.int64]]:
-    """Return the distinct sigmas, and the index of each category's, -1 for none."""
+    """Return the distinct arrays of sigmas, and the index of each category's sigmas, -1 for none."""
     codes = ground_truth.categories.values
     if protocol.sigmas is None:
         return [SIGMAS], np.zeros(codes.size, np.int64)
@@ -316,7 +320,7 @@ def _sigmas(ground_truth: GroundTruth, protocol: Protocol) -> tuple[list[NDArray
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[Keypoints, _Truth, dict[str, int]]:
-    """Check that points and sigmas match, and give each object its variances; raise `InputError` if not."""
+    """Check that numbers of points and of sigmas match, else raise `InputError`; give each object its variances."""
     found, truth = detections.shape("keypoints"), ground_truth.shape("keypoints")
     assert isinstance(found, Keypoints)
     assert isinstance(truth, Keypoints)
@@ -361,9 +365,9 @@ def _prepare(
 
 
 def _reach(detections: Keypoints, ground_truth: _Truth, lowest: float) -> tuple[Boxes, Boxes] | None:
-    """Return boxes around poses, and around objects as far as a point of a pose may be from them, because a mean of
-    `lowest` needs a point whose exponential is as large. None if every pair may reach `lowest`: a negative width or
-    height changes the sign of an area, and so of the exponent.
+    """Return boxes around poses, and boxes around objects that contain every point whose exponential is at least
+    `lowest`: a mean of `lowest` needs such a point. Return None if every pair may reach `lowest`, as with negative
+    areas: a negative width or height changes the sign of an area, and so of the exponent.
     """
     if lowest <= 0:
         return None
@@ -397,7 +401,7 @@ def _refine(detections: Keypoints, ground_truth: _Truth, pairs: Pairs, out: NDAr
         with np.errstate(over="ignore"):  # negative areas make more distant points more similar
             np.exp(used, out=used)
         kernels.means(used, ours, out[begin:end])
-        if longest > 128:  # numpy halves such sums recursively
+        if longest > 128:  # numpy sums more than 128 numbers by halves, recursively
             edges = [0, *ours.tolist()]
             for i in np.flatnonzero(np.isnan(out[begin:end])).tolist():
                 own = used[edges[i] : edges[i + 1]]
@@ -410,7 +414,7 @@ def _ignored(column: Keypoints) -> NDArray[np.bool_]:
 
 
 def _draw(column: Keypoints) -> list[Drawing]:
-    """Return the points of poses with v above 0, or all points of a pose without any, which detections may be."""
+    """Return the points of each pose with v above 0, or all its points if none has v above 0, as in some detections."""
     values, starts, stops = column.poses
     rows = [values[start:stop].reshape(-1, 3) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
     return [Drawing([], row[(row[:, 2] > 0) | ~(row[:, 2] > 0).any(), :2]) for row in rows]

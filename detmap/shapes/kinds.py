@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 class Column(Protocol):
-    """The shapes of a table, one per row; immutable. Derive from `detmap.kernels.Frozen` to leave a pickle read-only."""
+    """The shapes of a table, one per row; immutable. Derive from `detmap.kernels.Frozen`, so that arrays stay read-only
+    after unpickling.
+    """
 
     def __len__(self) -> int:
         """Return the number of shapes."""
@@ -29,7 +31,7 @@ class Column(Protocol):
         """Return some of the shapes, without checking them again; `rows` are indices or a boolean mask."""
 
     def bounds(self) -> Boxes:
-        """Return an upright box around each shape; it must contain the shape."""
+        """Return an upright box around each shape; a box must contain its shape."""
 
     def areas(self) -> NDArray[np.float64]:
         """Return the areas in square pixels, shape (n,)."""
@@ -48,7 +50,7 @@ class Pairs(NamedTuple):
     crowd : ndarray of bool, shape (p,)
         Whether the overlap is relative to the detection's own area, because the ground truth is a crowd.
     lowest : float
-        Overlaps below it may be replaced by any number below it.
+        Overlaps below this value may be replaced by any number below it.
     """
 
     detections: NDArray[np.int64]
@@ -67,11 +69,11 @@ class Place(NamedTuple):
     kind : str
         Name of a record before its number: "annotation ", or "".
     sizes : ndarray of int64, shape (n, 2), or None
-        Height and width of each record's image, 0 if unknown; None if all are.
+        Height and width of each record's image, 0 if unknown; None if all are unknown.
     boxes : ndarray of float64, shape (n, 4), or None
-        Each record's own box x, y, width, height, NaN if missing; None if all are.
+        Each record's own box x, y, width, height, NaN if missing; None if all are missing.
     fields : mapping of str to ndarray or None
-        Other requested fields of the records, by name; None unless all records have it.
+        Other requested fields of the records, by name; None unless all records have the field.
     """
 
     source: str
@@ -86,15 +88,16 @@ class Place(NamedTuple):
 
 
 class Reader(Protocol):
-    """Reader of the shapes of COCO's records: from bytes to parts, on several threads, and from parts to a column.
-    Parts are opaque to others.
+    """Reader of the shapes of COCO's records: `read` turns bytes into parts, on several threads; `column` turns parts
+    into a column. Only the reader uses the content of parts.
     """
 
     def __init__(self, size: int) -> None:
         """Begin with a document of `size` bytes."""
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> Any:
-        """Read JSON values, whose content between brackets and braces is unchecked; None if one is invalid.
+        """Read JSON values, whose content between brackets and braces is unchecked. Return a part; None if a value is
+        invalid.
 
         Parameters
         ----------
@@ -103,11 +106,11 @@ class Reader(Protocol):
         base : int
             Position of these bytes in the document.
         spans : ndarray of int64, shape (n, 2)
-            The range of each record's value in them; -1 if it has none.
+            The range of each record's value in `data`; -1 if the record has none.
         """
 
     def column(self, parts: Sequence[Any], place: Place) -> tuple[Column, dict[str, int]]:
-        """Combine the parts in the order of the records, and count what is unusual.
+        """Combine the parts in the order of the records; return the column, and counts of notices by code.
 
         Raises
         ------
@@ -137,11 +140,11 @@ class Points(NamedTuple):
     Attributes
     ----------
     counts : ndarray of int64, shape (n,)
-        Number of points of each shape; they are consecutive.
+        Number of points of each shape; the points of a shape are consecutive.
     places : ndarray of float64, shape (p, 2)
         x and y of each point.
     flags : ndarray of float64, shape (p,)
-        Each point's visibility: above 0 it is labelled.
+        Each point's visibility: a point with a value above 0 is labelled.
     labelled : ndarray of int64, shape (n,)
         Number of labelled points according to each record.
     """
@@ -159,7 +162,7 @@ class Surroundings(Frozen):
     Attributes
     ----------
     places : ndarray of float64, shape (i, 2)
-        x and y of the car in metres, by image in ascending order of the ids; NaN if unknown.
+        x and y of the car in metres for each image, in ascending order of image ids; NaN if unknown.
     rack_images : ndarray of int64, shape (r,)
         The image of each rack.
     rack_centres, rack_sizes, rack_rotations : ndarray of float64, shapes (r, 3), (r, 3), (r, 4)
@@ -180,44 +183,46 @@ class Kind:
     Attributes
     ----------
     name : str
-        Its name as an ``iou_type``, such as "bbox".
+        The kind's name as an ``iou_type``, such as "bbox".
     column : type
-        The class of its columns, a `Column`.
+        The class of the kind's columns, a `Column`.
     field : str
-        The field of COCO's records that holds it.
+        The field of COCO's records that holds a shape of this kind.
     propose : {"threshold", "touch", "all"}
         The pairs in an image and category whose overlap is computed: those whose boxes overlap by the lowest threshold,
-        those whose boxes touch, or all. With a threshold of 0 or less it is always all.
+        those whose boxes touch, or all. With a threshold of 0 or less all pairs are proposed.
     covered : callable or None
         With ``propose="threshold"``: ``covered(column)`` returns the area of each shape within its box, shape (n,), NaN
-        if unreliable; an upper bound of shared areas. None: shapes fill their boxes.
+        if unreliable. Shapes share no more than the smaller area. None: shapes fill their boxes.
     refine : callable, or None
-        ``refine(detections, ground_truth, pairs, out)`` writes the overlap of each of the `Pairs` of rows of two columns
-        into ``out``, float64, never NaN. It is called in several threads at a time. None: the overlap of the bounds.
+        ``refine(detections, ground_truth, pairs, out)`` writes the overlap of each of the `Pairs` of rows of two
+        columns into ``out``, float64, never NaN. It is called in several threads at a time. None: shapes overlap as
+        their bounds do.
     prepare : callable, or None
-        ``prepare(detections, ground_truth, protocol)``, of two tables, is called first, and returns two values that
-        replace the columns in calls of `refine`, and notices. None: the columns, without notices.
+        ``prepare(detections, ground_truth, protocol)`` is called first, with two tables. It returns two values that
+        replace the columns in calls of `refine`, and notices. None: `refine` gets the columns, and there are no
+        notices.
     reach : callable, or None
-        ``reach(detections, ground_truth, lowest)``, of the arguments of `refine`, returns `Boxes` of both sides such
-        that pairs whose boxes do not touch overlap by less than `lowest` and need not be proposed; or None if there are
-        no such boxes.
+        ``reach(detections, ground_truth, lowest)`` is called with the arguments of `refine`. It returns two `Boxes`,
+        for detections and objects: pairs whose boxes do not touch overlap by less than `lowest`, and are not proposed.
+        It returns None if there are no such boxes.
     ignored : callable, or None
-        Of a column of ground truth, returns which rows are ignored whatever their flags, such as poses without a
-        visible keypoint; an array of bool, shape (n,). None: none.
+        ``ignored(column)`` returns which objects are ignored whatever their flags, such as poses without a visible
+        keypoint; bool, shape (n,). None: no object is ignored for its shape.
     absent : callable, or None
-        Of a column of ground truth, returns which rows have no shape, bool, shape (n,), and the normalised corners of
-        their boxes, shape (n, 4), if the file had such, else None; for `Protocol.without_shape`. None: every row has
-        one.
+        ``absent(column)`` returns which objects have no shape, bool, shape (n,), and the normalised corners of their
+        boxes, shape (n, 4), or None if the file had no normalised boxes; for `Protocol.without_shape`. None: every
+        object has a shape.
     measure : callable, or None
         ``measure(column, order, pixel, begin, end)`` returns areas of detections ``order[begin:end]`` for area ranges.
         None: ``column.take(order[begin:end]).areas()``.
     areas : callable, or None
-        ``areas(ground_truth, protocol)``, of a table, returns the areas of its objects for area ranges, or None for
-        those of the table.
+        ``areas(ground_truth, protocol)`` returns the areas of a table's objects for area ranges, or None for the areas
+        in the table.
     stored : str
-        The name of the column in tables, if two kinds share shapes; its own name by default.
+        The name of the column in tables, if two kinds share shapes; the kind's own name by default.
     reader : type, or None
-        The `Reader` of the field of COCO's records. None: they are the boxes, or cannot be read.
+        The `Reader` of the field of COCO's records. None: shapes are the boxes, or are not read from COCO's records.
     sized : bool
         Whether `reader` needs the sizes of records' images.
     counts : tuple of str
@@ -239,7 +244,7 @@ class Kind:
         problem.
     argument, given : str, callable or None
         The argument of tables and the evaluator, such as "masks", and ``given(value, source)``, which makes a column of
-        its value.
+        the argument's value.
     join : callable, or None
         Concatenates several columns.
     records : callable, or None
@@ -248,26 +253,28 @@ class Kind:
         ``sample()`` returns fields of COCO's records with some shapes on an image of height 6 and width 7, for ``detmap
         warm``. None: nothing is compiled in advance for this kind.
     draw : callable, or None
-        ``draw(column)`` returns a `Drawing` for each row of a short column. None: the bounds.
+        ``draw(column)`` returns a `Drawing` for each row of a short column. None: the bounds are drawn.
     image_sizes : callable, or None
-        Of a column of shapes made of an image's pixels, such as masks, returns height and width of each one's image,
-        shape (n, 2). ``detmap check`` compares such shapes with their boxes, areas and images. None: other shapes.
+        For shapes made of an image's pixels, such as masks: ``image_sizes(column)`` returns height and width of each
+        shape's image, shape (n, 2). ``detmap check`` compares such shapes with their boxes, areas and images. None: for
+        other shapes.
     points : callable, or None
-        Of a column of shapes made of points, returns the `Points`, for ``detmap check``. A box around them may exceed
-        its image. None: other shapes.
+        For shapes made of points: ``points(column)`` returns the `Points`, for ``detmap check``. A box around points
+        may exceed its image. None: for other shapes.
     falls : bool
-        Whether the measure is a distance, which falls as shapes come nearer: `refine` writes it negated, and thresholds
-        are maximum distances of a match. `propose` is then "all", and `reach` decides which pairs are near enough.
+        Whether the measure is a distance, which falls as shapes come nearer: `refine` writes the distance negated, and
+        thresholds are maximum distances of a match. `propose` is then "all", and `reach` decides which pairs are near
+        enough.
     errors : tuple of str
-        The errors of a true positive, for `Protocol.error_threshold`: the names of their metrics.
+        The names of metrics of the errors of a true positive, for `Protocol.error_threshold`.
     deviations : callable, or None
-        ``deviations(detections, ground_truth, rows, others, half_turns)`` returns the `errors` of pairs of rows of the
-        arguments of `refine`, shape (p, errors), NaN if unknown. Where `half_turns`, shape (p,), is set, front and back
-        of an object are the same.
+        ``deviations(detections, ground_truth, rows, others, half_turns)`` returns the `errors` of pairs, shape (p,
+        errors), NaN if unknown. Pairs are given by their rows in the arguments of `refine`. Where `half_turns`, shape
+        (p,), is set, front and back of an object are the same.
     left_out : callable, or None
         ``left_out(column, images, classes, surroundings, protocol)`` returns which rows are not scored by the decisions
-        about surroundings, given each row's index of its image and name of its class, shape (n,), and the
-        `Surroundings` of the images, or None.
+        about surroundings. `images` and `classes`, shape (n,), are the index of each row's image and the name of its
+        class; `surroundings` are the `Surroundings` of the images, or None.
     same_bits : bool
         Whether overlaps have the same bits on every machine; cards then hold hashes of arrays.
     decisions : mapping
@@ -275,7 +282,7 @@ class Kind:
     recalls : tuple of float
         IoU thresholds at which recall is a metric of its own, such as AR50.
     scene : str
-        What ids of images stand for, in titles and on pages: an image, a video, a sample of a recording.
+        The word for one image id, in titles and on pages: image, video, or sample (of a recording).
     """
 
     name: str
@@ -338,7 +345,7 @@ KINDS = Registry(
 #: The kind of the boxes in every table, the default of ``iou_type``.
 BOXES: Final = "bbox"
 
-#: Further built-in kinds, for formats that hold some of them.
+#: Names of further built-in kinds, for formats that hold such shapes.
 MASKS, BOUNDARIES, PROBIOU = "segm", "boundary", "probiou"
 KEYPOINTS: Final = "keypoints"
 WHOLE_BODIES: Final = "keypoints_wholebody"
@@ -384,7 +391,7 @@ SHIPPED_COUNTS = ("num_keypoints",)
 
 
 def fields() -> dict[str, str]:
-    """Return the kinds in records besides boxes, by field name."""
+    """Return the kinds, besides boxes, that COCO's records hold, by field name."""
     named = {k: SHIPPED_FIELDS.get(k, "") if KINDS.is_shipped(k) else _field_of(KINDS[k]) for k in KINDS}
     return {name: kind for kind, name in named.items() if name}
 
@@ -399,6 +406,6 @@ def find(name: str) -> Kind:
     Raises
     ------
     OptionError
-        Lists the known names.
+        If the name is unknown; it lists the known names.
     """
     return KINDS.find(name)

@@ -1,4 +1,4 @@
-"""Strings of masks that stay in their file until masks are compared, which few detections are."""
+"""Strings of masks that stay in their file until the masks are compared; few detections are compared."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from detmap.shapes.reading import Scratch
 if TYPE_CHECKING:
     from detmap.reading.opening import File
 
-#: Positions of strings from here on are positions in the file, and those below are in memory.
+#: Added to positions of strings in the file, to tell them from positions in memory, which are smaller.
 IN_FILE = 1 << 50
 
 #: Number of strings read at a time.
 AT_A_TIME = 1 << 10
 
-#: Maximum number of bytes between two strings that are read at once.
+#: Maximum number of bytes between two strings that are read together.
 _GAP = 1 << 15
-#: Written behind strings, so that none continues beyond them.
+#: Written after the strings, so that no number continues beyond them.
 _ENDS = np.frombuffer(b"0" * 16, np.uint8)
 
 _own = threading.local()
@@ -56,9 +56,10 @@ class LeftStrings:
         weakref.finalize(self, file.close)
 
     def read(self, spans: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return strings, in memory that this thread's next call overwrites, and their spans there.
+        """Return a text with the strings, in memory that this thread's next call overwrites, and their spans in the
+        text.
 
-        Raises `InputError` if the file has changed: what was measured while it was read may no longer be what it holds.
+        Raises `InputError` if the file has changed: areas and boxes were measured from its earlier content.
         """
         begins, ends = spans[:, 0] - IN_FILE, ~spans[:, 1] - IN_FILE
         order = np.argsort(begins, kind="stable")
@@ -80,7 +81,7 @@ class LeftStrings:
         return readonly(text, np.uint8), readonly(made, np.int64)
 
     def appended(self, text: NDArray[np.uint8], spans: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return `text` with all strings of a column behind it, and their spans."""
+        """Return `text`, followed by a column's strings in the file, and the spans of all strings."""
         spans = spans.copy()
         rows = np.flatnonzero(spans[:, 0] >= IN_FILE)
         rows = rows[np.argsort(spans[rows, 0], kind="stable")]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
     from detmap.reading.opening import File
 
-#: Strings are loaded at once if more than one in this number of detections follows one of another image.
+#: All strings are loaded at once if more than one in this number of detections follows a detection of another image.
 _SCATTERED = 8
 
 #: Maximum number of polygons drawn at a time, which bounds memory.
@@ -40,8 +40,8 @@ class MaskColumn(Frozen):
 
     #: The masks as read-only arrays.
     held: mask_pairs.Masks
-    #: Normalised corners of boxes, shape (n, 4), of objects with a box but without a mask, NaN for others; None if
-    #: there are none.
+    #: Normalised corners of boxes, shape (n, 4), of objects with a box but without a mask, NaN for other objects; None
+    #: if there are no such objects.
     shares: NDArray[np.float64] | None = None
     #: Strings that are still in their file, at positions from `IN_FILE` on; None if all are in memory.
     left: LeftStrings | None = None
@@ -219,8 +219,9 @@ _BY_ROW: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
 class _Part(NamedTuple):
     """The segmentations of some records, and how many of their polygons are odd.
 
-    `chunk` is that of memory in which the strings are, `drawing` that in which coordinates are, which begin at `begin`.
-    `row` is the first row; -1: its columns are its own.
+    `chunk` is the number of the chunk of memory that holds the strings, `drawing` of the chunk that holds the
+    coordinates, from `begin` on. `row` is the first row of the part in the final columns; -1 if the part has columns of
+    its own.
     """
 
     segments: kernels.Segments
@@ -233,9 +234,10 @@ class _Part(NamedTuple):
 
 #: Minimum number of records for the notice that polygons seem to be normalised.
 _FEWEST_SHARES = 3
-#: Maximum number of polygons sampled for it, within a factor of two.
+#: Maximum number of polygons sampled for that notice, within a factor of two.
 _LOOKED_AT = 1024
-#: Maximum number of bytes of a window whose strings may stay in the file; none of them is longer than kernels can keep.
+#: Maximum number of bytes of a window whose strings may stay in the file; no string of such a window is longer than
+#: kernels can keep.
 _LONGEST = 1 << LENGTH_BITS - 1
 
 
@@ -243,7 +245,9 @@ class MaskReader:
     """Reads the field ``segmentation``, a `detmap.shapes.Reader`."""
 
     def __init__(self, size: int, document: NDArray[np.uint8] | None = None) -> None:
-        """Keep strings of a document of `size` bytes; with `document`, which begins with it, where they are, if they can."""
+        """Keep the strings of a document of `size` bytes. If `document` is given, it begins with the document's bytes,
+        and strings without escapes stay in it.
+        """
         self._within = document is not None
         self._text = Regions(np.uint8, size, document)
         self._points = Store(np.uint64, size)
@@ -253,11 +257,11 @@ class MaskReader:
         self._left: LeftStrings | None = None
 
     def leave_in(self, file: File) -> None:
-        """Leave strings without escapes in the file that is read, which is closed with the column."""
+        """Leave strings without escapes in the file that is read; the file is closed with the column."""
         self._left = LeftStrings(file)
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part | None:
-        """Read JSON values; return None for an invalid one."""
+        """Read JSON values; return None if a value is invalid."""
         return self._read(data, spans, _rows(len(spans)), -1)
 
     def read_at(
@@ -269,9 +273,10 @@ class MaskReader:
         base: int = 0,
         buffer: NDArray[np.uint8] | None = None,
     ) -> _Part | None:
-        """Do as `read` for the records from `row` on among at most `capacity`, writing them into the final columns.
+        """Read as `read` does, and write the records, which are rows `row` and later of at most `capacity`, to the
+        final columns.
 
-        `data` are the bytes of a file from `base` on; `buffer` begins with them, and has room for as many more.
+        `data` are the bytes of a file from `base` on; `buffer` begins with `data`, and has room for as many bytes more.
         """
         with self._lock:
             if len(self._rows["kinds"]) != capacity:
@@ -348,7 +353,7 @@ class MaskReader:
         odd = sum(part.odd for part in parts)
         sizes_of = [(len(one.kinds), one.ends.size, one.vertices.size) for one in segments]
         total = sum(count for count, _, _ in sizes_of)
-        # Most rows are already in place, with those of one part after those of another.
+        # Rows are mostly in place already: the rows of each part follow those of the previous part.
         starts = np.cumsum([0, *(count for count, _, _ in sizes_of)])
         placed = all(part.row == start for part, start in zip(parts, starts.tolist(), strict=False))
         empty = {"ends": np.empty(0, np.uint32), "vertices": np.empty(0, np.int64)}
@@ -444,7 +449,7 @@ def _check(whole: kernels.Segments, place: Place) -> NDArray[np.int64]:
 
 
 def _differing(given: NDArray[np.int64], own: NDArray[np.int64]) -> int:
-    """Return the number of masks whose size differs from their image's, if known."""
+    """Return the number of masks whose size differs from the size of their image, where that is known."""
 
     def count(begin: int, end: int) -> int:
         (height, width), (tall, wide) = given[begin:end].T, own[begin:end].T
@@ -462,7 +467,7 @@ def _corners(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class _Polygons(NamedTuple):
-    """Polygons: concatenated points (x, y), with the start and number of each polygon's."""
+    """Polygons: concatenated points (x, y), with the start and the number of each polygon's points."""
 
     points: NDArray[np.float64]
     starts: NDArray[np.int64]
@@ -470,7 +475,7 @@ class _Polygons(NamedTuple):
 
 
 def _assembled(whole: kernels.Segments, polygons: _Polygons, place: Place) -> MaskColumn:
-    """Return the column from strings, lists of runs, and polygons, which are drawn."""
+    """Return the column of all masks: strings, lists of runs, and polygons, which are drawn."""
     spans, areas, boxes, regular = whole.spans, whole.areas, whole.boxes, whole.regular
     rows = np.flatnonzero(whole.kinds == kernels.OUTLINES)
     rows = rows[np.argsort(whole.spans[rows, 0], kind="stable")]  # in the order of their polygons
@@ -501,9 +506,9 @@ def _drawn(
     place: Place,
     before: NDArray[np.uint32],
 ) -> library.Runs:
-    """Return masks of polygons; mask *i*, of record ``rows[i]``, has those from ``groups[i, 0]`` to ``groups[i, 1]``.
-    Their ends are appended to those of `before`. Raises `InputError` for a polygon that cannot be drawn, or for an
-    image of unknown size.
+    """Return masks of polygons; mask *i*, of record ``rows[i]``, has the polygons from ``groups[i, 0]`` to ``groups[i,
+    1]``. The ends of the masks' runs are appended to `before`. Raises `InputError` for a polygon that cannot be drawn,
+    or for an image of unknown size.
     """
     points, starts, vertices = polygons
     sizes = np.zeros((rows.size, 2), np.int64) if place.sizes is None else place.sizes[rows]
@@ -568,12 +573,12 @@ def _prepare(
 
 
 def _scattered(images: NDArray[np.int32], count: int) -> bool:
-    """Return whether the detections of an image are so far apart that each would be read by itself."""
+    """Return whether detections of one image are so scattered in the file that each would be read by itself."""
     return int(np.count_nonzero(np.diff(images))) - count > len(images) // _SCATTERED
 
 
 def _covered(column: MaskColumn) -> NDArray[np.float64]:
-    """Return areas; NaN for masks whose overlap they do not bound."""
+    """Return the areas; NaN for irregular masks, whose areas do not bound overlaps."""
     areas, regular = column.held.areas, column.held.regular
     return areas if regular.all() else np.where(regular, areas, np.nan)
 
@@ -595,7 +600,7 @@ def _refine(detections: MaskColumn, ground_truth: MaskColumn, pairs: Pairs, out:
 def _refine_left(
     detections: MaskColumn, left: LeftStrings, ground_truth: MaskColumn, pairs: Pairs, out: NDArray[np.float64]
 ) -> None:
-    """Write the overlap of masks of which some have their strings in a file, from which these are read again."""
+    """Write the overlap of masks where some strings are still in a file; these strings are read again."""
     held, stop = detections.held, parallel.stop_flag()
     in_file = held.spans[pairs.detections, 0] >= IN_FILE
 
@@ -608,7 +613,7 @@ def _refine_left(
     at = np.flatnonzero(~in_file)
     write(held, pairs.detections[at], at)
     at = np.flatnonzero(in_file)
-    first = np.flatnonzero(np.diff(pairs.detections[at], prepend=-1))  # of the pairs of a detection
+    first = np.flatnonzero(np.diff(pairs.detections[at], prepend=-1))  # the first pair of each detection
     for begin in range(0, len(first), AT_A_TIME):
         if stop[0]:
             return

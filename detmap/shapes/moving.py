@@ -33,7 +33,7 @@ _WIDTH = 12
 #: The attribute of a box without one.
 NO_ATTRIBUTE = -1
 
-#: Tolerance of a quaternion's squared length from 1 within which it is not normalised.
+#: A quaternion is not normalised if its squared length differs from 1 by less than this.
 _UNIT = 1e-14
 
 
@@ -208,7 +208,7 @@ def _refine(detections: MovingBoxes, ground_truth: MovingBoxes, pairs: Pairs, ou
 def _lengths(
     found: NDArray[np.float64], truth: NDArray[np.float64], rows: NDArray[Any], others: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return the lengths of differences between rows of two tables, in their first two columns."""
+    """Return the distances between rows of two tables, by the first two columns of both."""
     x, y = (found[rows, axis] - truth[others, axis] for axis in (0, 1))
     return fused.length((x, y))
 

@@ -16,13 +16,13 @@ from detmap.kernels import readonly
 from detmap.kernels.numbers import HIGHEST_POWER, LOWEST_POWER, POWERS_OF_FIVE
 from detmap.system import parallel
 
-#: Numbers per block that are parsed by float() because the kernel is not sure of their last bit.
+#: Number of numbers that a kernel leaves to ``float()`` per call, because their last bit is uncertain.
 _DOUBTS = 1 << 10
 
-#: Spare elements after those taken: reading points by three may touch two more.
+#: Spare elements after the memory that is taken: reading points by three may touch two more elements.
 _BEHIND = 64
 
-#: Maximum number of elements that a thread reserves at a time, and minimum as a fraction of its share.
+#: Number of elements of a region (fewer if a thread's share is smaller), and maximum number of regions for a share.
 _REGION, _SHARES = 1 << 22, 8
 
 # Decimal numbers only: float() also accepts inf, nan and 1_000.
@@ -43,13 +43,13 @@ def powers() -> NDArray[np.uint64]:
 
 
 class Scratch:
-    """Reusable memory of each thread, so that a window's stays in the processor's cache."""
+    """Reusable memory of each thread, so that windows of a document use memory that is in the processor's cache."""
 
     def __init__(self) -> None:
         self._own = threading.local()
 
     def take(self, size: int, kind: type[Any]) -> NDArray[Any]:
-        """Return `size` elements of this thread's memory, overwriting what was returned before."""
+        """Return `size` elements of this thread's memory, overwriting the elements returned before."""
         own: NDArray[Any] | None = getattr(self._own, kind.__name__, None)
         if own is None or own.size < size:
             own = np.empty(size, kind)
@@ -58,8 +58,9 @@ class Scratch:
 
 
 class Store:
-    """Memory for what several threads read of a document. Its size is estimated from the first bytes of a document of
-    `size` bytes; if it is too small, more chunks are allocated, and all are copied in the end.
+    """Memory for values that several threads read from a document of `size` bytes. The size of a chunk is estimated
+    from the bytes read so far; if it is too small, more chunks are allocated, and all chunks are joined by a copy in
+    the end.
     """
 
     def __init__(self, kind: type[Any], size: int) -> None:
@@ -94,12 +95,12 @@ def _together(chunks: list[NDArray[Any]], used: list[int], kind: type[Any]) -> t
 
 
 class Regions:
-    """Memory for what several threads read of a document of at most `size` elements: each fills regions of its own,
-    mostly without a copy.
+    """Memory for values that several threads read from a document, at most `size` elements: each thread fills regions
+    of its own, mostly without a copy.
     """
 
     def __init__(self, kind: type[Any], size: int, first: NDArray[Any] | None = None) -> None:
-        """Take the memory behind the document in `first`, which begins with it, before any other."""
+        """If given, `first` begins with the document; the memory after the document is used before any other."""
         self._kind, self._size = kind, size
         self._chunks: list[NDArray[Any]] = [] if first is None else [first]
         self._used: list[int] = [size] * len(self._chunks)
@@ -108,17 +109,17 @@ class Regions:
 
     def take(self, most: int) -> tuple[NDArray[Any], int, int]:
         """Return a chunk of memory, the place at which this thread may write `most` elements, and the chunk's number."""
-        chunk, begin, end = getattr(self._own, "region", (0, 0, -1))  # -1: too small even for nothing
+        chunk, begin, end = getattr(self._own, "region", (0, 0, -1))  # an end of -1 has no room even for 0 elements
         if begin + most > end:
             with self._lock:
-                # Unwritten memory costs nothing. Regions are much larger than what is read at a time, so their unused
-                # ends are small, and on pages that were written to.
+                # Unwritten memory costs nothing. Regions are much larger than the values read at a time, so the unused
+                # ends of regions are small, and lie on pages that were written to.
                 cores = parallel.cores()
                 share = self._size // cores
                 length = max(2 * most, min(_REGION, share), share // _SHARES)
                 if not self._chunks or self._used[-1] + length > self._chunks[-1].size:
                     room = self._size + (cores + 1) * length  # each thread may leave the end of a region unused
-                    # Large memory is zeroed by the system. Unused parts in between must not hold other data.
+                    # Unused parts between regions must not hold other data. The system zeroes large memory itself.
                     self._chunks.append((np.zeros if room < _REGION else np.empty)(room, self._kind))
                     self._used.append(0)
                 chunk, begin = len(self._chunks) - 1, self._used[-1]
@@ -149,7 +150,7 @@ def resolved(
     out: tuple[Any, ...],
     numbers: NDArray[np.uint64],
 ) -> None:
-    """Call a kernel until it has read all records, parsing the numbers that it leaves with ``float()``."""
+    """Call a kernel until it has read all records, parsing with ``float()`` the numbers that the kernel leaves."""
     from detmap.kernels.segmentations import DOUBTS, ROW
 
     doubts = np.empty((_DOUBTS, 3), np.int64)

@@ -38,7 +38,7 @@ class Rotated(Frozen):
     quads : detmap.kernels.rotated.Quads
         Read-only corners (n, 8) as x1, y1, x2, y2, x3, y3, x4, y4 in pixels, areas (n,) in square pixels, and turns (n,).
     boxes : ndarray of float64, shape (n, 4)
-        The upright boxes around them: x1, y1, x2, y2.
+        The upright boxes around the rotated boxes: x1, y1, x2, y2.
     """
 
     quads: kernels.Quads
@@ -51,9 +51,9 @@ class Rotated(Frozen):
         Parameters
         ----------
         corners : array_like of float, shape (n, 4, 2) or (n, 8)
-            x and y of the corners in pixels, in the order of the outline; its start and direction do not matter. It may
-            be concave. The two parts of a self-intersecting outline count with opposite signs, as in DOTA's development
-            kit.
+            x and y of the corners in pixels, in the order of the outline. Start and direction of the outline do not
+            matter, and it may be concave. The two parts of a self-intersecting outline count with opposite signs, as in
+            DOTA's development kit.
         source : str
             Name of the source for messages.
 
@@ -125,7 +125,7 @@ class Rotated(Frozen):
         return Rotated(kernels.Quads(*taken), readonly(self.boxes[rows], np.float64))
 
     def bounds(self) -> Boxes:
-        """Return the upright boxes around them."""
+        """Return upright boxes around these boxes."""
         return Boxes(self.boxes, sizes=False)
 
     def areas(self) -> NDArray[np.float64]:
@@ -227,13 +227,13 @@ class _Gaussians(NamedTuple):
 #: Stabilising constant of Ultralytics, and the distance at which shapes no longer overlap.
 _EPSILON, _FARTHEST_APART = 1e-7, 100.0
 
-#: All pairs of corners; one of them is a side of the minimum rectangle around all four.
+#: All pairs of corners; one pair lies on a side of the minimum rectangle around all four.
 _PAIRED = ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3))
 
 
 def _gaussians(column: Rotated) -> _Gaussians:
-    """Return Gaussians with the variances of uniform rectangles: the minimum ones around the corners, as OpenCV fits
-    them.
+    """Return Gaussians with the variances of uniform distributions on rectangles: the minimum rectangles around the
+    corners, as OpenCV fits them.
     """
     corners = column.corners.reshape(-1, 4, 2)
     points = corners - corners[:, :1]
@@ -260,7 +260,7 @@ def _gaussians(column: Rotated) -> _Gaussians:
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[_Gaussians, _Gaussians, dict[str, int]]:
-    """Return both sides as Gaussians."""
+    """Return both tables' boxes as Gaussians."""
     found, truth = detections.shape(PROBIOU), ground_truth.shape(PROBIOU)
     assert isinstance(found, Rotated)
     assert isinstance(truth, Rotated)
@@ -293,13 +293,14 @@ def _reach(detections: _Gaussians, ground_truth: _Gaussians, lowest: float) -> t
     """Return boxes that touch if two Gaussians may overlap by `lowest`."""
     if lowest <= 0:
         return None
-    # The squared distance of the centres, in units of both variances together, is at most four times Bhattacharyya's.
+    # The squared distance of the centres, in units of both variances together, is at most four times the Bhattacharyya
+    # distance.
     limit = -math.log(1 - (1 - lowest) ** 2) if lowest < 1 else 0.0
     return _around(detections, limit), _around(ground_truth, limit)
 
 
 def _around(gaussians: _Gaussians, limit: float) -> Boxes:
-    """Return boxes as large as the distance allows; unbounded for shapes so small that the stabilising constant
+    """Return boxes that reach as far as `limit` allows; unbounded for shapes so small that the stabilising constant
     dominates.
     """
     centres, (p, q), (x, y) = gaussians.centres, gaussians.variances.T, gaussians.units.T**2

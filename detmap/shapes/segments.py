@@ -1,4 +1,4 @@
-"""Columns of segments of time, and their overlap relative to their union, or to their joint span."""
+"""Columns of segments of time, and the overlap of two segments relative to their union, or to their joint span."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _join(given_columns: Sequence[Segments]) -> Segments:
 
 
 def _shared(detections: Segments, ground_truth: Segments, pairs: Pairs) -> tuple[NDArray[np.float64], ...]:
-    """Return the shared time of pairs, and start and end of both sides."""
+    """Return the shared time of pairs, then start and end of detections and of objects."""
     a, b = detections.ends[pairs.detections].T
     x, y = ground_truth.ends[pairs.ground_truth].T
     return np.maximum(np.minimum(b, y) - np.maximum(a, x), 0.0), a, b, x, y
@@ -105,7 +105,8 @@ def _shared(detections: Segments, ground_truth: Segments, pairs: Pairs) -> tuple
 
 def _refine(detections: Segments, ground_truth: Segments, pairs: Pairs, out: NDArray[np.float64]) -> None:
     """Write intersections over unions; for a crowd, over the detection's own length. Two segments without length
-    overlap by 1 at any distance, because ActivityNet's program takes 0/0, which is below no threshold, as a match.
+    overlap by 1 at any distance, because in ActivityNet's program their overlap is 0/0, a NaN, which is below no
+    threshold and so is a match.
     """
     shared, a, b, x, y = _shared(detections, ground_truth, pairs)
     whole = np.where(pairs.crowd, b - a, (y - x) + (b - a) - shared)
@@ -131,5 +132,6 @@ KIND = Kind(
     scene="video",
 )
 
-#: Segments as compared by THUMOS14's programs; the overlap of segments that share time only differs in the last bit.
+#: Segments as compared by THUMOS14's programs; for segments that share time, the overlap differs from that of `KIND`
+#: only in the last bit.
 SPAN = replace(KIND, name=TEMPORAL_SPAN, stored=TEMPORAL, propose="touch", refine=_refine_span)

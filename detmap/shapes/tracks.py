@@ -29,16 +29,16 @@ _ARGUMENT = "tracks"
 
 @dataclass(frozen=True, eq=False)
 class Tracks(Frozen):
-    """Tracks as a table keeps them, by the masks of all of them; a `detmap.shapes.Column`.
+    """Tracks as a table keeps them, with the masks of all tracks in one column; a `detmap.shapes.Column`.
 
     Attributes
     ----------
     masks : MaskColumn
-        The masks of all tracks, m of them; a track has none in frames where it is absent.
+        The m masks of all tracks; a track has no mask in frames where it is absent.
     frames : ndarray of int64, shape (m,)
         The frame of each mask, from 0; ascending within a track.
     spans : ndarray of int64, shape (n, 2)
-        The masks of track *i* are those from ``spans[i, 0]`` to ``spans[i, 1]``.
+        Track *i* has the masks from ``spans[i, 0]`` to ``spans[i, 1]``.
     lengths : ndarray of int64, shape (n,)
         The number of frames of each track, including those where it is absent.
     """
@@ -50,7 +50,9 @@ class Tracks(Frozen):
 
     @classmethod
     def of(cls, masks: MaskColumn, present: NDArray[np.bool_], lengths: Sequence[int] | NDArray[np.int64]) -> Tracks:
-        """Return a column from masks track by track, and flags of the frames of each track with a mask."""
+        """Return a column from masks, track by track; `present` says for each frame of each track whether it has a
+        mask.
+        """
         frames = np.asarray(lengths, np.int64)
         stops = np.cumsum(frames)
         before = np.concatenate([[0], np.cumsum(present)])
@@ -72,7 +74,7 @@ class Tracks(Frozen):
         return Boxes(self._measures[1], sizes=True)
 
     def areas(self) -> NDArray[np.float64]:
-        """Return the mean number of pixels of the masks that have any, shape (n,); 0 where none has."""
+        """Return the mean number of pixels of each track's nonempty masks, shape (n,); 0 if all are empty."""
         return self._measures[0]
 
     @cached_property
@@ -82,7 +84,7 @@ class Tracks(Frozen):
         return readonly(areas, np.float64), readonly(boxes, np.float64)
 
     def held(self) -> kernels.Tracks:
-        """Return all that kernels read."""
+        """Return the columns that kernels read."""
         return kernels.Tracks(*self.masks.held, self.frames, self.spans, self.lengths)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -123,7 +125,9 @@ def _given(values: Any, source: str) -> Tracks:
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[Tracks, Tracks, dict[str, int]]:
-    """Unpack the masks of the ground truth, and count detections whose number of frames differs from the objects'."""
+    """Unpack the masks of the ground truth, and count detections whose number of frames differs from that of the
+    objects.
+    """
     found, truth = detections.shape(TRACKS), ground_truth.shape(TRACKS)
     assert isinstance(found, Tracks)
     assert isinstance(truth, Tracks)
@@ -136,7 +140,9 @@ def _prepare(
 
 
 def _refine(detections: Tracks, ground_truth: Tracks, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write the pixels shared in all frames over those of either; a crowd's too, as YouTube-VIS has it."""
+    """Write the pixels shared in all frames over the pixels of either track; for a crowd too, as YouTube-VIS' program
+    does.
+    """
     rows = pairs.detections, pairs.ground_truth
     kernels.track_overlaps(detections.held(), ground_truth.held(), *rows, pairs.lowest, parallel.stop_flag(), out)
 

@@ -129,6 +129,7 @@ KIND = Kind(
     given=_given,
     join=_join,
     scene="video",
+    unit="seconds",
 )
 
 #: Segments as compared by THUMOS14's programs; the overlap of segments that share time only differs in the last bit.

@@ -80,7 +80,7 @@ class Bootstrap:
         Which columns are exceptions to `bounded`, such as errors in metres; by default none.
     limits : ndarray of float64, shape (m, 2), optional
         The least and the largest possible value of each column, at which intervals are cut; by default they are not.
-    unit : {"images", "clusters", "queries"}
+    unit : {"images", "videos", "samples", "clusters", "queries"}
         The unit of the draws.
     """
 

@@ -22,8 +22,8 @@ from attacks import REFUSE, Attack, Must
 _NAMES = [
     *("a", "A", "a ", " a", "a b", "", "b" * 300, "CON", "~", "-", "--to", "=1+1", "#b", "%s", "{}", "é", "e\u0301"),
     *("b\nc", "b\rc", "b\tc", "b\x0bc", "b\x85c", "b\u2028c", "b\0c", "\ufeffb", "\ud800", "\\", "b\\c", "a,b", "a;b"),
-    *('a"b', "a'b", '"', "<b>&amp;", "]]>", "<!--", "..", ".", "../b", "../../b", "/b", "/tmp/b", "b/c", "b/../../c", ".b", "\U0001f600"),
-    *("nan", "None", "true", "1", "1.0", "01", "1e5", "null", "Ambiguous", "background", "DontCare", "car", "Car"),
+    *('a"b', "a'b", '"', "<b>&amp;", "]]>", "<!--", "..", ".", "../b", "../../b", "/b", "/tmp/b", "b/c", "b/../../c", ".b"),
+    *("nan", "None", "true", "1", "1.0", "01", "1e5", "null", "Ambiguous", "DontCare", "car", "Car", "\U0001f600"),
 ]  # fmt: skip
 
 _NUMBERS = (0.0, -0.0, 0.1, 1 / 3, 1e-300, 1e15, 2.0**53 + 2, 1e100, 1e300, -1e300, 12345678.25, 99.99999999999999)

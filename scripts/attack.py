@@ -62,6 +62,7 @@ from attacks import (  # noqa: E402
     tools,
     videos,
     voc,
+    writers,
     zeros,
 )
 
@@ -86,6 +87,7 @@ FAMILIES = {
     "kitti": kitti.attack,
     "galleries": galleries.attack,
     "states": states.attack,
+    "writers": writers.attack,
     "evaluator": evaluators.attack,
     "commands": commands.attack,
     "batch": batches.attack,

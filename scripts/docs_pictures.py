@@ -102,6 +102,7 @@ def shoot(page: browser.Page, picture: Picture) -> bytes:
     """Return a picture of a page that is open."""
     page.call("Emulation.setScrollbarsHidden", hidden=True)
     page.look(picture.width, picture.scheme)
+    page.evaluate(browser.WHOLE)
     clip = {"x": 0, "y": 0, "width": picture.width, "height": picture.height, "scale": 1}
     if picture.selector:
         element = f"document.querySelector({picture.selector!r})?.getBoundingClientRect()"

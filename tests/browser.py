@@ -38,7 +38,7 @@ OVERFLOW = """
 """
 
 #: Lays out what is not in sight, which browsers leave until it is scrolled to.
-_WHOLE = """
+WHOLE = """
 {
   const style = document.createElement("style");
   style.id = "whole";
@@ -126,7 +126,7 @@ class Page:
 
     def keep(self, name):
         """Keep a picture of the whole page in `KEPT`, for people to look at."""
-        self.evaluate(_WHOLE)
+        self.evaluate(WHOLE)
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], _TALLEST), "scale": 0.5}
         taken = self.call("Page.captureScreenshot", format="webp", quality=60, captureBeyondViewport=True, clip=clip)

@@ -104,6 +104,8 @@ def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[
 
     if os.path.isdir(path) and not is_one(path):
         inside = sorted(os.path.join(path, name) for name in os.listdir(path))
+        if not inside:
+            raise OptionError(f"{shorten(path)} is an empty folder; is it the right one?")
         paths = _without_streams(one for one in inside if is_one(one) and not _is_own(one))
         if not paths:
             raise OptionError(f"no files of predictions in {shorten(path)}: they end in {', '.join(endings)}")

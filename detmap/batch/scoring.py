@@ -42,7 +42,7 @@ from detmap.results import Result
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.shapes.kinds import BOXES
 from detmap.statistics import bootstrap
-from detmap.statistics.intervals import Method
+from detmap.statistics.intervals import FEWEST, Method
 from detmap.system.whole_files import remove_unfinished, write_atomically
 
 if TYPE_CHECKING:
@@ -128,8 +128,8 @@ class FileResult(Result):
 
     @property
     def unit(self) -> str:
-        """Unit that the bootstrap resamples: "images" or "clusters" of images."""
-        return "clusters" if "clusters" in self.bootstrap else "images"
+        """Unit that the bootstrap resamples: "images", "videos" or "samples", or "clusters" of these."""
+        return next((one for one in FEWEST if one in self.bootstrap), "images")
 
     def images(self, metric: str) -> int | None:
         """Return the number of images or clusters with objects behind an interval; None without a bootstrap."""

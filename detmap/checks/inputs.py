@@ -258,7 +258,9 @@ def _kinds(source: Input, iou_type: str | None) -> tuple[list[str], dict[str, in
         return [stored], {k: total - n for k, n in counts.items() if k == stored and n < total}
     most = {kind: count for kind, count in counts.items() if 2 * count > total}
     full = [kind for kind, count in most.items() if count == total]
-    return full or [BOXES], {kind: total - count for kind, count in most.items() if count < total}
+    held = None if source.known is None else source.known.holds
+    others = [BOXES if held is None or BOXES in held else KINDS[held[0]].column_name]
+    return full or others, {kind: total - count for kind, count in most.items() if count < total}
 
 
 def _read(source: Input, kinds: Sequence[str], truth: GroundTruth | None = None) -> Table:

@@ -14,6 +14,7 @@ from detmap.checks.evidence import PAIRS, Evidence
 from detmap.checks.findings import AT_LEAST, Finding, found, many
 from detmap.checks.parts import share
 from detmap.checks.rates import CHANCE, rates, tail
+from detmap.shapes import find
 
 Array = NDArray[Any]
 
@@ -57,6 +58,8 @@ def _tiny(facts: Facts) -> Iterator[Finding]:
     """Yield a finding of objects with a side below `TINY` pixels."""
     side = facts.truth
     if facts.schema or side.table.within_unit or facts.caused("ground_truth", "normalised_boxes"):
+        return
+    if side.table.kinds and all(find(kind).unit != "pixels" for kind in side.table.kinds):
         return
     tiny = side.sized & ~side.crowd & (side.boxes[:, 2:].min(axis=1) < TINY)
     if np.count_nonzero(tiny) >= max(FEWEST_TINY, SHARE_TINY * len(side)):

@@ -172,7 +172,7 @@ def _eval(options: argparse.Namespace) -> int:
     if options.plot:
         result.plot(options.plot)
     counts = {_scenes(protocol) if of == "images" else of: count for of, count in scored.counts.items()}
-    title = f"{protocol.title}: {', '.join(f'{count:,} {of}' for of, count in counts.items())}"
+    title = f"{protocol.title}: {', '.join(_counted(count, of) for of, count in counts.items())}"
     show(result, options, title)
     gates.check_same(protocol, scored.inputs)
 
@@ -228,6 +228,12 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
     )
     finish([rows], options, title, document, rows)
     return 0
+
+
+def _counted(count: int, plural: str) -> str:
+    """Return a number with its unit, as "1 category"."""
+    singular = "category" if plural == "categories" else plural.removesuffix("s")
+    return f"{count:,} {singular if count == 1 else plural}"
 
 
 def _scenes(protocol: Protocol) -> str:

@@ -168,6 +168,14 @@ def _line(name: str, action: argparse.Action) -> str:
     return f"  {name:<{_FLAGS}} {shown}"
 
 
+def page_path(text: str) -> str:
+    """Return the path of a page; refuse one that is named like a file of another format."""
+    suffix = text.rpartition("/")[2].rpartition(".")[1:]
+    if suffix[0] and suffix[1].lower() in ("pdf", "json", "csv", "md", "txt", "png", "svg", "docx", "xlsx", "tex"):
+        raise argparse.ArgumentTypeError(f"a report is a page of HTML, not .{suffix[1]}: name it .html")
+    return text
+
+
 def add_option(group: Any, spelled: str, says: str | Callable[[], str], **more: Any) -> None:
     """Add an option or operand with the spelling `spelled`, such as ``--level/-l N``; help that takes imports is a
     function.

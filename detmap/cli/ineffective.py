@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def check_effective(given: Iterable[str], protocol: Protocol) -> None:
-    """Refuse decisions given by flags that the protocol ignores, and IoU thresholds where distances are compared."""
+    """Refuse decisions given by flags that the protocol ignores, IoU thresholds where distances are compared, and those
+    that nothing reaches.
+    """
     from detmap.decisions import decisions_of
     from detmap.detection.protocols import PRESETS, Protocol
     from detmap.shapes import find
@@ -27,6 +29,10 @@ def check_effective(given: Iterable[str], protocol: Protocol) -> None:
             f"--iou-type {kind.name} is a distance, and the thresholds of {protocol.name} are of IoU: give --protocol "
             f"{apart or 'NAME'}, or --iou-thresholds"
         )
+    high = next((one for one in protocol.iou_thresholds if one > 1), None)
+    if high is not None and not kind.falls:
+        meant = f"; did you mean {high / 100:g}?" if high <= 100 else ""
+        raise OptionError(f"--iou-thresholds {high:g}: an IoU is at most 1{meant}")
     declared = decisions_of(Protocol)
     for name in names & _NEEDS.keys():
         works, why = _NEEDS[name]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from detmap.cli.cards import Scored, Scorer, add_card, input_of, write_card
 from detmap.cli.challenges import add_limits, add_resume, check_resume, limits_of
 from detmap.cli.gates import Gates, add_gates
+from detmap.cli.help import page_path
 from detmap.cli.options import (
     CORRECTED,
     Command,
@@ -337,7 +338,8 @@ def _batch(options: argparse.Namespace) -> int:
             say(f"note: {missing}")
     note(options, {one.entry.name: one.notices for one in board.results if not one.error}, in_table=True)
     failed = sum(outcome.error is not None for outcome in done)
-    title = f"{rules.describe()}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
+    files_are = f"{len(done)} file{'s' * (len(done) != 1)}"
+    title = f"{rules.describe()}: {files_are} by {board.rank_by}" + (f", {failed} with errors" if failed else "")
     print_tables([board.table(), board.notices(), board.errors()], options, title, board.to_dict(), board.rows())
     print_notes(board.sentences(), options)
     return 3 if failed else 0
@@ -354,7 +356,12 @@ def fill_report(parser: argparse.ArgumentParser) -> None:
     )
     page = parser.add_argument_group("report")
     page.add_argument(
-        "--out", "-o", metavar="FILE", default="report.html", help="where the page goes; default: report.html"
+        "--out",
+        "-o",
+        metavar="FILE",
+        default="report.html",
+        type=page_path,
+        help="where the page goes; default: report.html",
     )
     page.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
     add_bootstrap_options(parser, 1000, tests=True)

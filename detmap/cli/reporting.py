@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import files_of, input_of
 from detmap.cli.detection import suggest_clusters
-from detmap.cli.help import add_option
+from detmap.cli.help import add_option, page_path
 from detmap.cli.inputs import reading_of, truth_of
 from detmap.cli.options import (
     Command,
@@ -80,7 +80,9 @@ def _fill(parser: argparse.ArgumentParser) -> None:
 def _add_page(parser: argparse.ArgumentParser) -> Any:
     """Add the options shared by all reports, and return their group."""
     page = parser.add_argument_group("report")
-    add_option(page, "--out/-o FILE", "where the page goes; default: report.html", default="report.html")
+    add_option(
+        page, "--out/-o FILE", "where the page goes; default: report.html", default="report.html", type=page_path
+    )
     add_option(page, "--quiet", "no notes or progress on stderr")
     return page
 

@@ -481,7 +481,9 @@ def gallery_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
     if "query_features" in arrays:
         both = _need(arrays, options.file, "query_features", "gallery_features")
         return partial(evaluate_features, *both, *labels, metric=options.metric)
-    return partial(evaluate_distances, *_need(arrays, options.file, "distances"), *labels)
+    if "distances" not in arrays:
+        _need(arrays, options.file, "distances, query_features and gallery_features, or indices")
+    return partial(evaluate_distances, arrays["distances"], *labels)
 
 
 def _neighbors(options: argparse.Namespace) -> dict[str, Any] | None:

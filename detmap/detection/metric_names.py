@@ -39,7 +39,8 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
         crowds += [(f"AP_{name}_defined", ("group", None, 0, last, name)) for name, _ in protocol.crowd_groups]
     if protocol.class_levels:
         start = min(1, len(areas) - 1)  # KITTI has no level of all objects
-        levels = list(enumerate(protocol.range_names))[start:]
+        # as on KITTI's leaderboards, which rank by the moderate level
+        levels = sorted(list(enumerate(protocol.range_names))[start:], key=lambda one: one[1] != "moderate")
         return [
             (f"{name.lower()}{middle}_{level}", (kind, None, a, last, name))
             for middle, kind in zip(("", "_orientation"), OF_CLASS, strict=True)
@@ -92,13 +93,26 @@ def most_of_all(protocol: Protocol) -> int | None:
     return protocol.max_per_image or protocol.max_per_category
 
 
+#: What nuScenes' errors measure.
+_OF_ERRORS = {
+    "ATE": "translation in metres",
+    "ASE": "scale, 1 - IoU",
+    "AOE": "orientation in radians",
+    "AVE": "velocity in m/s",
+    "AAE": "wrong attributes",
+}
+
 #: Words for LVIS's groups of classes.
 _FREQUENT = {"r": "rare", "c": "common", "f": "frequent"}
 
 
 def scope(row: Row, protocol: Protocol) -> str:
-    """Describe what a metric of `metric_table` covers: thresholds, objects, and the cap of AR; "" for other kinds."""
+    """Describe what a metric of `metric_table` covers: thresholds, objects, and the cap of AR; of an error its unit; ""
+    for other kinds.
+    """
     kind, iou, area, cap, category = row
+    if kind in find(protocol.iou_type).errors:
+        return f"{_OF_ERRORS[kind]}, less is better" if kind in _OF_ERRORS else "less is better"
     if kind not in ("AP", "AR", "pooled"):
         return ""
     ious = protocol.iou_thresholds if iou is None else (iou,)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def units_of(diagnosis: Diagnosis) -> Units:
     """Return the resampling units: the images of a diagnosis, or clusters of them."""
-    return units_among(diagnosis.arranged.clusters, diagnosis.arranged.image_ids.size)
+    return units_among(diagnosis.arranged.clusters, diagnosis.arranged.image_ids.size, f"{diagnosis.scene}s")
 
 
 def weights(units: Units, replicates: int, seed: int) -> Iterator[NDArray[np.int64]]:

@@ -18,6 +18,7 @@ from detmap.diagnostics._ranking import mean
 from detmap.diagnostics._registry import Finding, Part, Rows
 from detmap.errors import InputError, OptionError, one_of, shorten
 from detmap.results import printable
+from detmap.shapes import find
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
@@ -38,13 +39,16 @@ RANGES: dict[str, dict[str, tuple[float, float]]] = {
 
 #: The definition of each measure.
 MEANING = {
-    "area": "square pixels, as area ranges see them",
+    "area": "square {unit}, as area ranges see them",
     "relative_area": "the share of the image that the box covers",
     "aspect": "width over height of the box",
     "crowding": "objects to be found in the {scene}",
     "position": "how far the centre of the box lies from that of the image: 0 is there, 1 at a border",
     "truncation": "whether the box reaches a border of the image, to 1 pixel",
 }
+
+#: Measures whose default slices are made for boxes in pixels.
+_OF_PIXELS = ("area", "aspect")
 
 _NEEDS_SIZES = ("relative_area", "position", "truncation")
 
@@ -81,7 +85,7 @@ def slices(
     ----------
     by : str or iterable of str, optional
         The measures to slice by: "area", "relative_area", "aspect", "crowding", "position", "truncation", or names of
-        attributes. By default all that are available; some need the sizes of images.
+        attributes. By default all that are available: some need the sizes of images, and "area" and "aspect" need pixels.
     ranges : mapping of str to (mapping of str to (float, float)), optional
         Custom slices, such as ``{"area": {"tiny": (0, 256), "rest": (256, inf)}}``. A slice includes its first number and
         excludes its second.
@@ -149,7 +153,7 @@ def slices(
             row["p (Holm)"] = p
     metrics = {f"AP {row['by']} {row['slice']}": row["AP"] for row in rows}
     notes += [
-        f"{by}: {MEANING[by].format(scene=diagnosis.scene)}"
+        f"{by}: {MEANING[by].format(scene=diagnosis.scene, unit=find(diagnosis.protocol.iou_type).unit)}"
         for by in dict.fromkeys(one.by for one in made)
         if by in MEANING
     ]
@@ -188,8 +192,9 @@ def _slices(
             raise OptionError(f"no ranges of {shorten(name)} can be given; only of: {', '.join(RANGES)}")
     sizes, notes = diagnosis.ground_truth.images.sizes, []
     missing = [] if sizes is not None and sizes.all() else list(_NEEDS_SIZES)
+    pixels = find(diagnosis.protocol.iou_type).unit == "pixels"
     if by is None:
-        wanted = [name for name in every if name not in missing]
+        wanted = [name for name in every if name not in missing and (pixels or name not in _OF_PIXELS)]
         if missing and diagnosis.scene == "image":
             notes.append(f"not shown: {', '.join(missing)}, as sizes of images are not known")
     else:

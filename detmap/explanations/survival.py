@@ -22,7 +22,7 @@ from detmap.explanations.replay import Question, Replay, Rules, decided, players
 from detmap.explanations.search import GRID, changed_to
 from detmap.kernels import readonly
 from detmap.results import fragment
-from detmap.shapes import IouType
+from detmap.shapes import IouType, find
 from detmap.shapes.kinds import BOXES
 
 #: Kind of the situations of each row of `GRID`; rows that are not listed are "other decisions".
@@ -303,7 +303,7 @@ def survives(
     suspects = max(len(ground_truth) // _OBJECTS_PER_SUSPECT, _FEWEST_SUSPECTS)
     trial.try_labels(suspects)
     trial.situations.sort(key=lambda one: KINDS.index(one.kind))
-    units = "images" if ground_truth.images.clusters is None else "clusters"
+    units = f"{find(base.iou_type).scene}s" if ground_truth.images.clusters is None else "clusters"
     return trial.survival(metric, trial.draws(replicates, seed), replicates, level, units, suspects=suspects)
 
 

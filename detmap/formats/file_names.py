@@ -11,6 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -239,19 +240,31 @@ def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[
 
 
 def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
-    """Write files into an empty or new folder, creating subfolders."""
+    """Write files into an empty or new folder, creating subfolders: all of the files, or none."""
+    import shutil
+
     from detmap.system.whole_files import write
 
     folder = os.fspath(path)
+    known = os.path.isdir(folder)
     empty_folder(folder)
     made: set[str] = set()
-    for name, content in files.items():
-        target = os.path.join(folder, name)
-        inside = os.path.dirname(target)
-        if inside not in made:
-            _make(inside)
-            made.add(inside)
-        write(target, content())
+    try:
+        for name, content in files.items():
+            target = os.path.join(folder, name)
+            inside = os.path.dirname(target)
+            if inside not in made:
+                _make(inside)
+                made.add(inside)
+            write(target, content())
+    except BaseException:
+        with suppress(OSError):
+            for name in os.listdir(folder) if known else ():
+                inside = os.path.join(folder, name)
+                shutil.rmtree(inside) if os.path.isdir(inside) else os.unlink(inside)
+        if not known:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def empty_folder(folder: str) -> None:

@@ -299,6 +299,10 @@ class _Side:
         parsed = self.parsed(lines, reading)
         parsed = parsed.in_pixels([str(ids[file]) for file in lines.files], reading, source, ground_truth)
         categories: list[Any] = _called(parsed.classes, reading)
+        if self.more.folded and ground_truth is not None:  # which may be of a format with cases, as Car
+            own = {name.lower(): name for name in ground_truth.category_names}
+            own |= {name: name for name in ground_truth.category_names}
+            categories = [own.get(one, one) for one in categories]
         if ground_truth is not None:
             distinct = list(dict.fromkeys(categories))
             known = dict(zip(distinct, resolve_categories(distinct, ground_truth), strict=True))
@@ -391,15 +395,24 @@ class _Side:
         for name in names:
             if len(name.split()) != 1 or name != name.strip() or not name.isprintable() or len(name.encode()) > 256:
                 raise InputError("a class of these lines must be one word", source=table.source, value=name)
-            if name in self.everywhere:
+            if (name.lower() if self.more.folded else name) in self.everywhere:
                 raise InputError(
-                    "is the word for regions of all classes, and no class", source=table.source, value=name
+                    "is the word for regions of all classes, and no class",
+                    source=table.source,
+                    value=name,
+                    remedy="rename the class: --class-map",
                 )
         cells: dict[str, list[str]] = {"class": labels}
         if isinstance(table, Detections):
             check_scores(table)
             cells["score"] = list(map(repr, table.scores.tolist()))
         boxes, lost = _as_written(table, self.row.form)
+        if seem_shares(boxes):
+            raise InputError(
+                "boxes lie within about 0 to 1, which are shares of the image in such lines, and would be read as these",
+                source=table.source,
+                remedy="give pixels, or write another format",
+            )
         cells |= {n: list(map(repr, column)) for n, column in zip(_BOXES[self.row.form], boxes.T.tolist(), strict=True)}
         cells |= {n: [str(int(one)) for one in getattr(table, n).tolist()] for n in _FLAGS if n in self.row.places}
         others, lost_besides = self.more.write(table)

@@ -136,7 +136,12 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
             or name.startswith(".")
             or name == _AMBIGUOUS
         ):
-            raise InputError("cannot be the name of a file of a class", source=table.source, value=name)
+            raise InputError(
+                "cannot be the name of a file of a class",
+                source=table.source,
+                value=name,
+                remedy="rename the class: --class-map",
+            )
     videos, ends = _words(table), table.shape(TEMPORAL).arrays()["ends"].tolist()
     images, codes = table.images.codes.tolist(), table.categories.codes.tolist()
     lines = [f"{videos[image]} {begin!r} {end!r}\n" for image, (begin, end) in zip(images, ends, strict=True)]

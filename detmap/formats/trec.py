@@ -242,6 +242,8 @@ def _wrong_count(line: bytes, kind: str, count: int, place: str) -> InputError:
     """Return the error about a line with too few fields, or with enough for two records."""
     found = len(line.split())
     remedy = "query, 0, document, grade" if kind == "qrels" else "query, Q0, document, rank, score, name"
+    if found == (6 if kind == "qrels" else 4):
+        remedy += "; are the arguments swapped? The qrels come first"
     # With two records on one line, the last field of one may be joined to the first of the other.
     if found > count and (kind == "run" or found >= 2 * count - 1):
         remedy += "; two records on one line? A line feed is missing, as where files were joined"

@@ -51,7 +51,9 @@ def unreadable(path: str | os.PathLike[str], error: OSError) -> InputError:
     if isinstance(error, FileNotFoundError):
         return InputError("no such file", source=name, remedy=f"check the path{_beside(name)}")
     if isinstance(error, IsADirectoryError):
-        return InputError("is a folder", source=name, remedy="give a file")
+        beside = name.rstrip("/") + ".json"
+        remedy = f"give a file; did you mean {shorten(beside)}?" if os.path.isfile(beside) else "give a file"
+        return InputError("is a folder", source=name, remedy=remedy)
     if error.errno == errno.ENXIO:
         return InputError("is a socket or a device that is not there", source=name, remedy="give a file")
     return InputError(f"cannot be read: {error.strerror or error}", source=name)

@@ -117,10 +117,10 @@ def metric_row(
     top: int = 1,
 ) -> dict[str, Any]:
     """Return a row of the first screen's table: a metric, its scope, and its value and interval for each model. The
-    largest value of several is marked if the metric `rises` with quality; a full bar is the value `top`.
+    best value of several is marked, the largest if the metric `rises` with quality; a full bar is the value `top`.
     """
     known = [value for value in values if not math.isnan(value)]
-    best = max(known) if rises and len(values) > 1 and known else math.nan
+    best = (max if rises else min)(known) if len(values) > 1 and known else math.nan
     made = []
     for value, (low, high) in zip(values, ends, strict=True):
         drawn, between = 0 <= value <= top, not math.isnan(low)

@@ -25,6 +25,7 @@ from detmap.reading.sources import held
 from detmap.reports.diagnosis import Model, html
 from detmap.reports.page import check_installed, encoded
 from detmap.reports.pictures import Pictures
+from detmap.shapes import find
 from detmap.statistics import bootstrap as resampled
 from detmap.statistics.intervals import Method
 from detmap.statistics.models import compare
@@ -192,6 +193,11 @@ def page_of(
     stage: Callable[[str], None] = lambda text: None,
 ) -> str:
     """Return the page about models; `entries` are names and detections, and `inputs` is complete once all are read."""
+    unit = find(protocol.iou_type).unit
+    if settings.pictures is not None and unit != "pixels":
+        raise OptionError(
+            f"images (--images) cannot be shown: {protocol.iou_type} is in {unit}, not in pixels of images"
+        )
     models = [_model_of(name, ground_truth, found, protocol, settings, stage) for name, found in entries]
     comparison, survival = None, None
     if settings.replicates:

@@ -17,6 +17,7 @@ from detmap.reports.blocks import Bar, Card, Section, metric_row, page, side_by_
 from detmap.reports.galleries import IN_SHORT
 from detmap.reports.tables import Table, table
 from detmap.results import cell, printable
+from detmap.shapes import find
 from detmap.statistics.clusters import independent
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def _metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]]:
                 low, high = model.bootstrap.interval(level)[column].tolist()
                 found = low, high
             ends.append(found)
-        rises = row[0] in ("AP", "AR", "pooled", "group", "published", "percent", "orientation", "score")
+        rises = row[0] not in find(first.protocol.iou_type).errors
         values = [float(model.result[name]) for model in models]
         top = 100 if row[0] in OF_CLASS else 1
         rows.append(metric_row(name, scope(row, first.protocol), values, ends, rises=rises, top=top))
@@ -198,7 +199,7 @@ def _summary(model: Model, metric: str, level: float) -> dict[str, Any]:
     why, about = "no interval was asked for", ""
     if model.bootstrap is not None:
         column = model.bootstrap.columns[metric]
-        units = model.bootstrap.unit if model.bootstrap.unit != "images" else f"{model.diagnosis.scene}s"
+        units = model.bootstrap.unit
         low, high = (float(end) for end in model.bootstrap.interval(level)[column])
         why = "no interval: " + (model.bootstrap.reasons()[column] or f"too few {units}")
         about = (
@@ -288,18 +289,19 @@ def _classes(models: Sequence[Model]) -> Table:
     of_model = [model.result.rows() for model in models]
     counts = models[0].diagnosis.positives.tolist()
     names = models[0].diagnosis.categories
-    others = [
-        name
-        for name in ("AP50", "AP75")
+    falls = find(models[0].diagnosis.protocol.iou_type).falls
+    others = {
+        name: shown
+        for name, shown in (("AP50", "AP_0.5" if falls else "AP50"), ("AP75", "AP_0.75" if falls else "AP75"))
         if any(not math.isnan(one.get(name, math.nan)) and one[name] != one["AP"] for one in of_model[0])
-    ]
+    }
     errors = sections.part(models[0].diagnosis, "tide", models[0].options).tables.get("categories", ())
     for k, name in enumerate(names):
         row: dict[str, Any] = {"category": name, "objects": int(counts[k])}
         for model, found in zip(models, of_model, strict=True):
             row[f"AP {printable(model.name)}" if several else "AP"] = float(found[k]["AP"])
         if not several:
-            row |= {name: float(of_model[0][k][name]) for name in others}
+            row |= {shown: float(of_model[0][k][name]) for name, shown in others.items()}
             row |= {name: errors[k][name] for name in ERRORS} if errors else {}
         if len(models) == 2:
             row["difference"] = float(of_model[1][k]["AP"] - of_model[0][k]["AP"])

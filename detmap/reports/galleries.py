@@ -16,6 +16,7 @@ from detmap.diagnostics import Confusion
 from detmap.diagnostics.tide import Tide
 from detmap.reports.pictures import Notes, Pictures, Shapes, Thumbnail, picture
 from detmap.results import printable
+from detmap.shapes import find
 
 if TYPE_CHECKING:
     from detmap.diagnostics import Diagnosis
@@ -50,6 +51,9 @@ _SIZES = (("s", "under 32²", 0.0), ("m", "32² to 96²", 32.0**2), ("l", "over 
 
 #: Longer side of a drawing without pixels, and its maximum ratio of width to height.
 _SIDE, _FLATTEST = 440, 6.0
+
+#: Height of a lane of a time line, and least length of a bar there.
+_LANE, _THIN = 16, 3.0
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,7 @@ def images(
     ids = diagnosis.matches.image_ids.tolist()
     place = {identity: at for at, identity in enumerate(ids)}
     shapes, notes, outlines = Shapes(diagnosis), Notes(), 0
+    unit = find(diagnosis.protocol.iou_type).unit
     made: list[dict[str, Any]] = []
     of_image: dict[int, list[str]] = {}
     for row, column, image in zip(*(one.tolist() for one in errors.cells()), strict=True):
@@ -104,16 +109,18 @@ def images(
         name = str(diagnosis.image_name(at))
         path = None if pictures is None or notes.bytes > _PIXELS / share else pictures.find(name)
         shown = None if path is None and (pictures is None or notes.bytes) else notes.counted(path)
-        marks = _marks(shapes, errors, at, 1.0 if shown is None else shown.grain)
+        marks, corners = _marks(shapes, errors, at, 1.0 if shown is None else shown.grain)
         outlines += sum(len(mark["path"]) + 150 for mark in marks)
         if outlines > _OUTLINES / share and made:
             break
-        view = _bare(diagnosis, shapes, at) if shown is None else shown
-        made.append(picture(name, view, marks, _said(marks, costs.get(ids[at])), dict.fromkeys(of_image.get(at, ()))))
+        if shown is None:
+            shown = _timeline(marks, corners) if unit == "seconds" else _bare(diagnosis, at, corners)
+        cells, up = dict.fromkeys(of_image.get(at, ())), unit == "metres"
+        made.append(picture(name, shown, marks, _said(marks, costs.get(ids[at])), cells, up))
     legend = [("hit", "found"), ("wrong", "false positive"), ("missed", "missed")]
     what = f"{many(len(made), diagnosis.scene)}: those that cost most AP, then examples of each error, class and confusion."
     told = [f"{what} Detections of scores of {diagnosis.score:.3g} or more; errors at {diagnosis.at}."]
-    if pictures is None and diagnosis.scene == "image":
+    if pictures is None and diagnosis.scene == "image" and unit == "pixels":
         told.append("Outlines alone: --images names the folder of the images.")
     return Gallery(made, legend, [*told, *notes.said()], _filters(diagnosis, made))
 
@@ -180,8 +187,10 @@ def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[i
                 yield at
 
 
-def _marks(shapes: Shapes, errors: Errors, at: int, grain: float) -> list[dict[str, Any]]:
-    """Return marks of hits, false positives and missed objects on an image, for detections above the diagnosis's score."""
+def _marks(shapes: Shapes, errors: Errors, at: int, grain: float) -> tuple[list[dict[str, Any]], NDArray[np.float64]]:
+    """Return marks of hits, false positives and missed objects on an image, for detections above the diagnosis's score,
+    and the corners of each.
+    """
     diagnosis = shapes.diagnosis
     matches, names, tide = diagnosis.matches, diagnosis.categories, errors.tide
     assert matches.other_category is not None
@@ -189,7 +198,8 @@ def _marks(shapes: Shapes, errors: Errors, at: int, grain: float) -> list[dict[s
     here = np.flatnonzero((matches.image == at) & (matches.score >= diagnosis.score) & (matches.outcome != IGNORED))
     here = here[np.argsort(-matches.score[here], kind="stable")]
     hits, wrong = (here[(matches.outcome[here] == HIT) == hit][:_BOXES].tolist() for hit in (True, False))
-    marks = []
+    marks: list[dict[str, Any]] = []
+    corners: list[NDArray[np.float64]] = []
     for row in [*hits, *wrong]:
         k, code, score = int(matches.category[row]), int(tide.error[row]), float(matches.score[row])
         error = _ERRORS[code]
@@ -198,7 +208,8 @@ def _marks(shapes: Shapes, errors: Errors, at: int, grain: float) -> list[dict[s
         label = f"{_WORDS.get(error, error)}: {names[k]} {score:.3f}{also}"
         facts = {"e": error, "o": of, "f": k, "s": f"{score:.4g}"}
         detection = int(matches.detection[row])
-        size = _size(shapes.corners["detections"][detection])
+        corners.append(shapes.corners["detections"][detection])
+        size = _size(corners[-1])
         style = "hit" if error == "hit" else "wrong"
         marks.append(shapes.mark("detections", detection, style, label, grain, **facts, z=size))
     taken = set(matches.ground_truth[here[matches.outcome[here] == HIT]].tolist())
@@ -209,9 +220,10 @@ def _marks(shapes: Shapes, errors: Errors, at: int, grain: float) -> list[dict[s
         if row not in taken:
             k = int(diagnosis.arranged.truth.category[places[row]])
             facts = {"e": "Miss" if row in lost else "", "o": k, "f": none}
-            size = _size(shapes.corners["ground_truth"][row])
+            corners.append(shapes.corners["ground_truth"][row])
+            size = _size(corners[-1])
             marks.append(shapes.mark("ground_truth", row, "missed", f"missed: {names[k]}", grain, **facts, z=size))
-    return marks
+    return marks, np.array(corners).reshape(-1, 4)
 
 
 #: The error of each code of `Tide.error`, with "hit" for no error.
@@ -233,19 +245,35 @@ def _said(marks: Sequence[Mapping[str, Any]], cost: float | None) -> str:
     return said if cost is None else f"costs {cost:.4f} AP; {said}"
 
 
-def _bare(diagnosis: Diagnosis, shapes: Shapes, at: int) -> Thumbnail:
-    """Return a picture without pixels, of the image's size if known, else of the extent of its shapes."""
+def _timeline(marks: list[dict[str, Any]], corners: NDArray[np.float64]) -> Thumbnail:
+    """Draw segments of time as bars, those that overlap on lanes of their own, and return the picture without pixels."""
+    first, last = (float(corners[:, 0].min()), float(corners[:, 2].max())) if marks else (0.0, 1.0)
+    scale = _SIDE / max(last - first, 1e-9)
+    lanes: list[list[tuple[float, float]]] = []
+    for mark, (start, _, end, _) in zip(marks, corners.tolist(), strict=True):
+        left, right = (start - first) * scale, max((end - first) * scale, (start - first) * scale + _THIN)
+        free = (k for k, lane in enumerate(lanes) if all(right < a or left > b for a, b in lane))
+        at = next(free, len(lanes))
+        if at == len(lanes):
+            lanes.append([])
+        lanes[at].append((left, right))
+        top = at * _LANE + 3
+        mark["path"] = f"M{left:.1f} {top}H{right:.1f}V{top + _LANE - 6}H{left:.1f}Z"
+        mark["label"] += f", {start:g} to {end:g} s"
+    height = max(len(lanes), 1) * _LANE
+    return Thumbnail("", (_SIDE, height), (-1, 0, _SIDE + 2, height))
+
+
+def _bare(diagnosis: Diagnosis, at: int, corners: NDArray[np.float64]) -> Thumbnail:
+    """Return a picture without pixels, of the image's size if known, else of the extent of what is drawn."""
     sizes = diagnosis.ground_truth.images.sizes
     height, width = (0.0, 0.0) if sizes is None else sizes[at].tolist()
     x = y = 0.0
     if not (height > 0 and width > 0):
-        own = shapes.corners["ground_truth"][diagnosis.ground_truth.images.codes == at]
-        found = shapes.corners["detections"][diagnosis.matches.detection[diagnosis.matches.image == at]]
-        both = np.concatenate((own, found))
-        both = both[np.isfinite(both).all(axis=1)]
-        if both.size:
-            x, y = both[:, :2].min(axis=0).tolist()
-            width, height = (both[:, 2:].max(axis=0) - (x, y)).tolist()
+        corners = corners[np.isfinite(corners).all(axis=1)]
+        if corners.size:
+            x, y = corners[:, :2].min(axis=0).tolist()
+            width, height = (corners[:, 2:].max(axis=0) - (x, y)).tolist()
     width, height = max(width, 1e-3), max(height, 1e-3)
     flat = min(max(height / width, 1 / _FLATTEST), _FLATTEST)
     side = _SIDE / max(flat, 1.0)
@@ -257,6 +285,7 @@ def _bare(diagnosis: Diagnosis, shapes: Shapes, at: int) -> Thumbnail:
 def _filters(diagnosis: Diagnosis, made: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[Any, str]]]:
     """Return the filters of a gallery: the occurring errors, classes and sizes."""
     facts = [mark["facts"] for one in made for mark in one["marks"]]
+    in_pixels = find(diagnosis.protocol.iou_type).unit == "pixels"
     there = {name: {one.get(name) for one in facts} for name in ("e", "o", "f", "z")}
     cells = {int(end) for one in made for cell in one["cells"].split() for end in cell.split("-")}
     names = [*map(printable, diagnosis.categories)]
@@ -269,5 +298,5 @@ def _filters(diagnosis: Diagnosis, made: Sequence[Mapping[str, Any]]) -> dict[st
         "errors": errors,
         "classes": [*classes, (len(names), "(nothing)")],
         "found": [*classes, (len(names), "(not found)")],
-        "sizes": [(name, text) for name, text, _ in _SIZES if name in there["z"]],
+        "sizes": [(name, text) for name, text, _ in _SIZES if name in there["z"]] if in_pixels else [],
     }

@@ -138,9 +138,11 @@ def _around(box: tuple[float, ...], width: int, height: int) -> tuple[int, int, 
 
 
 def picture(
-    name: str, shown: Thumbnail, marks: list[dict[str, Any]], says: str, cells: Iterable[str] = ()
+    name: str, shown: Thumbnail, marks: list[dict[str, Any]], says: str, cells: Iterable[str] = (), up: bool = False
 ) -> dict[str, Any]:
-    """Return a picture of a `Gallery`; `cells` are the cells of the confusion matrix that it exemplifies."""
+    """Return a picture of a `Gallery`; `cells` are the cells of the confusion matrix that it exemplifies, and `up` says
+    whether y points upwards.
+    """
     return {
         "name": printable(name),
         "uri": shown.uri,
@@ -148,6 +150,7 @@ def picture(
         "view": shown.view,
         "says": printable(says),
         "marks": marks,
+        "up": up,
         "cells": " ".join(cells),
     }
 

@@ -58,6 +58,9 @@ _FIRST = ("nDCG@10", "CMC@1", "MRR", "P@10", "R@", "mAP")
 #: Maximum number of metrics on the first screen.
 _METRICS = 16
 
+#: Differences of mean AP that its four decimals do not show.
+_LITTLE = 1e-4
+
 #: Number of bars of a distribution, and maximum number of queries listed.
 _BARS, _WORST = 10, 100
 
@@ -188,7 +191,7 @@ def html(
     MissingDependencyError
         Without jinja2.
     """
-    sections = [_metrics(models, level), curves(models, level)]
+    sections = [*_metrics(models, level), curves(models, level)]
     if len(models) > 1 and replicates:
         sections.insert(0, _compared(models, replicates, seed, level))
     if any(model.under for model in models):
@@ -248,8 +251,10 @@ def _summary(model: Model, level: float, lacks: int, total: int) -> dict[str, An
         f"Mean over {total - lacks:,} of {total:,} queries: this model lacks {lacks:,}, so that its numbers "
         "cannot be compared with those of the others."
     )
-    about = "Interval of the mean over all queries that might be asked like these."
-    return summary(*shown, about="" if math.isnan(low) else about, cards=cards, mark=mark if lacks else "")
+    about = ""
+    if model.bootstrap is not None and not math.isnan(low):
+        about = sentence(model.bootstrap.sentence(level=level).removeprefix("low, high: "))
+    return summary(*shown, about=about, cards=cards, mark=mark if lacks else "")
 
 
 def _first_metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]]:
@@ -308,6 +313,8 @@ def _ties_card(model: Model) -> Card:
         return Card(title, printable(f"This cannot be told: {error}."))
     if math.isnan(low) or high - low < 1e-12:
         return Card(title, "Nothing: mean AP is the same in every order of items of equal score.")
+    if high - low < _LITTLE:
+        return Card(title, f"Next to nothing: all orders of items of equal score are within {_LITTLE:g} of mean AP.")
     said = (
         f"Mean AP lies between {low:.4f} and {high:.4f}, by the order of items of equal score. The number above is that "
         f"of the rule {model.result.convention.ties}."
@@ -319,8 +326,8 @@ def _ties_card(model: Model) -> Card:
 # --------------------------------------------------------------------------------------------------- of all models at once
 
 
-def _metrics(models: Sequence[Model], level: float) -> Section:
-    """Return every metric of every model, with its interval."""
+def _metrics(models: Sequence[Model], level: float) -> list[Section]:
+    """Return a section with the metrics of every model that the first screen does not have, if there are any."""
     ends = [_ends(model, level) for model in models]
     several = len(models) > 1
     names = dict.fromkeys(name for model in models for name in model.result)
@@ -336,16 +343,16 @@ def _metrics(models: Sequence[Model], level: float) -> Section:
             if is_mean and model.bootstrap is not None:
                 row[f"{of}low"], row[f"{of}high"] = own.get(name, (math.nan, math.nan))
         (means if is_mean else others).append(row)
-    note = next((model.bootstrap.sentence(level=level) for model in models if model.bootstrap is not None), "")
+    all_above = len(means) <= _METRICS  # already on the first screen, with what intervals are
+    of_bootstraps = (model.bootstrap.sentence(level=level) for model in models if model.bootstrap is not None)
+    note = "" if all_above else next(of_bootstraps, "")
     bars = {f"{model.name}: value" if several else "value": 1.0 for model in models}
     if any(lacks for lacks, _ in _lacking(models)):
         note = "Means are of each model's own queries, which are not the same for all" + (f"; {note}" if note else "")
-    all_above = len(means) <= _METRICS  # already on the first screen
-    blocks: list[Any] = (
-        [Text(sentence(note))] if all_above else [table("Means over queries", means, bars=bars, note=note)]
-    )
+    blocks: list[Any] = [Text(sentence(note))] if note else []
+    blocks = blocks if all_above else [table("Means over queries", means, bars=bars, note=note)]
     blocks += [table("Other numbers", others)] if others else []
-    return Section("metrics", "Metrics", "All that was evaluated.", [("", blocks)])
+    return [Section("metrics", "Metrics", "All that was evaluated.", [("", blocks)])] if blocks else []
 
 
 def _apart(one: QueryComparison, columns: Mapping[str, Values]) -> Apart:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _PAIRS, _CHANGES = 6, 20
 
 _UNDER = "What other tools and benchmarks would make of the same files."
-_SURVIVES = "Whether one model stays above the other under other rules, on other images, without suspicious labels."
+_SURVIVES = "Whether one model stays above the other under other rules, on other data, without suspicious labels."
 
 
 def under_others(name: str, own: str, value: float, found: Sequence[Under]) -> Section:

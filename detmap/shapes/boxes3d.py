@@ -191,5 +191,6 @@ KIND = Kind(
     join=_join,
     draw=_draw,
     same_bits=False,
+    unit="metres",
 )
 SPACE = replace(KIND, name=BOX3D, stored="", refine=_volume)

@@ -283,6 +283,8 @@ class Kind:
         IoU thresholds at which recall is a metric of its own, such as AR50.
     scene : str
         The word for one image id, in titles and on pages: image, video, or sample (of a recording).
+    unit : {"pixels", "metres", "seconds"}
+        The unit of bounds and drawings. Metres are on the ground, and seconds along x.
     """
 
     name: str
@@ -323,6 +325,7 @@ class Kind:
     decisions: Mapping[str, Any] = _field(default_factory=dict)
     recalls: tuple[float, ...] = ()
     scene: str = "image"
+    unit: Literal["pixels", "metres", "seconds"] = "pixels"
 
     @property
     def a_scene(self) -> str:

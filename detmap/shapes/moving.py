@@ -337,4 +337,5 @@ KIND = Kind(
     left_out=_left_out,
     same_bits=False,
     scene="sample",
+    unit="metres",
 )

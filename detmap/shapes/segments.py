@@ -130,6 +130,7 @@ KIND = Kind(
     given=_given,
     join=_join,
     scene="video",
+    unit="seconds",
 )
 
 #: Segments as compared by THUMOS14's programs; for segments that share time, the overlap differs from that of `KIND`

@@ -81,7 +81,7 @@ class Bootstrap:
         Mask of columns that are not bounded even if `bounded` is True, such as errors in metres; by default none.
     limits : ndarray of float64, shape (m, 2), optional
         The minimum and maximum possible value of each column, to which intervals are clipped; by default no clipping.
-    unit : {"images", "clusters", "queries"}
+    unit : {"images", "videos", "samples", "clusters", "queries"}
         The unit of the draws.
     """
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from detmap.data.ids import Clusters, cluster_column, index_ids
 from detmap.detection.tally import Tally
 from detmap.panoptic.tally import PanopticTally
+from detmap.shapes import find
 
 T = TypeVar("T", bound=Tally | PanopticTally)
 
@@ -22,7 +23,7 @@ class Units(NamedTuple):
     number: int
     #: The unit of each image, shape (i,), numbered in the order in which units first occur; None if every image is a unit.
     of: NDArray[np.int32] | None
-    #: "images" or "clusters".
+    #: "clusters", or what images are: "images", "videos" or "samples".
     name: str
 
     def over_images(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -67,13 +68,17 @@ def balanced(objects: NDArray[Any]) -> float:
 
 def units_of(tally: Tally | PanopticTally) -> Units:
     """Return the units of a tally."""
-    return units_among(tally.clusters, int(tally.image_ids.size))
+    scene = "image" if isinstance(tally, PanopticTally) else find(tally.protocol.iou_type).scene
+    return units_among(tally.clusters, int(tally.image_ids.size), f"{scene}s")
 
 
-def units_among(clusters: NDArray[Any] | None, images: int) -> Units:
-    """Return the units of `images` images, given the cluster of each image; without clusters each image is a unit."""
+def units_among(clusters: NDArray[Any] | None, images: int, name: str = "images") -> Units:
+    """Return the units of `images` images, given the cluster of each image; without clusters each image is a unit.
+
+    `name` is the word for images.
+    """
     if clusters is None:
-        return Units(images, None, "images")
+        return Units(images, None, name)
     codes = index_ids(clusters, source="tally", field="clusters").codes
     _, first = np.unique(codes, return_index=True)
     number = np.empty(first.size, np.int32)

@@ -54,7 +54,7 @@ def _too_few_drawn(permutations: int, size: int, family: str, correction: Correc
 
 
 #: The singular of each unit, with its article, for sentences.
-_OF_ONE = {"images": "an image", "clusters": "a cluster of images"}
+_OF_ONE = {"images": "an image", "videos": "a video", "samples": "a sample", "clusters": "a cluster of images"}
 
 
 class Difference(NamedTuple):
@@ -128,7 +128,7 @@ class Comparison:
 
     @property
     def unit(self) -> str:
-        """The unit of draws and exchanges: "images" or "clusters"."""
+        """The unit of draws and exchanges: "images", "videos" or "samples", or "clusters" of these."""
         return self._any.unit
 
     @property
@@ -370,7 +370,7 @@ class PairTests:
         Minimum number of images (or clusters) with positives for a significant difference, and the actual number.
     level, correction
         See `compare`.
-    unit : {"images", "clusters"}
+    unit : {"images", "videos", "samples", "clusters"}
         The unit of exchanges.
     """
 

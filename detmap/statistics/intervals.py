@@ -21,7 +21,7 @@ METHODS = {
 }
 
 #: Minimum number of units with positives for an interval, by kind of unit.
-FEWEST = {"images": 10, "queries": 10, "clusters": 5}
+FEWEST = {"images": 10, "videos": 10, "samples": 10, "queries": 10, "clusters": 5}
 #: Minimum effective number of units for an interval; below, a single unit determines the metric.
 FEWEST_EFFECTIVE = 1.2
 #: Minimum expected successes and failures, n·p and n·(1−p), for the effective sample size n.

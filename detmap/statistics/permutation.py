@@ -56,7 +56,7 @@ class Permutations:
         The seed of the draws.
     columns : dict of str to int
         The column of every named metric of a result.
-    unit : {"images", "clusters"}
+    unit : {"images", "videos", "samples", "clusters"}
         The unit of exchanges.
     """
 

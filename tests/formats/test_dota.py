@@ -88,7 +88,7 @@ def test_eval_knows_the_files_and_the_kind(both, capsys, tmp_path):
         "ignore",
     ]
     assert main([*words, "--quiet"]) == 0
-    assert "dota-area rotated: 1 detections, 2 objects, 1 images" in capsys.readouterr().out
+    assert "dota-area rotated: 1 detection, 2 objects, 1 image" in capsys.readouterr().out
     truth = detmap.read(both[0], iou_type="rotated", image_set=names)
     assert truth.images.ids.tolist() == ["P0001"]
     names.write_text("P0001\nP9\n")

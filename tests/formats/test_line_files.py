@@ -92,6 +92,31 @@ def test_what_is_written_is_read_again(pair, tmp_path):
     named = detmap.GroundTruth.from_arrays(image_ids=["a"], category_ids=["DontCare"], boxes=[[0, 0, 5, 5]])
     with pytest.raises(InputError, match="is the word for regions of all classes"):
         detmap.write(named, tmp_path / "named", format="street")
+    with pytest.raises(InputError, match=r"regions of all classes.*--class-map"):  # KITTI's words have no cases
+        detmap.write(named, tmp_path / "named", format="kitti")
+    shares = detmap.GroundTruth.from_arrays(image_ids=["a"], category_ids=["b"], boxes=[[0, 0, 0.5, 0.5]])
+    with pytest.raises(InputError, match="would be read as these"):
+        detmap.write(shares, tmp_path / "named", format="text")
+
+
+def test_classes_of_kitti_are_those_of_ground_truth_with_capitals(tmp_path):
+    own = {"image_ids": ["a"], "category_ids": [3], "boxes": [[10, 10, 50, 50]]}
+    truth = detmap.GroundTruth.from_arrays(**own, category_names={3: "Car"})
+    detmap.write(
+        detmap.Detections.from_arrays(**own, scores=[0.5]), tmp_path / "out", format="kitti", ground_truth=truth
+    )
+    assert detmap.read(tmp_path / "out", "detections", ground_truth=truth).categories.values.tolist() == [3]
+
+
+def test_a_folder_is_written_whole_or_not_at_all(tmp_path):
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=["a", "b" * 300], category_ids=["car", "car"], boxes=[[10, 10, 50, 50]] * 2
+    )
+    (tmp_path / "empty").mkdir()
+    for name in ("new", "empty"):
+        with pytest.raises(detmap.OptionError, match="cannot write"):
+            detmap.write(truth, tmp_path / name, format="kitti")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "empty"]
 
 
 def test_scores_are_those_of_the_same_boxes_in_json(tmp_path, monkeypatch):

@@ -58,7 +58,7 @@ def test_the_first_screen(written):
     truth = detmap.read(written.parent / "truth.json", "ground_truth", image_facts=True)
     found = detmap.read(written.parent / "after.json", "detections", ground_truth=truth)
     result, made = detmap.evaluate(truth, found), detmap.diagnose(truth, found)
-    assert f'<strong title="the highest">{result["AP"]:.4f}</strong>' in text
+    assert f'<strong title="the best">{result["AP"]:.4f}</strong>' in text
     for name in result:  # the names that detmap eval prints, and what each is of
         assert f'<th scope="row" class="text">{name} <span class="of">' in text
     assert 'AP_small <span class="of">IoU 0.5 to 0.95 · small, area to 32²</span>' in text

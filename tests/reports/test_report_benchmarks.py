@@ -41,8 +41,18 @@ def test_bars_of_metrics_in_percent_end_at_100(tmp_path):
     detmap.report("fixtures/kitti/label_2", "fixtures/kitti/results", tmp_path / "page.html", protocol="kitti")
     page = (tmp_path / "page.html").read_text()
     assert ">0 to 100<" in page
+    assert "<span>car_moderate</span> <strong>" in page  # by which KITTI ranks
     head = page.partition('aria-label="Values and intervals">')[2].partition("</table>")[0]
     assert head.count('<svg class="interval"') == head.count("<tr>") - 1 > 0
+
+
+def test_objects_without_a_box_in_space_do_not_shrink_the_pictures(tmp_path):
+    """KITTI's regions have their box at -1000 metres."""
+    files = "fixtures/kitti/label_2", "fixtures/kitti/results"
+    detmap.report(*files, tmp_path / "page.html", protocol="kitti-3d", bootstrap=0)
+    views = re.findall('viewBox="([^"]*)" class="bare up"', (tmp_path / "page.html").read_text())
+    assert views
+    assert all(abs(float(number)) < 200 for view in views for number in view.split())
 
 
 def test_a_page_on_one_class_says_one_class(tmp_path):

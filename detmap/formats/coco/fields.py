@@ -52,7 +52,7 @@ def _column(records: Sequence[Mapping[str, Any]], name: str, document: Any, sour
         every = document["annotations"] if isinstance(document, Mapping) else _records(document, (), source)
         known = dict.fromkeys(field for record in every for field in _numeric(record))
         raise InputError(
-            f"no annotation has the field {shorten(name)}",
+            f"no annotation has the field {shorten(name)}, which levels or ranges of the rules ask for",
             source=source,
             remedy=f"fields with numbers or booleans are: {', '.join(list(known)[:40])}",
         )

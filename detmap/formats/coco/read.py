@@ -6,6 +6,7 @@ by `records.py`.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -99,7 +100,7 @@ def _ground_truth(
     facts: bool,
 ) -> GroundTruth:
     """Read ground truth; from a file with `facts`, also the names and sizes of images and the limbs of categories."""
-    kind, _ = reader_of(iou_type, 0)
+    kind, _ = reader_of(iou_type, 0, _name_of(source))
     if isinstance(source, Mapping):
         name = "ground truth"
         from detmap.formats.coco.records import truth_of
@@ -185,7 +186,7 @@ def read_coco_results(
     InputError
         If the file is not such a list; the message names file, record, field and value.
     """
-    kind, _ = reader_of(iou_type, 0)
+    kind, _ = reader_of(iou_type, 0, _name_of(source))
     if isinstance(source, Sequence | Mapping) and not isinstance(source, str | bytes | bytearray | memoryview):
         name = "detections"
         columns = _boxes_if_none(partial(_results_of, source, truth=ground_truth), kind)
@@ -250,6 +251,13 @@ def _results_in(opened: Opened, lines: bool, kind: Kind, truth: GroundTruth | No
     from detmap.formats.coco.parts import parts_of_document, with_parts
 
     return with_parts(kind, columns, parts_of_document(kind, opened.whole(), lines=lines), opened.name, "")
+
+
+def _name_of(source: Any) -> str:
+    """Return the name of a source for messages about it as a whole."""
+    if isinstance(source, Held):
+        return source.name
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else "data"
 
 
 def _whole_results_in(opened: Opened, lines: bool, kind: Kind, truth: GroundTruth | None) -> dict[str, Any]:

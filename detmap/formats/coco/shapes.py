@@ -11,19 +11,23 @@ from numpy.typing import NDArray
 from detmap.data.ids import Ids, index_ids, locate
 from detmap.data.tables import GroundTruth
 from detmap.errors import InputError
+from detmap.formats.registry import FORMATS
 from detmap.kernels import passing, readonly
 from detmap.shapes import Column, Kind, Place, Reader, find
 from detmap.shapes.boxes import over_rows
 from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 
-def reader_of(iou_type: str, size: int) -> tuple[Kind, tuple[str, Reader] | None]:
+def reader_of(iou_type: str, size: int, source: str = "read_coco") -> tuple[Kind, tuple[str, Reader] | None]:
     """Return a kind and the reader of its shapes for a document of `size` bytes; no reader if the shapes are the boxes."""
     kind = find(iou_type)
     if kind.reader is None:
         if kind.column_name != BOXES:
+            able = [one.name for one in FORMATS.values() if kind.name in (one.holds or ())]
             raise InputError(
-                f"files do not hold shapes of the kind {kind.name!r}", source="read_coco", field="iou_type"
+                f"COCO's files hold no shapes of the kind {kind.name!r}",
+                source=source,
+                remedy=f"files of these formats do: {', '.join(able) or 'none'}",
             )
         return kind, None
     return kind, (kind.field, kind.reader(size))

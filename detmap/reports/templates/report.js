@@ -69,7 +69,7 @@ for (const form of document.querySelectorAll("form.filters")) {
     return button;
   });
   function apply() {
-    const [error, kind, as, size] = ["error", "class", "as", "size"].map((name) => field(name).value);
+    const [error, kind, as, size] = ["error", "class", "as", "size"].map((name) => field(name)?.value ?? "");
     const least = field("score").value === "" ? -Infinity : Number(field("score").value);
     const any = error || kind || as || size || least > -Infinity;
     const meets = ({ e, o, f, s, z }) =>

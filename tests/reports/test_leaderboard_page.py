@@ -17,6 +17,7 @@ import pytest
 
 from detmap.errors import MissingDependencyError
 from detmap.installation import install_command
+from detmap.reports import charts
 from detmap.reports import leaderboard as report
 
 HOSTILE = "<img src=x onerror=document.title='owned'></script><script>document.title='owned'</script>{{7*7}}\u2028\"'&`"
@@ -269,6 +270,13 @@ def test_no_other_script_may_run(page):
     assert page.evaluate("document.title") == "Leaderboard by AP"
     page.logged.clear()
     page.evaluate("document.querySelectorAll('script')[2].remove()")
+
+
+def test_curves_are_drawn_to_their_ends():
+    for one in report._curves(BOARD).lines:
+        ends = [float(point.split()[0]) for point in re.split("[ML]", one["path"])[1:]]
+        assert ends[0] == charts.LEFT
+        assert ends[-1] == charts.LEFT + charts.WIDTH
 
 
 def test_refers_to_nothing_outside(html):

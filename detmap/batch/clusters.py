@@ -11,6 +11,9 @@ from typing import Any
 
 from detmap.errors import DetmapError, MissingDependencyError, OptionError, shorten
 
+#: Seconds to wait for an answer of the scheduler.
+_CONNECTING = 10.0
+
 _PATIENCE = 300.0  # seconds to wait for a worker: some clusters start machines when there are tasks
 
 
@@ -40,7 +43,7 @@ def cluster(address: str) -> Iterator[Executor]:
     # the ground truth is sent with the tasks
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
         try:
-            client: Any = distributed.Client(address, timeout=10)  # type: ignore[no-untyped-call]
+            client: Any = distributed.Client(address, timeout=_CONNECTING)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as error:
             raise OptionError(f"no scheduler at {shorten(address)}: {shorten(str(error), 200)}") from None
         with client:

@@ -108,7 +108,8 @@ def test_shards(tmp_path, capsys, cluster):
     assert json.loads(out)["metrics"] == dict(expected)
 
 
-def test_no_scheduler(capsys, files):
+def test_no_scheduler(capsys, files, monkeypatch):
+    monkeypatch.setattr(clusters, "_CONNECTING", 0.2)
     code, _, err = run(capsys, "batch", TRUTH, files[0], "--scheduler", "tcp://127.0.0.1:9", "--quiet")
     assert code == 2
     assert "no scheduler at 'tcp://127.0.0.1:9'" in err

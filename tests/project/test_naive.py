@@ -367,7 +367,11 @@ def test_voc_twin_on_a_real_detector_with_published_numbers():
 def test_voc_twin_on_many_tied_scores():
     """Of three classes; formats/test_voc.py compares with the twin on all."""
     truth, found = workloads.real_voc_ground_truth(), workloads.real_voc_detections("b", "cow", "sheep", "train")
-    assert {name: len(scores) for name, (_, scores, _) in found.items()} == {"cow": 20884, "sheep": 21879, "train": 23878}
+    assert {name: len(scores) for name, (_, scores, _) in found.items()} == {
+        "cow": 20884,
+        "sheep": 21879,
+        "train": 23878,
+    }
     result = naive.voc_evaluate(sorted(found), truth, found)
     for name, (_, scores, _) in found.items():
         assert len(set(scores)) < len(scores) / 2

@@ -132,6 +132,7 @@ def test_the_ground_truth_is_sent_once_to_each_worker_whatever_its_threads(tmp_p
 
         def note(function, *arguments, **options):
             sent.append(sum(isinstance(one, bytes) for one in arguments))
+            assert arguments[3] == 1  # threads of a task: other tasks have the others
             return submit(function, *arguments, **options)
 
         def note_shared(data, **options):

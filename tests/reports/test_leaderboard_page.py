@@ -295,6 +295,12 @@ def test_few_models(rows):
     assert ("No model has a value." in made) == (not rows)
 
 
+@pytest.mark.parametrize(("letters", "title"), [(24, ""), (25, "x" * 25)])
+def test_names_that_a_column_cuts_off_are_titles(letters, title):
+    assert report._cell("x" * letters, True, False)["title"] == title
+    assert report._cell("x" * letters, False, False)["title"] == ""
+
+
 def test_what_is_said_first(html):
     assert "b has the highest AP of 3: 0.7500 (95 % interval 0.7000 to 0.8000)." in html
     assert "It cannot be told apart from &lt;img" in html

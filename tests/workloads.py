@@ -529,11 +529,15 @@ def real_voc_ground_truth():
         return {Path(m.name).stem: naive.read_voc_xml(archive.extractfile(m).read()) for m in members}
 
 
-def real_voc_detections(which):
-    """A real detector ("a" or "b"): class -> `(images, scores, boxes)` as `naive.read_voc_results` returns them."""
+def real_voc_detections(which, *classes):
+    """A real detector ("a" or "b"): class -> `(images, scores, boxes)` as `naive.read_voc_results` returns them.
+
+    Of all classes, or of some.
+    """
     with tarfile.open(REAL_DATA / "voc2007" / f"detections_{which}.tar.gz") as archive:
+        members = {Path(member.name).stem.split("_")[-1]: member for member in archive if member.isfile()}
         return {
-            Path(member.name).stem.split("_")[-1]: naive.read_voc_results(archive.extractfile(member).read().decode())
-            for member in archive
-            if member.isfile()
+            name: naive.read_voc_results(archive.extractfile(member).read().decode())
+            for name, member in members.items()
+            if name in (classes or members)
         }

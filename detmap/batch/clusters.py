@@ -11,7 +11,8 @@ from typing import Any
 
 from detmap.errors import DetmapError, MissingDependencyError, OptionError, shorten
 
-_PATIENCE = 300.0  # seconds to wait for a worker: some clusters start machines only when there are tasks
+#: Seconds to wait for an answer of the scheduler, and for a worker: some clusters start machines only when there are tasks.
+_CONNECTING, _PATIENCE = 10.0, 300.0
 
 
 class ClusterWarning(UserWarning):
@@ -40,7 +41,7 @@ def cluster(address: str) -> Iterator[Executor]:
     # The ground truth is sent with the tasks, so task graphs are large.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
         try:
-            client: Any = distributed.Client(address, timeout=10)  # type: ignore[no-untyped-call]
+            client: Any = distributed.Client(address, timeout=_CONNECTING)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as error:
             raise OptionError(f"no scheduler at {shorten(address)}: {shorten(str(error), 200)}") from None
         with client:

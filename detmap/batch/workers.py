@@ -172,9 +172,10 @@ def _run(
                 if local:
                     future: Future[Any] = executor.submit(_in_thread, task, threads, shared, arguments[i])
                 else:
+                    assert threads is not None  # `dispatch` says how many a worker uses
                     sent = parcel if carries else scattered
                     submission = uuid.uuid4().hex
-                    future = executor.submit(_on_worker, task, keys, sent, threads or 1, arguments[i], submission, home)
+                    future = executor.submit(_on_worker, task, keys, sent, threads, arguments[i], submission, home)
                 pending[future] = i
             done = wait(pending, None if cluster is None else _TICK, FIRST_COMPLETED).done
             if cluster is not None:

@@ -157,8 +157,8 @@ def _evaluate(protocol: Protocol) -> None:
 
 
 def calls(task: Callable[[], object]) -> list[tuple[Any, Any]]:
-    """Return the kernels that a task calls, with their argument types, in the order of first calls. Kernels are
-    interpreted meanwhile, by replacing them with their plain functions in all modules.
+    """Return detmap's kernels that a task calls, with their argument types, in the order of first calls. They are
+    interpreted meanwhile, by replacing them with their plain functions in all modules of kernels.
     """
     import importlib
     import pkgutil
@@ -174,7 +174,9 @@ def calls(task: Callable[[], object]) -> list[tuple[Any, Any]]:
         for module in modules:
             plain = {name: value.py_func for name, value in vars(module).items() if hasattr(value, "py_func")}
             vars(module).update(plain)
-        recorder = Recorder([getattr(kernel, "py_func", kernel) for kernel in detmap.kernels.KERNELS])
+        # A plug-in's kernel stays compiled: its helpers are in no module above, and Python cannot call compiled ones.
+        own = [kernel for kernel in detmap.kernels.KERNELS if kernel.__module__ in names]
+        recorder = Recorder([getattr(kernel, "py_func", kernel) for kernel in own])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # interpreted integers overflow
             task()

@@ -107,8 +107,9 @@ def images(
         of_image.setdefault(image, []).append(f"{row}-{column}")
     for at in _chosen(diagnosis, errors, [place[one] for one in costs], most):
         name = str(diagnosis.image_name(at))
-        path = None if pictures is None or notes.bytes > _PIXELS / share else pictures.find(name)
-        shown = None if path is None and (pictures is None or notes.bytes) else notes.counted(path)
+        shown = None
+        if pictures is not None and notes.bytes <= _PIXELS / share:
+            shown = notes.counted(pictures.find(name))
         marks, corners = _marks(shapes, errors, at, 1.0 if shown is None else shown.grain)
         outlines += sum(len(mark["path"]) + 150 for mark in marks)
         if outlines > _OUTLINES / share and made:

@@ -112,8 +112,8 @@ class Comparison:
     bootstraps: Mapping[str, Bootstrap]
     permutations: Mapping[tuple[str, str], Permutations]
     metric: str
-    level: float = 0.95
-    correction: Correction = "holm"
+    level: float
+    correction: Correction
     notices: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     iou_type: str = ""
 

@@ -108,7 +108,8 @@ def test_shards(tmp_path, capsys, cluster):
     assert json.loads(out)["metrics"] == dict(expected)
 
 
-def test_no_scheduler(capsys, files):
+def test_no_scheduler(capsys, files, monkeypatch):
+    monkeypatch.setattr(clusters, "_CONNECTING", 0.2)
     code, _, err = run(capsys, "batch", TRUTH, files[0], "--scheduler", "tcp://127.0.0.1:9", "--quiet")
     assert code == 2
     assert "no scheduler at 'tcp://127.0.0.1:9'" in err
@@ -131,6 +132,7 @@ def test_the_ground_truth_is_sent_once_to_each_worker_whatever_its_threads(tmp_p
 
         def note(function, *arguments, **options):
             sent.append(sum(isinstance(one, bytes) for one in arguments))
+            assert arguments[3] == 1  # threads of a task: other tasks have the others
             return submit(function, *arguments, **options)
 
         def note_shared(data, **options):

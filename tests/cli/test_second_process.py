@@ -12,12 +12,13 @@ import threading
 import time
 
 import pytest
+from growth import circles_kernels
 from kernel_caches import ROOT, compiled, tricks
 from kernel_caches import environment as environment
 
 from detmap.cli import second_process
 from detmap.detection.protocols import PRESETS
-from detmap.kernels import elsewhere, matching
+from detmap.kernels import KERNELS, elsewhere
 
 COCO = [str(ROOT / "fixtures/coco" / name) for name in ("ground_truth.json", "detections.json")]
 
@@ -140,12 +141,23 @@ def test_it_is_asked_within_the_context_alone():
 
 @compiled
 def test_calls_are_those_of_the_task_in_order_and_compile_nothing():
-    before = dict(vars(matching))
-    found = second_process.calls(lambda: second_process._evaluate(PRESETS["coco"]))
+    """All kernels are in their modules afterwards; those of plug-ins, which tests have imported, all the time."""
+    kernels, overlaps = list(KERNELS), circles_kernels.overlaps
+
+    def named():
+        return [getattr(sys.modules[one.__module__], one.__name__) for one in kernels]
+
+    def task():
+        assert circles_kernels.overlaps is overlaps
+        second_process._evaluate(PRESETS["coco"])
+
+    assert overlaps in kernels
+    before = named()
+    found = second_process.calls(task)
     labels = [function._cache.label for function, _ in found]
     assert labels.index("sorting.group_by") < labels.index("overlap.box_candidates") < labels.index("matching.match")
     assert labels[-1] == "curves.interpolate"
-    assert dict(vars(matching)) == before
+    assert named() == before
 
 
 @compiled

@@ -85,6 +85,7 @@ SPELLINGS = {
     "AP_large": ("APl", "mAP_large"),
     "AR_100": ("AR@100", "mar_100", "AR", "mAR"),
     "AR_1": ("AR@1", "mar_1"),
+    "AR_10": ("AR@10", "mar_10", "mAR10"),
     "AR_medium": ("ARm", "mar_medium"),
 }
 

@@ -160,6 +160,14 @@ def test_boxes_above_each_other(box, share):
     assert overlaps_of("box3d", [box], [lifted])[0] == pytest.approx((1 - share) / (1 + share), abs=1e-11)
 
 
+@pytest.mark.parametrize("name", ["bev", "box3d"])
+def test_columns_are_joined_without_a_row_of_their_own(name):
+    kind = find(name)
+    column = kind.given(np.arange(16.0).reshape(2, 8) + 1, "")
+    assert same_bits(kind.join([column, column.take(np.array([], int))]).table, column.table)
+    assert len(kind.join([])) == 0
+
+
 def made(rows, truth=False, **more):
     """A table of cars: box, score."""
     columns = {

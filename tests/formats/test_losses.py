@@ -203,6 +203,8 @@ def test_boxes_in_space_stay_behind_and_those_of_the_image_go_on(tmp_path):
     table = detmap.read(tmp_path / "truth.json", "ground_truth", fields=["truncation", "occlusion"])
     assert (table.fields["truncation"].tolist(), table.fields["occlusion"].tolist()) == ([0.5, 0], [2, 3])
     assert detmap.convert(tmp_path / "truth.json", tmp_path / "again", to="kitti").lost == {"sizes": 2}
+    written = (tmp_path / "again" / "000000.txt").read_text().splitlines()
+    assert written[1] == "cyclist 0 3 -10 1.0 2.0 30.25 40.0 -1 -1 -1 -1000 -1000 -1000 -10"
     back = detmap.read(tmp_path / "again", "ground_truth")
     assert back.fields["occlusion"].tolist() == [2, 3]
     assert back.boxes.tolist() == [[0, 190.5, 400, 373], [1, 2, 30.25, 40]]

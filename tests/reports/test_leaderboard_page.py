@@ -17,6 +17,7 @@ import pytest
 
 from detmap.errors import MissingDependencyError
 from detmap.installation import install_command
+from detmap.reports import charts
 from detmap.reports import leaderboard as report
 
 HOSTILE = "<img src=x onerror=document.title='owned'></script><script>document.title='owned'</script>{{7*7}}\u2028\"'&`"
@@ -271,6 +272,13 @@ def test_no_other_script_may_run(page):
     page.evaluate("document.querySelectorAll('script')[2].remove()")
 
 
+def test_curves_are_drawn_to_their_ends():
+    for one in report._curves(BOARD).lines:
+        ends = [float(point.split()[0]) for point in re.split("[ML]", one["path"])[1:]]
+        assert ends[0] == charts.LEFT
+        assert ends[-1] == charts.LEFT + charts.WIDTH
+
+
 def test_refers_to_nothing_outside(html):
     assert "http" not in html.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
     assert HOSTILE not in html
@@ -285,6 +293,12 @@ def test_few_models(rows):
     assert "Differences" not in made
     assert "Not scored" not in made
     assert ("No model has a value." in made) == (not rows)
+
+
+@pytest.mark.parametrize(("letters", "title"), [(24, ""), (25, "x" * 25)])
+def test_names_that_a_column_cuts_off_are_titles(letters, title):
+    assert report._cell("x" * letters, True, False)["title"] == title
+    assert report._cell("x" * letters, False, False)["title"] == ""
 
 
 def test_what_is_said_first(html):

@@ -67,6 +67,8 @@ def test_the_first_screen(written):
     tide = made.tide()
     assert f"would be {tide['AP'] + tide['dAP_Miss']:.4f} instead of {tide['AP']:.4f}" in text
     assert f"score {made.score:.3f} or more" in text
+    order = [text.index(f'<section id="{name}"') for name in ("differences", "errors", "ap", "images")]
+    assert order == sorted(order)
     assert text.count("SHA-256") == 3
     assert made.protocol.describe() in text
     assert f"with detmap {detmap.__version__}" in text
@@ -185,6 +187,8 @@ def test_models_are_compared(written):
         assert title in text
     assert "than &lt;i&gt;before&amp;, 95 % interval 0." in text
     assert "this is more than chance" in text
+    models, classes, _ = text.partition('<section id="differences"')[2].split("<tbody>", 2)
+    assert ("<button>category</button>" in models, "<button>category</button>" in classes) == (False, True)
 
 
 def test_one_model_without_interval_but_with_attributes(capsys, tmp_path):
@@ -344,7 +348,7 @@ def test_pictures_of_the_worst_images(capsys, tmp_path):
     truth = json.loads(FILES[0].read_text())
     names = [one["file_name"] for one in truth["images"]]
     (tmp_path / "images").mkdir()
-    for name in names[:-1]:
+    for name in names[:-5]:
         image.new("RGB", (640, 480), "grey").save(tmp_path / "images" / name)
     (tmp_path / "images" / names[0]).write_bytes(b"no picture")
     out = tmp_path / "a.html"
@@ -355,6 +359,8 @@ def test_pictures_of_the_worst_images(capsys, tmp_path):
     for style in ("hit", "wrong", "missed"):
         assert f'class="box {style}"' in text
     assert text.count("<figure") > 24  # suspicious labels too
+    said = re.findall("[0-9]+ of these images [^.]+", text)
+    assert said[:2] == ["5 of these images are not in the folder of images", "1 of these images cannot be read"]
 
 
 def shapes_of(kind):
@@ -376,7 +382,9 @@ def test_masks_are_outlines_and_poses_are_points(tmp_path, kind):
     truth, found = shapes_of(kind)
     given = {"image_ids": [7, 7], "category_ids": [0, 1]}
     gt = detmap.GroundTruth.from_arrays(**given, **truth, images=np.array([7]), categories=np.arange(2))
-    dt = detmap.Detections.from_arrays(**given, **found, scores=[0.9, 0.8])
+    given = {name: [*values, values[1]] for name, values in given.items()}  # one more, below the score
+    found = {name: shapes[[0, 1, 1]] for name, shapes in found.items()}
+    dt = detmap.Detections.from_arrays(**given, **found, scores=[0.9, 0.8, 0.05])
     made = detmap.diagnose(gt, dt, iou_type=kind, score=0.1)
     errors = galleries.Errors(made.tide(), made.confusion())
     rows = [{"image": "7", "image_id": 7, "dAP": 0.5}]
@@ -471,14 +479,17 @@ def test_a_skeleton_that_is_none_of_these_points_draws_nothing(tmp_path, skeleto
 
 
 @pytest.mark.parametrize("least", [1 << 40, 0], ids=["parsed", "scanned"])
-def test_skeletons_are_read_with_the_names_of_images(tmp_path, monkeypatch, least):
-    """Scanned files have theirs as parsed ones do, under a map of classes and of some classes too."""
+def test_skeletons_are_read_with_the_sizes_of_images(tmp_path, monkeypatch, least):
+    """Scanned files have theirs as parsed ones do, under a map of classes and of some classes too; 2**32 is no size."""
     monkeypatch.setattr(coco, "_WORTH_SCANNING", least)
     truth = json.loads((ROOT / "fixtures/people/ground_truth.json").read_text())
     truth["categories"][1]["skeleton"] = HUMAN
+    truth["images"][0]["height"], truth["images"][1]["height"] = 2**32, 2**32 - 1
     path = tmp_path / "truth.json"
     path.write_text(json.dumps(truth), "utf-8")
     read = partial(detmap.read, path, "ground_truth", iou_type="keypoints")
+    heights = read(image_facts=True, iou_type="bbox").images.sizes[:, 0]
+    assert (heights.min(), heights.max()) == (0, 2**32 - 1)
     limbs = read(image_facts=True).categories.limbs
     assert [len(one) for one in limbs] == [19, 3]
     assert limbs[1] == ((0, 1), (1, 2), (0, 3))

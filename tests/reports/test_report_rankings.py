@@ -205,6 +205,7 @@ def test_queries_that_one_run_lacks_are_no_pairs():
     text = page_of(retrieval.evaluate_run(qrels, whole), retrieval.evaluate_run(qrels, part), replicates=200)
     assert "m1 has 0.2500 more mAP than m0" in text
     assert "0.0000</td>" in text
+    assert "AP rises from m0 to m1 for 10 queries and falls for 0" in text
 
 
 def test_intervals_end_where_metrics_do():
@@ -244,6 +245,7 @@ def test_curves_by_rank_are_the_metrics():
     flags = rng.random((40, 60)) < 0.1
     flags[:, 7] = True
     ranks = ranking_curves.ranks_drawn(60)
+    assert ranks.tolist() == [*range(1, 21), 22, 24, 26, 29, 32, 35, 38, 42, 46, 51, 56, 60]
     names = [f"{name}@{rank}" for name in ("success", "P", "R") for rank in ranks.tolist()]
     result = retrieval.evaluate_rankings(flags, flags.sum(axis=1), metrics=names)
     found = ranking_curves.Curves.of(result)

@@ -149,6 +149,14 @@ def test_no_interval_of_what_jumps(share):
     assert intervals.jump(np.append(np.full(200, 0.5), math.nan)) > 0.9
 
 
+def test_the_interval_of_a_metric_with_another_maximum_is_that_of_its_share(skewed):
+    _, made = skewed
+    numbers = {name: 128 * getattr(made, name) for name in ("estimate", "replicates", "jackknife")}
+    whole = replace(made, **numbers, most=np.array([128.0]))
+    assert not np.isnan(made.interval()).any()
+    assert same_bits(whole.interval(), 128 * made.interval())
+
+
 def test_an_undefined_error_makes_no_interval():
     made = hits(100)
     made = replace(made, replicates=np.full_like(made.replicates, math.nan))

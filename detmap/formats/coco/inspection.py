@@ -70,7 +70,7 @@ def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
     if known is None:
         sizes = np.zeros((count, 2), np.int64)
         for row, one in zip(place.tolist(), images, strict=True):
-            if _is_side(one.height) and _is_side(one.width):
+            if is_side(one.height) and is_side(one.width):
                 sizes[row] = int(one.height), int(one.width)
         known = readonly(sizes, np.int64) if sizes.any() else None
     limbs = {one.id: _limbs(one.skeleton) for one in document.categories}
@@ -88,7 +88,7 @@ def _limbs(skeleton: Any) -> tuple[tuple[int, int], ...]:
     """Return the pairs of points in COCO's ``skeleton``, counted from 0 instead of 1; () if it is invalid."""
     if not isinstance(skeleton, list) or len(skeleton) > _LIMBS:
         return ()
-    if not all(isinstance(one, list) and len(one) == 2 and all(map(_is_side, one)) for one in skeleton):
+    if not all(isinstance(one, list) and len(one) == 2 and all(map(is_side, one)) for one in skeleton):
         return ()
     return tuple((int(first) - 1, int(second) - 1) for first, second in skeleton)
 
@@ -162,7 +162,8 @@ def _absent(opened: Opened, names: Iterable[str]) -> set[str]:
     return {name for name, needed in letters.items() if needed & missing and ord("\\") in missing}
 
 
-def _is_side(value: Any) -> bool:
+def is_side(value: Any) -> bool:
+    """Return whether a value of a document is the height or width of an image."""
     return type(value) in (int, float) and 1 <= value < 2**32 and value == int(value)
 
 

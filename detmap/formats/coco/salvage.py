@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats.coco.check import _checked_record
-from detmap.formats.coco.inspection import with_facts
+from detmap.formats.coco.inspection import is_side, with_facts
 from detmap.formats.coco.lines import holds_lines
 from detmap.formats.coco.shapes import read_values
 from detmap.formats.registry import Refused, Salvaged
@@ -242,8 +242,7 @@ def _halved(
 def _size(image: Any) -> tuple[int, int]:
     """Return height and width of an image, 0 if invalid."""
     sides = [image.get(key) for key in ("height", "width")]
-    good = all(type(side) in (int, float) and 1 <= side < 2**32 and side == int(side) for side in sides)
-    return (int(sides[0]), int(sides[1])) if good else (0, 0)
+    return (int(sides[0]), int(sides[1])) if all(map(is_side, sides)) else (0, 0)
 
 
 def _plain_image(image: Any) -> dict[str, Any]:

@@ -408,6 +408,7 @@ def of_confident(label, alone, rank=None, **columns):
         "found": SimpleNamespace(image=np.arange(count)),
         "sure": np.arange(count),
         "label": label,
+        "object_label": label,
         "sure_rank": rank,
         "scores": 1.0 - rank,
         "alone": np.asarray(alone),
@@ -446,6 +447,16 @@ def test_either_side_of_a_category_without_labels():
     assert unlabelled_of_one(14) == []
     assert unlabelled_of_one(15, lower=149) == ["rarely_labelled"]
     assert unlabelled_of_one(15, lower=151) == []
+
+
+@pytest.mark.parametrize(("count", "said"), [(19, ["rarely_labelled"]), (20, [])])
+def test_either_side_of_detections_on_nothing_that_other_categories_have_at_the_same_scores(count, said):
+    """Of one category 20 lie on nothing; others have three times the objects, and higher scores in their second quarters."""
+    label = np.repeat(np.arange(4), 1000)
+    at = np.arange(4000)
+    alone = (at < 20) | ((at >= 1300) & (at < 1300 + count))
+    made = of_confident(label, alone, scores=np.where(label, 2.0, 1.0) - at % 1000 / 1000)
+    assert codes(categories._unlabelled(FACTS, made)) == said
 
 
 @pytest.mark.parametrize(("best", "said"), [(10, ["rarely_labelled"]), (9, [])])

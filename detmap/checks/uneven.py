@@ -34,9 +34,9 @@ FEWEST, FEWEST_OF_CATEGORY = 8, 20
 #: high scores.
 LOW = 0.25
 
-#: Quantile of the lowest score of each image of a part, and maximum distance of a cut from it, relative to that of the
-#: median.
-AT_THE_ENDS, AT_THE_CUT = 0.05, 0.25
+#: Quantile of the lowest scores of a part's images, as some images of the rest may stand at the ends of a part, and maximum
+#: distance of a cut from it, relative to that of the median.
+AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 
 #: Minimum share of the scores elsewhere below a cut, and maximum difference between the medians of the scores above it here
 #: and elsewhere, relative to the interquartile range of those elsewhere.
@@ -293,8 +293,11 @@ def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     for which, where in ((inside, "images"), (~inside, "all but images")):
         cut = _cut(scores, which, image)
         if cut is not None:
-            says = f"{part.says.replace('images', where, 1)}: {number(cut)}"
-            yield _said("part_score_cut", evidence, image[which], says, words)
+            of = np.unique(image[which & (scores < cut)])
+            there = image[which & ~np.isin(image, of)]
+            yield _said(
+                "part_score_cut", evidence, there, f"{part.says.replace('images', where, 1)}: {number(cut)}", words
+            )
             return
     own, rest = (number(float(np.median(scores[which]))) for which in (inside, ~inside))
     more = f"{part.says}: median {own}; elsewhere {rest}"
@@ -306,7 +309,7 @@ def _cut(scores: Array, inside: Array, image: Array) -> float | None:
     least = np.full(int(image.max()) + 1, np.inf)
     np.minimum.at(least, image[inside], scores[inside])
     least = least[np.isfinite(least)]
-    cut = float(np.quantile(least, AT_THE_ENDS))  # a part may have some images of the rest at its ends
+    cut = float(np.quantile(least, AT_THE_ENDS))
     cut = float(least[least >= cut - AT_THE_CUT * (np.median(least) - cut)].min())
     below = float(np.mean(scores[~inside] < cut))
     # The scores of a part that is cut begin at once; on another scale they may lie as high, and beyond the others.

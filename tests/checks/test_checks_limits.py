@@ -109,7 +109,7 @@ def scattered(code, shares, total=100, alone=100, sure=100):
 
 
 @pytest.mark.parametrize(
-    ("code", "least", "middle"), [("misplaced", 85, 50), ("unsuppressed", 40, 20), ("relabelled", 50, 25)]
+    ("code", "least", "middle"), [("misplaced", 85, 50), ("unsuppressed", 25, 10), ("relabelled", 50, 25)]
 )
 def test_either_side_of_images_anywhere(code, least, middle):
     alone = 30 if code == "misplaced" else 100

@@ -139,7 +139,7 @@ def _sizes(evidence: Evidence) -> Iterator[Finding]:
                 edge = edge_below(*(one if sign > 0 else 1 / one for one in (ours[name], theirs[name])))
             if edge is None:
                 continue
-            limit = edge**sign
+            limit = float(ours[name].min() if sign > 0 else ours[name].max())
             beyond = theirs[name] < limit if sign > 0 else theirs[name] > limit
             # skip if another measure already covers these objects
             if np.count_nonzero(beyond & said) < 0.5 * np.count_nonzero(beyond):
@@ -198,7 +198,7 @@ def _of_cells(evidence: Evidence) -> Iterator[Finding]:
     most = int(held.max())
     cells, first, objects = np.unique(evidence.object_cell, return_index=True, return_counts=True)
     of = evidence.held[first]
-    over, under = objects > most, (objects <= most) & (objects > 0)
+    over, under = objects > most, objects <= most
     if np.count_nonzero(over) < FEWEST or not under.any():
         return
     # Without a limit, all n objects of a cell have a detection each with a probability of at least rate ** n.

@@ -173,8 +173,14 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     if count < 2:
         return
     rate = _others(gone, total)
+    objects = np.bincount(evidence.object_label, minlength=count)
+    on_nothing = known & evidence.alone
     for one in np.flatnonzero(gone >= FEWEST).tolist():
         part = gone[one] / total[one]
+        # A category that is hard to detect has few high scores, so as many detections on nothing are among its best.
+        usual = np.count_nonzero(on_nothing & (label != one) & (scores >= least[one])) + 1
+        if gone[one] * (objects.sum() - objects[one]) < TIMES * usual * objects[one]:
+            continue
         if part < UNLABELLED or not _beyond(int(gone[one]), int(total[one]), float(rate[one]), count):
             continue
         if part < FLAT * empty[one] / max(below[one], 1):

@@ -209,7 +209,7 @@ error inverted_scores
     The ranking is upside down: false detections come first, and AP is far below that of the reverse order.
     Write the confidence, which is high where the model is sure: not a distance, a loss or a rank.
 error mixed_scores
-    {many} with a score above 1, where others lie within 0 to 1
+    {many} with a score below 0 or above 1, where those of others lie within
     The ranking mixes two scales: one part stands above the other whatever it is worth.
     Bring all scores to one scale: were files of two models, or two versions, joined?
 error missing_shard
@@ -348,6 +348,10 @@ warning category_score_cut
     {many} of categories without scores below a cut, where others have many
     Recall of these categories ends there, and AP is smaller than it could be.
     Use one threshold on scores, a low one, for all categories.
+warning part_score_cut
+    {many} of a part without scores below a cut, where others have many
+    Recall of this part ends there, and AP is smaller than it could be.
+    Use one threshold on scores, a low one, for all images.
 warning categories_of_labels
     Not one of {many} is of a category without an object on its image
     A detector that is told the categories of an image makes fewer errors than one that is not: AP is too good.
@@ -493,7 +497,7 @@ warning score_gap
     Objects that detections of such scores find count as missed.
     Was the file made of parts by score, and one of them lost?
 warning cap_reached
-    {many} with as many detections as any image has, a limit as it seems
+    {many} with one and the same number of detections, a limit as it seems
     Detections were cut off there, and recall with them.
     Raise the limit of detections per image to that of the protocol, or above.
 warning objects_beyond_cap

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from detmap.checks import image_ids as image_ids
 from detmap.checks.context import Facts
-from detmap.checks.findings import Finding, found, names
+from detmap.checks.findings import Finding, found, many, names
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
 
@@ -20,6 +20,10 @@ ALONE = 0.1
 #: Number of images with objects that are compared with those without; assumed ratio of the share of images with
 #: detections on nothing among those without an object to that among others; maximum probability of none.
 COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
+
+#: Minimum number of detections of an image for a limit that other images exceed, and minimum ratio of the images with this
+#: number to those with one or two more or fewer: numbers of detections of images without a limit vary smoothly.
+LEAST_LIMIT, PILE = 5, 2.0
 
 #: Maximum number of detections per image and category under the protocol coco.
 _LOOKED_AT = 100
@@ -166,4 +170,16 @@ def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator
     # A limit leaves counts below it unchanged; counts that would exceed it accumulate at the limit.
     if at.size >= 3 and at.size > 3 and tail(at.size, 1.5 * max(near) + 1) < 1e-3 and at.size >= 0.01 * some:
         ids = facts.truth.on.images.ids[at][:10].tolist()
+        facts.causes.add(("detections", "cap_reached"))
         yield found("cap_reached", at.size, "image", records=ids, named="image", more=f"{most:,}")
+        return
+    held = np.bincount(detections)
+    for limit in range(LEAST_LIMIT, most - 1):
+        beside = held[[limit - 2, limit - 1, limit + 1, limit + 2]]
+        if held[limit] >= max(LEAST_LIMIT, PILE * beside.max()) and tail(held[limit], float(beside.max()) + 1) < 1e-6:
+            at = np.flatnonzero(detections == limit)
+            ids = facts.truth.on.images.ids[at][:10].tolist()
+            more = f"{limit:,}; of one or two more or fewer detections there are at most {many(int(beside.max()), 'image')}"
+            facts.causes.add(("detections", "cap_reached"))
+            yield found("cap_reached", at.size, "image", records=ids, named="image", more=more)
+            return

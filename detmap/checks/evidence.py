@@ -331,12 +331,26 @@ class Evidence:
         out[order] = _with_earlier(cell[order], self.found.boxes[self.sure[order]])
         return out
 
+    @cached_property
+    def suppressed(self) -> float:
+        """Minimum IoU of two detections that the suppression of overlaps would not have kept: `SUPPRESSED`, or less if the
+        largest IoU of most images ends at a lower threshold.
+        """
+        largest = np.zeros(self.images)
+        np.maximum.at(largest, self.found.image[self.sure], self.between_detections)
+        for threshold in THRESHOLDS:
+            below = np.count_nonzero((largest >= threshold - WIDTH) & (largest < threshold))
+            above = np.count_nonzero((largest >= threshold) & (largest < threshold + WIDTH))
+            if below >= FEWEST_BELOW and above <= DIP * below:
+                return threshold
+        return SUPPRESSED
+
     @property
     def twins(self) -> NDArray[np.bool_]:
         """Mask of the confident detections whose IoU with a better one of their image and category is at least
-        `SUPPRESSED`. Equal boxes are excluded because they have their own finding.
+        `suppressed`. Equal boxes are excluded because they have their own finding.
         """
-        return np.asarray((self.between_detections >= SUPPRESSED) & (self.between_detections < 0.9999))
+        return np.asarray((self.between_detections >= self.suppressed) & (self.between_detections < 0.9999))
 
     @cached_property
     def between_any(self) -> tuple[Array, Array]:
@@ -426,6 +440,10 @@ class Evidence:
                 out.append((says, np.argsort(np.lexsort((np.arange(self.images), key)), kind="stable")))
         return out
 
+
+#: Thresholds of suppression that are looked for, width of the bands of IoU on either side, minimum number of images below
+#: the threshold, and maximum ratio of the images above it to those below: without a suppression it is above a half.
+THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 20, 0.2
 
 #: Minimum IoU of two detections that non-maximum suppression would not have kept: common thresholds are 0.45 to 0.7.
 SUPPRESSED = 0.75

@@ -43,6 +43,12 @@ def tail(count: int, mean: float) -> float:
         return 0.0
     term = math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
     total, at = 0.0, count
+    if count < mean:  # here the first term may be too small for a float, so the probability of fewer events is summed
+        while at and term > 1e-18 * total:
+            term *= at / mean
+            at -= 1
+            total += term
+        return max(1.0 - total, 0.0)
     while True:  # terms decrease beyond the mean
         total += term
         at += 1

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from detmap.checks.boxes import marks
 from detmap.checks.context import Facts
-from detmap.checks.findings import Finding, found
+from detmap.checks.findings import Finding, found, many
 from detmap.checks.inputs import Side
 from detmap.checks.rates import CHANCE, tail
 
@@ -33,6 +33,10 @@ _TIED = 0.1
 #: scores of 2 to 4 decimal digits 3 to 15 values between 0 and 1 are exact in half precision; of float32 scores one in
 #: 8,192 is.
 COARSE, COARSE_SHARE = 20, 0.01
+
+
+#: Minimum number of detections of an image for its scores to say on which scale they are.
+SEVERAL = 8
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -80,8 +84,10 @@ def _scales(side: Side, scores: NDArray[np.float64], low: float, high: float) ->
     beyond = scores > 1
     if low < 0:
         outside = beyond | (scores < 0)
-        more = f"from {low:.3g} to {high:.3g}"
-        yield found("logit_scores", int(outside.sum()), "detection", more=more, **side.records(outside))
+        within = _images_within(side, outside)
+        more = f"from {low:.3g} to {high:.3g}" + (f"; on {many(within, 'image')} all lie within" if within else "")
+        code = "mixed_scores" if within else "logit_scores"
+        yield found(code, int(outside.sum()), "detection", more=more, **side.records(outside))
         return
     if _two_scales(scores):
         more = f"up to {high:.4g}"
@@ -91,6 +97,19 @@ def _scales(side: Side, scores: NDArray[np.float64], low: float, high: float) ->
     else:
         more = f"from {low:.3g} to {high:.3g}"
         yield found("logit_scores", int(beyond.sum()), "detection", more=more, **side.records(beyond))
+
+
+def _images_within(side: Side, outside: NDArray[np.bool_]) -> int:
+    """Return the number of images with all scores within 0 to 1; 0 if chance explains them by the scores of the others."""
+    held = np.bincount(side.image[side.image >= 0], minlength=1)
+    beyond = np.bincount(side.image[(side.image >= 0) & outside], minlength=held.size)
+    full = held >= SEVERAL
+    some = full & (beyond > 0)
+    if not some.any():
+        return 0
+    share = 1 - beyond[some].sum() / held[some].sum()
+    count = int(np.count_nonzero(full & (beyond == 0)))
+    return count if tail(count, 2 * float((share ** held[full]).sum()) + 5) < CHANCE else 0
 
 
 def _two_scales(scores: NDArray[np.float64]) -> bool:

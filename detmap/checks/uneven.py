@@ -17,6 +17,7 @@ from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.evidence import Evidence
 from detmap.checks.findings import AT_LEAST, Finding, found, names
+from detmap.checks.rates import Part
 
 Array = NDArray[Any]
 
@@ -32,6 +33,14 @@ FEWEST, FEWEST_OF_CATEGORY = 8, 20
 #: Maximum share of the scores elsewhere below the median score of a part with low scores, or above that of a part with
 #: high scores.
 LOW = 0.25
+
+#: Quantile of the lowest scores of a part's images, as some images of the rest may stand at the ends of a part, and maximum
+#: distance of a cut from it, relative to that of the median.
+AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
+
+#: Minimum share of the scores elsewhere below a cut, and maximum difference between the medians of the scores above it here
+#: and elsewhere, relative to the interquartile range of those elsewhere.
+BELOW, ALIKE = 0.3, 0.5
 
 #: Maximum number of detections that find nothing whose scores are compared.
 SAMPLE = 100_000
@@ -91,7 +100,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     rows, objects = evidence.finders
     if rows.size >= FEWEST_OF_CATEGORY:
         yield from _scores(evidence, rows, objects)
-        if evidence.found.posed is None:  # boxes around points are smaller than their objects
+        if evidence.found.posed is None and not facts.caused(
+            "detections", "cut_boxes"
+        ):  # boxes around points are smaller than their objects
             yield from _boxes(evidence, rows, objects)
     if not facts.caused("detections", "sizes_cut"):
         yield from _counts(evidence)
@@ -132,7 +143,7 @@ def _flags(value: Array, bins: Array, split: float, high: bool) -> NDArray[np.bo
     return np.asarray(rank < split)
 
 
-def _part(evidence: Evidence, one: Statistic, looks: int) -> Iterator[tuple[Any, bool]]:
+def _part(evidence: Evidence, one: Statistic, looks: int) -> Iterator[tuple[Part, bool]]:
     """Yield the part with low or high values of a statistic, if there is one, and whether the values are high."""
     if one.image.size < 4 * FEWEST:
         return
@@ -166,15 +177,30 @@ def _scores(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding
 
 def _of_part(evidence: Evidence, scores: Array, label: Array, image: Array, words: str) -> Finding | None:
     """Return the finding of a part of the images with low or high scores; None if there is none."""
+    made = _part_of_scores(evidence, scores, label, image)
+    if made is None:
+        return None
+    part, inside = made
+    own, rest = (number(float(np.median(scores[which]))) for which in (inside, ~inside))
+    more = f"{part.says}: median {own}; elsewhere {rest}"
+    return _said("uneven_scores", evidence, image[inside], more, words)
+
+
+def _part_of_scores(
+    evidence: Evidence, scores: Array, label: Array, image: Array, alike: bool = True
+) -> tuple[Part, Array] | None:
+    """Return a part of the images with low or high scores, and a mask of its scores; None if there is none.
+
+    With `alike` images are compared with those that have about as many scores.
+    """
     rank = ranks(scores, label)
     where, mean, held = _by_image(image, rank, evidence.images)
+    if not alike:  # where many are cut off, few are left
+        held = np.ones_like(held)
     for part, high in _part(evidence, Statistic("uneven_scores", "detection", where, mean, held), 8):
         inside = part.images[image]
-        if inside.all() or _place(rank[inside], rank[~inside], high) > LOW:
-            continue
-        own, rest = (number(float(np.median(scores[which]))) for which in (inside, ~inside))
-        more = f"{part.says}: median {own}; elsewhere {rest}"
-        return _said("uneven_scores", evidence, image[inside], more, words)
+        if not inside.all() and _place(rank[inside], rank[~inside], high) <= LOW:
+            return part, inside
     return None
 
 
@@ -245,19 +271,75 @@ def _said(code: str, evidence: Evidence, image: Array, more: str, words: str = "
     return found(code, image.size, "detection", records=shown, named="image", more=more, words=words)
 
 
+def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
+    """Check for a part in which all detections have other scores, or none below a cut.
+
+    Such a part has few detections, or hits and misses at other ranks, which other checks would take for lost detections or
+    labels.
+    """
+    rows, words = evidence.detections, "{many}"
+    if facts.caused("detections", "cap_reached"):
+        return  # low scores are cut off where there are many
+    if rows.size > SAMPLE:
+        rows, words = np.random.default_rng(0).permutation(rows)[:SAMPLE], AT_LEAST
+    scores, label, image = evidence.scores[rows], evidence.label[rows], evidence.found.image[rows]
+    if not np.isfinite(scores).all() or scores.min() == scores.max():
+        return
+    made = _part_of_scores(evidence, scores, label, image, alike=False)
+    if made is None:
+        return
+    part, inside = made
+    facts.parts.append((part.images, None))
+    for which, where in ((inside, "images"), (~inside, "all but images")):
+        cut = _cut(scores, which, image)
+        if cut is not None:
+            of = np.unique(image[which & (scores < cut)])
+            there = image[which & ~np.isin(image, of)]
+            yield _said(
+                "part_score_cut", evidence, there, f"{part.says.replace('images', where, 1)}: {number(cut)}", words
+            )
+            return
+    own, rest = (number(float(np.median(scores[which]))) for which in (inside, ~inside))
+    more = f"{part.says}: median {own}; elsewhere {rest}"
+    yield _said("uneven_scores", evidence, image[inside], more, words)
+
+
+def _cut(scores: Array, inside: Array, image: Array) -> float | None:
+    """Return the score below which a part has no detections, where elsewhere there are many; None if there is none."""
+    least = np.full(int(image.max()) + 1, np.inf)
+    np.minimum.at(least, image[inside], scores[inside])
+    least = least[np.isfinite(least)]
+    cut = float(np.quantile(least, AT_THE_ENDS))
+    cut = float(least[least >= cut - AT_THE_CUT * (np.median(least) - cut)].min())
+    below = float(np.mean(scores[~inside] < cut))
+    # The scores of a part that is cut begin at once; on another scale they may lie as high, and beyond the others.
+    own, others = scores[inside & (scores >= cut)], scores[~inside & (scores >= cut)]
+    if below < BELOW or others.size < FEWEST_OF_CATEGORY:
+        return None
+    apart = abs(float(np.median(own)) - float(np.median(others)))
+    spread = float(np.quantile(others, 0.75) - np.quantile(others, 0.25))
+    return cut if apart <= ALIKE * spread else None
+
+
 def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """Check for parts of the images in which scores do not tell true from false positives."""
     rows, finders = evidence.detections, evidence.finders[0]
     finds = np.zeros(len(evidence.found), np.bool_)
     finds[finders] = True
-    rank = ranks(evidence.scores[rows], np.zeros(rows.size, np.int64))
     image, finds = evidence.found.image[rows], finds[rows]
     right, wrong = (np.bincount(image[which], minlength=evidence.images) for which in (finds, ~finds))
-    sums = [np.bincount(image[which], rank[which], evidence.images) for which in (finds, ~finds)]
     where = np.flatnonzero((right > 0) & (wrong > 0))
     if where.size < 4 * FEWEST or np.count_nonzero(~finds) < FEWEST_OF_CATEGORY:
         return
-    ahead = sums[0][where] / right[where] - sums[1][where] / wrong[where]
+
+    def ahead_in(part: Array) -> Array:
+        """Mean rank of true positives minus that of false ones, of each image; ranks are those within the part."""
+        of = np.zeros(rows.size)
+        of[part] = ranks(evidence.scores[rows[part]], np.zeros(np.count_nonzero(part), np.int64))
+        sums = [np.bincount(image[which], of[which], evidence.images) for which in (finds, ~finds)]
+        return np.asarray(sums[0][where] / right[where] - sums[1][where] / wrong[where])
+
+    ahead = ahead_in(np.ones(rows.size, np.bool_))
     if wrong.sum() < MINORITY * right.sum():
         return  # a few high-scoring detections may lie on unlabelled objects
     if float(np.median(ahead)) < AHEAD:
@@ -267,7 +349,7 @@ def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         return
     for part, high in _part(evidence, Statistic("scores_rank_nothing", "detection", where, ahead, right[where]), 4):
         inside = part.images[where]
-        if not high and not inside.all() and float(np.median(ahead[inside])) < AHEAD:
+        if not high and not inside.all() and float(np.median(ahead_in(part.images[image])[inside])) < AHEAD:
             lower, rest = (np.mean(ahead[which] < 0) for which in (inside, ~inside))
             more = (
                 f"{part.says}: {lower:.0%} of {int(inside.sum()):,} images there have the lower mean score on objects; "

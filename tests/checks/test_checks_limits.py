@@ -7,8 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from detmap.checks import categories, leakage, limits, parts, scores, sizes, uneven
-from detmap.checks.agreement import Gain, Nearest
+from detmap.checks import agreement, boxes, categories, coverage, leakage, limits, parts, scores, sizes, uneven
+from detmap.checks.agreement import Agreement, Gain, Nearest
+from detmap.checks.evidence import Evidence
+from detmap.checks.findings import Finding
 from detmap.checks.rates import Division, Grouping, Order, Part
 
 
@@ -109,7 +111,7 @@ def scattered(code, shares, total=100, alone=100, sure=100):
 
 
 @pytest.mark.parametrize(
-    ("code", "least", "middle"), [("misplaced", 85, 50), ("unsuppressed", 40, 20), ("relabelled", 50, 25)]
+    ("code", "least", "middle"), [("misplaced", 85, 50), ("unsuppressed", 25, 10), ("relabelled", 50, 25)]
 )
 def test_either_side_of_images_anywhere(code, least, middle):
     alone = 30 if code == "misplaced" else 100
@@ -139,6 +141,46 @@ def test_either_side_of_detections_on_nothing_and_of_the_records_of_an_image():
     assert scattered("relabelled", [1] * 8, total=1) == 0
     assert scattered("misplaced", [2] * 8, total=2, sure=2, alone=2) == 8
     assert scattered("misplaced", [2] * 8, total=2, sure=1, alone=1) == 0
+
+
+def of_mapping(off, count):
+    """What is said of objects of a part that are taken for another category, so many of them for the next one."""
+    label = np.zeros(count, int)
+    taken = np.where(np.arange(count) < off, 1, 2)
+    truth = side()
+    truth.table = SimpleNamespace(categories=SimpleNamespace(ids=np.array([5, 6, 9])))
+    evidence = SimpleNamespace(
+        truth=truth, taken_for=(taken, np.arange(count)), object_label=label, object_image=label, sure=np.arange(count),
+        found=side(),
+    )  # fmt: skip
+    made = parts._mapped(evidence, Part(np.ones(1, bool), "images 1 to 2", None), None)
+    return [] if made is None else [(made.code, made.count, made.says.partition("; ")[2])]
+
+
+def test_either_side_of_ids_of_classes_that_are_off_by_one_in_a_part():
+    assert of_mapping(10, 10) == [("category_ids_shifted", 10, "each - 1 is the one that is meant")]
+    assert of_mapping(9, 9) == []
+    assert of_mapping(80, 100) == [("category_ids_shifted", 100, "each - 1 is the one that is meant")]
+    assert of_mapping(79, 100) == []
+
+
+def test_either_side_of_parts_that_are_nearly_the_same():
+    """Nine tenths of the one lie within the other, of which it is a quarter."""
+    at = np.arange(100)
+    assert parts._alike((at >= 10) & (at < 20), (at >= 11) & (at < 47))
+    assert not parts._alike((at >= 10) & (at < 20), (at >= 12) & (at < 47))
+    assert not parts._alike((at >= 10) & (at < 20), (at >= 11) & (at < 48))
+
+
+@pytest.mark.parametrize(("above", "said"), [(4, 0.55), (5, 0.75)])
+def test_either_side_of_a_threshold_of_suppression(above, said):
+    """The largest overlap of 20 images lies below 0.55, that of a fifth as many above."""
+    largest = np.repeat([0.54, 0.56], [20, above])
+    found = SimpleNamespace(image=np.arange(largest.size))
+    evidence = SimpleNamespace(images=50, found=found, sure=np.arange(largest.size), between_detections=largest)
+    assert Evidence.suppressed.func(evidence) == said
+    evidence.between_detections = np.append(largest[1:], 0.1)
+    assert Evidence.suppressed.func(evidence) == 0.75  # of 19 images
 
 
 # -------------------------------------------------------------------------------------------------------------------- limits
@@ -205,6 +247,26 @@ def test_either_side_of_a_line():
         boxes[:count, 2] = rng.uniform(30, 90, count)
         one = side(boxes, np.arange(2000), np.full((2000, 2), 640.0))
         assert bool(limits._lines(one, np.arange(2000))) is said
+
+
+@pytest.mark.parametrize(("beside", "said"), [(2, True), (3, False)])
+def test_either_side_of_lines_side_by_side(beside, said):
+    """30 boxes at a coordinate are a line beside two or three others of as many, not beside whole numbers."""
+    rng = np.random.default_rng(0)
+    boxes = np.c_[rng.uniform(200, 400, (2000, 2)), rng.uniform(30, 90, (2000, 2))]
+    boxes[: 30 * (beside + 1), 0] = np.repeat(300.0 + np.arange(beside + 1), 30)
+    one = side(boxes, np.arange(2000), np.full((2000, 2), 640.0))
+    assert bool([what for what, _ in limits._lines(one, np.arange(2000)) if what == "left edge"]) is said
+
+
+@pytest.mark.parametrize(("wide", "step"), [(500, 32), (499, 16)])
+def test_either_side_of_a_wider_grid(wide, step):
+    """Half of the boxes on a grid of 16 pixels lie on that of 32, too."""
+    rng = np.random.default_rng(0)
+    near = rng.integers(1, 8, (1000, 2))
+    boxes = np.where(np.arange(1000)[:, None] < wide, 32, 16) * np.c_[near, 1 + 0 * near]
+    boxes[wide:, 0] = 16 * (2 * near[wide:, 0] + 1)
+    assert limits._grid(side(boxes.astype(float), np.arange(1000), np.full((1000, 2), 640.0)), np.arange(1000)) == step
 
 
 def test_either_side_of_a_grid():
@@ -288,6 +350,20 @@ def test_either_side_of_the_objects_of_a_category_with_a_limit(count, said):
         detections=np.arange(1000), found=found, truth=truth, objects=np.arange(1000), classes=2, label=label
     )
     assert codes(limits._sizes(evidence)) == said
+
+
+@pytest.mark.parametrize(("over", "said"), [(14, [14]), (13, [])])
+def test_either_side_of_a_limit_of_images_and_categories(over, said):
+    """On 100 images with five objects all are detected, and on others five of six: 14 more are expected, or 13."""
+    objects = np.repeat(np.arange(100 + over), [5] * 100 + [6] * over)
+    evidence = SimpleNamespace(
+        cell=np.repeat(np.arange(100 + over), 5),
+        object_cell=objects,
+        held=np.full(objects.size, 5),
+        classes=1,
+        truth=side(),
+    )
+    assert [one.count for one in limits._of_cells(evidence)] == said
 
 
 # --------------------------------------------------------------------------------------------------------------------- sizes
@@ -408,6 +484,7 @@ def of_confident(label, alone, rank=None, **columns):
         "found": SimpleNamespace(image=np.arange(count)),
         "sure": np.arange(count),
         "label": label,
+        "object_label": label,
         "sure_rank": rank,
         "scores": 1.0 - rank,
         "alone": np.asarray(alone),
@@ -446,6 +523,16 @@ def test_either_side_of_a_category_without_labels():
     assert unlabelled_of_one(14) == []
     assert unlabelled_of_one(15, lower=149) == ["rarely_labelled"]
     assert unlabelled_of_one(15, lower=151) == []
+
+
+@pytest.mark.parametrize(("count", "said"), [(19, ["rarely_labelled"]), (20, [])])
+def test_either_side_of_detections_on_nothing_that_other_categories_have_at_the_same_scores(count, said):
+    """Of one category 20 lie on nothing; others have three times the objects, and higher scores in their second quarters."""
+    label = np.repeat(np.arange(4), 1000)
+    at = np.arange(4000)
+    alone = (at < 20) | ((at >= 1300) & (at < 1300 + count))
+    made = of_confident(label, alone, scores=np.where(label, 2.0, 1.0) - at % 1000 / 1000)
+    assert codes(categories._unlabelled(FACTS, made)) == said
 
 
 @pytest.mark.parametrize(("best", "said"), [(10, ["rarely_labelled"]), (9, [])])
@@ -728,3 +815,164 @@ def test_either_side_of_images_of_one_name_and_aspect():
     assert resized(10, 3) == 10
     assert resized(9, 3) == 0
     assert resized(10, 2) == 0
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [((24, 12, 12, 12), True), ((23, 12, 12, 12), False), ((24, 12, 12, 13), False), ((20, 0, 0, 0), True)],
+)
+def test_either_side_of_a_limit_that_some_images_exceed(held, said):
+    """Twice as many images have seven detections as have one or two more or fewer; five is the lowest limit."""
+    for limit in (7, 5, 4):
+        counts = np.repeat([limit, limit - 1, limit + 1, limit + 2, limit + 9], [*np.array(held) * 4, 1])
+        facts = SimpleNamespace(detections=one_category(counts.sum()), truth=side(count=counts.size), causes=set())
+        found = SimpleNamespace(image=np.repeat(np.arange(counts.size), counts))
+        made = codes(coverage._capped(facts, found, counts))
+        assert made == (["cap_reached"] if said and limit > 4 else [])
+
+
+def one_category(count):
+    """The table of detections of one category."""
+    return SimpleNamespace(categories=SimpleNamespace(ids=np.zeros(1, int), codes=np.zeros(count, int)))
+
+
+def test_either_side_of_images_whose_scores_all_lie_within():
+    """Of images of eight scores, half of which lie beyond 0 to 1 on each of 50 images."""
+    for count, held, said in ((15, 8, 15), (14, 8, 0), (15, 7, 0)):
+        image = np.repeat(np.arange(50 + count), np.r_[np.full(50, 8), np.full(count, held)])
+        outside = (np.arange(image.size) % 2 == 0) & (image < 50)
+        assert scores._images_within(SimpleNamespace(image=image), outside) == said
+
+
+def cut_of(below=0.3, apart=0.0, strangers=0):
+    """The cut of a part of 100 images of ten scores each, a fifth of which are images of the rest."""
+    rng = np.random.default_rng(0)
+    rest = np.concatenate([np.full(round(1000 * below), 0.1), np.linspace(0.5, 0.9, 1000 - round(1000 * below))])
+    own = np.linspace(0.5 + apart, 0.9 + apart, 1000)[rng.permutation(1000)]
+    own[: 10 * strangers : 10] = 0.1
+    values = np.concatenate([own, rest])
+    made = uneven._cut(values, np.arange(2000) < 1000, np.arange(2000) // 10)
+    return None if made is None else round(made, 2)
+
+
+def test_either_side_of_a_part_without_low_scores():
+    assert cut_of() == 0.5
+    assert cut_of(below=0.29) is None
+    assert cut_of(strangers=19) == 0.5
+    assert cut_of(strangers=22) is None
+    assert cut_of(apart=0.06) == 0.56
+    assert cut_of(apart=0.25) is None  # half of the range between the quartiles
+
+
+@pytest.mark.parametrize(("count", "chance", "said"), [(20, 0.0, 1), (19, 0.0, 0), (20, 1.0, 0)])
+def test_either_side_of_a_gain_of_few_detections(monkeypatch, count, chance, said):
+    """20 of 10,000 detections gain, as they do by chance with a given probability."""
+    gained = Nearest(np.where(np.arange(10_000) < count, 0.9, 0.0), np.arange(10_000))
+    none = np.zeros(10_000, int)
+    made = Agreement(SimpleNamespace(on=side().on), side(image_sizes=np.ones((10_000, 2))))
+    for name, value in (("rows", np.arange(10_000)), ("astray", np.arange(10_000)), ("image", none),
+                        ("plain", Nearest(np.zeros(10_000), none))):  # fmt: skip
+        made.__dict__[name] = value
+    monkeypatch.setattr(Agreement, "nearest", lambda *given: gained)
+    monkeypatch.setattr(Agreement, "_controls", lambda *given: [])
+    monkeypatch.setattr(agreement, "_SCREENED", 20_000)
+    made._controls = lambda *given: iter([(none, np.zeros((10_000, 4)))])
+    monkeypatch.setattr(agreement, "tail", lambda *given: chance)
+    assert made.gain("turned_boxes", "detections", none, np.zeros((10_000, 4))) is None
+    assert [one.gained.size for one in made.faint] == [count] * said
+
+
+@pytest.mark.parametrize(("sides", "beyond"), [((49.0, 400.0), (20.0, 48.0)), ((10.0, 49.0), (50.0, 90.0))])
+def test_an_object_at_a_limit_of_size_is_not_beyond(sides, beyond):
+    """Of detections and of 200 objects one has a side of exactly 49, 60 other objects are smaller, or larger."""
+
+    def squares(values):
+        return np.c_[np.zeros((values.size, 2)), values, values]
+
+    own = np.concatenate([[49.0], np.geomspace(49, 56, 40), np.geomspace(43, 49, 40), np.geomspace(*sides, 900)])
+    own = own[(own >= sides[0]) & (own <= sides[1])]
+    true = np.concatenate([[49.0], np.linspace(*beyond, 60), np.geomspace(*sides, 139)[1:-1]])
+    nowhere = np.full((2000, 2), np.nan)
+    found, truth = side(squares(own), None, nowhere[: own.size]), side(squares(true), None, nowhere[: true.size])
+    truth.reach = np.zeros(true.size)
+    rows = np.arange(true.size)
+    evidence = SimpleNamespace(detections=np.arange(own.size), found=found, truth=truth, objects=rows, classes=1)
+    assert [one.count for one in limits._sizes(evidence)] == [60]
+
+
+@pytest.mark.parametrize(
+    ("stays", "frames"),
+    [((0.9, 0.5), 1), ((0.75, 0.51), 4), ((0.8, 0.4), 1), ((0.75, 0.25), 2), ((1.0, 1.0), 50), ((0.0, 0.0), 1)],
+)
+def test_frames_of_a_video_by_the_objects_that_stay(stays, frames):
+    """A share of the objects stays for one image, and another one for ten: cars that are parked, or that drive."""
+    evidence = SimpleNamespace(_stays=lambda step: stays[step == 10])
+    assert Evidence.frames.func(evidence) == pytest.approx(frames)
+
+
+def test_an_order_by_first_records_puts_empty_images_behind_the_one_before():
+    """Images 1 and 3 have no detection, and 0 is behind 2; where 0 has none either, both empty ones come first."""
+    for image, order in (([2, 2, 4, 0], [2, 3, 4, 0, 1]), ([2, 2, 4], [0, 1, 2, 3, 4])):
+        on = SimpleNamespace(images=SimpleNamespace(names=None))
+        sides = [SimpleNamespace(image=np.array(one), on=on, inspected=None) for one in (image, [0, 1, 0, 1, 0, 1])]
+        evidence = SimpleNamespace(found=sides[0], truth=sides[1], images=5)
+        ((says, place),) = Evidence._other_orders(evidence)
+        assert (says, np.argsort(place).tolist()) == ("the file of detections", order)
+
+
+def test_parts_that_are_known_leave_out_a_category_or_all():
+    images = np.arange(3) == 1
+    image, label = np.array([0, 1, 1, 2]), np.array([2, 2, 0, 0])
+    for of, left in ((2, [True, False, True, True]), (None, [True, False, False, True])):
+        assert categories._unknown(SimpleNamespace(parts=[(images, of)]), image, label).tolist() == left
+
+
+@pytest.mark.parametrize(("wide", "beside", "said"), [(47, 51, 47), (46, 51, None), (47, 50, None)])
+def test_either_side_of_a_gap_of_scores(wide, beside, said):
+    """51 scores on either side, a step apart, and between them a gap in which 47 more would have been, as 14 / 0.3."""
+    values = np.concatenate([np.arange(51), 50 + wide + np.arange(beside)]) / 1024
+    made = scores.gap(values)
+    assert (made and (made[0] * 1024, made[1] * 1024, round(made[2]))) == (said and (50, 50 + said, said))
+
+
+def test_a_finding_as_plain_values_holds_names_without_quotes():
+    records = (3, "000012.jpg", "x" * 500)
+    made = Finding(code="c", severity="note", count=1, unit="image", says="", effect="", remedy="", records=records)
+    number, name, long = made.to_dict()["records"]
+    assert (number, name) == (3, "000012.jpg")
+    assert long.startswith("xxx")
+    assert len(long) < 100
+
+
+@pytest.mark.parametrize(("apart", "said"), [(0.01, [0]), (np.nextafter(0.01, 1), [])])
+def test_either_side_of_images_of_equal_objects(apart, said):
+    """Four objects whose upper edges lie at the top, or 0.01 of the height below it."""
+    corners = np.array([[0.1, 0.0, 0.3, 0.9], [0.2, 0.0, 0.5, 0.8], [0.3, 0.0, 0.8, 0.7], [0.4, 0.0, 0.9, 0.6]])
+    none, start, stop = np.zeros(4, int), np.array([0]), np.array([4])
+    moved = corners + np.array([0, apart, 0, 0])
+    sides = [leakage.Layout(none, none, one, start, stop) for one in (corners, moved)]
+    assert list(leakage._by_objects(*sides, False)) == said
+
+
+class Records(SimpleNamespace):
+    """A side with a length."""
+
+    def __len__(self):
+        return self.image.size
+
+
+def turned(on):
+    """What is said of objects on images 0 to 9 that fit once x and y are swapped, with detections on some images."""
+    truth = Records(
+        **{**vars(side(image=np.repeat(np.arange(10), 3), count=20)), "role": "ground_truth", "unit": "object"}
+    )
+    truth.on.images.ids = np.arange(20)
+    found = Records(image=np.array(on), reach=np.zeros(len(on)), role="detections")
+    facts = SimpleNamespace(truth=truth, found=found, sides=[truth, found], causes=set(), agreement=None)
+    far = np.ones(30, bool)
+    return codes(boxes._turned(facts, truth, far, far))
+
+
+def test_sizes_of_images_are_swapped_where_nothing_says_otherwise():
+    assert turned([15, 16]) == ["image_sizes_swapped"]
+    assert turned([0, 16]) == ["axes_swapped"]  # a detection lies within its image

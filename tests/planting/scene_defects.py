@@ -209,7 +209,7 @@ def boxes_on_a_grid(rng, scene, share):
     scene.d_box = np.where(there[:, None], np.concatenate([near, far - near], axis=1), scene.d_box)
 
 
-@plants("uneven_counts score_cut", "images_without_detections", "uneven_scores", "missing_shard")
+@plants("part_score_cut uneven_counts score_cut", "images_without_detections", "uneven_scores", "missing_shard")
 def a_threshold_on_a_shard(rng, scene, share):
     there = run(rng, scene, share)[scene.d_image]
     scene.detections(~there | (scene.d_score >= 0.5))

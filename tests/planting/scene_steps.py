@@ -172,3 +172,50 @@ def half_sizes_from_the_middle(rng, scene, share):
 def classes_after_a_gap_one_off(rng, scene, share):
     gap = scene.classes // 2
     scene.d_label = np.where(scene.d_label >= gap, np.minimum(scene.d_label + 1, scene.classes - 1), scene.d_label)
+
+
+@plants("scaled_boxes misplaced", *_MOVED, "sizes_cut", "uneven_boxes", least=0.1, most=1.0)
+def heights_scaled_like_widths(rng, scene, share):
+    """Shares of a square input, scaled back by the width alone."""
+    w, h = scene.sizes[scene.d_image].T
+    one = np.ones(w.size)
+    _where(scene, some(rng, scene, share), scene.d_box * np.stack([one, w / h, one, w / h], 1))
+
+
+@plants("scaled_boxes misplaced", *_MOVED, "sizes_cut", "uneven_boxes", least=0.1, most=1.0)
+def sizes_of_the_image_before(rng, scene, share):
+    """A batch whose list of sizes is out of step."""
+    factor = np.roll(scene.sizes, 1, axis=0)[scene.d_image] / scene.sizes[scene.d_image]
+    _where(scene, run(rng, scene, share), scene.d_box * np.concatenate([factor, factor], 1))
+
+
+@plants("uneven_scores", "score_cut")
+def sigmoid_twice_on_a_shard(rng, scene, share):
+    there = run(rng, scene, share)[scene.d_image]
+    scene.d_score = np.where(there, 1 / (1 + np.exp(-scene.d_score)), scene.d_score)
+
+
+@plants("cap_reached", "uneven_counts", "category_cap", least=0.5)
+def a_cap_on_some_images(rng, scene, share):
+    """The best of each image, of an older version of the tool."""
+    most = int(np.quantile(np.bincount(scene.d_image), 0.3)) + 1
+    order = np.lexsort((-scene.d_score, scene.d_image))
+    image = scene.d_image[order]
+    place = np.arange(image.size) - np.searchsorted(image, image)
+    scene.detections(np.sort(order[~(some(rng, scene, share)[image] & (place >= most))]))
+
+
+@plants("unsuppressed", "uneven_counts", "biased_boxes", least=0.1)
+def two_models_on_images_anywhere(rng, scene, share):
+    at = np.flatnonzero(some(rng, scene, share)[scene.d_image])
+    box = jittered(rng, scene.d_box[at], 0.05, scene.sizes[scene.d_image[at]])
+    score = scene.d_score[at] * np.exp(-np.abs(rng.normal(0, 0.2, at.size)))
+    scene.add(scene.d_image[at], scene.d_label[at], box, score, scene.of[at])
+
+
+@plants("category_ids_shifted relabelled", "classes_disagree", "misplaced", "labels_mixed", *_EMPTY, classes=4)
+def classes_of_a_shard_one_on(rng, scene, share):
+    """A worker with a background class; detections of the last class were dropped."""
+    there = run(rng, scene, share)[scene.d_image]
+    scene.d_label = scene.d_label + there
+    scene.detections(scene.d_label < scene.classes)

@@ -249,6 +249,10 @@ def test_files_of_a_benchmark_name_its_protocol_where_another_one_is_asked_for(t
         ("eval coco/ground_truth.json coco/detections.json --iou-type box3d", "hold no shapes of the kind 'box3d'"),
         ("eval ytvis/ground_truth.json coco/detections.json --protocol ytvis", "files of these formats do: ytvis"),
         (
+            "eval temporal/activitynet.json no/there.json --protocol activitynet",
+            "there.json: no such file; check the path",
+        ),
+        (
             "eval coco/ground_truth.json coco/detections.json --protocol kitti",
             "which levels or ranges of the rules ask for",
         ),

@@ -36,7 +36,7 @@ from detmap.formats.registry import Format, Given, packed
 from detmap.formats.tools.recognition import first_keys, json_format
 from detmap.kernels import _ahead
 from detmap.plugins import later, register
-from detmap.reading.opening import File, Held
+from detmap.reading.opening import File, Held, unreadable
 from detmap.reading.options import Reading, Role
 from detmap.reading.scanned_columns import Strings
 from detmap.reading.scanner import RESULT_LISTS, scan_ground_truth, scan_results
@@ -100,7 +100,7 @@ def _ground_truth(
     facts: bool,
 ) -> GroundTruth:
     """Read ground truth; from a file with `facts`, also the names and sizes of images and the limbs of categories."""
-    kind, _ = reader_of(iou_type, 0, _name_of(source))
+    kind = _kind_of(iou_type, source)
     if isinstance(source, Mapping):
         name = "ground truth"
         from detmap.formats.coco.records import truth_of
@@ -186,7 +186,7 @@ def read_coco_results(
     InputError
         If the file is not such a list; the message names file, record, field and value.
     """
-    kind, _ = reader_of(iou_type, 0, _name_of(source))
+    kind = _kind_of(iou_type, source)
     if isinstance(source, Sequence | Mapping) and not isinstance(source, str | bytes | bytearray | memoryview):
         name = "detections"
         columns = _boxes_if_none(partial(_results_of, source, truth=ground_truth), kind)
@@ -253,11 +253,15 @@ def _results_in(opened: Opened, lines: bool, kind: Kind, truth: GroundTruth | No
     return with_parts(kind, columns, parts_of_document(kind, opened.whole(), lines=lines), opened.name, "")
 
 
-def _name_of(source: Any) -> str:
-    """Return the name of a source for messages about it as a whole."""
-    if isinstance(source, Held):
-        return source.name
-    return os.fspath(source) if isinstance(source, str | os.PathLike) else "data"
+def _kind_of(iou_type: str, source: Any) -> Kind:
+    """Return the kind of shapes to read from a source; raise `InputError` if COCO's format has none of it."""
+    path = os.fspath(source) if isinstance(source, str | os.PathLike) else ""
+    try:
+        return reader_of(iou_type, 0, path or getattr(source, "name", "data"))[0]
+    except InputError:
+        if path and not os.path.exists(path):  # of no format is known what it holds
+            raise unreadable(path, FileNotFoundError()) from None
+        raise
 
 
 def _whole_results_in(opened: Opened, lines: bool, kind: Kind, truth: GroundTruth | None) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def test_either_side_of_another_reading_that_explains_a_part(monkeypatch, gained
     assert facts.causes == {("detections", code) for code in said}
 
 
-def scattered(code, shares, total=100, alone=100, sure=100):
+def scattered(code, shares, total=100, alone=100, sure=100, suppressed=0.75):
     """How many images are named of those with these shares of bad records, and of detections on nothing."""
     count = 200
     some = np.zeros(count, int)
@@ -104,14 +104,15 @@ def scattered(code, shares, total=100, alone=100, sure=100):
     image = np.repeat(np.arange(count), sure)
     flags = np.tile(np.arange(sure) < alone, count)
     evidence = SimpleNamespace(
-        images=count, found=SimpleNamespace(image=image), sure=np.arange(image.size), alone=flags, frames=1.0
-    )
+        images=count, found=SimpleNamespace(image=image), sure=np.arange(image.size), alone=flags, frames=1.0,
+        suppressed=suppressed,
+    )  # fmt: skip
     made = parts._scattered(FACTS, evidence, code, units(some, np.full(count, total)))
     return 0 if made is None else int(made.sum())
 
 
 @pytest.mark.parametrize(
-    ("code", "least", "middle"), [("misplaced", 85, 50), ("unsuppressed", 25, 10), ("relabelled", 50, 25)]
+    ("code", "least", "middle"), [("misplaced", 85, 50), ("unsuppressed", 40, 20), ("relabelled", 50, 25)]
 )
 def test_either_side_of_images_anywhere(code, least, middle):
     alone = 30 if code == "misplaced" else 100
@@ -119,6 +120,13 @@ def test_either_side_of_images_anywhere(code, least, middle):
     assert scattered(code, [least - 1] * 8, alone=alone) == 0
     assert scattered(code, [least] * 8 + [middle - 1] * 6, alone=alone) == 8
     assert scattered(code, [least] * 8 + [middle] * 6, alone=alone) == 0  # images differ in difficulty
+
+
+def test_either_side_of_images_anywhere_where_a_threshold_of_suppression_is_known():
+    assert scattered("unsuppressed", [25] * 8, suppressed=0.7) == 8
+    assert scattered("unsuppressed", [24] * 8, suppressed=0.7) == 0
+    assert scattered("unsuppressed", [25] * 8 + [9] * 6, suppressed=0.7) == 8
+    assert scattered("unsuppressed", [25] * 8 + [10] * 6, suppressed=0.7) == 0
 
 
 def test_either_side_of_images_where_objects_are_missed_and_detections_lie_on_nothing():
@@ -158,9 +166,10 @@ def of_mapping(off, count):
 
 
 def test_either_side_of_ids_of_classes_that_are_off_by_one_in_a_part():
-    assert of_mapping(10, 10) == [("category_ids_shifted", 10, "each - 1 is the one that is meant")]
+    code, says = "category_ids_shifted", "each - 1 is the one that is meant, unless the objects' are off"
+    assert of_mapping(10, 10) == [(code, 10, says)]
     assert of_mapping(9, 9) == []
-    assert of_mapping(80, 100) == [("category_ids_shifted", 100, "each - 1 is the one that is meant")]
+    assert of_mapping(80, 100) == [(code, 100, says)]
     assert of_mapping(79, 100) == []
 
 
@@ -172,15 +181,13 @@ def test_either_side_of_parts_that_are_nearly_the_same():
     assert not parts._alike((at >= 10) & (at < 20), (at >= 11) & (at < 48))
 
 
-@pytest.mark.parametrize(("above", "said"), [(4, 0.55), (5, 0.75)])
-def test_either_side_of_a_threshold_of_suppression(above, said):
-    """The largest overlap of 20 images lies below 0.55, that of a fifth as many above."""
-    largest = np.repeat([0.54, 0.56], [20, above])
+@pytest.mark.parametrize(("below", "above", "said"), [(10, 2, 0.55), (10, 3, 0.75), (8, 1, 0.55), (7, 1, 0.75)])
+def test_either_side_of_a_threshold_of_suppression(below, above, said):
+    """The largest overlap of some images lies below 0.55, that of at most a fifth as many above."""
+    largest = np.repeat([0.54, 0.56], [below, above])
     found = SimpleNamespace(image=np.arange(largest.size))
     evidence = SimpleNamespace(images=50, found=found, sure=np.arange(largest.size), between_detections=largest)
     assert Evidence.suppressed.func(evidence) == said
-    evidence.between_detections = np.append(largest[1:], 0.1)
-    assert Evidence.suppressed.func(evidence) == 0.75  # of 19 images
 
 
 # -------------------------------------------------------------------------------------------------------------------- limits

@@ -441,8 +441,8 @@ class Evidence:
         return out
 
 
-#: Thresholds of suppression that are looked for, width of the band of IoU above and of each of two below, minimum number of images below
-#: the threshold, and maximum ratio of the images above it to those below: without a suppression it is above a half.
+#: Thresholds of suppression that are looked for, width of the band of IoU above one, half the width of that below, minimum
+#: number of images below, and maximum ratio of the images above to those below: without a suppression it is a third or more.
 THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 8, 0.2
 
 #: Minimum IoU of two detections that non-maximum suppression would not have kept: common thresholds are 0.45 to 0.7.

@@ -327,12 +327,7 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     if lines:
         known = set(_lines(facts.truth, true))
         lines = [line for line in lines if line not in known]
-    if (
-        not lines
-        and not facts.caused("detections", "sizes_cut")
-        and squares(side, rows)
-        and not squares(facts.truth, true)
-    ):
+    if not lines and squares(side, rows) and not squares(facts.truth, true):
         there = _equal(side, np.arange(len(side)))
         yield found("square_boxes", int(there.sum()), side.unit, **side.records(there))
     if lines:
@@ -352,7 +347,11 @@ def _equal(side: Side, rows: Array) -> NDArray[np.bool_]:
 
 def squares(side: Side, rows: Array) -> bool:
     """Return whether far more boxes have equal sides than have sides of any other difference of a few pixels."""
-    count = int(np.count_nonzero(_equal(side, rows)))
+    equal = _equal(side, rows)
+    _, times = np.unique(np.round(side.boxes[rows[equal], 2] / ROUNDED), return_counts=True)
+    if 2 * times.max(initial=0) > np.count_nonzero(equal):
+        return False  # both sides were raised to a minimum
+    count = int(np.count_nonzero(equal))
     if count < max(FEWEST, SQUARES * rows.size):
         return False
     apart = np.round((side.boxes[rows, 2] - side.boxes[rows, 3]) / ROUNDED)

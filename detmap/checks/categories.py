@@ -70,9 +70,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield from _missed(facts, evidence)
     yield from _lost(facts, evidence)
     # these causes explain high-scoring detections on no object
-    if not facts.caused("detections", "piled_scores", "score_gap", "cut_boxes"):
+    if not facts.caused("detections", "piled_scores", "score_gap", "cut_boxes", "uneven_scores"):
         yield from _unlabelled(facts, evidence)
-    if not facts.caused("detections", "classes_disagree"):
+    if not facts.caused("detections", "classes_disagree", "uneven_scores"):
         yield from _mixed(facts, evidence)
     yield from _unsuppressed(facts, evidence)
 

@@ -15,7 +15,16 @@ from detmap.checks.inputs import Side
 from detmap.data.tables import Detections
 
 #: Codes of causes that do not prevent comparing objects and detections.
-_BESIDE = {"classes_disagree", "sizes_cut", "category_cap", "piled_scores", "score_gap", "cut_boxes", "cap_reached"}
+_BESIDE = {
+    "classes_disagree",
+    "sizes_cut",
+    "category_cap",
+    "piled_scores",
+    "score_gap",
+    "cut_boxes",
+    "cap_reached",
+    "uneven_scores",
+}
 
 
 @dataclass(eq=False)

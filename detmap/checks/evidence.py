@@ -339,7 +339,7 @@ class Evidence:
         largest = np.zeros(self.images)
         np.maximum.at(largest, self.found.image[self.sure], self.between_detections)
         for threshold in THRESHOLDS:
-            below = np.count_nonzero((largest >= threshold - WIDTH) & (largest < threshold))
+            below = np.count_nonzero((largest >= threshold - 2 * WIDTH) & (largest < threshold))
             above = np.count_nonzero((largest >= threshold) & (largest < threshold + WIDTH))
             if below >= FEWEST_BELOW and above <= DIP * below:
                 return threshold
@@ -441,9 +441,9 @@ class Evidence:
         return out
 
 
-#: Thresholds of suppression that are looked for, width of the bands of IoU on either side, minimum number of images below
-#: the threshold, and maximum ratio of the images above it to those below: without a suppression it is above a half.
-THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 20, 0.2
+#: Thresholds of suppression that are looked for, width of the band of IoU above one, half the width of that below, minimum
+#: number of images below, and maximum ratio of the images above to those below: without a suppression it is a third or more.
+THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 8, 0.2
 
 #: Minimum IoU of two detections that non-maximum suppression would not have kept: common thresholds are 0.45 to 0.7.
 SUPPRESSED = 0.75

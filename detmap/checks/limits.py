@@ -314,9 +314,6 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     if step == 1 and side.drawn is not None:
         return  # boxes of masks lie on pixels
     true = evidence.objects if evidence.objects.size <= SAMPLE else evidence.objects[:SAMPLE]
-    if step in (None, 1) and squares(side, rows) and not squares(facts.truth, true):
-        there = _equal(side, np.arange(len(side)))
-        yield found("square_boxes", int(there.sum()), side.unit, **side.records(there))
     if step is not None:
         every = np.arange(len(side))
         theirs, ours = (float(_on_grid(*one, step).mean()) for one in ((facts.truth, true), (side, rows)))
@@ -330,6 +327,9 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     if lines:
         known = set(_lines(facts.truth, true))
         lines = [line for line in lines if line not in known]
+    if not lines and squares(side, rows) and not squares(facts.truth, true):
+        there = _equal(side, np.arange(len(side)))
+        yield found("square_boxes", int(there.sum()), side.unit, **side.records(there))
     if lines:
         there = np.zeros(len(side), np.bool_)
         for what, value in lines:
@@ -347,7 +347,11 @@ def _equal(side: Side, rows: Array) -> NDArray[np.bool_]:
 
 def squares(side: Side, rows: Array) -> bool:
     """Return whether far more boxes have equal sides than have sides of any other difference of a few pixels."""
-    count = int(np.count_nonzero(_equal(side, rows)))
+    equal = _equal(side, rows)
+    _, times = np.unique(np.round(side.boxes[rows[equal], 2] / ROUNDED), return_counts=True)
+    if 2 * times.max(initial=0) > np.count_nonzero(equal):
+        return False  # both sides were raised to a minimum
+    count = int(np.count_nonzero(equal))
     if count < max(FEWEST, SQUARES * rows.size):
         return False
     apart = np.round((side.boxes[rows, 2] - side.boxes[rows, 3]) / ROUNDED)
@@ -398,8 +402,8 @@ def _lines(side: Side, rows: Array) -> list[tuple[str, float]]:
             around = (stop - start - held[at]) / max(int(others[1] - others[0]) - 1, 1)
             # Where some boxes are rounded and others are not, all whole numbers are frequent.
             beside = np.sort(np.delete(held[others[0] : others[1]], at - others[0]))
-            around = max(around, float(beside[-BESIDE]) if beside.size >= BESIDE else 0.0)
-            if tail(int(held[at]), 3 * around + 1) * numbers.size < 1e-6:
+            usual = max(3 * around, 1.5 * float(beside[-BESIDE]) if beside.size >= BESIDE else 0.0)
+            if tail(int(held[at]), usual + 1) * numbers.size < 1e-6:
                 out.append((what, float(numbers[at])))
     return out
 

@@ -42,6 +42,9 @@ AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 #: and elsewhere, relative to the interquartile range of those elsewhere.
 BELOW, ALIKE = 0.3, 0.5
 
+#: Minimum share of a part's images with one and the same number of detections, of at least 2, for that to be a limit.
+CAPPED = 0.4
+
 #: Maximum number of detections that find nothing whose scores are compared.
 SAMPLE = 100_000
 
@@ -289,6 +292,12 @@ def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     if made is None:
         return
     part, inside = made
+    held = np.bincount(evidence.found.image[evidence.detections], minlength=evidence.images)
+    for which in (part.images, ~part.images):
+        times = np.bincount(held[which & (held > 1)], minlength=1)
+        if times.max() >= CAPPED * np.count_nonzero(held[which]):
+            return  # a limit of the number of detections leaves high scores
+    facts.causes.add(("detections", "uneven_scores"))
     facts.parts.append((part.images, None))
     for which, where in ((inside, "images"), (~inside, "all but images")):
         cut = _cut(scores, which, image)

@@ -126,7 +126,7 @@ def labels_of_a_class_under_another(rng, scene, share):
     scene.label = np.where((scene.label == one) & (rng.random(scene.label.size) < share), other, scene.label)
 
 
-@plants("relabelled misplaced classes_permuted", "classes_disagree", classes=2)
+@plants("relabelled misplaced classes_permuted category_ids_shifted", "classes_disagree", classes=2)
 def classes_of_a_shard_in_another_order(rng, scene, share):
     there = run(rng, scene, share)[scene.d_image]
     scene.d_label = np.where(there, (scene.d_label + 1) % scene.classes, scene.d_label)

@@ -58,7 +58,9 @@ def sizes_of_images_swapped_anywhere(rng, scene, share):
     scene.sizes = np.where(there[:, None], scene.sizes[:, ::-1], scene.sizes)
 
 
-@plants("relabelled wrong_labels misplaced", "classes_disagree", "labels_mixed", classes=2, most=0.5)
+@plants(
+    "relabelled wrong_labels misplaced category_ids_shifted", "classes_disagree", "labels_mixed", classes=2, most=0.5
+)
 def labels_one_off_on_a_shard(rng, scene, share):
     there = run(rng, scene, share)[scene.image]
     scene.label = np.where(there, (scene.label + 1) % scene.classes, scene.label)

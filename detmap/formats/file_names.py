@@ -241,14 +241,13 @@ def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[
 
 def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
     """Write files into an empty or new folder, creating subfolders: all of the files, or none."""
-    import shutil
-
     from detmap.system.whole_files import write
 
     folder = os.fspath(path)
     known = os.path.isdir(folder)
     empty_folder(folder)
     made: set[str] = set()
+    written: list[str] = []
     try:
         for name, content in files.items():
             target = os.path.join(folder, name)
@@ -257,14 +256,21 @@ def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
                 _make(inside)
                 made.add(inside)
             write(target, content())
+            written.append(target)
     except BaseException:
-        with suppress(OSError):
-            for name in os.listdir(folder) if known else ():
-                inside = os.path.join(folder, name)
-                shutil.rmtree(inside) if os.path.isdir(inside) else os.unlink(inside)
-        if not known:
-            shutil.rmtree(folder, ignore_errors=True)
+        for target in written:
+            with suppress(OSError):
+                os.unlink(target)
+        _remove_empty(folder, keep=known)
         raise
+
+
+def _remove_empty(folder: str, *, keep: bool) -> None:
+    """Remove the empty folders in a folder, and the folder itself unless it is to be kept."""
+    for place, _, _ in os.walk(folder, topdown=False):
+        if place != folder or not keep:
+            with suppress(OSError):  # another process may have written into it
+                os.rmdir(place)
 
 
 def empty_folder(folder: str) -> None:

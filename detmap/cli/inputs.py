@@ -73,8 +73,8 @@ def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Readin
 
 
 def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input], *protocols: Protocol) -> Input:
-    """Return the ground truth that the options name, with the clusters, parts and the like that the protocol needs;
-    raise `OptionError` for an option of reading that concerns neither it nor the inputs `found`.
+    """Return the ground truth that the options name, with the fields that the protocols need. Raise `OptionError` for an
+    option of reading that applies neither to the ground truth nor to the inputs `found`.
     """
     from dataclasses import replace
 
@@ -91,7 +91,7 @@ def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input],
 
 
 def found_of(options: argparse.Namespace, iou_type: str) -> Input:
-    """Return the detections that the options name, if they are a single input."""
+    """Return the single input of detections that the options name."""
     from detmap.formats.inputs import Input
 
     return Input(options.detections, "detections", reading_of(options, "detections", iou_type))

@@ -95,7 +95,7 @@ class FileResult(Result):
 
     @property
     def bootstrap(self) -> dict[str, Any]:
-        """The bootstrap's results on all images, without those per category; empty without a bootstrap."""
+        """The bootstrap's results for metrics on all images, not per category; empty without a bootstrap."""
         return self._bootstraps[None]
 
     def part(self, split: str | None) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class FileResult(Result):
         return found
 
     def rows(self, split: str | None = None) -> list[dict[str, Any]]:
-        """Return the rows of `per_category` for a split; for None those for all images."""
+        """Return the rows of `per_category` for a split; for None the rows for all images."""
         return list(self.part(split).get("per_category", ()))
 
     def to_dict(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _kind_in(document: dict[str, Any]) -> str:
 
 
 def _of_metrics(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the bootstrap's results in the document of a file or split, without those per category; else an empty dict."""
+    """Return the bootstrap's results for metrics, not per category, of a file or split; empty without a bootstrap."""
     return {name: told for name, told in part.get("bootstrap", {}).items() if name != "per_category"}
 
 
@@ -217,8 +217,8 @@ class _Common(NamedTuple):
 def _score(
     ground_truth: GroundTruth, common: _Common, found: Input, before: Seen | None
 ) -> tuple[Seen, dict[str, Any] | None]:
-    """Score a file. Return its state and key (empty unless results are saved), and its document unless the key is known.
-    A file whose state equals that of `before` is not read.
+    """Score a file. Return its state and key (both empty unless results are saved), and its document unless the key is
+    known. A file whose state equals that of `before` is not read.
     """
     options, truth, known = common
     identity, now = {}, Seen("", "")
@@ -354,8 +354,8 @@ def score(
     resume : bool
         Reuse a result in `out` if it was made from the same file, ground truth, options and scoring code.
     splits : Splits, path or mapping, optional
-        The split of each image, such as a file for `Splits.read`: each split is scored too. Metrics of a split are called
-        ``split:AP`` etc.
+        The split of each image, as for `Splits.read`. Metrics are then also computed for each split; AP of a split is
+        called ``split:AP``.
     limits : Limits, optional
         Limits of time and memory for scoring a file; each file is then scored in a separate process.
     discreet : bool

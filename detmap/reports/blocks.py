@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from detmap.checks.report import Report
     from detmap.statistics import Comparison, Difference, QueryComparison
 
-#: Maximum number of pairs of models that are compared in words.
+#: Maximum number of pairs of models with a verdict in words.
 _VERDICTS = 6
 
 #: Maximum number of verdicts on the first screen; the section of differences has all of them.
@@ -160,7 +160,7 @@ def _all_filters(alike: Sequence[Section]) -> dict[str, Any] | None:
 
 
 def picked(rows: Sequence[Mapping[str, Any]], names: Sequence[str], **renamed: str) -> list[dict[str, Any]]:
-    """Return those columns of rows that `names` lists and that exist, optionally renamed."""
+    """Return rows with only those columns in `names` that exist, optionally renamed."""
     return [{renamed.get(name, name): row[name] for name in names if name in row} for row in rows]
 
 
@@ -175,7 +175,7 @@ def found_by_check(name: str, checked: Report | str) -> Section:
 
 class Apart(NamedTuple):
     """The difference of two models, second minus first, with its interval and a corrected p-value. If one model lacks
-    images or queries of the other, `common` describes the shared ones, and `means` are the models' means on them.
+    images or queries of the other, `common` describes the shared ones, and `means` are the models' means on these.
     """
 
     first: str
@@ -197,7 +197,7 @@ def differences(
 
 
 def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> None:
-    """Add a column that marks differences whose interval and test disagree, if there are any."""
+    """Add a column that marks differences whose interval and test disagree, unless all of them agree."""
     if any(disagree):
         for row, one in zip(rows, disagree, strict=True):
             row["interval and p"] = "disagree (~)" if one else "agree"
@@ -281,8 +281,8 @@ def page(
 
     The title has the `kind` of shape, which is empty for rankings. `summaries` has a `summary` of each model, `metrics`
     has rows of `metric_row`, `brief` is a line on the evaluation, `notices` maps models to messages, and each of `inputs`
-    has ``role``, ``name`` and ``sha256``. `facts` describe the evaluation. `counts` has a description of the data for each
-    model; for a single model the heading is `counted`, not its name. `sections` follow the first screen.
+    has ``role``, ``name`` and ``sha256``. `facts` describe the evaluation. `counts` has each model's name and counts of
+    its data; for a single model `counted` replaces the name. `sections` follow the first screen.
     """
     import detmap
 

@@ -111,7 +111,7 @@ def bar(label: str, low: float, high: float, value: float) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Heat:
-    """A table whose cells are shaded by their share of the row."""
+    """A table whose cells are shaded by their share of the row's sum."""
 
     #: Title, and meaning of rows and columns.
     title: str

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 #: Maximum number of detections of a model for which the rules that change AP are identified.
 REASONS = 100_000
-#: Maximum number of detections of all models together for which their order is tested under other rules.
+#: Maximum number of detections of all models together for which the order of models is tested under other rules.
 SURVIVAL = 200_000
 
 
@@ -101,7 +101,7 @@ def report(
     iou : float
         The IoU threshold for errors.
     score : float, optional
-        Score threshold of the detections that users would see; by default the one with the best F1 over all classes.
+        Score threshold of the detections that users would see; by default the threshold with the best F1 over all classes.
     images : path, optional
         A folder with the images; the worst images and the most suspicious labels are then shown (extra ``images``).
     attributes : path or table, optional
@@ -192,7 +192,7 @@ def page_of(
     settings: Settings,
     stage: Callable[[str], None] = lambda text: None,
 ) -> str:
-    """Return the page about models. `entries` are names and detections; reading all of them completes `inputs`."""
+    """Return the page about models. `entries` yields names and detections, and meanwhile completes `inputs`."""
     unit = find(protocol.iou_type).unit
     if settings.pictures is not None and unit != "pixels":
         raise OptionError(

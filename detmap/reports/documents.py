@@ -18,7 +18,7 @@ _NAMED = 3
 
 
 class Documents(NamedTuple):
-    """The documents of a query: names and ranks of relevant and of other ones, in order; and relevant ones not ranked."""
+    """The documents of a query: relevant and other ones with their ranks, in order, and relevant ones that have no rank."""
 
     hits: list[tuple[str, int]]
     misses: list[tuple[str, int]]
@@ -41,7 +41,7 @@ def _ranked(found: list[tuple[str, int]]) -> str:
 def documents(
     qrels: Any, run: Any, convention: Convention, rules: Mapping[str, Any], queries: Iterable[str]
 ) -> dict[str, Documents]:
-    """Return the documents of some queries of a run, ranked by a convention; empty if only judged documents count."""
+    """Return the documents of some queries of a run, ranked by a convention; empty if unjudged documents are removed."""
     if rules.get("judged_only"):
         return {}
     judged, ranked, theirs = paired(*read_tables(qrels, run))

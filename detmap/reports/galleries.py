@@ -144,7 +144,7 @@ def suspects(diagnosis: Diagnosis, rows: Sequence[Mapping[str, Any]], pictures: 
 
 
 def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: int) -> list[int]:
-    """Return indices of up to `most` images: at first the worst ones, then examples of errors, confusions and classes."""
+    """Return indices of up to `most` images: first the worst ones, then examples of errors, confusions and classes."""
     matches, truth = diagnosis.matches, diagnosis.arranged.truth
     shown = np.flatnonzero((errors.tide.error > 0) & (matches.score >= diagnosis.score))
     lost = diagnosis.places[errors.tide.missed]
@@ -189,8 +189,8 @@ def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[i
 
 
 def _marks(shapes: Shapes, errors: Errors, at: int, grain: float) -> tuple[list[dict[str, Any]], NDArray[np.float64]]:
-    """Return the marks of an image and the corners of each mark: missed objects, and hits and false positives of at least
-    the diagnosis's score.
+    """Return the marks of an image and the corners of each mark. Marks are missed objects, and hits and false positives
+    with at least the diagnosis's score.
     """
     diagnosis = shapes.diagnosis
     matches, names, tide = diagnosis.matches, diagnosis.categories, errors.tide

@@ -13,7 +13,7 @@ from detmap.errors import MissingDependencyError
 
 
 def check_installed(purpose: str) -> None:
-    """Raise early if jinja2, which is needed at the end, is not installed."""
+    """Raise an error, before other work, if jinja2 is not installed."""
     try:
         import jinja2  # noqa: F401
     except ImportError:
@@ -51,7 +51,7 @@ def render(template: str, purpose: str, *, styles: Sequence[str], scripts: Seque
     )
 
 
-#: Longer words, such as names of models, may be broken after "_", "/", "." and "-".
+#: Maximum length of a word that is not broken. Longer words, such as names, may be broken after "_", "/", "." and "-".
 _LONG_WORD = 20
 
 

@@ -1,4 +1,4 @@
-"""The report on one panoptic segmentation model or several: PQ and its parts, losses, the worst images."""
+"""The report on one panoptic segmentation model or several: PQ, SQ and RQ, what is lost, and the worst images."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ _FIRST = ("nDCG@10", "CMC@1", "MRR", "P@10", "R@", "mAP")
 #: Maximum number of metrics on the first screen.
 _METRICS = 16
 
-#: Smaller differences of mean AP are invisible in its four decimals.
+#: Minimum difference of mean AP that is sure to be visible in four decimals.
 _LITTLE = 1e-4
 
 #: Number of bars of a distribution, and maximum number of queries listed.
@@ -230,7 +230,7 @@ def _counts(result: RankingResult) -> str:
 
 
 def _lacking(models: Sequence[Model]) -> list[tuple[int, int]]:
-    """Return for each model the number of queries for which only other models have values, and that for which any has."""
+    """Return for each model the number of queries that it lacks but another model has, and the number of all queries."""
     key = models[0].metrics[models[0].metric]
     if any(key not in model.result.per_query for model in models):
         return [(0, 0)] * len(models)
@@ -356,7 +356,7 @@ def _metrics(models: Sequence[Model], level: float) -> list[Section]:
 
 
 def _apart(one: QueryComparison, columns: Mapping[str, Values]) -> Apart:
-    """Return a comparison for display. If one model lacks queries of the other, it names the shared queries."""
+    """Return a comparison for display, with a phrase on the shared queries if one model lacks queries of the other."""
     known = [~np.isnan(columns[name]) for name in (one.first, one.second)]
     both = known[0] & known[1]
     means = float(columns[one.first][both].mean()), float(columns[one.second][both].mean())

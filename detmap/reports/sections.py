@@ -92,7 +92,7 @@ def most_gained(diagnosis: Diagnosis, options: Options) -> float:
 
 
 def of(name: str, diagnosis: Diagnosis, given: Given, checked: Report | None) -> list[Section]:
-    """Return the sections of one model; a part that cannot be computed becomes a sentence."""
+    """Return the sections of one model; a part that cannot be computed is replaced by a sentence."""
     made = []
     for anchor, (title, lead, fill) in _sections().items():
         try:
@@ -331,7 +331,7 @@ def _images(diagnosis: Diagnosis, given: Given) -> list[Any]:
 
 _Fill = Callable[["Diagnosis", Given], list[Any]]
 
-#: Title, hint for readers, and function that fills each section.
+#: The title of each section, its hint for readers, and the function that fills it.
 _SECTIONS: dict[str, tuple[str, str, _Fill]] = {
     "errors": ("Errors", "What kinds of errors there are, and what each of them costs.", _errors),
     "images": ("Worst {scene}s", "What is found, wrong and missed, where it costs most.", _images),

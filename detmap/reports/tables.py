@@ -32,7 +32,7 @@ class Table:
 
     #: Caption of the table.
     title: str
-    #: ``name`` and ``style`` (CSS classes of its cells) of each column.
+    #: ``name`` and ``style`` (CSS classes of the cells) of each column.
     columns: list[dict[str, Any]]
     #: Each cell has its text ``shown``, ``value`` (sort key), ``title`` (the tooltip), ``bar`` (length from 0 to 100, or
     #: None), and ``query`` (selects the linked pictures, or "").
@@ -62,7 +62,7 @@ def table(
     """Return the first `most` of `rows`, which all have the same columns, as a table with a note below.
 
     `bars` maps columns to the value of a full bar; None stands for the column's maximum. Rows are sorted by ascending
-    values of the column `worst`, if given. `queries` maps columns and their values to the queries of linked pictures.
+    values of the column `worst`, if given. `queries` gives, by column and value, the queries of linked pictures.
     Undefined numbers are NaN.
     """
     if worst:

@@ -19,7 +19,7 @@ from detmap.cli.output import compiling_told, say
 from detmap.cli.versions import Version
 from detmap.errors import DetmapError
 
-#: The module of every command, in the order in which help lists them.
+#: The module of every command, in the order of the list of commands in help.
 _HOMES = {
     "eval": "detection",
     "batch": "detection",

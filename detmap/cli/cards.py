@@ -100,7 +100,7 @@ def counts_of(truth: GroundTruth) -> dict[str, int]:
 
 
 def found_of(found: Input, table: Any = None) -> dict[str, str]:
-    """Return the card's entry for detections; it covers the files beside them that decide how detections are read."""
+    """Return the card's entry for detections, which also covers files that decide how the detections are read."""
     return input_of("detections", str(found.path), found.source, table, found.beside())
 
 

@@ -1,5 +1,5 @@
-"""Output of detmap compare with --under and --why: whether the order of models survives other rules, and what explains
-their difference."""
+"""Output of detmap compare with --under and --why: whether the order of models holds under other rules, and what
+explains the difference of two models."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _ASKED = {"ground_truth", "predictions", "metric", "why", "under", "bootstrap", 
 
 
 def check_tests(options: argparse.Namespace) -> None:
-    """Refuse options of significance tests with --under or --why, which run none."""
+    """Refuse options of significance tests with --under or --why, which run no tests."""
     what = "--under" if options.under else "--why"
     if options.card:
         raise OptionError("--card is of the tests: it goes with neither --under nor --why")

@@ -62,8 +62,8 @@ def compile_all(
 ) -> tuple[str, list[Task], dict[str, float]]:
     """Compile every kernel that is not in the cache, in worker processes.
 
-    `shown` takes the number of kernels; its context yields a function to call after each kernel. Return the folder of
-    the cache, all kernels, and the processor time in seconds of each compilation.
+    The context manager ``shown(number_of_kernels)`` yields a function that is called after each kernel. Return the folder
+    of the cache, all kernels, and the processor time in seconds of each compilation.
     """
     from detmap.system.parallel import cores
 
@@ -121,7 +121,7 @@ def _begin(environment: dict[str, str]) -> None:
 
 
 def _survey(cpu: str | None) -> tuple[str, list[Task]]:
-    """Return the folder of the cache, and every kernel with its argument types, as a workload on small data calls it."""
+    """Return the folder of the cache, and every kernel with its argument types, recorded during a workload on small data."""
     # Kernels run uncompiled here, so that the target may be a different processor from that of this machine.
     import detmap.kernels
     from detmap.cli import workload  # imports numba, so not before `_begin` has set its environment

@@ -32,7 +32,7 @@ examples:
   detmap diagnose gt.json dt.json --parts slices --attributes weather.csv --bootstrap 1000
 """
 
-#: Maximum number of values that a part shows in a line below its tables; the values of other parts are in the tables.
+#: Maximum number of values that a part shows in a line below its tables; if a part has more, its tables show them.
 _MOST_NUMBERS = 9
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from detmap.formats.inputs import Input
     from detmap.reading.options import Reading, Role
 
-#: Arguments and options that name input files, besides options of reading.
+#: Arguments and options that name input files, in addition to options of reading.
 _READ = (
     *("ground_truth", "detections", "predictions", "paths", "train", "schema", "qrels", "runs", "file", "gallery"),
     *("attributes", "splits", "decision_sigmas", "verified", "against", "inputs"),
@@ -25,7 +25,7 @@ _WRITTEN = ("out", "card", "plot", "arrays", "junit", "gate_summary")
 
 
 def read_by(options: argparse.Namespace, *, apart: str = "") -> list[str]:
-    """Return the input paths that the options name, without those of the option `apart`."""
+    """Return the input paths that the options name, except the paths of the option `apart`."""
     from detmap.reading.options import flags
 
     found: list[str] = []

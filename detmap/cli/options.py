@@ -234,9 +234,9 @@ def draws_of(options: argparse.Namespace) -> dict[str, Any]:
 def add_bootstrap_options(
     parser: argparse.ArgumentParser, replicates: int = 0, *, tests: bool = False, unit: str = "images"
 ) -> None:
-    """Add the options of confidence intervals, and with `tests` those of paired tests of models.
+    """Add the options of confidence intervals, and with `tests` the options of paired tests of models.
 
-    `replicates` is the default number of resamplings, and `unit` what is resampled.
+    `replicates` is the default number of resamplings, and `unit` names the resampled items.
     """
     group = parser.add_argument_group("confidence")
     parser.set_defaults(bootstrap_needed=bool(replicates))

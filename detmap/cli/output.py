@@ -44,7 +44,7 @@ def in_words(notices: Mapping[str, int]) -> list[dict[str, str]]:
 
 
 def note(options: argparse.Namespace, notices: Mapping[str, Mapping[str, int]], *, in_table: bool = False) -> None:
-    """Print the notices of several models or runs (or of one, "") on stderr, unless ``--quiet`` was given.
+    """Print notices by model or run on stderr, unless ``--quiet`` was given; a single model or run is named "".
 
     With `in_table`, notices that the printed tables contain are not repeated.
     """

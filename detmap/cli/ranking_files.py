@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from detmap.retrieval.conventions import Convention
     from detmap.retrieval.scoring import RankingResult
 
-#: Default convention of each kind of ranking: that of the command with the same name.
+#: Default convention of each kind of ranking, as in the command with the same name.
 DEFAULTS = {"trec": "trec", "reid": "reid", "hashing": "hits_topk"}
 
 #: Options that apply to rankings: the options of `add_rankings`, and the output options of a command.
@@ -85,7 +85,7 @@ def _metrics(options: argparse.Namespace) -> list[str]:
 
 
 def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> dict[str, Evaluate]:
-    """Read files, for "trec" judgements and then runs. Return the function that scores a system by a convention, by name."""
+    """Read files, for "trec" judgements and then runs. Map names of systems to functions that score by a convention."""
     from detmap.formats.files import once
 
     once(list(paths))

@@ -185,7 +185,7 @@ def _as_trec_eval(options: argparse.Namespace) -> None:
 
 
 def _scored_run(options: argparse.Namespace) -> Scored:
-    """Score one run, with its inputs as card entries."""
+    """Score one run, with card entries for the judgements and the run."""
     from detmap.reading.sources import held
     from detmap.retrieval import evaluate_run
 
@@ -431,7 +431,7 @@ def _finish(result: Any, options: argparse.Namespace, name: str) -> None:
 
 
 def _scored_arrays(options: argparse.Namespace, evaluate: Callable[[argparse.Namespace, Any], Any]) -> Scored:
-    """Score a file of arrays, with its card entry if a card is requested."""
+    """Score a file of arrays, with card entries for the inputs if a card is requested."""
     from detmap.reading.sources import held
 
     source = held(options.file) if options.card else options.file
@@ -487,7 +487,7 @@ def gallery_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
 
 
 def _neighbors(options: argparse.Namespace) -> dict[str, Any] | None:
-    """Return arrays of neighbours if they come in tables, else None."""
+    """Return arrays of neighbours if the inputs are tables, else None."""
     if options.gallery is None:
         return None
     from detmap.formats.ranking_tables import read_neighbors

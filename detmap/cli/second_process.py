@@ -158,7 +158,7 @@ def _evaluate(protocol: Protocol) -> None:
 
 def calls(task: Callable[[], object]) -> list[tuple[Any, Any]]:
     """Return detmap's kernels that a task calls, with their argument types, in the order of first calls. During
-    the task all modules of kernels have the plain functions in place of the compiled kernels.
+    the task, plain functions replace the compiled kernels in all modules of kernels.
     """
     import importlib
     import pkgutil

@@ -159,8 +159,8 @@ def _narrow(text: str, room: int) -> str:
 
 
 class Line:
-    """The status line of a terminal on stderr: shows `text()` after `after` seconds, then every second, and is erased
-    at the end.
+    """The status line of a terminal on stderr. The line shows `text()` after `after` seconds, then every second, and is
+    erased at the end.
     """
 
     def __init__(self, text: Callable[[], str], after: float) -> None:
@@ -177,7 +177,7 @@ class Line:
             self.show()
 
     def show(self) -> None:
-        """Show the current text, unless the first `after` seconds are not over."""
+        """Show the current text, once the first `after` seconds are over."""
         if not self._begun or self._over.is_set():
             return
         with self._lock:

@@ -1,4 +1,4 @@
-"""``--version``: one line; with ``--verbose`` the installed packages and their folders."""
+"""The option ``--version`` prints one line; with ``--verbose`` also the installed packages and folders."""
 
 from __future__ import annotations
 

@@ -99,13 +99,13 @@ class FileResult(Result):
         return self._bootstraps[None]
 
     def part(self, split: str | None) -> dict[str, Any]:
-        """Return a split's document with metrics, per_category and bootstrap; for None the document of all images."""
+        """Return metrics, per_category and bootstrap of a split, or of all images if `split` is None."""
         document = self.document
         found: dict[str, Any] = document if split is None else document.get("splits", {}).get(split, {})
         return found
 
     def rows(self, split: str | None = None) -> list[dict[str, Any]]:
-        """Return the rows of `per_category` for a split; for None the rows for all images."""
+        """Return the rows of `per_category`, of a split or of all images."""
         return list(self.part(split).get("per_category", ()))
 
     def to_dict(self) -> dict[str, Any]:

@@ -160,7 +160,7 @@ def _all_filters(alike: Sequence[Section]) -> dict[str, Any] | None:
 
 
 def picked(rows: Sequence[Mapping[str, Any]], names: Sequence[str], **renamed: str) -> list[dict[str, Any]]:
-    """Return rows with only those columns in `names` that exist, optionally renamed."""
+    """Return the existing columns among `names` of rows, optionally renamed."""
     return [{renamed.get(name, name): row[name] for name in names if name in row} for row in rows]
 
 
@@ -250,7 +250,7 @@ def _verdict(one: Apart, metric: str, level: float, alpha: float, too_few: str) 
 
 
 def _verdicts(sections: Sequence[Section]) -> tuple[list[str], list[Section]]:
-    """Return the first verdicts on models, for the first screen, and the sections without these verdicts."""
+    """Return the first verdicts, for the first screen, and sections without these verdicts."""
     told, rest = list[str](), list[Section]()
     for one in sections:
         if one.id == "differences":

@@ -99,7 +99,7 @@ def area(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.floa
 
 
 def bar(label: str, low: float, high: float, value: float) -> dict[str, Any]:
-    """Return a bar on the x-axis; its ends and its height are in coordinates of the unit square."""
+    """Return a bar on the x-axis, given in coordinates of the unit square."""
     return {
         "label": printable(label),
         "x": f"{LEFT + WIDTH * low + 1:.1f}",

@@ -238,7 +238,7 @@ def _size(corners: NDArray[np.float64]) -> str:
 
 
 def _said(marks: Sequence[Mapping[str, Any]], cost: float | None) -> str:
-    """Return a sentence with the numbers of hits, misses and errors on an image, and its cost in AP."""
+    """Describe the outcome on an image."""
     style, error = Counter(mark["style"] for mark in marks), Counter(mark["facts"]["e"] for mark in marks)
     said = f"found {style['hit']}, missed {style['missed']}, false positives {style['wrong']}"
     kinds = ", ".join(f"{error[name]} {name}" for name in _ERRORS[1:6] if error[name])

@@ -35,7 +35,7 @@ _PLAIN: dict[str, Any] = {"best": False, "head": False, "interval": "", "slots":
 
 @dataclass(frozen=True)
 class Board:
-    """The content of the leaderboard's page."""
+    """The content of the leaderboard."""
 
     #: The column that rows are sorted by.
     rank_by: str
@@ -189,7 +189,7 @@ def _cell(value: Any, text: bool, ranked: bool) -> dict[str, Any]:
 
 
 def _letters(groups: Sequence[str]) -> list[str]:
-    """Return the sorted letters of groups, which are drawn as bars; none if there are more than `_BARS`."""
+    """Return the sorted letters that are drawn as bars; none if there are more than `_BARS`."""
     every = sorted({letter for one in groups for letter in one})
     return every if len(every) <= _BARS else []
 

@@ -137,7 +137,7 @@ def _first_metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]
 
 
 def _outlines_card(result: PanopticResult) -> Card:
-    """Return a card on the PQ that perfect outlines of matched segments would give."""
+    """Return a card on the gain from perfect outlines of matched segments."""
     pq, rq, title = result["PQ"], result["RQ"], "What better outlines would give"
     if math.isnan(pq):
         return Card(title, "Nothing can be said: no category has segments.")
@@ -192,7 +192,7 @@ def _categories(result: PanopticResult) -> list[Any]:
 
 
 def _images(result: PanopticResult) -> list[Any]:
-    """Return a table of the images with the lowest PQ, computed over the segments of all categories together."""
+    """Return a table of the images with the lowest PQ over all categories together."""
     tally = result.tally
     images = len(tally.image_ids)
     counts = np.zeros((images, 4), np.int64)

@@ -165,7 +165,7 @@ class Shapes:
         self._limbs = dict(zip(categories.ids.tolist(), categories.limbs or (), strict=False))
 
     def drawing(self, side: str, row: int) -> Drawing:
-        """Return the drawing of a shape by its kind, or a drawing of the shape's box if the kind draws nothing."""
+        """Return the drawing of a shape; a box if the shape's kind draws nothing."""
         kind = self.diagnosis.protocol.iou_type
         draw = find(kind).draw
         if draw is not None:

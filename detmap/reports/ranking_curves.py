@@ -104,8 +104,8 @@ def _is_plain(model: Model) -> bool:
 
 @dataclass(frozen=True)
 class Curves:
-    """Values of the q queries with relevant items: `first` (1 if there is a hit), `precision` and `recall` at each of
-    `ranks`, and precision at each of `_RECALLS`, shape (q, …).
+    """Values of each query with relevant items, shape (q, …): having a hit (`first`), precision and recall at `ranks`,
+    and precision at `_RECALLS`.
     """
 
     ranks: NDArray[np.int64]

@@ -165,7 +165,7 @@ def _errors(diagnosis: Diagnosis, given: Given) -> list[Any]:
 
 
 def of_classes(diagnosis: Diagnosis) -> dict[str, dict[str, str]]:
-    """Return for each class name the query that selects the pictures of the class."""
+    """Return the query that selects a class's pictures, by class name."""
     return {"category": {name: f"class={k}" for k, name in enumerate(diagnosis.categories)}}
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_challenge_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for challenges."""
+    """Add the options."""
     group = parser.add_argument_group("challenges")
     add_option(
         group,

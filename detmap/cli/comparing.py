@@ -71,7 +71,7 @@ _ASKED = {"ground_truth", "predictions", "metric", "why", "under", "bootstrap", 
 
 
 def check_tests(options: argparse.Namespace) -> None:
-    """Refuse options of significance tests with --under or --why, which run no tests."""
+    """Refuse options of tests, which --under and --why do not run."""
     what = "--under" if options.under else "--why"
     if options.card:
         raise OptionError("--card is of the tests: it goes with neither --under nor --why")

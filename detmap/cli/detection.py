@@ -579,7 +579,7 @@ def read_several(
 
 
 def read_truth(options: argparse.Namespace, protocol: Protocol, found: Sequence[Input]) -> Truth:
-    """Read the ground truth with the data that the inputs of detections `found` need."""
+    """Read the ground truth for the given inputs of detections."""
     from detmap.formats.files import noted
 
     truth = truth_of(options, protocol.iou_type, found, protocol)

@@ -143,7 +143,7 @@ def _read_pair(options: argparse.Namespace, iou_type: str, *protocols: Protocol)
 
 
 def _explain_rankings(kind: str, options: argparse.Namespace) -> None:
-    """Explain the difference between two values of rankings, or find the conventions that give a value."""
+    """Explain the difference of two values, or find the conventions that give a value."""
     if options.iou_type is not None:
         raise OptionError(f"--{kind} does not go with --iou-type: rankings have no shapes")
     check_concerns(options, _fill, {*CONCERNING, *_ASKED}, f"detmap explain --{kind}")

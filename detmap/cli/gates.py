@@ -36,7 +36,7 @@ class Gate(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The outcome of a gate for one model, and a sentence that explains the outcome."""
+    """The outcome of a gate for one model, with an explanation."""
 
     gate: Gate
     model: str

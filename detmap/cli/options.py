@@ -56,7 +56,7 @@ def add_plugins(parser: argparse.ArgumentParser) -> None:
 
 
 def said_of_formats(text: str) -> str:
-    """Return help text in which each role, such as ``{detections}``, is replaced by a list of the role's file formats."""
+    """Return help text in which each role, such as ``{detections}``, is replaced by a list of its file formats."""
     from detmap.formats.files import words
     from detmap.reading.options import ROLES
 
@@ -322,7 +322,7 @@ def add_list_format(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_options(parser: argparse.ArgumentParser, *more: str, rows: str | tuple[str, ...], what: str) -> None:
-    """Add the output options, with `more` formats; the flags `rows` request additional rows, described by `what`."""
+    """Add the output options, with `more` formats; the flags `rows` request rows, described by `what`."""
     output = add_format(parser, *more)
     output.add_argument(
         *([rows] if isinstance(rows, str) else rows), dest="rows", action="store_true", help=f"show {what} too"

@@ -214,7 +214,7 @@ def stages(options: argparse.Namespace) -> Iterator[Callable[[str], None]]:
 
 
 def _counting(text: list[str]) -> contextlib.AbstractContextManager[None]:
-    """Within this context, keep the progress of the current computation in ``text[0]``."""
+    """Within this context, keep the current progress in ``text[0]``."""
     from detmap.system.progress import listening
 
     return listening(partial(text.__setitem__, 0))

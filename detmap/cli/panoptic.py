@@ -149,7 +149,7 @@ def score(truth: SegmentedImages, path: str, folder: str | None, rules: Rules, t
 
 
 def inputs_of(options: argparse.Namespace, models: Iterable[tuple[str, str | None]]) -> list[dict[str, str]]:
-    """Return the files and folders of the ground truth and of `models` as card entries."""
+    """Return the files and folders of all inputs as card entries."""
     from detmap.formats.coco.panoptic import folder_of
 
     sides = [("ground_truth", options.ground_truth, options.gt_folder)]

@@ -78,7 +78,7 @@ def metric_of(options: argparse.Namespace) -> str:
 
 
 def _metrics(options: argparse.Namespace) -> list[str]:
-    """Return all requested metrics; the values of ``--value`` may be of several metrics."""
+    """Return all requested metrics; ``--value`` may be given for several."""
     from detmap.explanations.quotes import read_values
 
     return list(read_values(getattr(options, "value", None) or [], metric_of(options))) or [metric_of(options)]

@@ -61,7 +61,7 @@ def _fill_trec(trec: argparse.ArgumentParser) -> None:
 
 
 def add_runs(trec: argparse.ArgumentParser) -> None:
-    """Add the arguments for judgements and runs, and the options of scoring runs."""
+    """Add the arguments for judgements and runs, and options of scoring."""
     add_option(
         trec,
         "qrels QRELS",
@@ -185,7 +185,7 @@ def _as_trec_eval(options: argparse.Namespace) -> None:
 
 
 def _scored_run(options: argparse.Namespace) -> Scored:
-    """Score one run, with card entries for the judgements and the run."""
+    """Score one run, with card entries for judgements and run."""
     from detmap.reading.sources import held
     from detmap.retrieval import evaluate_run
 
@@ -520,7 +520,7 @@ def _conventions(options: argparse.Namespace) -> None:
 
 
 def _described(start: bytes) -> str:
-    """Return a phrase on the type of a file, given its first bytes."""
+    """Describe the type of a file by its first bytes."""
     from detmap.reading.unlike import described
 
     known = described(start, "")

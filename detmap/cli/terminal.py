@@ -47,7 +47,7 @@ def width(text: str) -> int:
 
 
 def title(text: str) -> str:
-    """Return the heading of tables, in bold if the terminal supports it."""
+    """Return a heading, styled in bold."""
     return _styled(text, _BOLD)
 
 
@@ -177,7 +177,7 @@ class Line:
             self.show()
 
     def show(self) -> None:
-        """Show the current text, once the first `after` seconds are over."""
+        """Show the current text, if `after` seconds have passed."""
         if not self._begun or self._over.is_set():
             return
         with self._lock:

@@ -1,4 +1,4 @@
-"""The command verify, which repeats the evaluation of a card and compares the results with the card."""
+"""The command verify, which repeats the evaluation of a card and compares the results."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _now(command: str, scorer: Scorer, given: argparse.Namespace, paths: Sequenc
 
 
 def _readable(role: str, paths: Sequence[str]) -> list[dict[str, str]]:
-    """Return the card entries of files, without a hash for unreadable files; empty if no file can be read."""
+    """Return card entries of files, without a hash for unreadable files; empty if all are unreadable."""
     found = []
     for path in paths:
         try:
